@@ -19,7 +19,7 @@ from bench.table import Row, Table
 from bench.talk import SYSTEM, Message, exchanges, prose
 from bench.tokenizers import counter
 from inmind import Memory
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.store.in_memory import InMemoryStore
 from inmind.testing import ManualClock
@@ -168,7 +168,7 @@ def _bare(talk: Sequence[tuple[Message, Message]]) -> list[Sent]:
 def _remembering(talk: Sequence[tuple[Message, Message]], pages: Pages, *, anchored: bool) -> tuple[list[Sent], int]:
     """The same conversation with memory. A cache that is never warm gives an anchor no reason to stay."""
     clock, page, sent, moves = ManualClock(), pages(), list[Sent](), 0
-    with TemporaryDirectory() as folder, Memory(InFolder(Path(folder), InMemoryStore()), clock=clock) as memory:
+    with TemporaryDirectory() as folder, Memory(FolderBackend(Path(folder), InMemoryStore()), clock=clock) as memory:
         session = memory.session("bench", cwd="/bench", cache_seconds=CACHE_SECONDS if anchored else 0.0)
         for turn, host in enumerate(_hosts(talk)):
             if turn % CHANGES_EVERY == 0:

@@ -25,10 +25,10 @@ from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, Prompt, Rates, Session
 from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, total
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.tokens import MARGIN
 from inmind.history.compaction.policy import DEFAULT_POLICY, FULL, CompressionPolicy
-from inmind.memory.memory import RESERVE
+from inmind.memory.memory import DEFAULT_RESERVE
 
 WINDOWS = (4_000, 8_000, 16_000)
 SETS = ("taubench", "tau2bench", "sweagent")
@@ -214,7 +214,7 @@ def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
         nonlocal session, seen
         session = memory.session(f"full-{next(numbers)}", window=window, cwd="/bench")
         session.prepare(history)
-        seen = session.mind.seq
+        seen = session.state.seq
         sleep(SETTLING)
 
     def overflow() -> None:
@@ -227,7 +227,7 @@ def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
         assert prompt is not None
         if not prompt.report.compacted:
             raise RuntimeError("nothing was compacted: there is nothing to measure")
-        stored[:] = [encode(event.payload) for event in session.journal(after=seen)]
+        stored[:] = [encode_payload(event.payload) for event in session.events(after=seen)]
 
     roomy: Session | None = None
 
@@ -258,7 +258,7 @@ _A_LITTLE_MORE: list[Message] = [
 def _just_full(memory: Memory, history: list[Message]) -> int:
     """A window that the history fills to just below where it is compacted."""
     used = memory.session("measured", window=4_000_000, cwd="/bench").prepare(history).report.tokens_used
-    return RESERVE + int(used / (FULL - 0.01) / (1 - MARGIN))
+    return DEFAULT_RESERVE + int(used / (FULL - 0.01) / (1 - MARGIN))
 
 
 def _injecting() -> Row:

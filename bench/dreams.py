@@ -88,7 +88,7 @@ def _fill(home: Path) -> None:
             )
         for number in range(NOTES):
             session.note(_said(chance, number), importance=round(chance.uniform(0.3, 1.0), 2))
-        memory.search("harbour", resource="ada")
+        memory.resource("ada").search("harbour")
 
 
 def _said(chance: Random, number: int) -> str:
@@ -214,7 +214,7 @@ class _Here:
     def _dream(self) -> None:
         while not self._stop.is_set():
             self._memory.dream("ada")
-            self._memory.undo_dream("ada")
+            self._memory.resource("ada").undo_dream()
             self.count += 1
 
     def __exit__(self, *_: object) -> None:
@@ -291,7 +291,7 @@ def _dreamt_through(chat: Haystack) -> _Month:
         lost = sum(not _finds(memory, text, id) for id, text in texts.items())
         session = memory.session("end", resource="ada")
         page = read(session.read("MEMORY.md"))
-        lines = session.belongings.dreams.lines
+        lines = session.resource_state.dreams.lines
         shown = {source for line in lines.values() if line.section != Section.POINTERS for source in line.sources}
         reached = shown | set(_pointed_at(memory, page.entries(Section.POINTERS)))
         shares = [_share(question.evidence, ids, reached) for question in chat.questions]
@@ -300,14 +300,14 @@ def _dreamt_through(chat: Haystack) -> _Month:
 
 
 def _finds(memory: Memory, text: str, id: str) -> bool:
-    hits = memory.search(text[:2_000], resource="ada", limit=10)
+    hits = memory.resource("ada").search(text[:2_000], limit=10)
     return any(id == hit.crystal.id or id in hit.crystal.sources for hit in hits)
 
 
 def _pointed_at(memory: Memory, entries: tuple[str, ...]) -> Iterator[str]:
     for entry in entries:
         if pointer := pointed(entry):
-            for hit in memory.search(pointer.keywords, resource="ada", limit=10):
+            for hit in memory.resource("ada").search(pointer.keywords, limit=10):
                 yield from (hit.crystal.id, *hit.crystal.sources)
 
 

@@ -15,8 +15,8 @@ from bench.table import Row, Table
 from bench.talk import Message, conversation, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, Session
-from inmind.core.events.codec import encode
-from inmind.memory.folder_backend import InFolder
+from inmind.core.events.codec import encode_payload
+from inmind.memory.folder_backend import FolderBackend
 from inmind.store.atomic_files import RACY_NANOSECONDS
 from inmind.store.in_memory import InMemoryStore
 
@@ -121,7 +121,7 @@ def _course(folder: Path, size: int) -> dict[str, Contender]:
 
 
 def _session(home: Path, *, window: int = WINDOW) -> Session:
-    return Memory(InFolder(home, InMemoryStore())).session("bench", window=window, cwd="/bench")
+    return Memory(FolderBackend(home, InMemoryStore())).session("bench", window=window, cwd="/bench")
 
 
 def _borrowed(session: Session, history: Sequence[Message], *, answered: bool = False) -> Contender:
@@ -229,14 +229,14 @@ def _committing(memory: Memory, id: str, bare: BareJournal, size: int) -> dict[s
     session.prepare(host)
     sleep(SETTLING)
     session.prepare(host)
-    seen = session.mind.seq
+    seen = session.state.seq
     stored: list[str] = []
 
     def note_what_was_stored() -> None:
         nonlocal seen
-        events = session.journal(after=seen)
+        events = session.events(after=seen)
         seen = events[-1].seq
-        stored[:] = [encode(event.payload) for event in events]
+        stored[:] = [encode_payload(event.payload) for event in events]
 
     return {
         "prepare": Contender(lambda: session.prepare(host), before=lambda: host.append(next(new))),

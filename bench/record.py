@@ -15,11 +15,11 @@ from bench.table import Row, Table
 from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, ScratchpadLayer, default_layers
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import ScratchpadWritten
 from inmind.core.paths import DATABASE
 from inmind.documents.document import Scope
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.store.sqlite import SqliteStore
 
 _CASES: dict[str, Scope | None] = {
@@ -59,7 +59,7 @@ def _raced(size: int) -> Race:
     with TemporaryDirectory() as folder:
         home, bare = Path(folder), BareJournal(Path(folder) / "bare.db")
         store = SqliteStore(home / DATABASE)
-        with Memory(InFolder(home, store)) as memory:
+        with Memory(FolderBackend(home, store)) as memory:
             for number in range(courses(size)):  # in one database: its log is warm from the second course on
                 course = dict[str, Contender]()
                 for what in _CASES:
@@ -93,7 +93,7 @@ def _recording(
     def note_what_was_stored() -> None:
         events = [event.payload for name in streams for event in store.read(name, after=seen[name])]
         assert any(isinstance(event, ScratchpadWritten) for event in events) is (scope is not None)
-        stored[:] = map(encode, events)
+        stored[:] = map(encode_payload, events)
 
     return {
         what: Contender(lambda: session.record(reply), before=ask),

@@ -36,7 +36,7 @@ from inmind.apps.replay.readers import read
 from inmind.core.events.session import ToolObserved
 from inmind.core.tokens import estimator
 from inmind.entities.extract.from_result import things_of
-from inmind.entities.render import lines
+from inmind.entities.render import render_lines
 
 BARS = {"taubench": 0.95, "tau2bench": 0.95, "agentdojo": 0.90}
 SETS = (*BARS, "tooltalk", "bfcl")
@@ -144,7 +144,7 @@ def _tell(session: Session, messages: Conversation, tally: Tally) -> None:
     for message in messages:
         calls: list[Any] = message.get("tool_calls") or []
         if calls:
-            block = lines(session.entities, budget=BUDGET, count=_COUNT).text
+            block = render_lines(session.entities, budget=BUDGET, count=_COUNT).text
             tally.blocks.append(_COUNT(block))
             before = "\n".join(said)
             for call in calls:

@@ -39,8 +39,8 @@ import zstandard
 
 from bench.table import Row, Table
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
-from inmind.core.events.entities import EntitiesLeft, EntitiesSeen, EntityPart, EntitySighting
-from inmind.entities.config import FROM_ONE_LIST, WINDOW
+from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
+from inmind.entities.config import DEFAULT_MAX_PER_LIST, DEFAULT_WINDOW
 from inmind.entities.entity import Entity
 from inmind.entities.extract.tool_name import tool_named
 from inmind.entities.references.resolve import resolve
@@ -227,9 +227,9 @@ class _Mind:
     def see(self, things: Sequence[EntitySighting]) -> None:
         if things:
             self._apply(EntitiesSeen(tuple(things)))
-            leaving = self.entities.overflow(WINDOW)
+            leaving = self.entities.overflow(DEFAULT_WINDOW)
             if leaving:
-                self._apply(EntitiesLeft(tuple(entity.as_seen() for entity in leaving)))
+                self._apply(EntitiesEvicted(tuple(entity.to_sighting() for entity in leaving)))
 
     def _apply(self, what: EventPayload) -> None:
         self._seq += 1
@@ -241,10 +241,10 @@ class _Mind:
 def _listed(type: str, results: Sequence[tuple[str, str]]) -> list[EntitySighting]:
     """Ids and names as the extractor takes in a list: the first few are things, the rest ride with the first."""
     how = "listed" if len(results) > 1 else "seen"
-    rest = tuple(EntityPart(type, id, name, True) for id, name in results[FROM_ONE_LIST:])
+    rest = tuple(EntityPart(type, id, name, True) for id, name in results[DEFAULT_MAX_PER_LIST:])
     return [
         EntitySighting(type, id, name, how=how, parts=rest if place == 0 else ())
-        for place, (id, name) in enumerate(results[:FROM_ONE_LIST])
+        for place, (id, name) in enumerate(results[:DEFAULT_MAX_PER_LIST])
     ]
 
 

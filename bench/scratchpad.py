@@ -16,10 +16,10 @@ from bench.prepare import BareJournal
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, ScratchpadLayer, Session, default_layers
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import ScratchpadMerged
-from inmind.memory.folder_backend import InFolder
-from inmind.session.state import MindFold
+from inmind.memory.folder_backend import FolderBackend
+from inmind.session.state import SessionFold
 from inmind.store.in_memory import InMemoryStore
 
 SIZE = 50_000
@@ -113,7 +113,7 @@ def _updated(what: str, schema: Any, state: dict[str, Any], *, durable: bool = T
             session = _session(memory, schema)
             session.scratchpad.update(state)
             turn = count(1)
-            body = encode(ScratchpadMerged("working-memory", {"turn": 1_000}))
+            body = encode_payload(ScratchpadMerged("working-memory", {"turn": 1_000}))
             bare = BareJournal(place / "bare.db")
             race = Race()
             contenders = {
@@ -171,13 +171,13 @@ def _opened(home: Path) -> None:
 def _thawed(home: Path) -> object:
     """The home opened, and its snapshot read, but nothing folded on top."""
     with Memory.open(home) as memory:
-        snapshot = memory._store.snapshot("session/bench", fold=MindFold.version)  # pyright: ignore[reportPrivateUsage]
+        snapshot = memory._store.snapshot("session/bench", fold=SessionFold.version)  # pyright: ignore[reportPrivateUsage]
         assert snapshot is not None
         return json.loads(snapshot.body.partition("\n")[2])
 
 
 def _memory(home: Path, *, durable: bool) -> Memory:
-    return Memory.open(home) if durable else Memory(InFolder(home, InMemoryStore()))
+    return Memory.open(home) if durable else Memory(FolderBackend(home, InMemoryStore()))
 
 
 def _session(memory: Memory, schema: Any) -> Session:

@@ -12,7 +12,7 @@ from bench.table import Row, Table
 from bench.talk import Message, exchanges
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 
 TURNS = 500
@@ -93,7 +93,7 @@ def _grown(what: str, *, owned: bool, durable: bool = True) -> Row:
     with TemporaryDirectory() as folder:
         homes = {name: Path(folder) / name for name in ("early", "late")}
         memories = {
-            name: Memory.open(home) if durable else Memory(InFolder(home, InMemoryStore()))
+            name: Memory.open(home) if durable else Memory(FolderBackend(home, InMemoryStore()))
             for name, home in homes.items()
         }
         turns = {"early": EARLY, "late": LATE}

@@ -72,9 +72,9 @@ def main() -> None:
         del messages[-1]
         print(f"  {answer(session, messages, script)}")
 
-        kept = sum(event.kind == "message" for event in session.journal())
-        print(f"{len(session.mind.line)} messages in the conversation, {kept} in the journal")
-        print(f"Served from cache: {session.ledger.cached_share:.0%}")
+        kept = sum(event.kind == "message" for event in session.events())
+        print(f"{len(session.state.conversation)} messages in the conversation, {kept} in the journal")
+        print(f"Served from cache: {session.usage.cached_share:.0%}")
 
 
 if __name__ == "__main__":

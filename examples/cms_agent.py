@@ -95,7 +95,7 @@ def called(call: HostCall, result: str) -> None:
 
 def compare(session: Session, cms: Cms) -> bool:
     """Whether all that is in mind stands in the last prompt, and is as it is on the site."""
-    sent = json.dumps(session.prompt(session.ledger.calls).request)
+    sent = json.dumps(session.prompt(session.usage.calls).request)
     agree = len(session.entities) > 0
     tell("\nmemory", "what the model was told of the site, and what the site says:")
     for thing in session.entities:

@@ -26,7 +26,7 @@ from world.model import Provider, asked_for
 from world.project import Project
 from world.scripted import Move, calls, found, says
 
-from inmind import HostCall, Ledger, Memory, Prompt, Rates, ScratchpadLayer, Session, default_layers
+from inmind import HostCall, Memory, Prompt, Rates, ScratchpadLayer, Session, TokenUsage, default_layers
 from inmind.apps.replay import Recording, replay
 from inmind.core.messages import FORMATS, Wire
 from inmind.session.tools.tools import is_memory_tool
@@ -169,7 +169,7 @@ def show_what_lasted(session: Session, project: Project) -> None:
 
 def take_one_back(session: Session, provider: Provider) -> None:
     """Compaction changes what is sent, not what was said: in a larger window the last one is undone."""
-    if not session.mind.history.compactions:
+    if not session.state.history.compactions:
         return
     before = results_in(session.prepare(format=provider))
     lifted = session.undo_compaction()
@@ -184,12 +184,12 @@ def results_in(prompt: Prompt) -> int:
 
 def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> None:
     """What this run has cost, and what agents without memory would pay for the same conversation."""
-    messages = said_without_memory([entry.wire for entry in session.mind.line], provider)
+    messages = said_without_memory([entry.wire for entry in session.state.conversation], provider)
     declared = [tool.declared(provider) for tool in tools]
     recording = Recording(name=session.id, format=provider, messages=messages, system=SYSTEM, tools=declared)
     (other,) = replay([recording], window=WINDOW)
     calls, bare = other.full.ledger.calls, other.bare
-    print(f"\nWith memory, in a window of {WINDOW:,}: {bill(session.ledger)}")
+    print(f"\nWith memory, in a window of {WINDOW:,}: {bill(session.usage)}")
     print(f"Without, in a window without end:   {bill(other.full.ledger)}")
     print(f"Without, in the same window:        {bare.did_not_fit} of {calls} calls do not fit at all")
 
@@ -206,7 +206,7 @@ def said_without_memory(messages: Sequence[Wire], provider: Provider) -> list[Wi
     ]
 
 
-def bill(ledger: Ledger) -> str:
+def bill(ledger: TokenUsage) -> str:
     return (
         f"{ledger.calls} calls, {ledger.tokens:>7,} tokens, {ledger.cached_share:.0%} of them from cache, "
         f"${ledger.price(RATES):.3f}"

@@ -56,7 +56,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home, Memory.open(home, clock=clock, embedder=None) as memory:
         march(memory, clock)
         clock.advance(seconds=60 * DAY)
-        done = memory.consolidate("team")
+        done = memory.resource("team").consolidate()
         print(f"Consolidated: {done.merged} merged, {done.superseded} superseded, {done.expired} expired")
         may(memory)
 

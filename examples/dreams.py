@@ -62,11 +62,11 @@ def main() -> None:
         faded = next(line for line in text.splitlines() if line.startswith("- Past: "))
         topic, _, keywords = faded.partition(" → search: ")
         print(f"It says of what has faded:\n  {topic}\nand how to find it: {keywords}. These words find:")
-        (hit,) = memory.search(keywords.strip("`"), resource="team", limit=1)
+        (hit,) = memory.resource("team").search(keywords.strip("`"), limit=1)
         print(f"  {hit.passage}")
         session.note("The deadline for the API is off.", kind="fact")
         memory.dream("team")
-        memory.undo_dream("team")
+        memory.resource("team").undo_dream()
         print("After another dream, and its undo, the page is as before:", page.read_text("utf-8") == text)
 
 

@@ -83,7 +83,7 @@ def stub(prompt: Prompt) -> str:
 
 
 def sent(session: Session, prompt: Prompt) -> str:
-    there = sum(entry.wire["role"] == "tool" for entry in session.mind.line)
+    there = sum(entry.wire["role"] == "tool" for entry in session.state.conversation)
     return f"{len(outputs(prompt))} of {there} outputs are sent."
 
 
@@ -92,7 +92,7 @@ def main() -> None:
         session = memory.session("login", resource="ada", window=9_000, reserve=1_000)
         work(session, MOVES)
         roomy = memory.session("login", window=128_000)
-        for _ in roomy.mind.history.compactions:
+        for _ in roomy.state.history.compactions:
             roomy.undo_compaction()
         print(f"Taken back in a larger window: {sent(roomy, roomy.prepare(tools=TOOLS))}")
 

@@ -117,7 +117,7 @@ class Desk:
     def consult(self, *tasks: str) -> Json:
         """All of them begin with the case as it is now; then what each has changed is brought home, one by one."""
         # Named by the call that asks for them: a desk that has died and asks again has the same children.
-        call = self._session.ledger.calls
+        call = self._session.usage.calls
         children = {
             name: self._session.spawn(f"{self._session.id}.{name}-{call}", policy=specialist.policy)
             for name, specialist in SPECIALISTS.items()
@@ -151,7 +151,7 @@ def called(call: HostCall, result: str) -> None:
 
 
 def show(report: MergeReport) -> None:
-    brought, joined = ", ".join(report.brought) or "nothing", ", ".join(report.joined) or "nothing"
+    brought, joined = ", ".join(report.taken) or "nothing", ", ".join(report.combined) or "nothing"
     print(f"  {report.child} comes home: brought {brought}, joined {joined}, in conflict {len(report.conflicts)}")
     for clash in report.conflicts:
         print(f"    {clash.path} was {clash.base!r}")

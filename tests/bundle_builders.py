@@ -49,11 +49,11 @@ def lived_richly(home: Path) -> None:
         session.event("decision_made", "use tabs")
         session.compact("all", keep_recent=1)
         session.search("tabs")
-        memory.ledger.record("earning", resource="ada", amount="3", skill="tides", buyer="ben")
-        memory.affect("ada").raise_("reward", "well done")
+        memory.resource("ada").economics.record("earning", amount="3", skill="tides", buyer="ben")
+        memory.resource("ada").affect.spike("reward", "well done")
         session.note("Ada sails on Sundays")
         memory.dream("ada")
-        memory.undo_dream("ada")
+        memory.resource("ada").undo_dream()
         session.undo()
 
 
@@ -89,7 +89,7 @@ def exported(home: Path, to: Path, **options: Any) -> Path:
 
 def imported(bundle: Path, home: Path, **options: Any) -> Any:
     with Memory.open(home, embedder=None) as memory:
-        return memory.import_(bundle, **options)
+        return memory.import_bundle(bundle, **options)
 
 
 def entries_of(bundle: Path) -> dict[str, bytes]:

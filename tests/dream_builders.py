@@ -11,7 +11,7 @@ from inmind.core.events.base import Origin, Trust
 from inmind.core.events.dreams import PageLine
 from inmind.documents.notes_page import stamp
 from inmind.dreams.affect.levels import Levels
-from inmind.dreams.material import Insight, Material, Pending
+from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.page.page import read
 from inmind.dreams.page.rewrite import Ground, Rewritten, rewritten
@@ -23,9 +23,9 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 _NUMBERS = count(1)
 
 
-def a_note(text: str, importance: float = 0.7, **more: Any) -> Pending:
+def a_note(text: str, importance: float = 0.7, **more: Any) -> PendingNote:
     given: dict[str, Any] = {"id": f"resource/ada#{next(_NUMBERS)}", "at": "2026-03-19T10:00:00Z", **more}
-    return Pending(text=text, importance=importance, **given)
+    return PendingNote(text=text, importance=importance, **given)
 
 
 def said(text: str, **more: Any) -> Crystal:
@@ -66,15 +66,15 @@ def a_page(lines: Iterable[PageLine] = (), *, theirs: Mapping[Section, str] | No
     return text
 
 
-def a_material(lines: Iterable[PageLine] = (), *, page: str | None = None, **more: Any) -> Material:
+def a_material(lines: Iterable[PageLine] = (), *, page: str | None = None, **more: Any) -> DreamMaterial:
     lines = list(lines)
     crystals: tuple[Crystal, ...] = more.get("crystals", ())
     known = {crystal.id: crystal for crystal in crystals}
     given: dict[str, Any] = {"levels": Levels(), "finds": _nothing, "known": known.get, **more}
-    return Material(
+    return DreamMaterial(
         now=NOW,
         page=read(a_page(lines) if page is None else page),
-        lines={line.text: line for line in lines},
+        dream_lines={line.text: line for line in lines},
         **given,
     )
 
@@ -83,21 +83,21 @@ def _nothing(_: str) -> frozenset[str]:
     return frozenset()
 
 
-def carried_out(proposal: Proposal, material: Material, page: str) -> Rewritten:
+def carried_out(proposal: Proposal, material: DreamMaterial, page: str) -> Rewritten:
     """What becomes of the page by a proposal."""
     texts = {note.id: note.text for note in material.notes} | {one.id: one.text for one in material.crystals}
-    texts |= {source: line.text for line in material.lines.values() for source in line.sources}
+    texts |= {source: line.text for line in material.dream_lines.values() for source in line.sources}
     trusts = {note.id: note.trust for note in material.notes} | {one.id: one.trust for one in material.crystals}
     return rewritten(
         page,
         proposal.edits,
         Ground(
             now=NOW,
-            lines=material.lines,
+            lines=material.dream_lines,
             theirs={},
-            seed=material.seed,
+            seed=material.adopted,
             weights={},
-            finds=material.finds,
+            finds=material.search,
             source_text=lambda id: texts.get(id, ""),
             source_trust=lambda id: trusts.get(id, Trust.AGENT),
         ),

@@ -52,13 +52,13 @@ def accounted(memory: Memory, *, taken_off: Collection[str] = (), resource: str 
     crystals = [event.payload.text for event in events if isinstance(event.payload, CrystalCreated)]
     for id, note in notes.items():
         assert note.text not in crystals, f"there twice: {note.text!r}"
-        assert memory.crystal(id).text == note.text
+        assert memory.get(id).text == note.text
     return Account(taken_in, waiting)
 
 
 def found(memory: Memory, text: str, *, resource: str = ADA) -> bool:
     """Does a search bring up these words, as whatever they have become?"""
-    hits = memory.search(text, resource=resource, limit=50)
+    hits = memory.resource(resource).search(text, limit=50)
     return any(text in hit.crystal.text for hit in hits)
 
 
@@ -112,7 +112,7 @@ def events_of(memory: Memory, resource: str = ADA) -> Sequence[Event]:
 
 
 def text_of(memory: Memory, path: str, resource: str = ADA) -> str:
-    owned = memory._belongings(resource).state  # pyright: ignore[reportPrivateUsage] -- past files and sessions
+    owned = memory._resource_stream(resource).state  # pyright: ignore[reportPrivateUsage] -- past files and sessions
     return owned.documents.text(path)
 
 

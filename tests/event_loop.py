@@ -9,16 +9,16 @@ from typing import Any
 
 import inmind
 from inmind.memory import aio
-from inmind.memory.aio.wrapper import Twin
+from inmind.memory.aio.wrapper import AsyncWrapper
 
 DEADLINE = 20.0
 
-TWINS: dict[type, type[Twin[Any]]] = {
-    inmind.Memory: aio.Memory,
-    inmind.Session: aio.Session,
-    inmind.Scratchpad: aio.Scratchpad,
-    inmind.Affect: aio.Affect,
-    inmind.Books: aio.Books,
+TWINS: dict[type, type[AsyncWrapper[Any]]] = {
+    inmind.Memory: aio.AsyncMemory,
+    inmind.Session: aio.AsyncSession,
+    inmind.Scratchpad: aio.AsyncScratchpad,
+    inmind.Affect: aio.AsyncAffect,
+    inmind.Economics: aio.AsyncEconomics,
 }
 
 

@@ -62,7 +62,7 @@ class Warm:
     ) -> Forked:
         """Begin what `python -c` does with the code, on these three streams."""
         environment = dict(os.environ if env is None else env)
-        return self.fork("warm:program", [code, ["-c", *arguments], str(cwd or Path.cwd()), environment], *streams)
+        return self.fork("fork_server:program", [code, ["-c", *arguments], str(cwd or Path.cwd()), environment], *streams)
 
     def run(
         self,
@@ -277,7 +277,7 @@ _last: list[int] = []
 def ask(address: str, code: str, arguments: Sequence[str]) -> NoReturn:
     """Be the command that is asked for, for whoever has started this process: its streams, its end."""
     request = [code, arguments, str(Path.cwd()), dict(os.environ)]
-    ended = Forked(address, "warm:program", request, [0, 1, 2]).wait()
+    ended = Forked(address, "fork_server:program", request, [0, 1, 2]).wait()
     if ended < 0:
         os.kill(os.getpid(), -ended)
     sys.exit(ended)
@@ -287,7 +287,7 @@ def main() -> None:
     match sys.argv[1:]:
         case ["serve", number, ready]:
             with socket.socket(fileno=int(number)) as listening:
-                importlib.import_module("warm").serve(listening, ready)  # `__main__` is for the programs to be
+                importlib.import_module("fork_server").serve(listening, ready)  # `__main__` is for the programs to be
         case ["ask", address, code, *arguments]:
             ask(address, code, arguments)
         case _:

@@ -79,18 +79,18 @@ class Inmind(Finder):
             self._clock.now = sitting.at
             session = self._memory.session(f"sitting-{next(self._names)}", resource="bench", cwd="/bench")
             session.add([_as_message(turn) for turn in sitting.turns])
-            said = [event.id for event in session.journal() if isinstance(event.payload, MessageAdded)]
+            said = [event.id for event in session.events() if isinstance(event.payload, MessageAdded)]
             self._numbers |= {id: len(self._numbers) + place for place, id in enumerate(said)}
 
     def ready(self) -> None:
         """With all vectors, or it fails: searching with half of them would be measured in silence."""
         self._memory.flush()
-        assert self._memory._deep().embed()  # pyright: ignore[reportPrivateUsage] -- no host has to wait for this
+        assert self._memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- no host has to wait for this
         self.search("ready?", 1, self._clock.now)
 
     def search(self, query: str, most: int, at: datetime) -> list[int]:
         self._clock.now = at
-        hits = self._memory.search(query, resource="bench", limit=most)
+        hits = self._memory.resource("bench").search(query, limit=most)
         return [self._numbers[hit.crystal.id] for hit in hits if hit.crystal.id in self._numbers]
 
     def add(self, text: str) -> None:

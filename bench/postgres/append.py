@@ -22,7 +22,7 @@ from bench.talk import prose
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.session import MessageAdded
 from inmind.store.postgres import PostgresStore
@@ -66,7 +66,7 @@ class Bare:
 
     def __init__(self, url: str, what: EventPayload, *, prepared: bool = False) -> None:
         self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0 if prepared else None)
-        self._body = encode(what)
+        self._body = encode_payload(what)
 
     @staticmethod
     def lay_out(url: str) -> None:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from random import Random
 
 from bench.postgres.crowd import Together, crowd
-from inmind.core.events.base import TRUST_OF, Event, EventPayload, Origin
+from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventPayload, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.session import MessageAdded, SessionOpened
 from inmind.store.postgres import PostgresStore
@@ -99,7 +99,7 @@ def _fill(number: int, together: Together, url: str, kind: str, resources: int, 
 def _events(happened: Iterator[tuple[str, Origin, EventPayload]]) -> Iterator[Event]:
     for number, (stream, origin, what) in enumerate(happened):
         at = BEGAN + timedelta(minutes=20 * number)
-        trust = TRUST_OF[origin]
+        trust = TRUST_BY_ORIGIN[origin]
         yield Event(stream=stream, seq=number + 1, at=at, payload=what, origin=origin, trust=trust)
 
 

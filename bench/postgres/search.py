@@ -86,7 +86,7 @@ def _through(there: Ground, what: str) -> Done:
 
 def _index(number: int, together: Together, url: str) -> list[int]:
     with Memory.open(url, embedder=None) as memory:
-        return _go_through(number, together, lambda resource: memory.search("news", resource=resource))
+        return _go_through(number, together, lambda resource: memory.resource(resource).search("news"))
 
 
 def _embed(number: int, together: Together, url: str) -> list[int]:
@@ -146,10 +146,10 @@ def _race(url: str, asking: Sequence[tuple[str, str, str]], by_meaning: Embedder
     """Each question once. The first resource is asked before: whoever searches has been connected for a while."""
     race, found = Race(), 0
     with Memory.open(url, embedder=by_meaning) as memory:
-        memory.search("anything", resource=asking[0][0])
+        memory.resource(asking[0][0]).search("anything")
         for resource, asked, line in asking[1:]:
             begun = perf_counter()
-            hits = memory.search(asked, resource=resource, limit=10)
+            hits = memory.resource(resource).search(asked, limit=10)
             race.enter("search", perf_counter() - begun)
             found += any(hit.crystal.text == line for hit in hits)
     return race, found / (len(asking) - 1)

@@ -86,14 +86,14 @@ def _weighed(there: Ground) -> Table:
         turns = {session.id: _turns(session.id, WEIGHED + 1) for session in opened}
         for session in opened:
             _turn(session, turns[session.id], 0)
-            memory.search("anything", resource=session.resource)
+            memory.resource(session.resource).search("anything")
         before = there.room, there.logged, there.count("events")
         for passed in range(1, WEIGHED + 1):
             for session in opened:
                 _turn(session, turns[session.id], passed)
         after = there.room, there.logged, there.count("events")
         for session in opened:
-            memory.search("anything", resource=session.resource)
+            memory.resource(session.resource).search("anything")
         indexed = (there.room - after[0]) / (WEIGHED * SPREAD)
     kept, logged, events = ((late - early) / (WEIGHED * SPREAD) for early, late in zip(before, after, strict=True))
     rows = [

@@ -8,7 +8,7 @@ from typing import Any
 from docs.building.entry import prose
 from inmind import default_layers
 from inmind.apps.mcp import prompts, resources
-from inmind.session.tools.tools import offered
+from inmind.session.tools.tools import tool_schemas
 
 HINTS = {
     "readOnlyHint": "reads only",
@@ -26,7 +26,7 @@ OVER_MCP = (
 def tools_page() -> str:
     """Each memory tool with its arguments; then what `inmind mcp` has beside them."""
     parts = ["# Tools", "What a model is told that it may call, by the layers that a session has by default."]
-    for tool in offered(default_layers(), "mcp"):
+    for tool in tool_schemas(default_layers(), "mcp"):
         parts += told(tool)
     parts += ["# Over MCP", OVER_MCP]
     attached = [(one.uri_template, one.description or "") for one in resources.templates()]

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from inmind.core.events.documents import DocumentWritten
     from inmind.core.events.entities import EntityPart
     from inmind.core.events.session import RetainedItem, ToolObserved
-    from inmind.core.pricing import Ledger, Rates
+    from inmind.core.pricing import Rates, TokenUsage
     from inmind.core.settings import Settings
     from inmind.documents.scratchpad.merge3 import Clash
     from inmind.entities.config import EntityRules
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inmind.entities.window import Entities
     from inmind.errors import InmindError
     from inmind.history.compaction.policy import CompressionPolicy
-    from inmind.history.compaction.report import CompactionReport, KeptItem, Lifted
+    from inmind.history.compaction.report import CompactionReport, CompactionUndoReport, KeptItem
     from inmind.integrations.wrap import wrap
     from inmind.jobs.consolidation import Consolidation
     from inmind.jobs.dreaming.history import Dream
@@ -49,21 +49,21 @@ if TYPE_CHECKING:
     from inmind.search.query import Hit
     from inmind.session.affect import Affect
     from inmind.session.children.merge_back import MergeReport
-    from inmind.session.economics import Books
-    from inmind.session.recorded import HostCall, Recorded
+    from inmind.session.economics import Economics
+    from inmind.session.recorded import HostCall, RecordResult
     from inmind.session.scratchpad import Scratchpad, SetAside
     from inmind.session.session import Session
     from inmind.session.state import SessionState
-    from inmind.session.tools.tools import Called
+    from inmind.session.tools.tools import ToolResult
     from inmind.store.protocol import Appended
 
 __all__ = [
     "Affect",
     "Appended",
-    "Books",
+    "Economics",
     "Budget",
     "CallCheck",
-    "Called",
+    "ToolResult",
     "Clash",
     "CompactionReport",
     "CompressionPolicy",
@@ -88,8 +88,8 @@ __all__ = [
     "InmindError",
     "KeptItem",
     "Layer",
-    "Ledger",
-    "Lifted",
+    "TokenUsage",
+    "CompactionUndoReport",
     "Memory",
     "MergeReport",
     "Moment",
@@ -102,7 +102,7 @@ __all__ = [
     "Prompt",
     "Rates",
     "Recalled",
-    "Recorded",
+    "RecordResult",
     "Report",
     "Resolution",
     "RetainedItem",

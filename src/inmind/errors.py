@@ -39,8 +39,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-_SHOWN = 120
-UNSAID = object()
+_MAX_VALUE_CHARS = 120
+OMITTED = object()
 """In the place of a value that is not named: there is none, or it may be a secret, and messages end up in logs."""
 
 
@@ -58,8 +58,8 @@ class InvalidInput(InmindError):
 
     code = "INVALID_INPUT"
 
-    def __init__(self, *, field: str, value: object = UNSAID, expected: str) -> None:
-        super().__init__(f"{field}: expected {expected}" + ("" if value is UNSAID else f", got {shown(value)}"))
+    def __init__(self, *, field: str, value: object = OMITTED, expected: str) -> None:
+        super().__init__(f"{field}: expected {expected}" + ("" if value is OMITTED else f", got {short_repr(value)}"))
         self.field, self.value, self.expected = field, value, expected
 
 
@@ -85,7 +85,7 @@ class NotFound(InmindError):
     code = "NOT_FOUND"
 
     def __init__(self, *, what: str, name: object, hint: str = "") -> None:
-        super().__init__(f"no {what} {shown(name)}" + (f": {hint}" if hint else ""))
+        super().__init__(f"no {what} {short_repr(name)}" + (f": {hint}" if hint else ""))
         self.what, self.name = what, name
 
 
@@ -104,7 +104,7 @@ class Conflict(InmindError):
         self.mine, self.theirs = mine, theirs
 
 
-class PartedWays(Conflict):
+class BundleDiverged(Conflict):
     """Something has gone on here and in a bundle, each in its own way. Nothing was brought in."""
 
     code = "PARTED_WAYS"
@@ -123,7 +123,7 @@ class KeyReused(InmindError):
     code = "KEY_REUSED"
 
     def __init__(self, *, key: str, what: str = "idempotency key") -> None:
-        super().__init__(f"{what} {shown(key)} was used before with other content: take a new one")
+        super().__init__(f"{what} {short_repr(key)} was used before with other content: take a new one")
         self.key = key
 
 
@@ -133,7 +133,7 @@ class LayerFailed(InmindError):
     code = "LAYER_FAILED"
 
     def __init__(self, *, layer: str, reason: str) -> None:
-        super().__init__(f"layer {shown(layer)} failed: {reason}")
+        super().__init__(f"layer {short_repr(layer)} failed: {reason}")
         self.layer, self.reason = layer, reason
 
 
@@ -154,7 +154,7 @@ class ExtractorFailed(InmindError):
     code = "EXTRACTOR_FAILED"
 
     def __init__(self, *, pattern: str, tool: str, reason: str) -> None:
-        super().__init__(f"the extractor for {shown(pattern)} failed on {shown(tool)}: {reason}")
+        super().__init__(f"the extractor for {short_repr(pattern)} failed on {short_repr(tool)}: {reason}")
         self.pattern, self.tool, self.reason = pattern, tool, reason
 
 
@@ -175,7 +175,7 @@ class DreamRunning(InmindError):
 
     def __init__(self, *, resource: str, dream: int, until: str) -> None:
         super().__init__(
-            f"dream {dream} of {shown(resource)} is running, until {until} at least: wait for it, or call it off"
+            f"dream {dream} of {short_repr(resource)} is running, until {until} at least: wait for it, or call it off"
         )
         self.resource, self.dream, self.until = resource, dream, until
 
@@ -334,10 +334,10 @@ class Damaged(StoreError):
         self.place, self.reason = place, reason
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value as it may stand in a message: short, on one line, whatever it is."""
     try:
         text = repr(value)
     except Exception as error:  # a foreign __repr__ may raise anything, and an error report must not
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}… ({len(text)} characters)"

@@ -52,11 +52,11 @@ def test_thanks_are_felt_in_the_commit_that_keeps_them(memory: Memory, session: 
     assert isinstance(event.payload, AffectSpiked)
     assert (event.payload.spike, event.payload.session) == ("social", "support-42")
     assert (event.origin, event.trust) == (Origin.USER, Trust.PERSON)
-    (told,) = (one.payload for one in session.journal() if one.id in event.sources)
+    (told,) = (one.payload for one in session.events() if one.id in event.sources)
     assert isinstance(told, MessageAdded)
     assert told.wire == THANKS
-    assert memory.affect("ada").levels.oxytocin == pytest.approx(0.5)
-    assert memory.affect("ada").mood == "socially engaged"
+    assert memory.resource("ada").affect.levels.oxytocin == pytest.approx(0.5)
+    assert memory.resource("ada").affect.mood == "socially engaged"
 
 
 def test_a_message_is_felt_once_however_often_it_is_handed_in(memory: Memory, session: Session) -> None:
@@ -80,7 +80,7 @@ def test_messages_that_are_added_are_felt_too(memory: Memory, session: Session) 
     session.add([user("Production is down!")], key="k")
     session.add([user("Production is down!")], key="k")
     assert raised(memory) == ["error", "urgency"]
-    assert memory.affect("ada").levels.cortisol == pytest.approx(0.72)
+    assert memory.resource("ada").affect.levels.cortisol == pytest.approx(0.72)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_level_above_the_bar_is_noted_at_once_with_the_reason(memory: Memory, 
 
 def test_it_stands_in_the_next_prompt_and_is_found(memory: Memory, session: Session) -> None:
     for _ in range(2):
-        memory.affect("ada").raise_("urgency", "the launch is tonight")
+        memory.resource("ada").affect.spike("urgency", "the launch is tonight")
     prompt = session.prepare([user("hello")])
     assert "[AUTO] Cortisol is high" in str(prompt.messages)
     assert [hit.crystal.text for hit in session.search("launch tonight")] == auto_notes(session)
@@ -185,10 +185,10 @@ def test_it_stands_in_the_next_prompt_and_is_found(memory: Memory, session: Sess
 @pytest.mark.parametrize("minutes", [29, 31])
 def test_upkeep_notes_what_stays_high_every_half_an_hour(memory: Memory, clock: ManualClock, minutes: int) -> None:
     for _ in range(3):
-        memory.affect("ada").raise_("urgency", "the launch is tonight")
-    memory.upkeep()
+        memory.resource("ada").affect.spike("urgency", "the launch is tonight")
+    memory.run_upkeep()
     clock.advance(seconds=60 * minutes)
-    memory.upkeep()
+    memory.run_upkeep()
     taken = [event.payload.text for event in events(memory) if isinstance(event.payload, NoteAdded)]
     assert [text.partition(" (")[0] for text in taken] == [
         "[AUTO] Cortisol is high",
@@ -200,21 +200,21 @@ def test_upkeep_notes_what_stays_high_every_half_an_hour(memory: Memory, clock: 
 
 
 def test_a_host_raises_it_and_sees_it_fall(memory: Memory, clock: ManualClock) -> None:
-    affect = memory.affect("ada")
+    affect = memory.resource("ada").affect
     assert (affect.levels, affect.mood) == (Levels(), "calm")
-    affect.raise_("achievement", "the release is out", key="r1")
-    affect.raise_("achievement", "the release is out", key="r1")
+    affect.spike("achievement", "the release is out", key="r1")
+    affect.spike("achievement", "the release is out", key="r1")
     assert affect.levels.dopamine == pytest.approx(0.55)
     clock.advance(seconds=30 * 60)
     assert affect.levels.dopamine == pytest.approx(0.35)
     assert raised(memory) == ["achievement"]
     with pytest.raises(KeyReused):
-        affect.raise_("error", key="r1")
+        affect.spike("error", key="r1")
 
 
 def test_the_history_can_be_plotted(memory: Memory, clock: ManualClock) -> None:
-    affect = memory.affect("ada")
-    affect.raise_("reward")
+    affect = memory.resource("ada").affect
+    affect.spike("reward")
     clock.advance(seconds=3600)
     points = affect.history(hours=2, step_minutes=30)
     assert [round(point.dopamine, 4) for point in points] == [0.15, 0.15, 0.45, 0.30, 0.225]
@@ -228,27 +228,27 @@ def test_the_history_can_be_plotted(memory: Memory, clock: ManualClock) -> None:
 )
 def test_a_history_that_cannot_be_is_refused(memory: Memory, hours: Any, step: Any) -> None:
     with pytest.raises(InvalidInput):
-        memory.affect("ada").history(hours, step)
+        memory.resource("ada").affect.history(hours, step)
 
 
 def test_what_is_no_spike_is_refused_and_a_long_reason_is_one_line(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="spike"):
-        memory.affect("ada").raise_("joy")
-    memory.affect("ada").raise_("reward", "so\nmuch " * 500)
+        memory.resource("ada").affect.spike("joy")
+    memory.resource("ada").affect.spike("reward", "so\nmuch " * 500)
     (event,) = events(memory)
     assert isinstance(event.payload, AffectSpiked)
-    assert len(event.payload.why) <= 200
-    assert "\n" not in event.payload.why
+    assert len(event.payload.reason) <= 200
+    assert "\n" not in event.payload.reason
 
 
 @pytest.mark.spec("A1")
 def test_it_is_there_again_after_reopening(home: Home, clock: ManualClock) -> None:
     with Memory.open(home, clock=clock) as memory:
         for _ in range(250):  # past a snapshot
-            memory.affect("ada").raise_("recall")
-        before = memory.affect("ada").levels
+            memory.resource("ada").affect.spike("recall")
+        before = memory.resource("ada").affect.levels
     with Memory.open(home, clock=clock) as memory:
-        assert memory.affect("ada").levels == before
+        assert memory.resource("ada").affect.levels == before
 
 
 # -- off ---------------------------------------------------------------------------------------------------
@@ -269,15 +269,15 @@ def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(
         prompt = session.prepare([THANKS])
         session.observe("deploy", {}, "Error: no disk", error=True)
         session.record(searching("zeppelin"))
-        return [prompt.messages, [event.payload for event in session.journal()]]
+        return [prompt.messages, [event.payload for event in session.events()]]
 
     with Memory.open(new_home(), clock=clock, settings={"affect.enabled": False}) as off:
         without = lived(off)
-        assert off.affect("ada").raise_("reward") is None
-        assert (off.affect("ada").levels, off.affect("ada").mood) == (Levels(), "calm")
+        assert off.resource("ada").affect.spike("reward") is None
+        assert (off.resource("ada").affect.levels, off.resource("ada").affect.mood) == (Levels(), "calm")
         assert events(off) == []
         with pytest.raises(InvalidInput):
-            off.affect("ada").raise_("joy")
+            off.resource("ada").affect.spike("joy")
     with Memory.open(new_home(), clock=clock) as on:
         assert lived(on) == without
         assert raised(on) == ["social", "error", "missed"]

@@ -26,8 +26,8 @@ from provider import Provider, asks, says
 from inmind import Appended, Entities, Hit, Memory, Prompt, Session, TextLayer, wrap
 from inmind.errors import Closed, InvalidInput, NotFound
 from inmind.memory import aio
-from inmind.memory.aio.threads import MOST_THREADS
-from inmind.memory.aio.wrapper import attribute
+from inmind.memory.aio.threads import MAX_THREADS
+from inmind.memory.aio.wrapper import awaited_property
 from inmind.testing import ManualClock
 
 KNOWN_WITHOUT_LOOKING = {
@@ -53,7 +53,7 @@ def test_every_name_is_on_the_async_side_with_the_same_arguments(sync: type, twi
             assert name in AWAITED_AS, f"{sync.__name__}.{name} has no async counterpart yet"
             assert theirs is not None
         elif isinstance(member, property):
-            expected = property if name in KNOWN_WITHOUT_LOOKING.get(sync.__name__, ()) else attribute
+            expected = property if name in KNOWN_WITHOUT_LOOKING.get(sync.__name__, ()) else awaited_property
             assert isinstance(theirs, expected), f"{sync.__name__}.{name} is missing, or should be awaited"
             assert isinstance(theirs, property) or theirs.__doc__ == member.__doc__
         else:
@@ -71,17 +71,17 @@ def shape(function: Callable[..., Any]) -> list[tuple[str, object, object]]:
 @pytest.mark.spec("I1")
 def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_closed(home: Home) -> None:
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
-            affect = await memory.affect("ada")
+            affect = memory.resource("ada").affect
         for twin in (memory, session, affect):
             carried = {name for name in vars(twin.sync) if not name.startswith("_")}
             assert carried <= KNOWN_WITHOUT_LOOKING[type(twin).__name__]
             for name in carried:
                 assert getattr(twin, name) == getattr(twin.sync, name)
         assert (session.resource, session.memory_tools) == ("ada", True)
-        assert isinstance(session.scratchpad, aio.Scratchpad)
-        assert isinstance(memory.ledger, aio.Books)
+        assert isinstance(session.scratchpad, aio.AsyncScratchpad)
+        assert isinstance(memory.ledger__R, aio.AsyncEconomics)
         assert repr(session) == "<aio.Session 's' of 'ada': 0 messages, 0 calls>"
 
     run(main())
@@ -90,11 +90,11 @@ def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_clos
 @pytest.mark.spec("I1")
 def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_for(home: Home) -> None:
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             assert all(hasattr(session, name) for name in dir(session))
             assert dict(inspect.getmembers(session)).keys() >= {"entities", "overview", "mind"}
-            overview, mood = session.overview, (await memory.affect("ada")).mood
+            overview, mood = session.overview, (memory.resource("ada").affect).mood
             await session.write("overview.md", "# Anew")
             assert await asyncio.wait_for(overview, DEADLINE) == "# Anew"
             assert await asyncio.gather(overview, mood) == ["# Anew", await mood]
@@ -116,18 +116,18 @@ def test_a_type_checker_sees_the_arguments_and_the_answers(home: Home) -> None:
     """By `make check`: an answer of another type, or a mistake that is not one, fails there."""
 
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
-            assert_type(memory, aio.Memory)
+        async with aio.AsyncMemory.open(home) as memory:
+            assert_type(memory, aio.AsyncMemory)
             session = await memory.session("s", resource="ada")
-            assert_type(session, aio.Session)
+            assert_type(session, aio.AsyncSession)
             assert_type(await session.prepare([user("Hi.")]), Prompt)
             assert_type(await session.entities, Entities)
             assert_type(await session.add([]), Appended)
             assert_type(await session.search("Hi", limit=3), list[Hit])
-            assert_type(await session.spawn("child"), aio.Session)
+            assert_type(await session.spawn("child"), aio.AsyncSession)
             assert_type(await session.overview, str)
             assert_type(await memory.contains("s"), bool)
-            assert_type(await memory.affect("ada"), aio.Affect)
+            assert_type(memory.resource("ada").affect, aio.AsyncAffect)
             with pytest.raises(InvalidInput):
                 await session.prepare(format=3)  # pyright: ignore[reportArgumentType] -- it is no text
             with pytest.raises(TypeError):
@@ -152,12 +152,12 @@ def test_a_conversation_leaves_the_same_journal_whichever_way_it_is_held(tmp_pat
             child = session.spawn("child")
             child.write("detail/d.md", "found")
             session.merge_back(child)
-            memory.ledger.record("earning", resource="ada", amount=3)
+            memory.resource("ada").economics.record("earning", amount=3)
             found = [str(entity) for entity in session.entities.window], session.scratchpad.snapshot, session.overview
-            return [*found, memory.affect("ada").levels, "s" in memory, journal_of(session)]
+            return [*found, memory.resource("ada").affect.levels, "s" in memory, journal_of(session)]
 
     async def awaited(home: Path) -> list[object]:
-        async with aio.Memory.open(home, clock=ManualClock(), embedder=None) as memory:
+        async with aio.AsyncMemory.open(home, clock=ManualClock(), embedder=None) as memory:
             session = await memory.session("s", resource="ada", cwd="/w")
             await session.observe("create_page", {}, {"page": {"id": "page-1", "name": "About Us"}})
             await session.prepare([user("add a hero to it")])
@@ -166,17 +166,17 @@ def test_a_conversation_leaves_the_same_journal_whichever_way_it_is_held(tmp_pat
             child = await session.spawn("child")
             await child.write("detail/d.md", "found")
             await session.merge_back(child)
-            await memory.ledger.record("earning", resource="ada", amount=3)
+            await memory.resource("ada").economics.record("earning", amount=3)
             things = [str(entity) for entity in (await session.entities).window]
             found = things, await session.scratchpad.snapshot, await session.overview
-            levels = await (await memory.affect("ada")).levels
+            levels = await (memory.resource("ada").affect).levels
             return [*found, levels, await memory.contains("s"), journal_of(session.sync)]
 
     assert asyncio.run(awaited(tmp_path / "a")) == waited(tmp_path / "b")
 
 
 def journal_of(session: Session) -> list[object]:
-    return [event.payload for event in session.journal()]
+    return [event.payload for event in session.events()]
 
 
 def test_importing_it_loads_neither_a_loop_nor_a_memory() -> None:
@@ -205,7 +205,7 @@ connection.execute("ROLLBACK")
 @pytest.mark.spec("I1")
 def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -> None:
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             holder = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -236,7 +236,7 @@ def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Home) -> No
         with ThreadPoolExecutor(1) as pool:
             asyncio.get_running_loop().set_default_executor(pool)
             theirs = asyncio.get_running_loop().run_in_executor(None, busy.wait, DEADLINE)
-            async with aio.Memory.open(home) as memory:
+            async with aio.AsyncMemory.open(home) as memory:
                 session = await memory.session("s")
                 await session.add([user("Hi.")])
                 assert not theirs.done()
@@ -258,12 +258,12 @@ def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Home) -> None
             gate.wait(DEADLINE)
             return number
 
-        async with aio.Memory.open(home) as memory:
-            calls = [asyncio.create_task(memory.carry_out(work, number)) for number in range(3 * MOST_THREADS)]
-            await until(lambda: len(under_way) == MOST_THREADS)
-            assert len(set(threading.enumerate()) - before) <= MOST_THREADS
+        async with aio.AsyncMemory.open(home) as memory:
+            calls = [asyncio.create_task(memory.carry_out(work, number)) for number in range(3 * MAX_THREADS)]
+            await until(lambda: len(under_way) == MAX_THREADS)
+            assert len(set(threading.enumerate()) - before) <= MAX_THREADS
             gate.set()
-            assert await asyncio.gather(*calls) == list(range(3 * MOST_THREADS))
+            assert await asyncio.gather(*calls) == list(range(3 * MAX_THREADS))
         await until(lambda: not [one for one in set(threading.enumerate()) - before if "aio" in one.name])
 
     run(main())
@@ -272,12 +272,12 @@ def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Home) -> None
 @pytest.mark.spec("I1")
 def test_calls_of_one_session_keep_their_order(home: Home) -> None:
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             said = [user(f"{number}") for number in range(40)]
             both = [session.add([one]) for one in said], [session.scratchpad.update(one["content"]) for one in said]
             await asyncio.gather(*(call for pair in zip(*both, strict=True) for call in pair))
-            assert [entry.wire for entry in (await session.mind).line] == said
+            assert [entry.wire for entry in (await session.mind).conversation] == said
             assert await session.scratchpad.snapshot == "39"
 
     run(main())
@@ -293,14 +293,14 @@ def test_a_session_does_not_wait_for_another_one(home: Home) -> None:
             gate.wait(DEADLINE)
             return "They talked."
 
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             slow, quick = await memory.session("slow"), await memory.session("quick")
             await slow.add([message for n in range(8) for message in (user(f"{n}?"), said_back(n))])
             compacting = asyncio.create_task(slow.compact(strategy="summarize", keep_recent=1, model=summarizer))
             await until(asked.is_set)
             behind = asyncio.create_task(slow.add([user("behind")]))
             await quick.add([user("Hi.")])
-            assert len((await quick.mind).line) == 1
+            assert len((await quick.mind).conversation) == 1
             assert not compacting.done()
             assert not behind.done()
             gate.set()
@@ -323,12 +323,12 @@ def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
             heard.append(request.get())
             return super().recall(moment)
 
-    async def asks_under(name: str, session: aio.Session) -> None:
+    async def asks_under(name: str, session: aio.AsyncSession) -> None:
         request.set(name)
         await session.prepare([user("Hi.")])
 
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             session = await memory.session("s", layers=[Listening(name="rules", text="Be kind.")])
             await asyncio.gather(asks_under("a", session), asks_under("b", session))
             assert list(dict.fromkeys(heard)) == ["a", "b"]
@@ -339,7 +339,7 @@ def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
 
 def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Home) -> None:
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             with pytest.raises(RuntimeError, match="StopIteration"):
                 await memory.carry_out(next, iter(()))
             with pytest.raises(NotFound, match="no call 7"):
@@ -357,7 +357,7 @@ def test_loops_in_two_threads_use_one_home(home: Home, shared: bool) -> None:
     ours = asyncio.run(opened(home))
 
     async def talk(name: str) -> None:
-        memory = ours if shared else await aio.Memory.open(home)
+        memory = ours if shared else await aio.AsyncMemory.open(home)
         mine, both = await memory.session(name), await memory.session("both")
         for number in range(10):
             await asyncio.gather(mine.add([user(f"{number}")]), both.add([user(f"{name} {number}")]))
@@ -367,21 +367,24 @@ def test_loops_in_two_threads_use_one_home(home: Home, shared: bool) -> None:
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(asyncio.run, talk(name)) for name in ("a", "b")]:
             done.result(timeout=DEADLINE)
-    said = {name: [entry.wire["content"] for entry in ours.sync.session(name).mind.line] for name in ("a", "b", "both")}
+    said = {
+        name: [entry.wire["content"] for entry in ours.sync.session(name).state.conversation]
+        for name in ("a", "b", "both")
+    }
     assert said["a"] == said["b"] == [f"{number}" for number in range(10)]
     for name in ("a", "b"):
         assert [text for text in said["both"] if text.startswith(name)] == [f"{name} {number}" for number in range(10)]
     asyncio.run(ours.close())
 
 
-async def opened(home: Home) -> aio.Memory:
-    return await aio.Memory.open(home)
+async def opened(home: Home) -> aio.AsyncMemory:
+    return await aio.AsyncMemory.open(home)
 
 
 @pytest.mark.spec("K23")
 def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
-    async def begin() -> tuple[aio.Memory, aio.Session]:
-        memory = await aio.Memory.open(home)
+    async def begin() -> tuple[aio.AsyncMemory, aio.AsyncSession]:
+        memory = await aio.AsyncMemory.open(home)
         session = await memory.session("s")
         await session.add([user("before")])
         return memory, session
@@ -397,7 +400,7 @@ def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     asyncio.run(session.add([user("after")]))
-    assert [entry.wire["content"] for entry in session.sync.mind.line] == ["before", "in the child", "after"]
+    assert [entry.wire["content"] for entry in session.sync.state.conversation] == ["before", "in the child", "after"]
     asyncio.run(memory.close())
 
 
@@ -407,7 +410,7 @@ def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
 @pytest.mark.spec("I1")
 def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home: Home) -> None:
     async def main() -> None:
-        memory = await aio.Memory.open(home)
+        memory = await aio.AsyncMemory.open(home)
         session, gate = await memory.session("s"), threading.Event()
         under_way = asyncio.create_task(session.carry_out(gate.wait, DEADLINE))
         behind = asyncio.create_task(session.add([user("behind")]))
@@ -428,16 +431,16 @@ def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home
 
     run(main())
     with Memory.open(home) as memory:
-        assert [entry.wire["content"] for entry in memory.session("s").mind.line] == ["behind"]
+        assert [entry.wire["content"] for entry in memory.session("s").state.conversation] == ["behind"]
 
 
 @pytest.mark.spec("I1")
 def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Home) -> None:
     async def main() -> None:
-        kept: list[aio.Memory] = []
+        kept: list[aio.AsyncMemory] = []
 
         async def fail() -> None:
-            async with aio.Memory.open(home) as memory:
+            async with aio.AsyncMemory.open(home) as memory:
                 kept.append(memory)
                 raise ZeroDivisionError
 
@@ -445,10 +448,10 @@ def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Home) -> None:
             await fail()
         with pytest.raises(Closed):
             await kept[0].resources()
-        async with await aio.Memory.open(home) as memory:
+        async with await aio.AsyncMemory.open(home) as memory:
             assert await memory.resources() == []
         with pytest.raises(InvalidInput):
-            await aio.Memory.open("")
+            await aio.AsyncMemory.open("")
 
     run(main())
 
@@ -462,7 +465,7 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool)
     async def main(provider: Provider) -> None:
         provider.will(says("One moment.", asks("working_memory_update", {"text": "Ada asks."})), says("Hello, Ada."))
         async with (
-            aio.Memory.open(home) as memory,
+            aio.AsyncMemory.open(home) as memory,
             openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client,
         ):
             session = await memory.session("s", resource="ada")
@@ -475,7 +478,7 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool)
                 heard = str((await chat.create(model="m", messages=asked)).choices[0].message.content)
             assert heard.endswith("Hello, Ada.")
             assert await session.scratchpad.snapshot == "Ada asks."
-            assert (await session.mind).standing.calls == 2
+            assert (await session.mind).prompt.calls == 2
 
     with Provider() as provider:
         run(main(provider))
@@ -485,7 +488,7 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool)
 @pytest.mark.spec("I1")
 def test_a_client_that_does_not_await_is_told_which_session_it_can_have(home: Home) -> None:
     async def main() -> None:
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             session = await memory.session("s")
             with openai.OpenAI(base_url="http://127.0.0.1:9", api_key="none") as client:
                 with pytest.raises(InvalidInput, match="session: expected its `sync`"):

@@ -29,7 +29,7 @@ from inmind import Event
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.errors import Closed, DreamOvertaken, NotFound
 from inmind.memory import aio
-from inmind.memory.aio.threads import MOST_THREADS
+from inmind.memory.aio.threads import MAX_THREADS
 from inmind.store.sqlite import SqliteStore
 from inmind.testing import ManualClock
 
@@ -94,7 +94,7 @@ class Home:
         self._store: SqliteStore | None = None
 
     async def begin(self) -> dict[str, Step]:
-        self.memory = await aio.Memory.open(self.place, clock=self.gate, embedder=None)
+        self.memory = await aio.AsyncMemory.open(self.place, clock=self.gate, embedder=None)
         session = await self.memory.session("s", resource="ada", cwd="/w")
         await session.add(turns(6))
         noted = (await session.note("Ada prefers tea.", kind="preference")).id
@@ -102,7 +102,7 @@ class Home:
         child = await session.spawn("child", policy="fork")
         await child.write("detail/found.md", "found")
         checkpoint = {"entities": [{"id": "page-7", "type": "page", "name": "Seven"}]}
-        affect = await self.memory.affect("ada")
+        affect = self.memory.resource("ada").affect
         self._store = SqliteStore(self.place / "inmind.db")
         reply = {**assistant("Done."), "tool_calls": [a_memory_call()]}
         return {
@@ -132,12 +132,12 @@ class Home:
             "Session.take_back": lambda: session.take_back(1, key="k"),
             "Scratchpad.update": lambda: session.scratchpad.update("at the port", key="k"),
             "Affect.raise_": lambda: affect.raise_("achievement", "it was found", key="k"),
-            "Books.record": lambda: self.memory.ledger.record("earning", resource="ada", amount="3.50", key="k"),
-            "Memory.note": lambda: self.memory.note("ada", "The port is open.", key="n"),
-            "Memory.freeze": lambda: self.memory.freeze(noted, key="k"),
-            "Memory.thaw": lambda: self.memory.thaw(noted, key="thaw"),
-            "Memory.undo_dream": lambda: self.memory.undo_dream("ada", key="k"),
-            "Memory.call_off_dream": lambda: self.memory.call_off_dream("ada", key="k"),
+            "Books.record": lambda: self.memory.resource("ada").economics.record("earning", amount="3.50", key="k"),
+            "Memory.note": lambda: self.memory.resource("ada").note("The port is open.", key="n"),
+            "Memory.freeze": lambda: self.memory.pin(noted, key="k"),
+            "Memory.thaw": lambda: self.memory.unpin(noted, key="thaw"),
+            "Memory.undo_dream": lambda: self.memory.resource("ada").undo_dream(key="k"),
+            "Memory.call_off_dream": lambda: self.memory.resource("ada").cancel_dream(key="k"),
         }
 
     @property
@@ -164,9 +164,9 @@ def _untimed(event: Event) -> Event:
     """How long a dream took is measured, and who has dreamt is called by chance: neither is the same twice."""
     match event.payload:
         case DreamCommitted() as dreamt:
-            return replace(event, what=replace(dreamt, seconds=0.0))
+            return replace(event, payload=replace(dreamt, seconds=0.0))
         case DreamStarted() as begun:
-            return replace(event, what=replace(begun, holder=""))
+            return replace(event, payload=replace(begun, holder=""))
         case _:
             return event
 
@@ -198,8 +198,8 @@ async def without_a_thread(home: Home, step: Step) -> None:
         busy.append(1)
         gate.wait(DEADLINE)
 
-    others = [asyncio.create_task(home.memory.carry_out(work)) for _ in range(MOST_THREADS)]
-    await until(lambda: len(busy) == MOST_THREADS)
+    others = [asyncio.create_task(home.memory.carry_out(work)) for _ in range(MAX_THREADS)]
+    await until(lambda: len(busy) == MAX_THREADS)
     call = asyncio.create_task(step())
     for _ in range(3):
         await asyncio.sleep(0)
@@ -280,7 +280,7 @@ def test_every_change_that_takes_a_key_is_among_them(tmp_path: Path) -> None:
 def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(home: Path | str) -> None:
     async def main() -> None:
         gate = Gate()
-        async with aio.Memory.open(home, clock=gate) as memory:
+        async with aio.AsyncMemory.open(home, clock=gate) as memory:
             session = await memory.session("s")
             gate.hold()
             call = asyncio.create_task(asyncio.wait_for(session.add([user("Hi.")], key="k"), timeout=0.01))
@@ -291,7 +291,7 @@ def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(home: Path 
             with pytest.raises(TimeoutError):
                 await call
             assert (await session.add([user("Hi.")], key="k")).repeated
-            assert len((await session.mind).line) == 1
+            assert len((await session.mind).conversation) == 1
 
     run(main())
 
@@ -306,7 +306,7 @@ def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(home: Path |
             gate.wait(DEADLINE)
             raise NotFound(what="anchor", name=7)
 
-        async with aio.Memory.open(home) as memory:
+        async with aio.AsyncMemory.open(home) as memory:
             call = asyncio.create_task(memory.carry_out(fail))
             await until(asked.is_set)
             call.cancel()
@@ -329,7 +329,7 @@ def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(hom
             gate.wait(DEADLINE)
             return "{}"
 
-        async with aio.Memory.open(home, model=model, embedder=None) as memory:
+        async with aio.AsyncMemory.open(home, model=model, embedder=None) as memory:
             session = await memory.session("s", resource="ada")
             await session.note("Ada prefers tea.", kind="preference")
             call = asyncio.create_task(memory.dream("ada"))
@@ -337,7 +337,9 @@ def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(hom
             call.cancel()
             assert await is_cancelled(call)
             assert not gate.is_set(), "the model was waited for"
-            assert [(dream.code, dream.diff) for dream in await memory.dreams("ada")] == [(DreamOvertaken.code, "")]
+            assert [(dream.code, dream.diff) for dream in await memory.resource("ada").dreams()] == [
+                (DreamOvertaken.code, "")
+            ]
             gate.set()
             theirs = await memory.dream("ada", cancelled=lambda: True)
             assert theirs.code == DreamOvertaken.code
@@ -345,7 +347,7 @@ def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(hom
             dream = await memory.dream("ada", watch=lambda phase, _: phases.append(phase), cancelled=lambda: False)
             assert phases
             assert dream.code != DreamOvertaken.code
-            assert dream == (await memory.dreams("ada"))[0]
+            assert dream == (await memory.resource("ada").dreams())[0]
 
     run(main())
 
@@ -355,7 +357,7 @@ def test_a_memory_that_nobody_waits_for_any_more_is_not_left_open(tmp_path: Path
     async def main() -> None:
         home, gate = tmp_path / "h", Gate()
         gate.hold()
-        opening = asyncio.ensure_future(awaiting(aio.Memory.open(home, clock=gate)))
+        opening = asyncio.ensure_future(awaiting(aio.AsyncMemory.open(home, clock=gate)))
         await until(gate.reached.is_set)
         assert open_files(home)
         opening.cancel()
@@ -372,7 +374,7 @@ def test_a_memory_that_nobody_waits_for_any_more_is_not_left_open(tmp_path: Path
 def test_a_close_that_is_cancelled_has_closed(tmp_path: Path) -> None:
     async def main() -> None:
         gate = threading.Event()
-        memory = await aio.Memory.open(tmp_path / "h")
+        memory = await aio.AsyncMemory.open(tmp_path / "h")
         session = await memory.session("s")
         under_way = asyncio.create_task(session.carry_out(gate.wait, DEADLINE))
         await asyncio.sleep(0)
@@ -407,7 +409,7 @@ def test_whenever_calls_are_cancelled_each_is_made_once_when_it_is_asked_for_aga
     turns_of_the_loop: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     async def main() -> None:
-        async with aio.Memory.open(tmp_path_factory.mktemp("h") / "home") as memory:
+        async with aio.AsyncMemory.open(tmp_path_factory.mktemp("h") / "home") as memory:
             session = await memory.session("s")
             said = [user(f"{number}") for number in range(len(turns_of_the_loop))]
             calls = [asyncio.create_task(session.add([one], key=one["content"])) for one in said]
@@ -419,7 +421,7 @@ def test_whenever_calls_are_cancelled_each_is_made_once_when_it_is_asked_for_aga
             left = [one for call, one in zip(calls, said, strict=True) if await is_cancelled(call)]
             for one in left:
                 await session.add([one], key=one["content"])
-            found = [entry.wire["content"] for entry in (await session.mind).line]
+            found = [entry.wire["content"] for entry in (await session.mind).conversation]
             assert sorted(found, key=int) == [one["content"] for one in said]
             again = {one["content"] for one in left}
             assert [one for one in found if one not in again] == sorted(set(found) - again, key=int)

@@ -67,13 +67,13 @@ def test_a_home_is_the_same_elsewhere(home: Path, other: Path, bundle: Path) -> 
     assert keys_in(other) == keys_in(home)
     with Memory.open(home, embedder=None) as one, Memory.open(other, embedder=None) as two:
         here, there = (memory.session("shop", resource="ada") for memory in (one, two))
-        assert there.mind.documents == here.mind.documents
-        assert two.belongings("ada") == one.belongings("ada")
+        assert there.state.documents == here.state.documents
+        assert two.resource("ada").state == one.resource("ada").state
         assert [hit.crystal.id for hit in two.search("tabs")] == [hit.crystal.id for hit in one.search("tabs")] != []
         assert there.read("detail/harbour.md") == here.read("detail/harbour.md")
-        before = len(there.journal())
+        before = len(there.events())
         there.add([{"role": "user", "content": "Where is the harbour of shop?"}], key="asked")
-        assert len(there.journal()) == before
+        assert len(there.events()) == before
         assert there.prepare().messages == here.prepare().messages
 
 
@@ -106,9 +106,9 @@ def test_what_people_have_typed_and_nobody_has_read_yet_comes_along(home: Path, 
     begun.write_text("- of somebody who never had a session\n", "utf-8")
     imported(exported(home, tmp_path / "b"), other)
     with Memory.open(other, embedder=None) as memory:
-        assert "- typed by hand" in memory.belongings("ada").documents.text("MEMORY.md")
+        assert "- typed by hand" in memory.resource("ada").state.documents.text("MEMORY.md")
         assert memory.session("shop").overview.startswith("# My own overview\n")
-        assert "never had a session" in memory.belongings("new one").documents.text("MEMORY.md")
+        assert "never had a session" in memory.resource("new one").state.documents.text("MEMORY.md")
 
 
 def test_files_that_no_journal_could_bring_back_come_along(home: Path, other: Path, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_resource_comes_with_all_that_is_its_own_and_nothing_else(home: Path, 
 
 def _placeless(event: Event) -> Event:
     what = event.payload
-    return replace(event, what=replace(what, position=0)) if isinstance(what, RecordsReadPosition) else event
+    return replace(event, payload=replace(what, journal_position=0)) if isinstance(what, RecordsReadPosition) else event
 
 
 # -- into a home that has something ----------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_a_stream_that_has_parted_is_named_and_nothing_is_brought_in(
     before = events_in(other)
     with pytest.raises(Conflict, match="session/shop is not the same here and in the bundle from event") as caught:
         imported(exported(home, tmp_path / "b"), other)
-    assert caught.value.code == "PARTED_WAYS"
+    assert caught.value.code == "BUNDLE_DIVERGED"
     assert events_in(other) == before
 
 
@@ -258,7 +258,7 @@ def test_a_dream_goes_on_where_it_had_read_up_to_whatever_the_journal_here_has_b
 
     def unread(place: Path) -> list[str]:
         with Memory.open(place, embedder=None) as memory:
-            position = memory.belongings("ada").dreams.position
+            position = memory.resource("ada").state.dreams.position
         store = SqliteStore(place / DATABASE)
         news = store.since(position, kinds=[MessageAdded.kind], most=999)
         store.close()
@@ -291,7 +291,7 @@ def test_what_others_lived_through_here_is_no_measure_of_how_far_a_dream_has_rea
     imported(exported(home, tmp_path / "all"), other)
     for place in (home, other):
         with Memory.open(place, embedder=None) as memory:
-            position = memory.belongings("ben").dreams.position
+            position = memory.resource("ben").state.dreams.position
         store = SqliteStore(place / DATABASE)
         news = store.since(position, kinds=[MessageAdded.kind], most=999, owner="ben")
         store.close()
@@ -428,10 +428,10 @@ def test_a_full_disk_leaves_a_home_as_it_was(home: Path, other: Path, tmp_path: 
     with Memory.open(other, embedder=None) as memory:
         for size in (50_000, 2_000_000):
             with files_of_at_most(size), pytest.raises(StorageFull):
-                memory.import_(bundle)
+                memory.import_bundle(bundle)
             assert events_in(other) == before
             assert list(other.glob("resources/ada/*")) == []
-        assert len(memory.import_(bundle).kept) == 2
+        assert len(memory.import_bundle(bundle).kept) == 2
 
 
 KILLED = """
@@ -463,7 +463,7 @@ def test_a_session_of_the_older_kind_is_there_with_the_journal_or_not_at_all(
     assert ended.returncode == 9
     with Memory.open(other, embedder=None) as memory:
         assert {one.id for one in memory.sessions()} == ({"mine"} if step == "lay" else {"mine", "shop"})
-        memory.import_(bundle)
+        memory.import_bundle(bundle)
         assert {one.id for one in memory.sessions()} == {"mine", "shop", "old"}
     assert list(other.rglob(".inmind-*")) == []
 
@@ -496,7 +496,7 @@ def test_a_closed_memory_says_so(home: Path, tmp_path: Path) -> None:
     with pytest.raises(Closed):
         memory.export(tmp_path / "b")
     with pytest.raises(Closed):
-        memory.import_(tmp_path / "b")
+        memory.import_bundle(tmp_path / "b")
 
 
 def test_events_whose_sources_are_nowhere_are_counted(other: Path, bundle: Path, tmp_path: Path) -> None:

@@ -127,18 +127,18 @@ def chat(make: Make, provider: Provider, spoken: str) -> Conversation:
 
 
 def line(session: Session) -> list[tuple[str, str]]:
-    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.mind.line]
+    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
     return [("tool" if message.results else message.role, message.text) for message in messages]
 
 
 def tool_results(session: Session) -> str:
-    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.mind.line]
+    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
     results = [result for message in messages for result in message.results]
     return "\n".join(part.text for result in results for part in result.parts if isinstance(part, Text))
 
 
 def unanswered(session: Session) -> set[str]:
-    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.mind.line]
+    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
     called = {call.id for message in messages for call in message.calls}
     return called - {result.id for message in messages for result in message.results}
 
@@ -597,9 +597,9 @@ def test_the_last_exchange_is_taken_back_with_all_that_followed(chat: Conversati
     chat.say("Where is my order?")
     assert chat.take_back() == ("Where is my order?", 4)
     assert line(chat.session) == before
-    ledger = chat.session.ledger
+    ledger = chat.session.usage
     assert chat.take_back() == ("Hello", 2)
-    assert chat.session.ledger == ledger
+    assert chat.session.usage == ledger
     assert chat.last is None
     with pytest.raises(NotFound):
         chat.take_back()
@@ -633,13 +633,13 @@ def test_going_back_takes_back_what_was_said_and_nothing_else(
     page.write_text(page.read_text().replace("## Known facts\n", "## Known facts\nThe port is 8443\n"))
     session.scratchpad.update("call Ada back")
     session.write("detail/plan.md", "first this, then that")
-    before = session.mind
+    before = session.state
     provider.will(*[says("Another answer.")] if goes_back == "again" else [])
     getattr(chat, goes_back)()
-    after = session.mind
-    assert len(after.line) == len(before.line) - (2 if goes_back == "take_back" else 0)
+    after = session.state
+    assert len(after.conversation) == len(before.conversation) - (2 if goes_back == "take_back" else 0)
     assert after.history.compactions == before.history.compactions
-    assert after.pads == before.pads
+    assert after.scratchpads == before.scratchpads
     assert "The port is 8443" in session.overview
     assert "The port is 8443" in page.read_text()
     assert session.read("detail/plan.md") == "first this, then that"
@@ -703,9 +703,9 @@ def test_what_is_translated_for_another_provider_was_said_where_it_was_said(make
     here = make(provider.anthropic, "anthropic")
     here.say("Hello from here")
     assert here.meanwhile() == Meanwhile()
-    before = {entry.seq for entry in here.session.mind.line}
+    before = {entry.seq for entry in here.session.state.conversation}
     here.again()
-    assert len({entry.seq for entry in here.session.mind.line} - before) > 1
+    assert len({entry.seq for entry in here.session.state.conversation} - before) > 1
     assert here.meanwhile() == Meanwhile()
     assert here.last is not None
     assert here.last.here

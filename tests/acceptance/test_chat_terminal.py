@@ -69,7 +69,7 @@ def only_session(memory: Memory) -> Session:
 
 
 def line(session: Session) -> list[tuple[str, str]]:
-    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.mind.line]
+    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
     return [("tool" if message.results else message.role, message.text) for message in messages]
 
 
@@ -473,5 +473,5 @@ def test_a_real_model_is_talked_to_and_its_session_is_one_as_any_other(home: Pat
     assert "What is the capital of France?" in at_once("show", "prompt", "real", home=home).stdout
     assert "capital of France" in at_once("search", "capital of France", "--resource", "ada", home=home).stdout
     with Memory.open(home, embedder=None) as memory:
-        assert memory.session("real").ledger.reported_calls == 1
+        assert memory.session("real").usage.reported_calls == 1
         assert "Ada asked for Paris" in "\n".join(memory.dream("ada").after.splitlines())

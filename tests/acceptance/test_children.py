@@ -18,7 +18,7 @@ from inmind.core.events.base import Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.documents.overview.sections import section_of
 from inmind.errors import InvalidInput, ReadOnly, SchemaViolation
-from inmind.session.state import MindFold
+from inmind.session.state import SessionFold
 
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}, "steps": {"type": "array"}}}
 BEGUN = {"goal": "Deploy v2", "steps": ["plan"], "owner": {"name": "Mei"}}
@@ -49,7 +49,7 @@ def test_by_itself_a_child_gets_a_copy_of_the_resources_scratchpad_and_nothing_o
     assert child.scratchpad.snapshot == BEGUN
     child.scratchpad.update({"goal": "mine"})
     assert shared.scratchpad.snapshot == BEGUN
-    assert shared.merge_back(child).brought == ("goal",)
+    assert shared.merge_back(child).taken == ("goal",)
     assert shared.scratchpad.snapshot == {**BEGUN, "goal": "mine"}
 
 
@@ -64,7 +64,7 @@ def test_a_fork_is_a_copy_that_neither_side_can_change_for_the_other(memory: Mem
         {**BEGUN, "goal": "parent's"},
     )
     assert child.resource == "ada"
-    assert child.mind.line.wires == []
+    assert child.state.conversation.wires == []
 
 
 @pytest.mark.spec("C8")
@@ -110,9 +110,9 @@ def test_different_fields_of_two_children_both_come_home(memory: Memory) -> None
     one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
     one.scratchpad.update({"owner": {"phone": "555"}})
     other.scratchpad.update({"goal": "Ship"}, delete=["owner.name"])
-    assert parent.merge_back(one).brought == ("owner.phone",)
+    assert parent.merge_back(one).taken == ("owner.phone",)
     report = parent.merge_back(other)
-    assert set(report.brought) == {"goal", "owner.name"}
+    assert set(report.taken) == {"goal", "owner.name"}
     assert report.ok
     assert parent.scratchpad.snapshot == {"goal": "Ship", "steps": ["plan"], "owner": {"phone": "555"}}
 
@@ -127,7 +127,7 @@ def test_the_same_field_changed_by_two_children_is_a_conflict_that_has_both(memo
     report = parent.merge_back(other)
     (clash,) = report.conflicts
     assert (clash.path, clash.base, clash.ours, clash.theirs) == ("goal", "Deploy v2", "one's", "other's")
-    assert report.brought == ("extra",)
+    assert report.taken == ("extra",)
     assert parent.scratchpad.snapshot == {**BEGUN, "goal": "one's", "extra": 1}
 
 
@@ -140,7 +140,7 @@ def test_a_list_that_two_children_added_to_has_what_both_added_and_a_list_that_b
     one.scratchpad.update({"steps": ["plan", "build"]})
     other.scratchpad.update({"steps": ["plan", "test", "build"]})
     parent.merge_back(one)
-    assert parent.merge_back(other).joined == ("steps",)
+    assert parent.merge_back(other).combined == ("steps",)
     assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "build", "test"]}
     third, fourth = parent.spawn(policy="fork"), parent.spawn(policy="fork")
     third.scratchpad.update({"steps": ["a"]})
@@ -154,14 +154,14 @@ def test_a_child_comes_home_once_and_again_with_what_it_did_since(memory: Memory
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "first"})
-    assert parent.merge_back(child).brought == ("goal",)
-    before = parent.mind.seq
+    assert parent.merge_back(child).taken == ("goal",)
+    before = parent.state.seq
     assert parent.merge_back(child).repeated
-    assert parent.mind.seq == before
+    assert parent.state.seq == before
     parent.scratchpad.update({"goal": "the parent's own"})
     child.scratchpad.update({"steps": ["plan", "done"]})
     again = parent.merge_back(child)
-    assert (again.brought, again.conflicts) == (("steps",), ())
+    assert (again.taken, again.conflicts) == (("steps",), ())
     assert parent.scratchpad.snapshot == {**BEGUN, "goal": "the parent's own", "steps": ["plan", "done"]}
 
 
@@ -173,8 +173,8 @@ def test_pages_and_things_of_a_child_come_home_too(memory: Memory) -> None:
     child.write("overview.md", child.overview + "- found\n")
     child.observe("create_page", {}, {"page": {"id": "page-7", "title": "Found"}})
     report = parent.merge_back(child)
-    assert set(report.brought) == {"detail/found.md", "overview.md"}
-    assert report.things == 1
+    assert set(report.taken) == {"detail/found.md", "overview.md"}
+    assert report.entities == 1
     assert parent.overview.endswith("- found\n")
     assert parent.read("detail/found.md") == "what I found"
     assert parent.entities.get("page-7") is not None
@@ -194,7 +194,7 @@ def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memo
     died = subprocess.run([sys.executable, "-c", script, str(home)], check=False)
     assert died.returncode == -signal.SIGKILL
     assert parent.scratchpad.snapshot == BEGUN
-    assert parent.merge_back("research").brought == ("goal",)
+    assert parent.merge_back("research").taken == ("goal",)
     assert parent.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
     assert child.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
 
@@ -218,9 +218,9 @@ def test_what_came_home_says_where_it_comes_from(memory: Memory) -> None:
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "mine"})
     parent.merge_back(child)
-    event = next(event for event in reversed(parent.journal()) if event.kind == "pad_merged")
-    assert event.sources == (f"session/{child.id}#{child.mind.seq}",)
-    assert event.trust == child.mind.pads.by_name["working-memory"].trust
+    event = next(event for event in reversed(parent.events()) if event.kind == "pad_merged")
+    assert event.sources == (f"session/{child.id}#{child.state.seq}",)
+    assert event.trust == child.state.scratchpads.by_name["working-memory"].trust
 
 
 @pytest.mark.spec("A4")
@@ -233,7 +233,7 @@ def test_a_homecoming_is_undone_as_one(memory: Memory) -> None:
     parent.undo()
     assert parent.scratchpad.snapshot == BEGUN
     assert "detail/a.md" not in parent.documents()
-    assert parent.merge_back(child).brought == ("goal", "detail/a.md")
+    assert parent.merge_back(child).taken == ("goal", "detail/a.md")
 
 
 @pytest.mark.spec("J3")
@@ -268,7 +268,7 @@ def test_a_child_that_did_not_touch_a_text_scratchpad_comes_home_with_the_rest(
     parent.scratchpad.update("the parent's")
     child = parent.spawn("helper", policy=policy)
     child.write("detail/found.md", "it")
-    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert parent.merge_back(child).taken == ("detail/found.md",)
     assert parent.scratchpad.snapshot == "the parent's"
 
 
@@ -280,7 +280,7 @@ def test_a_text_that_both_rewrote_is_a_conflict_and_one_that_both_added_to_has_b
     one.scratchpad.update("one's", append=True)
     other.scratchpad.update("rewritten")
     parent.scratchpad.update("begun anew\nthe parent's")
-    assert parent.merge_back(one).joined == ("working-memory",)
+    assert parent.merge_back(one).combined == ("working-memory",)
     assert [clash.path for clash in parent.merge_back(other).conflicts] == ["working-memory"]
     assert parent.scratchpad.snapshot == "begun anew\nthe parent's\none's"
 
@@ -316,7 +316,7 @@ def test_a_homecoming_that_is_asked_for_again_reports_the_same(memory: Memory, k
     first = parent.merge_back(child, key=key)
     again = parent.merge_back(child, key=key)
     assert (first.repeated, again.repeated) == (False, True)
-    assert (again.brought, again.conflicts) == (first.brought, first.conflicts)
+    assert (again.taken, again.conflicts) == (first.taken, first.conflicts)
     assert [clash.path for clash in again.conflicts] == ["goal"]
 
 
@@ -330,7 +330,7 @@ def test_sections_of_a_page_that_both_wrote_in_come_home_side_by_side(memory: Me
     child.write("overview.md", child.overview.replace("## Open problems\n", "## Open problems\n- by the child\n"))
     parent.write("overview.md", parent.overview.replace("## Current task\n", "## Current task\n- by the parent\n"))
     report = parent.merge_back(child)
-    assert (report.joined, report.conflicts) == (("overview.md",), ())
+    assert (report.combined, report.conflicts) == (("overview.md",), ())
     assert all(line in parent.overview for line in ("- by the parent, before", "- by the parent\n", "- by the child"))
 
 
@@ -344,7 +344,7 @@ def test_what_fits_on_each_side_and_not_together_is_a_conflict_and_the_rest_come
     child.write("detail/found.md", "it")
     parent.scratchpad.update({"steps": ["a", "c"]})
     report = parent.merge_back(child)
-    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    assert (report.taken, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
     assert parent.scratchpad.snapshot == {"steps": ["a", "c"]}
 
 
@@ -365,7 +365,7 @@ def test_nothing_comes_home_to_a_scratchpad_that_is_read_only(memory: Memory) ->
     layers = default_layers(ScratchpadLayer(schema=SCHEMA, read_only=True))
     parent = memory.session("parent", resource="ada", layers=layers)
     report = parent.merge_back("helper")
-    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    assert (report.taken, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
     assert parent.scratchpad.snapshot == BEGUN
 
 
@@ -406,11 +406,11 @@ def test_what_a_parent_cannot_take_as_it_is_opened_now_comes_home_when_it_can(
     others = [layer for layer in default_layers() if not isinstance(layer, ScratchpadLayer)]
     parent = memory.session("parent", resource="ada", layers=[*others, *pads])
     report = parent.merge_back("helper", key=key)
-    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    assert (report.taken, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
     again = parent.merge_back("helper", key=key)
     assert (again.conflicts, again.repeated) == (report.conflicts, True)
     parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
-    assert parent.merge_back("helper").brought == ("goal", "steps")
+    assert parent.merge_back("helper").taken == ("goal", "steps")
     assert parent.scratchpad.snapshot == {**BEGUN, "goal": "mine", "steps": ["plan", "do"]}
     assert parent.merge_back("helper").repeated
 
@@ -425,7 +425,7 @@ def test_a_homecoming_that_was_undone_brings_nothing_twice_to_what_the_resource_
     child.write("detail/found.md", "it")
     parent.merge_back(child)
     parent.undo()
-    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert parent.merge_back(child).taken == ("detail/found.md",)
     assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "do"]}
 
 
@@ -437,14 +437,14 @@ def test_what_is_home_is_not_brought_again_while_the_scratchpad_waits(memory: Me
     child.observe("get_page", {"id": "page-1"}, {"page": {"id": "page-1", "title": "Home"}})
     parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer()))
     first = parent.merge_back("helper")
-    assert (first.brought, first.things) == (("detail/found.md",), 1)
+    assert (first.taken, first.entities) == (("detail/found.md",), 1)
     parent.write("detail/found.md", "the parent's final text", base=parent.documents()["detail/found.md"])
     parent.observe("get_page", {"id": "page-2"}, {"page": {"id": "page-2", "title": "About"}})
-    events = len(parent.journal())
+    events = len(parent.events())
     again = parent.merge_back("helper")
-    assert (again.repeated, again.conflicts, len(parent.journal())) == (True, first.conflicts, events)
+    assert (again.repeated, again.conflicts, len(parent.events())) == (True, first.conflicts, events)
     parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
-    assert parent.merge_back("helper").brought == ("goal",)
+    assert parent.merge_back("helper").taken == ("goal",)
     assert parent.read("detail/found.md") == "the parent's final text"
     assert [entity.id for entity in parent.entities] == ["page-2", "page-1"]
 
@@ -475,13 +475,13 @@ def test_what_was_joined_is_trusted_no_more_than_either_side(memory: Memory) -> 
     child.write("detail/a.md", "from the web\nthe child's\n", origin=Origin.ASSISTANT)
     parent.scratchpad.update("more from the web", append=True, origin=Origin.WEB)
     parent.write("detail/a.md", "more\nfrom the web\n", origin=Origin.WEB)
-    assert parent.merge_back(child).joined == ("working-memory", "detail/a.md")
-    mind = parent.mind
-    assert mind.pads.by_name["working-memory"].trust == Trust.DATA
+    assert parent.merge_back(child).combined == ("working-memory", "detail/a.md")
+    mind = parent.state
+    assert mind.scratchpads.by_name["working-memory"].trust == Trust.DATA
     assert mind.documents.by_path["detail/a.md"].trust == Trust.DATA
     [joined] = [
         event
-        for event in parent.journal()
+        for event in parent.events()
         if isinstance(event.payload, DocumentWritten) and "the child's" in event.payload.text
     ]
     assert len(joined.sources) == 2
@@ -494,7 +494,7 @@ def test_the_report_of_a_homecoming_is_in_the_journal_and_not_in_mind(memory: Me
     child.scratchpad.update({"goal": "c" * 100_000})
     parent.scratchpad.update({"goal": "p"})
     assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
-    assert len(json.dumps(MindFold("session/parent").freeze(parent.mind))) < 50_000
+    assert len(json.dumps(SessionFold("session/parent").freeze(parent.state))) < 50_000
     assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
 
 
@@ -540,7 +540,7 @@ def test_pages_wait_at_the_door_of_a_parent_that_only_looks(memory: Memory) -> N
     child.write("detail/found.md", "it")
     for _ in range(2):
         report = looking.merge_back(child)
-        assert (report.brought, [clash.path for clash in report.conflicts]) == ((), ["detail/found.md"])
+        assert (report.taken, [clash.path for clash in report.conflicts]) == ((), ["detail/found.md"])
 
 
 @pytest.mark.spec("C8", "F5")
@@ -562,7 +562,7 @@ def test_what_a_child_decided_and_found_comes_home_and_its_task_does_not(memory:
         ]
         assert section_of(parent.overview, "Open problems").split("\n")[1:] == ["- the basket counts twice ·"]
         assert section_of(parent.overview, "Recent actions").split("\n")[1:] == ["- done: look around ·"]
-    told = [event for event in parent.journal() if isinstance(event.payload, OverviewEvent)]
+    told = [event for event in parent.events() if isinstance(event.payload, OverviewEvent)]
     assert all(source.startswith(f"session/{child.id}#") for event in told[2:] for source in event.sources)
 
 
@@ -600,11 +600,11 @@ def test_a_homecoming_says_that_the_childs_news_are_on_the_overview(memory: Memo
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.write("detail/found.md", "# Found\n")
-    assert parent.merge_back(child).joined == ()
+    assert parent.merge_back(child).combined == ()
     child.event("decision_made", "we take no cache")
-    assert parent.merge_back(child).joined == ("overview.md",)
+    assert parent.merge_back(child).combined == ("overview.md",)
     assert "we take no cache" in parent.overview
     child.write("overview.md", child.overview + "\nMore.\n")
     child.event("decision_made", "we take no queue")
     report = parent.merge_back(child)
-    assert sorted((*report.brought, *report.joined)) == ["overview.md"]
+    assert sorted((*report.taken, *report.combined)) == ["overview.md"]

@@ -34,7 +34,7 @@ def searched(session: Session, found: str, **where: Any) -> str:
 
 def archives(session: Session) -> dict[str, str]:
     """In the order in which they were made."""
-    return {path: session.read(path) for path in session.mind.documents.by_path if path.startswith("archive/")}
+    return {path: session.read(path) for path in session.state.documents.by_path if path.startswith("archive/")}
 
 
 def index(session: Session) -> list[str]:
@@ -57,7 +57,7 @@ def test_archives_of_one_name_and_two_texts_stand_side_by_side(memory: Memory) -
     assert (searched(parent, "oak"), searched(child, "elm")) == (FIRST, FIRST)
     ours, theirs = parent.read(FIRST), child.read(FIRST)
     report = parent.merge_back(child)
-    assert (report.brought, report.joined, report.conflicts) == (("archive/002-outputs-of-search.md",), (), ())
+    assert (report.taken, report.combined, report.conflicts) == (("archive/002-outputs-of-search.md",), (), ())
     assert archives(parent) == {FIRST: ours, "archive/002-outputs-of-search.md": theirs}
     assert archives(child) == {FIRST: theirs}
     assert stubs_lead_where_they_say(parent)
@@ -80,7 +80,7 @@ def test_an_archive_keeps_a_name_that_is_free(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     searched(child, "elm")
-    assert parent.merge_back(child).brought == (FIRST,)
+    assert parent.merge_back(child).taken == (FIRST,)
     assert archives(parent) == archives(child)
 
 
@@ -94,7 +94,7 @@ def test_an_archive_comes_home_once_however_often_its_child_does(memory: Memory)
     at_home = archives(parent)
     assert parent.merge_back(child).repeated
     child.write("detail/found.md", "an elm")
-    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert parent.merge_back(child).taken == ("detail/found.md",)
     assert archives(parent) == at_home
 
 
@@ -104,7 +104,7 @@ def test_of_the_same_archive_in_two_children_the_parent_has_one(memory: Memory) 
     twins = [parent.spawn(name, policy="fork") for name in ("castor", "pollux")]
     searched(parent, "oak")
     assert [searched(twin, "elm") for twin in twins] == [FIRST, FIRST]
-    assert [parent.merge_back(twin).brought for twin in twins] == [("archive/002-outputs-of-search.md",), ()]
+    assert [parent.merge_back(twin).taken for twin in twins] == [("archive/002-outputs-of-search.md",), ()]
     assert len(archives(parent)) == 2
 
 
@@ -115,7 +115,7 @@ def test_what_the_parent_had_archived_before_the_child_began_is_not_brought_agai
     child = parent.spawn(policy="fork")
     child.write("archive/copied.md", parent.read(FIRST))
     report = parent.merge_back(child)
-    assert (report.brought, list(archives(parent))) == ((), [FIRST])
+    assert (report.taken, list(archives(parent))) == ((), [FIRST])
 
 
 @pytest.mark.spec("C8")
@@ -124,9 +124,9 @@ def test_an_archive_that_goes_on_goes_on_where_it_came_home(memory: Memory) -> N
     child = parent.spawn(policy="fork")
     parent.write("archive/trees.md", "the parent's own")
     searched(child, "elm", archive_to="archive/trees.md")
-    assert parent.merge_back(child).brought == ("archive/001-trees.md",)
+    assert parent.merge_back(child).taken == ("archive/001-trees.md",)
     searched(child, "ash", archive_to="archive/trees.md")
-    assert parent.merge_back(child).brought == ("archive/001-trees.md",)
+    assert parent.merge_back(child).taken == ("archive/001-trees.md",)
     assert archives(parent) == {
         "archive/trees.md": "the parent's own",
         "archive/001-trees.md": child.read("archive/trees.md"),
@@ -140,7 +140,7 @@ def test_nothing_that_was_archived_at_home_changes_with_what_a_child_rewrites(me
     child.write("archive/trees.md", "elm\nash\n")
     parent.merge_back(child)
     child.write("archive/trees.md", "ash\nelm\n")
-    assert parent.merge_back(child).brought == ("archive/001-trees.md",)
+    assert parent.merge_back(child).taken == ("archive/001-trees.md",)
     assert archives(parent) == {"archive/trees.md": "elm\nash\n", "archive/001-trees.md": "ash\nelm\n"}
 
 
@@ -150,7 +150,7 @@ def test_no_archive_is_given_a_name_that_its_child_has_for_another(memory: Memor
     child = parent.spawn(policy="fork")
     searched(parent, "oak")
     assert [searched(child, tree) for tree in ("elm", "ash")] == [FIRST, "archive/002-outputs-of-search.md"]
-    assert parent.merge_back(child).brought == ("archive/003-outputs-of-search.md", "archive/002-outputs-of-search.md")
+    assert parent.merge_back(child).taken == ("archive/003-outputs-of-search.md", "archive/002-outputs-of-search.md")
     assert parent.read("archive/002-outputs-of-search.md") == child.read("archive/002-outputs-of-search.md")
 
 
@@ -163,7 +163,7 @@ def test_further_pages_say_from_which_they_go_on_as_it_is_called_at_home(
     child = parent.spawn(policy="fork")
     searched(parent, "oak")
     searched(child, "elm")
-    own = dict(zip(archives(child), parent.merge_back(child).brought, strict=True))
+    own = dict(zip(archives(child), parent.merge_back(child).taken, strict=True))
     further = [(own[path], text) for path, text in archives(child).items() if "Goes on from" in text]
     assert len(further) > 1
     for path, text in further:
@@ -182,7 +182,7 @@ def test_a_page_of_detail_is_still_joined_line_by_line(memory: Memory) -> None:
     child = parent.spawn(policy="fork")
     parent.write("detail/trees.md", "Oak\n\nelm\n\nash\n")
     child.write("detail/trees.md", "oak\n\nelm\n\nAsh\n")
-    assert parent.merge_back(child).joined == ("detail/trees.md",)
+    assert parent.merge_back(child).combined == ("detail/trees.md",)
     assert parent.read("detail/trees.md") == "Oak\n\nelm\n\nAsh\n"
 
 
@@ -220,11 +220,11 @@ def test_a_homecoming_that_is_killed_before_its_commit_has_brought_nothing(
     searched(parent, "oak")
     for tree in ("elm", "ash"):
         searched(child, tree)
-    before = parent.mind.seq
+    before = parent.state.seq
     died = subprocess.run([sys.executable, "-c", KILLED_AT, str(home), word, str(number)], check=False)
     assert died.returncode == -signal.SIGKILL
     assert list(archives(parent)) == [FIRST]
-    assert parent.mind.seq == before
+    assert parent.state.seq == before
     report = parent.merge_back(child)
-    assert (len(report.brought), report.repeated) == (2, False)
-    assert sorted(archives(parent)) == sorted([FIRST, *report.brought])
+    assert (len(report.taken), report.repeated) == (2, False)
+    assert sorted(archives(parent)) == sorted([FIRST, *report.taken])

@@ -33,7 +33,7 @@ def test_a_note_is_taken_in_a_persons_name(used: Home) -> None:
     assert (said["id"], said["resource"]) == ("resource/ada#2", "ada")
     with Memory.open(used) as memory:
         assert page_of(memory, "memory/scratch.md").endswith("(importance: 0.7) and coffee\n  and tea\n")
-        belongings = memory.session("support-42").belongings
+        belongings = memory.session("support-42").resource_state
     assert belongings.documents.by_path["memory/scratch.md"].trust is Trust.PERSON
 
 
@@ -55,7 +55,7 @@ def test_a_note_that_cannot_be_taken_is_refused_in_one_line(used: Home, argument
     assert (ran.returncode, ran.stderr.count("\n")) == (fitting(ran.stderr), 1)
     assert said in ran.stderr
     with Memory.open(used) as memory:
-        assert "memory/scratch.md" not in memory.belongings("ada").documents.by_path
+        assert "memory/scratch.md" not in memory.resource("ada").state.documents.by_path
 
 
 @pytest.mark.embedded
@@ -78,7 +78,7 @@ def test_upkeep_says_whether_all_of_it_is_done(used: Home) -> None:
     assert inmind("upkeep", home=used).stdout.endswith("All upkeep that was due is done.\n")
     with Memory.open(used) as memory:
         hits = memory.search("lives in", sources=["memory"])
-        memory.note("ben", "One more whom there is to look after")
+        memory.resource("ben").note("One more whom there is to look after")
     assert [bool(hit.crystal.superseded_by) for hit in hits] == [False, True]
     assert json.loads(inmind("upkeep", "--seconds", "60", "--json", home=used).stdout)["finished"] is True
     assert inmind("upkeep", "--seconds", "0", home=used).stdout == "Stopped after 0 s: the next upkeep goes on there.\n"
@@ -253,14 +253,14 @@ def test_what_the_next_call_would_send_is_shown_to_the_letter_and_stores_nothing
         session.prepare([user("Create a page")], system="You build pages.", format=format)
         session.add([assistant("Done"), user("Add a hero to it")], format=format)
         session.note("Ada prefers tabs")
-        before = session.mind.seq
+        before = session.state.seq
     ran = at_once("show", "prompt", "s", home=home)
     assert ran.stdout.startswith(f"Next call, for {format}: ")
     assert "Add a hero to it" in ran.stdout
     told = json.loads(at_once("show", "prompt", "s", "--json", home=home).stdout)
     with Memory.open(home) as memory:
         session = memory.session("s", window=9_000, reserve=700, memory_tools=False)
-        assert session.mind.seq == before
+        assert session.state.seq == before
         prompt = session.prepare(format=format)
     assert (told["call"], told["sent"], told["request"]) == (2, False, prompt.request)
     assert told["tokens"] == dict(prompt.report.tokens)
@@ -379,7 +379,7 @@ def test_compact_says_what_left_where_it_is_and_where_each_item_stands(talked: H
     with Memory.open(talked) as memory:
         session = memory.session("long")
         assert "Move the shop" in session.read("detail/early.md")
-        assert len(session.mind.history.sent) == 6
+        assert len(session.state.history.sent) == 6
 
 
 @pytest.mark.spec("E3", "E7", "E8")
@@ -391,9 +391,9 @@ def test_compact_has_a_json_form(talked: Home) -> None:
     assert shown["items"][1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "memory"}
     with Memory.open(talked) as memory:
         session = memory.session("long")
-        assert shown["version"] == session.mind.seq
+        assert shown["version"] == session.state.seq
         assert all(path in session.documents() for path in shown["archives"])
-        assert "In short:" in session.mind.history.sent.wires[0]["content"]
+        assert "In short:" in session.state.history.sent.wires[0]["content"]
 
 
 @pytest.mark.spec("E8")
@@ -423,7 +423,7 @@ def test_nothing_to_compact_is_said_and_is_no_failure(used: Home) -> None:
 def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Home) -> None:
     def sent() -> int:
         with Memory.open(talked) as memory:
-            return len(memory.session("long").mind.history.sent)
+            return len(memory.session("long").state.history.sent)
 
     whole = sent()
     inmind("compact", "long", home=talked)

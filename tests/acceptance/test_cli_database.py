@@ -126,7 +126,7 @@ def test_a_database_is_named_before_or_behind_a_command_or_by_the_environment(
     monkeypatch.setenv("INMIND_DB", db)
     assert inmind("sessions").stdout == wanted
     with Memory.open() as memory:
-        assert (memory.place, memory.home) == (shown_url(db), None)
+        assert (memory.location, memory.home) == (shown_url(db), None)
     with Memory.open(home) as memory:
         memory.session("elsewhere")
     assert "elsewhere" in inmind("--home", str(home), "sessions").stdout
@@ -370,7 +370,10 @@ def test_a_chat_goes_by_the_settings_of_a_database_and_is_remembered_there(db: s
         ran = inmind("--db", db, "chat", "--session", "talk", "--resource", "ada", stdin="I am Ada\n")
     assert (ran.exit_code, ran.stdout) == (0, "Hello, Ada.\n"), ran.stderr
     with Memory.open(db, embedder=None) as memory:
-        assert [entry.wire["content"] for entry in memory.session("talk").mind.line] == ["I am Ada", "Hello, Ada."]
+        assert [entry.wire["content"] for entry in memory.session("talk").state.conversation] == [
+            "I am Ada",
+            "Hello, Ada.",
+        ]
 
 
 def test_a_server_over_http_wants_a_token_of_its_operator(db: str, monkeypatch: pytest.MonkeyPatch) -> None:

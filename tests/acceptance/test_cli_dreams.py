@@ -17,8 +17,8 @@ from rich.text import Text
 from terminal import at_once, command, fitting, inmind, on_a_screen
 
 from inmind import Memory
-from inmind.apps.cli.diffs import coloured
-from inmind.apps.cli.dreams import told
+from inmind.apps.cli.diffs import color_diff
+from inmind.apps.cli.dreams import describe_dream
 from inmind.dreams.state import LIMITED
 from inmind.testing import ManualClock
 
@@ -76,7 +76,7 @@ def test_a_dream_says_its_phases_and_what_it_took_in(noted: Home) -> None:
 def test_a_dream_for_which_no_model_was_asked_says_so_once(noted: Home) -> None:
     with Memory.open(noted, embedder=None) as memory:
         dream = replace(memory.dream("ada"), reason=f"{LIMITED}tokens_per_day has no room for one more answer")
-    assert [line for line in told(dream) if line.startswith("By rules")] == [
+    assert [line for line in describe_dream(dream) if line.startswith("By rules")] == [
         "By rules, and no model was asked: limit reached: tokens_per_day has no room for one more answer"
     ]
 
@@ -135,13 +135,13 @@ def marked(line: Text) -> list[str]:
 
 def test_of_a_line_that_was_changed_the_words_are_marked() -> None:
     diff = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n same\n-The deadline is March 20.\n+The deadline is April 2.\n+Else."
-    lines = list(coloured(diff))
+    lines = list(color_diff(diff))
     assert "\n".join(line.plain for line in lines) == diff
     assert {line.plain: marked(line) for line in lines if marked(line)} == {
         "-The deadline is March 20.": ["March", "20"],
         "+The deadline is April 2.": ["April", "2"],
     }
-    assert list(coloured("")) == []
+    assert list(color_diff("")) == []
 
 
 @pytest.mark.spec("G13")
@@ -221,9 +221,9 @@ def test_what_notes_reasons_and_skills_say_cannot_act_in_a_terminal(home: Home) 
     text = "Call me [bold]Ada\x1b[2J[/bold]\u202e, never Miss L."
     with Memory.open(home) as memory:
         memory.session("s", resource="ada").note(text, kind="preference", importance=0.9)
-        memory.ledger.record("listing", resource="ada", skill="tea\x1b[2J")
+        memory.resource("ada").economics.record("listing", skill="tea\x1b[2J")
         for _ in range(2):
-            memory.affect("ada").raise_("achievement", "\x1b[2Jbold")
+            memory.resource("ada").affect.spike("achievement", "\x1b[2Jbold")
     for arguments in (
         ["dream", "run"],
         ["dream", "list", "ada"],
@@ -309,7 +309,7 @@ def test_a_dream_that_another_has_taken_over_meanwhile_says_so(noted: Home, whil
                 ended.append(process.communicate(timeout=30))
 
         with Memory.open(noted) as memory:
-            running = memory.belongings("ada").dreams.running
+            running = memory.resource("ada").state.dreams.running
         assert running is not None
         with Memory.open(noted, clock=ManualClock(running.until), settings={"model.name": ""}) as memory:
             dream = memory.dream("ada", watch=end_at)
@@ -383,7 +383,7 @@ def test_the_books_are_kept_and_reported(noted: Home) -> None:
 def test_a_state_is_shown_with_what_waits_what_was_dreamt_and_what_was_earned(dreamt: Home) -> None:
     with Memory.open(dreamt) as memory:
         memory.session("support-42").note("Ada moves to Berlin.")
-        memory.ledger.record("earning", resource="ada", amount="3", skill="tea")
+        memory.resource("ada").economics.record("earning", amount="3", skill="tea")
     said = inmind("show", "state", "ada", home=dreamt).stdout
     assert said == inmind("show", "state", "support-42", home=dreamt).stdout
     assert said.startswith(state_of(dreamt))

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 
 from inmind import Memory
 from inmind.apps.cli.app import COMMANDS, app
-from inmind.apps.cli.exit_codes import EXIT_CODES, MEANINGS
+from inmind.apps.cli.exit_codes import EXIT_CODE_HELP, EXIT_CODES
 from inmind.errors import InmindError
 
 pytestmark = pytest.mark.embedded
@@ -108,7 +108,7 @@ def everything_in(home: Path) -> list[tuple[str, bytes]]:
 def test_the_table_says_of_each_command_what_its_own_help_says_first() -> None:
     for commands in COMMANDS.values():
         for name, entry in commands.items():
-            module, _, attribute = entry.place.partition(":")
+            module, _, attribute = entry.target.partition(":")
             found = getattr(import_module(module), attribute)
             told = str(found.info.help) if isinstance(found, typer.Typer) else (getdoc(found) or "").replace("\n", " ")
             assert told.startswith(entry.help), name
@@ -128,7 +128,7 @@ def test_the_help_lists_every_command_and_every_exit_code_in_80_columns() -> Non
     for commands in COMMANDS.values():
         for name, entry in commands.items():
             assert f" {name} {entry.help}" in said
-    assert all(f"{code} {meaning}" in said for code, meaning in MEANINGS.items())
+    assert all(f"{code} {meaning}" in said for code, meaning in EXIT_CODE_HELP.items())
     assert all(len(line) <= 80 for line in ran.stdout.splitlines())
 
 
@@ -139,7 +139,7 @@ def test_every_exit_code_is_of_an_error_that_there_is() -> None:
             yield from below(more)
 
     assert set(EXIT_CODES) - {"INTERRUPTED"} <= set(below(InmindError))
-    assert set(EXIT_CODES.values()) <= set(MEANINGS)
+    assert set(EXIT_CODES.values()) <= set(EXIT_CODE_HELP)
 
 
 @pytest.mark.spec("I2", "J3")
@@ -239,7 +239,7 @@ def test_what_only_looks_like_an_option_of_all_is_taken_as_it_is(used: Path) -> 
     assert at_once("note", "--resource", "ada", "--", "--home", home=used).exit_code == 0
     assert at_once("note", "likes tea", "--resource", "--debug", home=used).exit_code == 0
     with Memory.open(used) as memory:
-        assert "--home\n" in memory.belongings("ada").documents.text("memory/scratch.md")
+        assert "--home\n" in memory.resource("ada").state.documents.text("memory/scratch.md")
         assert sorted(memory.resources()) == ["--debug", "ada"]
 
 
@@ -356,7 +356,7 @@ def test_a_change_that_was_made_is_not_said_to_have_failed_where_only_its_print_
         "inmind: UNSAID: done, but what it had to say could not be printed: No space left on device\n"
     )
     with Memory.open(used) as memory:
-        assert "likes tea" in memory.belongings("ada").documents.text("memory/scratch.md")
+        assert "likes tea" in memory.resource("ada").state.documents.text("memory/scratch.md")
 
 
 @pytest.mark.spec("I2")

@@ -77,7 +77,7 @@ def test_each_command_in_a_process_of_its_own(at: tuple[list[str], Tenants], tmp
     ran = inmind("tenant", "export", "ada", "ada.inmind", *where)
     assert ran.stdout.startswith("Exported 1 session, 1 resource"), ran
     with Memory.open(tmp_path / "copy", embedder=None) as memory:
-        assert memory.import_(tmp_path / "ada.inmind").sessions == 1
+        assert memory.import_bundle(tmp_path / "ada.inmind").sessions == 1
     ran = inmind("tenant", "move", "ada", "--to", str(tmp_path / "elsewhere"), *where)
     assert (ran.returncode, ran.stderr) == (0, "")
     address, said = ran.stdout.splitlines()
@@ -116,7 +116,7 @@ def test_an_export_goes_into_a_pipe_too(at: tuple[list[str], Tenants], tmp_path:
     piped = subprocess.run(command("tenant", "export", "ada", "-", *where), capture_output=True, timeout=60, check=True)
     (tmp_path / "piped").write_bytes(piped.stdout)
     with Memory.open(tmp_path / "copy", embedder=None) as memory:
-        assert memory.import_(tmp_path / "piped").resources == 1
+        assert memory.import_bundle(tmp_path / "piped").resources == 1
 
 
 def test_an_existing_file_is_not_overwritten(at: tuple[list[str], Tenants], tmp_path: Path) -> None:

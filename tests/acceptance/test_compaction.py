@@ -16,22 +16,22 @@ from acceptance.test_cli import inmind
 from builders import Home, a_call, a_result, assistant, user
 from provider_rules import faults
 
-from inmind import Memory, Prompt, Rates, Recorded, Session
+from inmind import Memory, Prompt, Rates, RecordResult, Session
 from inmind.core.events.base import Event
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted
 from inmind.core.tokens import MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
-from inmind.history.compaction.limits import KEEP_ASKED
 from inmind.history.compaction.policy import CompressionPolicy
-from inmind.memory.memory import RESERVE
+from inmind.history.compaction.select import KEEP_ASKED
+from inmind.memory.memory import DEFAULT_RESERVE
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.testing import ManualClock
 
 Message = dict[str, Any]
 
 WINDOW = 16_000
-SPENDABLE = int((WINDOW - RESERVE) * (1 - MARGIN))
+SPENDABLE = int((WINDOW - DEFAULT_RESERVE) * (1 - MARGIN))
 GOAL = "Move the shop of Ada to the new warehouse system."
 RULE = "From now on always answer in one sentence."
 CHINESE_RULE = "以后不要删除任何订单。"
@@ -77,16 +77,16 @@ def all_words(prompt: Prompt) -> str:
 
 def view_of(session: Session) -> list[Mapping[str, Any]]:
     """The conversation as it would be sent."""
-    return list(session.mind.history.sent.wires)
+    return list(session.state.history.sent.wires)
 
 
 def line_of(session: Session) -> list[Mapping[str, Any]]:
     """The conversation as the host has it."""
-    return list(session.mind.line.wires)
+    return list(session.state.conversation.wires)
 
 
 def compactions(session: Session) -> list[Compacted]:
-    return [event.payload for event in session.journal() if isinstance(event.payload, Compacted)]
+    return [event.payload for event in session.events() if isinstance(event.payload, Compacted)]
 
 
 def called(session: Session, tool: str, **arguments: Any) -> str:
@@ -94,8 +94,8 @@ def called(session: Session, tool: str, **arguments: Any) -> str:
     return str(recorded(session, tool, **arguments).results[0]["content"])
 
 
-def recorded(session: Session, tool: str, **arguments: Any) -> Recorded:
-    id = f"tool-{session.mind.seq}"
+def recorded(session: Session, tool: str, **arguments: Any) -> RecordResult:
+    id = f"tool-{session.state.seq}"
     return session.record(a_call(id, tool, json.dumps(arguments)))
 
 
@@ -137,7 +137,7 @@ def test_a_run_of_300_turns_goes_through_a_small_window_and_undo_brings_back_wha
         compacted, talk = 0, list[Message]()
         before = view_of(session)
         for talk in asking(a_talk(400)):
-            whole = [*view_of(session), *talk[len(session.mind.line) :]]
+            whole = [*view_of(session), *talk[len(session.state.conversation) :]]
             prompt = session.prepare(talk)
             said = all_words(prompt)
             assert [words for words in must_stand_in(talk) if words not in said] == []
@@ -366,7 +366,7 @@ def named_by(event: Event) -> set[int]:
 
 def told_of(session: Session) -> dict[str, Event]:
     """The newest event of each page, and of what was compacted or noted."""
-    events = session.journal()
+    events = session.events()
     pages = {event.payload.path: event for event in events if isinstance(event.payload, DocumentWritten)}
     return {**pages, **{event.kind: event for event in events if event.kind in ("compacted", "occurred")}}
 
@@ -387,13 +387,19 @@ def test_what_a_compaction_makes_names_every_message_that_it_is_made_of(
             session.compact(keep_recent=keep, **to)
         told = told_of(session)
         stubs = [stub for what in compactions(session)[-1:] for stub in what.stubs]
-        left = {entry.seq for entry in session.mind.line for stub in stubs for a, b in stub.of if a <= entry.seq <= b}
+        left = {
+            entry.seq
+            for entry in session.state.conversation
+            for stub in stubs
+            for a, b in stub.message_ranges
+            if a <= entry.seq <= b
+        }
         for event in (told["compacted"], told["occurred"], told["overview.md"]):
             assert left <= named_by(event), event.kind
-        calls += [event for event in session.journal() if event.kind == "message" and event.origin == "assistant"][-1:]
+        calls += [event for event in session.events() if event.kind == "message" and event.origin == "assistant"][-1:]
         assert (calls[-1].seq in named_by(told["compacted"])) == by_model
-    first, second = [event for event in session.journal() if event.kind == "compacted"]
-    pages = [event for event in session.journal() if getattr(event.payload, "path", "") == "detail/log.md"]
+    first, second = [event for event in session.events() if event.kind == "compacted"]
+    pages = [event for event in session.events() if getattr(event.payload, "path", "") == "detail/log.md"]
     assert left <= named_by(pages[0]) | named_by(pages[1])
     assert pages[0].seq in named_by(pages[1])
     assert first.seq in named_by(second), "what must survive is handed on from one to the next"
@@ -405,7 +411,7 @@ def test_a_compaction_by_the_model_is_as_trusted_as_one_by_the_host(memory: Memo
         session = memory.session(id, window=WINDOW)
         session.prepare(talk)
         compact(session)
-        events = [event for event in session.journal() if event.kind in ("document", "compacted", "occurred")]
+        events = [event for event in session.events() if event.kind in ("document", "compacted", "occurred")]
         return [(event.kind, event.origin, event.trust) for event in events]
 
     assert kinds("host", compacted_by_the_host) == kinds("model", compacted_by_the_model)
@@ -658,11 +664,11 @@ def test_a_summary_that_cannot_stand_for_the_messages_leaves_them_where_they_are
     session: Session, talk: list[Message], answer: Any, reason: str
 ) -> None:
     session.prepare(talk)
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(SummaryRefused) as caught:
         session.compact(strategy="summarize", model=lambda _: answer)
     assert caught.value.reason.startswith(reason)
-    assert (session.mind.seq, view_of(session)) == (before, talk)
+    assert (session.state.seq, view_of(session)) == (before, talk)
 
 
 @pytest.mark.spec("E7", "J3")
@@ -673,11 +679,11 @@ def test_a_model_that_fails_leaves_the_history_as_it_is_and_it_can_be_done_witho
         raise TimeoutError("no answer in 60 s")
 
     session.prepare(talk)
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(ModelFailed) as caught:
         session.compact(strategy="summarize", model=failing)
     assert caught.value.reason == "TimeoutError: no answer in 60 s"
-    assert (session.mind.seq, view_of(session)) == (before, talk)
+    assert (session.state.seq, view_of(session)) == (before, talk)
     assert session.compact(strategy="summarize")
 
 
@@ -747,10 +753,10 @@ def test_what_is_released_need_not_survive(session: Session, talk: list[Message]
 @pytest.mark.spec("E8", "J3")
 @pytest.mark.parametrize("text", ["", " \n", "x" * 1_001, 7, "\ud800"])
 def test_what_cannot_be_retained_is_refused(session: Session, text: Any) -> None:
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput) as caught:
         session.retain(text)
-    assert (caught.value.field, session.mind.seq) == ("text", before)
+    assert (caught.value.field, session.state.seq) == ("text", before)
 
 
 @pytest.mark.spec("E8", "J5")
@@ -794,7 +800,7 @@ def test_a_rule_beside_the_answer_of_a_tool_survives(session: Session) -> None:
 def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.history.compaction.surviving.MOST_KEPT", 15)
+    monkeypatch.setattr("inmind.history.compaction.retention.MOST_KEPT", 15)
     full = next(prompt for talk in asking(a_talk(60)) if (prompt := session.prepare(talk)).report.compacted)
     (left,) = compactions(session)[-1].left_out
     assert left.text == RULE
@@ -810,7 +816,7 @@ def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
 def test_a_report_says_how_much_there_was_no_room_for(
     session: Session, talk: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.history.compaction.surviving.MOST_KEPT", 0)
+    monkeypatch.setattr("inmind.history.compaction.retention.MOST_KEPT", 0)
     session.prepare(talk)
     report = session.compact("conversation", keep_recent=0)
     assert [item.text for item in report.left_out] == [RULE, CHINESE_RULE]
@@ -896,15 +902,15 @@ def test_a_reopened_session_sends_the_same_and_has_its_prompts_of_before(home: H
 def test_a_compaction_and_its_reversal_under_a_key_are_done_once(session: Session, talk: list[Message]) -> None:
     session.prepare(talk)
     first = session.compact("conversation", keep_recent=2, key="night")
-    seq = session.mind.seq
+    seq = session.state.seq
     again = session.compact("conversation", keep_recent=2, key="night")
-    assert session.mind.seq == seq
+    assert session.state.seq == seq
     assert again == first
     with pytest.raises(KeyReused):
         session.compact("tools", keep_recent=2, key="night")
     lifted = session.undo_compaction(key="morning")
-    seq = session.mind.seq
-    assert (session.undo_compaction(key="morning"), session.mind.seq) == (lifted, seq)
+    seq = session.state.seq
+    assert (session.undo_compaction(key="morning"), session.state.seq) == (lifted, seq)
     assert view_of(session) == talk
 
 
@@ -957,9 +963,9 @@ def test_a_host_may_go_on_with_a_view_that_is_no_longer_the_last(
 def test_a_host_that_keeps_its_own_list_is_not_asked_to_compact_it(session: Session) -> None:
     talk = a_talk(60)
     session.prepare(talk)
-    events = len(session.journal())
+    events = len(session.events())
     session.prepare(talk)
-    assert not [event for event in session.journal(after=events) if event.kind in ("message", "spliced")]
+    assert not [event for event in session.events(after=events) if event.kind in ("message", "spliced")]
     assert line_of(session) == talk
 
 
@@ -1015,10 +1021,10 @@ def test_an_archive_is_refused_anywhere_but_in_the_two_folders(
     session: Session, talk: list[Message], to: Any, tmp_path: Path
 ) -> None:
     session.prepare(talk)
-    before, files = session.mind.seq, sorted(tmp_path.rglob("*"))
+    before, files = session.state.seq, sorted(tmp_path.rglob("*"))
     with pytest.raises(InvalidPath) as caught:
         session.compact(archive_to=to)
-    assert (caught.value.field, session.mind.seq, view_of(session)) == ("archive_to", before, talk)
+    assert (caught.value.field, session.state.seq, view_of(session)) == ("archive_to", before, talk)
     assert sorted(tmp_path.rglob("*")) == files
 
 
@@ -1043,10 +1049,10 @@ def test_what_makes_no_sense_is_refused_by_name_and_nothing_is_compacted(
     session: Session, talk: list[Message], given: dict[str, Any], field: str
 ) -> None:
     session.prepare(talk)
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput) as caught:
         session.compact(**given)
-    assert (caught.value.field, session.mind.seq, view_of(session)) == (field, before, talk)
+    assert (caught.value.field, session.state.seq, view_of(session)) == (field, before, talk)
 
 
 @pytest.mark.spec("E3")
@@ -1061,9 +1067,9 @@ def test_what_is_shorter_than_its_stub_stays(session: Session, compact: Callable
 @pytest.mark.spec("E3")
 def test_to_keep_more_than_there_is_compacts_nothing_and_is_no_error(session: Session, talk: list[Message]) -> None:
     session.prepare(talk)
-    before = session.mind.seq
+    before = session.state.seq
     report = session.compact(keep_recent=10**9)
-    assert (bool(report), report.messages, session.mind.seq) == (False, 0, before)
+    assert (bool(report), report.messages, session.state.seq) == (False, 0, before)
     assert str(report).startswith("Nothing was compacted: ")
 
 

@@ -51,12 +51,12 @@ def test_what_says_the_same_becomes_one_that_names_both(memory: Memory, session:
     clock.advance(seconds=DAY)
     second = session.note("The user prefers tabs over spaces.", kind="preference")
     assert len(session.search("tabs spaces")) == 2
-    assert memory.consolidate("ada") == Consolidation(merged=1)
+    assert memory.resource("ada").consolidate() == Consolidation(merged=1)
     (hit,) = session.search("tabs spaces")
-    other = memory.crystal(({first.id, second.id} - {hit.crystal.id}).pop())
+    other = memory.get(({first.id, second.id} - {hit.crystal.id}).pop())
     assert set(hit.crystal.sources) == {first.id, second.id}
     assert (other.merged_into, other.lifecycle) == (hit.crystal.id, "archived")
-    assert memory.crystal(hit.crystal.id).accesses >= 3
+    assert memory.get(hit.crystal.id).accesses >= 3
     assert hit.crystal.importance == 0.7
 
 
@@ -66,9 +66,9 @@ def test_what_was_said_anew_comes_first_and_the_older_is_told_with_its_end(
     older = session.note("The deadline of the harbour project is March 20")
     clock.advance(seconds=10 * DAY)
     newer = session.note("The deadline of the harbour project is April 2")
-    assert memory.consolidate("ada") == Consolidation(superseded=1)
+    assert memory.resource("ada").consolidate() == Consolidation(superseded=1)
     assert [hit.crystal.id for hit in session.search("deadline of the harbour project")] == [newer.id, older.id]
-    crystal = memory.crystal(older.id)
+    crystal = memory.get(older.id)
     assert (crystal.superseded_by, crystal.valid_to) == (newer.id, newer.at)
     session.prepare([user("hello")])
     (told,) = session.record(a_call("c", "memory_search", '{"query": "deadline harbour project"}')).results
@@ -83,25 +83,28 @@ def test_what_a_tool_said_takes_nothing_back_that_a_person_said(
     session.note("The deadline of the harbour project is March 20", origin=Origin.USER)
     clock.advance(seconds=DAY)
     session.note("The deadline of the harbour project is April 2", origin=Origin.WEB)
-    assert memory.consolidate("ada") == Consolidation()
+    assert memory.resource("ada").consolidate() == Consolidation()
 
 
 def test_what_people_say_in_sessions_is_evidence_and_never_merged(memory: Memory, session: Session) -> None:
     session.add([user("I prefer tabs"), assistant("Fine."), user("I prefer tabs"), user("I now prefer spaces")])
-    assert memory.consolidate("ada") == Consolidation()
+    assert memory.resource("ada").consolidate() == Consolidation()
     assert texts(session.search("which do I prefer, tabs?")).count("I prefer tabs") == 2
 
 
 def test_resources_are_consolidated_apart(memory: Memory) -> None:
     for name in ("ada", "bob"):
         memory.session(name, resource=name).note("The user prefers tabs over spaces")
-    assert memory.consolidate("ada") == memory.consolidate("bob") == Consolidation()
+    assert memory.resource("ada").consolidate() == memory.resource("bob").consolidate() == Consolidation()
 
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("seconds", [-1, "1", float("nan"), True])
 def test_a_time_that_is_none_is_refused(memory: Memory, seconds: Any) -> None:
-    for call in (lambda: memory.consolidate("ada", seconds=seconds), lambda: memory.upkeep(seconds=seconds)):
+    for call in (
+        lambda: memory.resource("ada").consolidate(seconds=seconds),
+        lambda: memory.run_upkeep(seconds=seconds),
+    ):
         with pytest.raises(InvalidInput, match="seconds"):
             call()
 
@@ -110,7 +113,7 @@ def test_of_two_notes_in_one_reply_the_second_takes_the_place_of_the_first(memor
     said = ["User lives in Berlin", "User lives in Hamburg"]
     calls = [a_call(f"c{n}", "working_memory_note", json.dumps({"note": text})) for n, text in enumerate(said)]
     session.record({**calls[0], "tool_calls": [call["tool_calls"][0] for call in calls]})
-    assert memory.consolidate("ada").superseded == 1
+    assert memory.resource("ada").consolidate().superseded == 1
     assert texts([hit for hit in session.search("lives in") if not hit.crystal.superseded_by]) == said[1:]
 
 
@@ -135,13 +138,13 @@ def test_what_tools_answered_leaves_search_in_time_and_nothing_else(
     then = clock().date()
     assert len(session.search("barometer", limit=50)) >= 3
     clock.advance(seconds=60 * DAY)
-    assert memory.consolidate("ada").expired >= 1
+    assert memory.resource("ada").consolidate().expired >= 1
     left = texts(session.search("barometer", limit=50))
     assert "The barometer is broken" in left
     assert "Barometers lie" in left
     assert not any("stands at" in text for text in left)
-    result = next(event for event in session.journal() if "stands at" in str(event.payload))
-    crystal = memory.crystal(result.id)
+    result = next(event for event in session.events() if "stands at" in str(event.payload))
+    crystal = memory.get(result.id)
     assert (crystal.lifecycle, "stands at 900" in crystal.text) == ("expired", True)
     assert any("stands at" in text for text in texts(memory.search("barometer", as_of=then)))
 
@@ -152,22 +155,22 @@ def test_what_was_looked_up_stays_longer(memory: Memory, session: Session, clock
     clock.advance(seconds=50 * DAY)
     session.search("what did the barometer gauge say")
     clock.advance(seconds=10 * DAY)
-    memory.consolidate("ada")
+    memory.resource("ada").consolidate()
     assert any("stands at" in text for text in texts(session.search("barometer")))
 
 
 @pytest.mark.spec("H2", "A6")
 def test_what_is_frozen_never_fades_until_it_is_thawed(memory: Memory, session: Session, clock: ManualClock) -> None:
     note = session.note("The barometer was a gift", importance=0.0)
-    assert memory.freeze(note.id, key="k").lifecycle == memory.freeze(note.id, key="k").lifecycle == "frozen"
+    assert memory.pin(note.id, key="k").lifecycle == memory.pin(note.id, key="k").lifecycle == "frozen"
     clock.advance(seconds=400 * DAY)
-    assert memory.consolidate("ada") == Consolidation()
+    assert memory.resource("ada").consolidate() == Consolidation()
     assert texts(session.search("barometer")) == ["The barometer was a gift"]
-    assert memory.thaw(note.id).lifecycle == "consolidated"
+    assert memory.unpin(note.id).lifecycle == "consolidated"
     clock.advance(seconds=400 * DAY)
-    assert memory.consolidate("ada") == Consolidation(expired=1)
+    assert memory.resource("ada").consolidate() == Consolidation(expired=1)
     assert session.search("barometer") == []
-    assert memory.freeze(note.id).lifecycle == "frozen"
+    assert memory.pin(note.id).lifecycle == "frozen"
     assert texts(session.search("barometer")) == ["The barometer was a gift"]
 
 
@@ -175,7 +178,7 @@ def test_what_is_frozen_never_fades_until_it_is_thawed(memory: Memory, session: 
 def test_a_crystal_of_nobodys_session_can_be_frozen_too(memory: Memory) -> None:
     session = memory.session("mine")
     note = session.note("The barometer was a gift")
-    assert memory.freeze(note.id).lifecycle == "frozen"
+    assert memory.pin(note.id).lifecycle == "frozen"
     assert session.search("barometer")[0].crystal.lifecycle == "frozen"
 
 
@@ -187,7 +190,7 @@ def test_what_was_known_on_a_day_is_found_as_it_was_known(memory: Memory, sessio
     session.note("The deadline of the harbour project is March 20")
     clock.advance(seconds=10 * DAY)
     session.note("The deadline of the harbour project is April 2")
-    memory.consolidate("ada")
+    memory.resource("ada").consolidate()
     query = "deadline of the harbour project"
     assert session.search(query, as_of="2025-12-31") == []
     assert texts(session.search(query, as_of="2026-01-05")) == ["The deadline of the harbour project is March 20"]
@@ -207,7 +210,7 @@ def test_of_an_end_that_day_is_told_what_was_known_of_it_then(
     clock.advance(seconds=5 * DAY)
     newer = session.note("The deadline of the harbour project is April 2", valid_from="2026-01-11")
     clock.advance(seconds=10 * DAY)
-    memory.consolidate("ada")
+    memory.resource("ada").consolidate()
     end = datetime(2026, 3, 20, tzinfo=UTC) if declared else None
     (then,) = memory.search("deadline of the harbour project", as_of="2026-01-02")
     assert (then.crystal.valid_to, then.crystal.superseded_by) == (end, "")
@@ -249,11 +252,11 @@ def test_a_second_pass_finds_nothing_to_do_and_writes_nothing(
         session.note(text)
     with_the_output_of_a_tool(session)
     clock.advance(seconds=60 * DAY)
-    first = memory.consolidate("ada")
+    first = memory.resource("ada").consolidate()
     assert first.finished
     assert first.merged == 1
     written = consolidated(session)
-    assert memory.consolidate("ada") == Consolidation()
+    assert memory.resource("ada").consolidate() == Consolidation()
     assert consolidated(session) == written
 
 
@@ -263,11 +266,11 @@ def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
     number = AT_A_TIME + 50
     with_the_output_of_a_tool(session, number)
     clock.advance(seconds=60 * DAY)
-    first = memory.consolidate("ada", seconds=0)
+    first = memory.resource("ada").consolidate(seconds=0)
     assert (first.finished, 0 < first.expired <= AT_A_TIME) == (False, True)
     done = [first]
     while not done[-1].finished:
-        done.append(memory.consolidate("ada", seconds=0))
+        done.append(memory.resource("ada").consolidate(seconds=0))
     assert sum(one.expired for one in done) == number
     assert session.search("barometer") == []
 
@@ -296,7 +299,7 @@ def test_notes_are_read_once_and_consolidated_a_few_at_a_time(
 ) -> None:
     with_notes(memory, ["User prefers tabs over spaces"] * (2 * AT_A_TIME + 51))
     read = readings(monkeypatch)
-    assert memory.consolidate("ada") == Consolidation(merged=2 * AT_A_TIME + 50)
+    assert memory.resource("ada").consolidate() == Consolidation(merged=2 * AT_A_TIME + 50)
     assert read == ["ada"]
     assert [len(batch.merged) for batch in consolidated(session)] == [AT_A_TIME, AT_A_TIME, 50]
     assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
@@ -309,17 +312,17 @@ def test_notes_that_were_left_when_the_time_was_over_are_consolidated_next_time(
     with_notes(memory, ["User prefers tabs over spaces"] * (AT_A_TIME + 51))
     with_the_output_of_a_tool(session)
     clock.advance(seconds=60 * DAY)
-    done = [memory.consolidate("ada", seconds=0)]
+    done = [memory.resource("ada").consolidate(seconds=0)]
     assert done == [Consolidation(merged=AT_A_TIME, finished=False)]
     while not done[-1].finished:
-        done.append(memory.consolidate("ada", seconds=0))
+        done.append(memory.resource("ada").consolidate(seconds=0))
     assert (sum(one.merged for one in done), sum(one.expired for one in done)) == (AT_A_TIME + 50, 1)
-    assert memory.consolidate("ada") == Consolidation()
+    assert memory.resource("ada").consolidate() == Consolidation()
 
 
 def test_a_long_way_on_which_nothing_is_found_leaves_nothing_in_the_journal(memory: Memory, session: Session) -> None:
     with_the_output_of_a_tool(session, AT_A_TIME + 50)
-    assert memory.consolidate("ada") == Consolidation()
+    assert memory.resource("ada").consolidate() == Consolidation()
     assert consolidated(session) == []
 
 
@@ -327,7 +330,7 @@ def test_where_nothing_was_found_before_the_time_was_over_the_next_one_goes_on_t
     memory: Memory, session: Session
 ) -> None:
     with_the_output_of_a_tool(session, 2 * AT_A_TIME + 50)
-    passes = [memory.consolidate("ada", seconds=0).finished for _ in range(3)]
+    passes = [memory.resource("ada").consolidate(seconds=0).finished for _ in range(3)]
     assert passes == [False, False, True]
     assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
 
@@ -353,11 +356,11 @@ def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memo
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
         session.note(text)
         session.search("tabs", limit=1)
-    memory.consolidate("ada")
+    memory.resource("ada").consolidate()
     (merged,) = consolidated(session)
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- another process, which had decided before it saw that
     again = Draft(payload=merged, origin=Origin.OPERATOR)
-    store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.journal()[0].at)
+    store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.events()[0].at)
     (hit,) = memory.search("tabs spaces")
     assert (hit.crystal.accesses, len(hit.crystal.sources)) == (2, 2)
 
@@ -371,21 +374,21 @@ def test_of_two_that_have_decided_against_each_other_the_first_has_decided(memor
         draft = Draft(payload=what, origin=Origin.OPERATOR)
         store.append("resource/ada", [draft], expected=store.version("resource/ada"), at=first.at)
     assert [hit.crystal.id for hit in session.search("tabs spaces")] == [first.id]
-    assert memory.crystal(second.id).merged_into == first.id
+    assert memory.get(second.id).merged_into == first.id
 
 
 @pytest.mark.spec("H4")
 def test_upkeep_consolidates_what_is_due_every_half_hour(memory: Memory, session: Session, clock: ManualClock) -> None:
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
         session.note(text)
-    memory.upkeep()
+    memory.run_upkeep()
     assert len(consolidated(session)) == 1
     session.note("User prefers tabs over spaces!")
     clock.advance(seconds=29 * 60)
-    memory.upkeep()
+    memory.run_upkeep()
     assert len(consolidated(session)) == 1
     clock.advance(seconds=60)
-    memory.upkeep()
+    memory.run_upkeep()
     assert len(consolidated(session)) == 2
 
 
@@ -396,9 +399,9 @@ def test_upkeep_does_not_look_again_at_once_where_it_has_found_nothing(
     session.note("User prefers tabs over spaces")
     read = readings(monkeypatch)
     for _ in range(3):
-        memory.upkeep()
+        memory.run_upkeep()
         clock.advance(seconds=10 * 60 - 1)
     assert read == ["ada"]
     clock.advance(seconds=3)
-    memory.upkeep()
+    memory.run_upkeep()
     assert read == ["ada", "ada"]

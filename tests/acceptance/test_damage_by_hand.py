@@ -76,7 +76,7 @@ def spoken(place: Path) -> bytes:
         for n in range(4):
             session.add([user(f"question {n}"), assistant(f"answer {n}")])
         session.undo()
-        session.prepare([*session.mind.line.wires, user("edited")][2:])
+        session.prepare([*session.state.conversation.wires, user("edited")][2:])
     return transcript(place).read_bytes()
 
 
@@ -149,7 +149,7 @@ def test_a_transcript_changed_between_two_calls_is_written_anew(place: Path, hur
         opened(memory)
     shown = [json.loads(line) for line in transcript(place).read_text().splitlines()]
     with Memory.open(place) as memory:
-        events = opened(memory).journal()
+        events = opened(memory).events()
     assert [line["seq"] for line in shown] == [e.seq for e in events if e.kind in ("message", "splice", "reverted")]
     assert len(kept_aside(place)) == 1
 
@@ -191,7 +191,7 @@ def test_only_a_newline_ends_a_line_of_an_older_session(place: Path, mark: str) 
     text = f"one{mark}two"
     older(place, json.dumps(user(text), ensure_ascii=False), json.dumps(assistant("yes")))
     with Memory.open(place) as memory:
-        wires = memory.session("old").mind.line.wires
+        wires = memory.session("old").state.conversation.wires
     assert [wire["content"] for wire in wires] == [text, "yes"]
 
 
@@ -204,7 +204,7 @@ def test_an_older_session_trusts_nobody_for_more_than_a_person(place: Path) -> N
     wires = [system, user("u"), a_call("c1"), a_result("c1"), assistant("a"), mixed]
     older(place, *map(json.dumps, wires))
     with Memory.open(place) as memory:
-        events = [event for event in memory.session("old").journal() if event.kind == "message"]
+        events = [event for event in memory.session("old").events() if event.kind == "message"]
     assert [(event.origin, event.trust) for event in events] == [
         (Origin.OPERATOR, Trust.PERSON),
         (Origin.USER, Trust.PERSON),
@@ -259,8 +259,8 @@ def test_an_odd_file_hides_no_other_session_and_opens_empty(
         assert (listed["good"], listed.get("odd", 0)) == (1, 0)
         assert len(warnings(caplog)) == 1
         assert "odd.jsonl" in warnings(caplog)[0]
-        assert len(memory.session("odd").mind.line) == 0
-        assert len(memory.session("good").mind.line) == 1
+        assert len(memory.session("odd").state.conversation) == 0
+        assert len(memory.session("good").state.conversation) == 1
 
 
 @pytest.mark.spec("E1", "C05")
@@ -272,7 +272,7 @@ def test_a_line_that_is_no_message_is_skipped_and_said_when_it_would_be_brought_
     with Memory.open(place) as memory:
         assert [info.id for info in memory.sessions()] == ["old"]
         assert warnings(caplog) == []
-        assert [wire["content"] for wire in memory.session("old").mind.line.wires] == ["one", "two"]
+        assert [wire["content"] for wire in memory.session("old").state.conversation.wires] == ["one", "two"]
     (said,) = warnings(caplog)
     assert "old.jsonl line 2 is not a message" in said
 
@@ -283,7 +283,7 @@ def test_an_older_session_opens_whatever_is_said_of_it(place: Path, meta: str) -
     file.with_name("old.meta.json").write_text(meta)
     with Memory.open(place) as memory:
         assert [(info.id, info.cwd) for info in memory.sessions()] == [("old", "")]
-        assert len(memory.session("old", cwd="/w").mind.line) == 1
+        assert len(memory.session("old", cwd="/w").state.conversation) == 1
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def snapshotted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def remembered(place: Path) -> tuple[list[Any], dict[str, int], str, str]:
     with Memory.open(place) as memory:
         session = opened(memory)
-        said = [wire["content"] for wire in session.mind.line.wires]
+        said = [wire["content"] for wire in session.state.conversation.wires]
         return said, session.documents(), session.overview, session.read("MEMORY.md")
 
 
@@ -406,7 +406,7 @@ def test_other_sessions_are_not_concerned(place: Path, spoilt: str) -> None:
     with Memory.open(place) as memory:
         other = memory.session("other", resource="bob")
         other.add([user("again")])
-        assert [wire["content"] for wire in other.mind.line.wires] == ["hello", "again"]
+        assert [wire["content"] for wire in other.state.conversation.wires] == ["hello", "again"]
         with pytest.raises(InmindError):
             opened(memory)
 
@@ -428,5 +428,5 @@ def test_a_journal_that_is_taken_away_while_it_is_in_use_takes_no_more_writes(ho
             file.rename(file.with_name(file.name.removeprefix("gone-")))
         session.note("three")
     with Memory.open(home) as memory:
-        page = memory.belongings("ada").documents.text(SCRATCH)
+        page = memory.resource("ada").state.documents.text(SCRATCH)
     assert [note.text for note in notes_in(page)] == ["one", "three"]

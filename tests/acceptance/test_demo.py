@@ -269,8 +269,8 @@ def test_a_bill_adds_up_to_the_ledger_call_by_call(memory: Memory, tmp_path: Pat
     references.play(Stage(memory=memory, folder=tmp_path, width=77))
     session = memory.session(references.SESSION)
     bill = cost.bill(session)
-    assert bill.calls == session.ledger.calls
-    assert bill.with_memory[-1] == pytest.approx(session.ledger.price(cost.RATES))
+    assert bill.calls == session.usage.calls
+    assert bill.with_memory[-1] == pytest.approx(session.usage.price(cost.RATES))
     assert list(bill.without) == sorted(bill.without)
 
 

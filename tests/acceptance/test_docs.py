@@ -23,11 +23,11 @@ from docs.building.commands import options_by_path
 from docs.building.names import PAGES, twins_page, undocumented
 from docs.building.site import SITE, build, fetched_from_outside, for_the_site, missing, staged_pages
 from docs.building.source import HELD, members_of, public
-from inmind.apps.cli.exit_codes import EXIT_CODES, MEANINGS
+from inmind.apps.cli.exit_codes import EXIT_CODE_HELP, EXIT_CODES
 from inmind.core.settings import Settings
 from inmind.errors import InmindError
 from inmind.memory import aio
-from inmind.session.tools.tools import offered
+from inmind.session.tools.tools import tool_schemas
 
 DOCS = PROJECT / "docs"
 FOLLOWED = sorted(path for path in DOCS.rglob("*.md") if any(True for _ in steps(path.read_text("utf-8"))))
@@ -106,8 +106,8 @@ def test_what_mem0_has_updated_since_comes_as_a_newer_note(moving: Moving) -> No
     assert bring_in() == "2 of 5 notes are new\n"
     assert bring_in() == "0 of 5 notes are new\n"
     with inmind.Memory.open() as memory:
-        memory.consolidate("ada")
-        found = [hit.crystal for hit in memory.search("deadline of the shop", resource="ada", limit=3)]
+        memory.resource("ada").consolidate()
+        found = [hit.crystal for hit in memory.resource("ada").search("deadline of the shop", limit=3)]
         assert [crystal.text[-8:] for crystal in found] == [" April 9", " April 2", "March 20"]
         assert [f"{crystal.valid_to:%m-%d}" if crystal.valid_to else "" for crystal in found] == ["", "03-08", "03-01"]
 
@@ -130,10 +130,10 @@ def test_a_thread_of_langgraph_goes_on_and_an_item_put_anew_is_a_newer_note(movi
         for _ in range(2):
             assert bring_in().startswith("support-7: 5 messages\n")
     with inmind.Memory.open() as memory:
-        line = memory.session("support-7").mind.line
+        line = memory.session("support-7").state.conversation
         assert [line[0].wire["content"], line[4].wire["content"]] == ["What is in order W-118?", "Send it."]
-        memory.consolidate("ada")
-        notes = [hit.crystal for hit in memory.search("what does Ada prefer", resource="ada", sources=["memory"])]
+        memory.resource("ada").consolidate()
+        notes = [hit.crystal for hit in memory.resource("ada").search("what does Ada prefer", sources=["memory"])]
         held = [(note.text, note.at.day) for note in notes if note.text.startswith("Ada") and not note.superseded_by]
         assert held == [("Ada prefers spaces.", 6)]
 
@@ -165,10 +165,10 @@ def test_what_letta_has_changed_since_is_brought_in_to_whom_it_belongs(moving: M
     with inmind.Memory.open() as memory:
         session = memory.session("letta-harbour")
         assert session.read("MEMORY.md").endswith("Written by hand.\n")
-        assert session.mind.line[4].wire["content"] == "And in winter?"
+        assert session.state.conversation[4].wire["content"] == "And in winter?"
         found = [hit.crystal for hit in session.search("winter timetable of the ferry", sources=["memory"], limit=2)]
         assert sorted((one.text[-3:], one.at.month) for one in found) == [("15.", 1), ("20.", 2)]
-        abroad = memory.search("winter timetable of the ferry", resource="harbour-sleeptime")
+        abroad = memory.resource("harbour-sleeptime").search("winter timetable of the ferry")
         assert not [hit for hit in abroad if "ferry" in hit.crystal.text]
     exported["blocks"][0]["value"] = "The harbour master is Olga."
     Path("agent.af").write_text(json.dumps(exported))
@@ -216,13 +216,13 @@ def test_the_commands_that_print_no_json_are_named() -> None:
 
 def test_every_exit_code_is_documented_and_so_are_the_errors_that_end_with_it() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", page("reference/commands.md"), re.MULTILINE)
-    assert sorted(int(code) for code, _ in rows) == sorted(MEANINGS)
+    assert sorted(int(code) for code, _ in rows) == sorted(EXIT_CODE_HELP)
     assert {error: int(code) for code, said in rows for error in re.findall(r"`([A-Z_]+)`", said)} == EXIT_CODES
 
 
 def test_every_tool_is_documented() -> None:
     table = page("tools.md")
-    names = [str(tool["name"]) for tool in offered(inmind.default_layers(), "mcp")]
+    names = [str(tool["name"]) for tool in tool_schemas(inmind.default_layers(), "mcp")]
     assert "memory_search" in names
     assert [name for name in names if f"| `{name}` |" not in table] == []
 

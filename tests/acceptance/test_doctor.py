@@ -677,7 +677,7 @@ def test_a_message_that_search_passes_over_is_told(used: Path, role: str) -> Non
 
 @pytest.mark.spec("A1", "J3")
 def test_a_stream_that_nobody_can_go_through_silences_none_of_the_others(used: Path) -> None:
-    happened(used, "resource/ada", DreamStarted(trigger="asked", by="rules", until="soon"))
+    happened(used, "resource/ada", DreamStarted(trigger="asked", proposer="rules", lease_until="soon"))
     (used / OVERVIEW).unlink()
     stream, page = wrong(used)
     assert (stream.check, stream.verdict) == ("events", TROUBLE)
@@ -882,7 +882,7 @@ def test_a_scratchpad_that_was_set_aside_is_listed_with_what_it_held(used: Path)
 
 def _begun(ago: timedelta) -> DreamStarted:
     until = datetime.now(UTC) - ago + timedelta(seconds=60)
-    return DreamStarted(trigger="asked", by="rules", until=until.isoformat())
+    return DreamStarted(trigger="asked", proposer="rules", lease_until=until.isoformat())
 
 
 @pytest.mark.spec("K22", "G7")
@@ -981,7 +981,7 @@ class Broken(Host):
 def test_vectors_of_another_embedder_are_made_anew(used: Path) -> None:
     (used / "index.db").unlink()
     with Memory.open(used, embedder=Host()) as memory:
-        memory.upkeep()
+        memory.run_upkeep()
     assert wrong(used, embedder=Host()) == []
     finding = only(used)
     assert (finding.check, finding.verdict) == ("vectors", WARNING)

@@ -14,7 +14,7 @@ from builders import Home, user
 from inmind import Memory, Origin, Session
 from inmind.core.events.documents import DocumentSetAside, DocumentWritten
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Published
 
@@ -27,7 +27,7 @@ def page(session: Session, home: Path) -> Path:
 
 def last_document(session: Session) -> tuple[str, Origin]:
     written = [
-        (event.payload, event.origin) for event in session.journal() if isinstance(event.payload, DocumentWritten)
+        (event.payload, event.origin) for event in session.events() if isinstance(event.payload, DocumentWritten)
     ]
     what, origin = written[-1]
     return what.text, origin
@@ -127,10 +127,10 @@ def test_a_deleted_file_is_created_anew_and_that_is_said(session: Session, page:
 @pytest.mark.embedded
 def test_an_empty_document_is_not_a_damaged_file(session: Session, page: Path) -> None:
     session.write("overview.md", "")
-    before = session.mind.seq
+    before = session.state.seq
     assert session.prepare([user("hi")]).report.notices == ()
     assert session.overview == page.read_text() == ""
-    assert [event.kind for event in session.journal(after=before)].count("set_aside") == 0
+    assert [event.kind for event in session.events(after=before)].count("set_aside") == 0
 
 
 @pytest.mark.embedded
@@ -198,9 +198,7 @@ def test_a_hard_link_brings_nothing_in_and_is_told_once(session: Session, page: 
     secret.unlink()  # from here on the files are nobody else's
     begun.unlink()
     assert session.overview == page.read_text() == "not yours to read\n"
-    assert "newer\n" in [
-        event.payload.text for event in session.journal() if isinstance(event.payload, DocumentWritten)
-    ]
+    assert "newer\n" in [event.payload.text for event in session.events() if isinstance(event.payload, DocumentWritten)]
 
 
 @pytest.mark.embedded
@@ -232,7 +230,7 @@ def test_a_home_backed_up_by_links_goes_on_and_its_backup_stays_as_it_is(
     before = {file: file.read_bytes() for file in (tmp_path / "backup").rglob("*") if file.is_file()}
     session.add([user("hello again")])
     session.write("overview.md", "newer\n")
-    assert len((folder / "messages.jsonl").read_text().splitlines()) == len(session.mind.line) == 2
+    assert len((folder / "messages.jsonl").read_text().splitlines()) == len(session.state.conversation) == 2
     assert (page.read_text(), page.stat().st_nlink, notices(session)) == ("newer\n", 1, ())
     assert {file: file.read_bytes() for file in before} == before
 
@@ -437,7 +435,7 @@ class Looked(InMemoryStore):
 def test_hundreds_of_pages_are_settled_by_a_few_looks_at_what_was_published(home: Path) -> None:
     """Each look reads as many rows as there are pages."""
     store = Looked()
-    session = Memory(InFolder(home, store)).session("s", cwd="/w")
+    session = Memory(FolderBackend(home, store)).session("s", cwd="/w")
     for number in range(200):
         (home / f"sessions/--w--/s/working-memory/detail/{number}.md").write_text(f"page {number}")
     store.looks = 0
@@ -458,7 +456,7 @@ def test_damaged_files_that_begin_alike_are_all_kept(session: Session, page: Pat
         b"the third",
         b"two",
     ]
-    aside = [event.payload.kept_as for event in session.journal() if isinstance(event.payload, DocumentSetAside)]
+    aside = [event.payload.saved_as for event in session.events() if isinstance(event.payload, DocumentSetAside)]
     assert [(page.parent / kept).read_bytes() for kept in aside] == damaged
 
 
@@ -551,9 +549,9 @@ def test_a_write_can_name_its_base(session: Session) -> None:
 
 def test_writing_the_same_text_changes_nothing(session: Session) -> None:
     session.write("overview.md", "written by the agent\n")
-    before = session.mind.seq
+    before = session.state.seq
     session.write("overview.md", "written by the agent\n")
-    assert session.mind.seq == before
+    assert session.state.seq == before
 
 
 @pytest.mark.embedded

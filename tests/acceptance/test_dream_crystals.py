@@ -25,7 +25,7 @@ def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
 
 def dream(memory: Memory, *happened: EventPayload) -> list[str]:
     """As a dream would commit it: the ids of what it left in the stream of the resource."""
-    stream = memory._belongings("ada")  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
+    stream = memory._resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
     appended = stream.append(*(Draft(payload=what, origin=Origin.DREAM) for what in happened))
     return [f"{stream.name}#{seq}" for seq in range(appended.first, appended.last + 1)]
 
@@ -41,16 +41,16 @@ def test_what_a_dream_goes_over_again_was_wanted_once_more(
     other = session.note("The bakery is closed")
     clock.advance(seconds=3_600)
     dream(memory, DreamCommitted(1, "rules", 2, 0, replayed=(note.id, "resource/ada#999", "nonsense")))
-    replayed = memory.crystal(note.id)
+    replayed = memory.get(note.id)
     assert (replayed.accesses, replayed.accessed, replayed.lifecycle) == (1, clock(), "activated")
-    assert memory.crystal(other.id).accesses == 0
+    assert memory.get(other.id).accesses == 0
 
 
 def test_what_an_undone_dream_made_is_found_no_more_and_all_else_is(memory: Memory, session: Session) -> None:
     ferry, harbour = dream(memory, CrystalCreated("The ferry is blue"), CrystalCreated("The ferry is in the harbour"))
     note = session.note("The ferry leaves at nine")
     assert sorted(found(session, "ferry")) == sorted([ferry, harbour, note.id])
-    dream(memory, DreamUndone(dream=1, last=0, upto=0, position=0, crystals=(ferry, harbour)))
+    dream(memory, DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=(ferry, harbour)))
     assert found(session, "ferry") == [note.id]
 
 
@@ -59,11 +59,11 @@ def test_it_stays_so_when_the_index_is_made_anew(home: Path, clock: ManualClock)
     with Memory.open(home, clock=clock, embedder=None) as memory:
         (ferry,) = dream(memory, CrystalCreated("The ferry is blue"))
         memory.search("ferry")
-        dream(memory, DreamUndone(dream=1, last=0, upto=0, position=0, crystals=(ferry,)))
-        assert memory.search("ferry", resource="ada") == []
+        dream(memory, DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=(ferry,)))
+        assert memory.resource("ada").search("ferry") == []
     (home / "index.db").unlink()
     with Memory.open(home, clock=clock, embedder=None) as memory:
-        assert memory.search("ferry", resource="ada") == []
+        assert memory.resource("ada").search("ferry") == []
 
 
 @pytest.mark.spec("H7")
@@ -72,6 +72,6 @@ def test_as_of_a_day_before_it_was_undone_it_is_found(memory: Memory, session: S
     clock.advance(seconds=86_400)
     day = clock()
     clock.advance(seconds=86_400)
-    dream(memory, DreamUndone(dream=1, last=0, upto=0, position=0, crystals=(ferry,)))
+    dream(memory, DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=(ferry,)))
     assert found(session, "ferry") == []
     assert [hit.crystal.id for hit in session.search("ferry", as_of=day)] == [ferry]

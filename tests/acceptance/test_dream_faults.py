@@ -21,7 +21,7 @@ from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.dreams import DreamProgressed, DreamStarted
 from inmind.documents.document import SCRATCH, STATE
-from inmind.dreams.models import Question, Reply
+from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.page.limits import MOST_CHARACTERS
 from inmind.dreams.page.sections import Section
 from inmind.dreams.state import KEEPS, LEASE
@@ -248,7 +248,7 @@ def test_of_two_notes_that_are_alike_both_wait_again_when_a_dream_is_taken_back(
     """Noted twice in a second, once before the dream and once after it."""
     memory.dream("ada")
     noted(memory, NEW[0])
-    memory.undo_dream("ada")
+    memory.resource("ada").undo_dream()
     settled(memory)
     assert len(accounted(memory).waiting) == len(NEW) + 1
     assert len(memory.dream("ada").notes) == len(NEW) + 1
@@ -260,11 +260,11 @@ def test_what_a_person_typed_is_there_once_however_often_a_dream_is_taken_back(m
     for _ in range(3):
         dream = memory.dream("ada")
         assert len(dream.notes) == len(NEW) + 1
-        memory.undo_dream("ada")
+        memory.resource("ada").undo_dream()
         assert text_of(memory, SCRATCH).count("The cat is called Pascal.") == 1
     memory.dream("ada")
     settled(memory)
-    hits = [hit.crystal for hit in memory.search("cat Pascal", resource="ada", limit=50)]
+    hits = [hit.crystal for hit in memory.resource("ada").search("cat Pascal", limit=50)]
     assert [crystal.text for crystal in hits].count("The cat is called Pascal.") == 1
 
 
@@ -278,7 +278,7 @@ def test_one_that_is_called_off_changes_nothing(memory: Memory, home: Home, cloc
 
     def call_off() -> None:
         with elsewhere(home, clock) as other:
-            assert other.call_off_dream("ada")
+            assert other.resource("ada").cancel_dream()
 
     dream = dream_disturbed(memory, phase, call_off)
     assert (dream.status, dream.code, dream.reason) == ("failed", "DREAM_OVERTAKEN", "somebody has called it off")
@@ -291,7 +291,7 @@ def test_one_that_is_called_off_changes_nothing(memory: Memory, home: Home, cloc
 @pytest.mark.spec("G7")
 def test_one_that_has_committed_cannot_be_called_off(memory: Memory) -> None:
     answers: list[bool] = []
-    dream = dream_disturbed(memory, "index", lambda: answers.append(memory.call_off_dream("ada")))
+    dream = dream_disturbed(memory, "index", lambda: answers.append(memory.resource("ada").cancel_dream()))
     assert (dream.status, answers) == ("done", [False])
     assert settled(memory) == dream.after
 
@@ -326,7 +326,7 @@ def test_whatever_is_raised_by_whom_it_tells_its_phase_changes_all_or_nothing(me
 
     with pytest.raises(KeyboardInterrupt):
         dream_disturbed(memory, phase, interrupt)
-    (dream, _) = memory.dreams("ada")
+    (dream, _) = memory.resource("ada").dreams()
     if phase == "index":
         assert dream.status == "done"
         assert settled(memory) == dream.after
@@ -375,7 +375,7 @@ def test_one_that_took_too_long_and_nobody_minded_goes_on(memory: Memory, clock:
 
 def left_in_the_middle(memory: Memory, *, until: datetime, at: datetime | None = None) -> int:
     """A dream whose process is gone, as its journal has it."""
-    begun = DreamStarted(trigger="schedule", until=until.isoformat(), by="rules")
+    begun = DreamStarted(trigger="schedule", lease_until=until.isoformat(), proposer="rules")
     return _appended(memory, begun, at)
 
 
@@ -390,7 +390,7 @@ def is_taken_over(memory: Memory, dream: int, said: pytest.LogCaptureFixture) ->
     again = memory.dream("ada")
     assert (again.id, again.status, again.trigger) == (dream, "done", "schedule")
     assert f"dream {dream} of ada was left in the middle and is gone on with from there: it was begun" in said.messages
-    assert [one.status for one in memory.dreams("ada")] == ["done", "done"]
+    assert [one.status for one in memory.resource("ada").dreams()] == ["done", "done"]
     settled(memory)
     assert accounted(memory).waiting == []
 
@@ -398,7 +398,7 @@ def is_taken_over(memory: Memory, dream: int, said: pytest.LogCaptureFixture) ->
 def is_given_up(memory: Memory, dream: int, said: pytest.LogCaptureFixture) -> None:
     assert memory.dream("ada").status == "done"
     assert f"dream {dream} of ada was left in the middle and is given up" in said.messages
-    assert [one.status for one in memory.dreams("ada")] == ["done", "abandoned", "done"]
+    assert [one.status for one in memory.resource("ada").dreams()] == ["done", "abandoned", "done"]
     settled(memory)
     assert accounted(memory).waiting == []
 
@@ -450,7 +450,7 @@ def test_a_dream_that_went_on_in_the_future_keeps_nobody_out(
     """It had begun by a clock that was right, and died while that was wrong."""
     dream = left_in_the_middle(memory, until=clock.now + LEASE)
     future = clock.now + timedelta(days=400)
-    went = DreamProgressed(dream=dream, phase="propose", until=(future + LEASE).isoformat())
+    went = DreamProgressed(dream=dream, phase="propose", lease_until=(future + LEASE).isoformat())
     _appended(memory, went, future)
     clock.advance(seconds=LEASE.total_seconds())
     is_taken_over(memory, dream, caplog)
@@ -461,11 +461,11 @@ def test_dreams_that_die_again_and_again_do_not_switch_dreaming_off(memory: Memo
     for _ in range(50):
         left_in_the_middle(memory, until=clock.now + LEASE)
         clock.advance(seconds=86_400)
-    memory.upkeep()
+    memory.run_upkeep()
     clock.advance(seconds=86_400)
     noted(memory, *(f"Boat number {n}" for n in range(5)))
-    memory.upkeep()
-    assert memory.dreams("ada")[0].status == "done"
+    memory.run_upkeep()
+    assert memory.resource("ada").dreams()[0].status == "done"
 
 
 # -- models that cannot be relied on ---------------------------------------------------------------------------
@@ -668,7 +668,7 @@ class OnFire:
 
     name = "on fire"
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
         raise OSError(f"no answer in {seconds} s to {len(question.prompt)} characters")
 
 
@@ -717,11 +717,11 @@ def passing(monkeypatch: pytest.MonkeyPatch, clock: ManualClock) -> ManualClock:
 
 
 def kept_up(memory: Memory, clock: ManualClock, *, hours: float, times: int) -> None:
-    memory.upkeep()
+    memory.run_upkeep()
     for n in range(times):
         clock.advance(seconds=3_600 * hours / times)
         noted(memory, f"Boat number {n} needs paint")
-        memory.upkeep()
+        memory.run_upkeep()
 
 
 @pytest.mark.spec("B47", "G3")
@@ -736,7 +736,7 @@ def test_however_often_upkeep_is_called_there_are_no_more_dreams_than_configured
 
     with Memory.open(home, clock=passing, embedder=None, model=model) as memory:
         kept_up(memory, passing, hours=12, times=100)
-        dreams = memory.dreams("ada")
+        dreams = memory.resource("ada").dreams()
         assert {(dream.status, dream.trigger) for dream in dreams} == {("done", "schedule")}
         assert len(dreams) == 6, "one every two hours"
         assert len(calls) == 6
@@ -754,7 +754,7 @@ def test_a_model_that_fails_is_asked_less_and_less_and_rules_go_on(home: Home, p
     settings = {"dream.interval_minutes": 240, "dream.min_crystals": 1}
     with Memory.open(home, clock=passing, embedder=None, model=model, settings=settings) as memory:
         kept_up(memory, passing, hours=120, times=30)
-        dreams = memory.dreams("ada")
+        dreams = memory.resource("ada").dreams()
         assert [dream.status for dream in dreams] == ["done"] * 30
         assert {dream.by for dream in dreams} == {"rules"}
         assert accounted(memory).waiting == []

@@ -98,7 +98,7 @@ def test_a_dream_killed_behind_a_stage_is_finished_by_the_next_and_the_model_is_
     killed(home, calls, stage, key)
     assert asked(calls) == (stage in PAID)
     with opened(home, calls) as memory:
-        running = memory.belongings("ada").dreams.running
+        running = memory.resource("ada").state.dreams.running
         assert running is not None
         assert (running.stage, running.dream, len(running.holder)) == (stage, undisturbed["dream"], 16)
         assert (running.began, running.until) == (NOON, NOON + LEASE)
@@ -171,10 +171,10 @@ def test_one_that_is_killed_again_and_again_is_still_one_dream_and_paid_for_once
     for minutes, stage in enumerate(ends):
         killed(home, calls, stage, key="job", minutes=minutes)
     with opened(home, calls, ManualClock(NOON + len(ends) * LEASE)) as memory:
-        assert memory.belongings("ada").dreams.failures == 5
+        assert memory.resource("ada").state.dreams.failures == 5
         dream = memory.dream("ada", key="job")
         assert (dream.id, dream.status, dream.tokens) == (undisturbed["dream"], "done", COST)
-        assert memory.belongings("ada").dreams.failures == 0
+        assert memory.resource("ada").state.dreams.failures == 0
         assert accounted(memory).waiting == []
         in_order(memory)
     assert asked(calls) == 1
@@ -212,14 +212,14 @@ def test_a_dream_killed_behind_its_last_answer_asks_nobody(
     answers = min(2, unusable + 1)
     killed_behind_an_answer(home, calls, unusable=unusable, answers=answers)
     with Memory.open(home, clock=ManualClock(LATER), embedder=None) as memory:
-        (left,) = memory.dreams("ada")
+        (left,) = memory.resource("ada").dreams()
         assert (left.status, left.phase, left.by) == ("abandoned", "propose", "paid")
         assert left.tokens == (answers * COST[0], answers * COST[1])
         dream = memory.dream("ada")
         assert (dream.id, dream.status, dream.tokens) == (undisturbed["dream"], "done", left.tokens)
         assert dream.by == ("rules" if unusable == 2 else "paid")
         assert ("nothing that can be used" in dream.reason) == (unusable == 2)
-        assert memory.belongings("ada").dreams.spent_on(LATER) == answers * sum(COST)
+        assert memory.resource("ada").state.dreams.spent_on(LATER) == answers * sum(COST)
         if unusable < 2:
             assert text_of(memory, STATE) == undisturbed["page"]
     assert asked(calls) == answers
@@ -281,7 +281,7 @@ def test_whoever_comes_back_while_the_other_is_still_at_it_changes_nothing(home:
     assert finished.answer == "done"
     with opened(home, calls) as memory:
         in_order(memory)
-        assert [dream.status for dream in memory.dreams("ada")] == ["done"]
+        assert [dream.status for dream in memory.resource("ada").dreams()] == ["done"]
     assert asked(calls) == 1
 
 
@@ -337,8 +337,8 @@ def test_what_people_typed_since_is_never_taken_for_what_was_proposed(home: str,
 
 
 def every_line_is_made_of_what_it_says(memory: Memory) -> None:
-    for line in memory.belongings("ada").dreams.lines.values():
-        sources = " ".join(memory.crystal(source).text for source in line.sources)
+    for line in memory.resource("ada").state.dreams.lines.values():
+        sources = " ".join(memory.get(source).text for source in line.sources)
         assert names(line.text) <= names(sources), (line, sources)
 
 
@@ -351,15 +351,15 @@ def test_one_that_is_called_off_before_anybody_goes_on_is_over_and_was_paid_for_
     left: Callable[[str], Memory], calls: Path
 ) -> None:
     memory = left("proposed")
-    (dream,) = memory.dreams("ada")
+    (dream,) = memory.resource("ada").dreams()
     assert (dream.status, dream.phase, dream.by, dream.tokens) == ("abandoned", "check", "paid", COST)
-    assert memory.call_off_dream("ada")
-    (dream,) = memory.dreams("ada")
+    assert memory.resource("ada").cancel_dream()
+    (dream,) = memory.resource("ada").dreams()
     assert (dream.status, dream.phase, dream.tokens) == ("failed", "check", COST)
-    assert memory.belongings("ada").dreams.spent_on(LATER) == sum(COST)
+    assert memory.resource("ada").state.dreams.spent_on(LATER) == sum(COST)
     assert memory.dream("ada").id > dream.id
     assert asked(calls) == 2
-    assert memory.belongings("ada").dreams.spent_on(LATER) == 2 * sum(COST)
+    assert memory.resource("ada").state.dreams.spent_on(LATER) == 2 * sum(COST)
 
 
 @pytest.mark.spec("G7", "J9")
@@ -372,7 +372,7 @@ def test_one_that_is_called_off_by_whoever_went_on_was_paid_for_once(left: Calla
 
     dream = memory.dream("ada", watch=watch, cancelled=lambda: "commit" in stopped)
     assert (dream.status, dream.phase, dream.tokens) == ("failed", "commit", COST)
-    assert memory.belongings("ada").dreams.spent_on(LATER) == sum(COST)
+    assert memory.resource("ada").state.dreams.spent_on(LATER) == sum(COST)
     assert len(accounted(memory).waiting) == len(NOTES)
 
 
@@ -381,8 +381,8 @@ def test_one_that_stands_on_a_dream_that_was_taken_back_is_not_gone_on_with(home
     first = ask(stages.dream, home=home, calls=str(calls))
     killed(home, calls, "proposed")
     with opened(home, calls) as memory:
-        assert memory.undo_dream("ada").id == first["dream"]
-        (left, _) = memory.dreams("ada")
+        assert memory.resource("ada").undo_dream().id == first["dream"]
+        (left, _) = memory.resource("ada").dreams()
         assert (left.status, left.reason) == ("failed", f"dream {first['dream']} was taken back, on which it stands")
         again = memory.dream("ada")
         assert (again.id > left.id, len(again.notes)) == (True, len(NOTES))
@@ -398,9 +398,9 @@ def test_what_was_proposed_a_day_ago_is_given_up_and_was_paid_for_all_the_same(h
     killed(home, calls, "proposed")
     with opened(home, calls, ManualClock(NOON + KEEPS)) as memory:
         made = memory.dream("ada")
-        (dream, left) = memory.dreams("ada")
+        (dream, left) = memory.resource("ada").dreams()
         assert (dream, left.status, left.tokens) == (made, "abandoned", COST)
-        assert memory.belongings("ada").dreams.spent_on(NOON + KEEPS) == sum(COST)
+        assert memory.resource("ada").state.dreams.spent_on(NOON + KEEPS) == sum(COST)
     assert asked(calls) == 2
 
 
@@ -410,11 +410,11 @@ def test_its_key_goes_on_with_it_however_old_it_is_and_gathers_anew_what_is_too_
     clock = ManualClock(NOON + KEEPS)
     with opened(home, calls, clock) as memory:
         late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
-        (left,) = memory.dreams("ada")
+        (left,) = memory.resource("ada").dreams()
         dream = memory.dream("ada", key="tonight")
         assert (dream.id, dream.status, late in dream.notes) == (left.id, "done", True)
         assert dream.tokens == (2 * COST[0], 2 * COST[1]), "all that was paid for it"
-        assert memory.belongings("ada").dreams.spent_on(clock.now) == sum(COST), "on that day"
+        assert memory.resource("ada").state.dreams.spent_on(clock.now) == sum(COST), "on that day"
     assert asked(calls) == 2
 
 
@@ -425,9 +425,19 @@ def test_a_proposal_that_names_what_is_not_there_is_not_believed(
     """Whoever gathered read the page of notes in another way: its places are not ours."""
     with opened(home, calls, ManualClock(NOON)) as memory:
         until, upto, at = (NOON + LEASE).isoformat(), len(events_of(memory)), NOON.isoformat()
-        dream = happened(memory, DreamStarted(trigger="asked", until=until, by="paid", holder="other"))
-        happened(memory, DreamGathered(dream=dream, until=until, upto=upto, position=0, at=at, typed="of another"))
-        happened(memory, DreamProposed(dream=dream, until=until, by="paid", tokens=COST))
+        dream = happened(memory, DreamStarted(trigger="asked", lease_until=until, proposer="paid", holder="other"))
+        happened(
+            memory,
+            DreamGathered(
+                dream=dream,
+                lease_until=until,
+                last_seq=upto,
+                journal_position=0,
+                as_of=at,
+                user_notes_digest="of another",
+            ),
+        )
+        happened(memory, DreamProposed(dream=dream, lease_until=until, proposer="paid", tokens=COST))
     with opened(home, calls) as memory:
         made = memory.dream("ada")
         assert (made.id, made.status, made.tokens) == (dream, "done", (2 * COST[0], 2 * COST[1]))
@@ -451,7 +461,7 @@ def test_one_that_was_left_in_the_middle_is_gone_on_with_in_another_home(
     left("proposed").export(tmp_path / "moved.inmind")
     with opened(str(tmp_path / "other"), calls) as memory:
         memory.session("before", resource="ben").note("Something else came first")
-        memory.import_(tmp_path / "moved.inmind")
+        memory.import_bundle(tmp_path / "moved.inmind")
         dream = memory.dream("ada")
         assert (dream.id, dream.status) == (undisturbed["dream"], "done")
         assert text_of(memory, STATE) == undisturbed["page"]
@@ -480,7 +490,7 @@ def test_what_is_proposed_of_words_that_no_page_can_hold_is_taken_elsewhere_too(
         assert "I prefer tea" in memory.dream("ada").after
         memory.export(tmp_path / "moved.inmind")
     with Memory.open(tmp_path / "there", embedder=None) as memory:
-        assert memory.import_(tmp_path / "moved.inmind").resources == 1
+        assert memory.import_bundle(tmp_path / "moved.inmind").resources == 1
 
 
 @pytest.mark.spec("G3", "J9")
@@ -490,9 +500,9 @@ def test_upkeep_goes_on_with_what_was_left_without_waiting_for_the_next_dream(
     memory = left("proposed")
     clock = memory._clock  # pyright: ignore[reportPrivateUsage]
     assert isinstance(clock, ManualClock)
-    assert memory.upkeep().dreams == (), "a process has to have been there for five minutes"
+    assert memory.run_upkeep().dreams == (), "a process has to have been there for five minutes"
     clock.advance(seconds=300)
-    (dream,) = memory.upkeep().dreams
+    (dream,) = memory.run_upkeep().dreams
     assert (dream.status, dream.trigger, dream.by) == ("done", "asked", "paid")
     assert any(isinstance(event.payload, DreamResumed) for event in events_of(memory))
     assert asked(calls) == 1

@@ -21,7 +21,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted
 from inmind.documents.document import SCRATCH
 from inmind.documents.notes_page import notes_in, remarks_in
-from inmind.dreams.model import Question, Reply
+from inmind.dreams.model import ModelReply, Question
 from inmind.dreams.page.sections import Section
 from inmind.errors import DreamRunning, InvalidInput, NotFound
 from inmind.jobs.dreaming.gather import Gathering
@@ -93,7 +93,7 @@ def test_the_next_prompt_has_the_state_and_no_longer_the_notes(memory: Memory) -
 def test_what_a_dream_has_taken_in_is_found_by_search_as_ever(memory: Memory) -> None:
     (id,) = noted(memory, "The staging password hint is blue heron")
     memory.dream("ada")
-    assert [hit.crystal.id for hit in memory.search("blue heron", resource="ada")] == [id]
+    assert [hit.crystal.id for hit in memory.resource("ada").search("blue heron")] == [id]
 
 
 @pytest.mark.spec("G12")
@@ -167,7 +167,7 @@ def test_one_that_was_overtaken_changes_nothing(
     assert other.status == "done"
     assert (slow == other) == (len(statuses) == 1)
     assert state_of(memory).count("prefers tabs over spaces") == 1
-    assert [dream.status for dream in memory.dreams("ada")] == statuses
+    assert [dream.status for dream in memory.resource("ada").dreams()] == statuses
 
 
 def test_one_that_is_called_off_changes_nothing_and_says_so(memory: Memory) -> None:
@@ -175,19 +175,19 @@ def test_one_that_is_called_off_changes_nothing_and_says_so(memory: Memory) -> N
 
     def watch(phase: str, _: str) -> None:
         if phase == "check":
-            assert memory.call_off_dream("ada")
+            assert memory.resource("ada").cancel_dream()
 
     dream = memory.dream("ada", watch=watch)
     assert (dream.status, dream.code) == ("failed", "DREAM_OVERTAKEN")
     assert "prefers tabs" in notes_of(memory)
-    assert not memory.call_off_dream("ada")
+    assert not memory.resource("ada").cancel_dream()
 
 
 @pytest.mark.spec("G13")
 def test_every_dream_is_in_the_journal_with_what_it_did_and_why(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     dream = memory.dream("ada")
-    (told,) = memory.dreams("ada")
+    (told,) = memory.resource("ada").dreams()
     assert told == dream
     assert "+- Ada prefers tabs over spaces" in dream.diff
     assert dream.verdicts
@@ -204,7 +204,7 @@ def test_undoing_a_dream_brings_page_and_notes_back(memory: Memory) -> None:
     first = state_of(memory)
     noted(memory, "Deploys happen on Tuesdays")
     memory.dream("ada")
-    undone = memory.undo_dream("ada")
+    undone = memory.resource("ada").undo_dream()
     assert undone.status == "undone"
     assert state_of(memory) == first
     assert "Deploys happen on Tuesdays" in notes_of(memory)
@@ -221,7 +221,7 @@ def test_undoing_keeps_what_a_person_wrote_since(memory: Memory) -> None:
     memory.dream("ada")
     hers = "## The Bond\n\n- Call her Dr. Lovelace\n"
     person_writes(memory, "MEMORY.md", lambda page: page.replace("## The Bond\n", hers))
-    memory.undo_dream("ada")
+    memory.resource("ada").undo_dream()
     page = state_of(memory)
     assert "Call her Dr. Lovelace" in page
     assert "Deploys happen on Tuesdays" not in page
@@ -233,11 +233,11 @@ def test_only_the_last_dream_can_be_undone_and_only_once(memory: Memory) -> None
     noted(memory, "Deploys happen on Tuesdays")
     memory.dream("ada")
     with pytest.raises(InvalidInput, match="the last one is taken back first"):
-        memory.undo_dream("ada", first.id)
-    memory.undo_dream("ada")
-    assert memory.undo_dream("ada").id == first.id
+        memory.resource("ada").undo_dream(first.id)
+    memory.resource("ada").undo_dream()
+    assert memory.resource("ada").undo_dream().id == first.id
     with pytest.raises(NotFound):
-        memory.undo_dream("ada")
+        memory.resource("ada").undo_dream()
 
 
 @pytest.mark.embedded
@@ -255,11 +255,11 @@ def test_a_page_that_was_written_by_hand_is_backed_up_and_kept_word_for_word_at_
     assert page.startswith(theirs)
     assert "prefers tabs over spaces" in page
     assert (folder / "MEMORY.md.seed-backup").read_text("utf-8") == theirs
-    (hit, *_) = memory.search("quails", resource="ada")
+    (hit, *_) = memory.resource("ada").search("quails")
     assert (hit.crystal.importance, hit.crystal.lifecycle) == (0.75, "consolidated")
     for _ in range(4):
         memory.dream("ada")
-    assert memory.search("boat Difference", resource="ada")
+    assert memory.resource("ada").search("boat Difference")
     assert "quails" in state_of(memory)
 
 
@@ -272,7 +272,7 @@ def test_what_a_person_types_into_the_page_of_notes_is_taken_in_and_found(memory
     assert len(dream.notes) == 2
     assert "The cat is called Pascal." in state_of(memory)
     assert "Pascal" not in notes_of(memory)
-    assert memory.search("cat Pascal", resource="ada")
+    assert memory.resource("ada").search("cat Pascal")
 
 
 @pytest.mark.spec("G7")
@@ -286,30 +286,30 @@ def test_a_note_that_a_person_took_off_the_page_is_not_taken_in(memory: Memory) 
     person_writes(memory, "memory/scratch.md", take_off)
     memory.dream("ada")
     assert "ten pounds" not in state_of(memory)
-    assert memory.search("ten pounds", resource="ada")
+    assert memory.resource("ada").search("ten pounds")
 
 
 @pytest.mark.spec("G3", "B47")
 def test_upkeep_dreams_when_it_is_due_and_no_oftener(memory: Memory, clock: ManualClock) -> None:
-    memory.upkeep()
+    memory.run_upkeep()
     noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
     for _ in range(100):
-        memory.upkeep()
-    assert memory.dreams("ada") == []
+        memory.run_upkeep()
+    assert memory.resource("ada").dreams() == []
     clock.advance(seconds=360)
     for _ in range(100):
-        memory.upkeep()
-    assert [dream.trigger for dream in memory.dreams("ada")] == ["schedule"]
+        memory.run_upkeep()
+    assert [dream.trigger for dream in memory.resource("ada").dreams()] == ["schedule"]
 
 
 @pytest.mark.spec("G15")
 def test_dreams_can_be_switched_off(home: Home, clock: ManualClock) -> None:
     with Memory.open(home, clock=clock, embedder=None, settings={"dream.enabled": False}) as memory:
-        memory.upkeep()
+        memory.run_upkeep()
         noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
         clock.advance(seconds=86_400)
-        memory.upkeep()
-        assert memory.dreams("ada") == []
+        memory.run_upkeep()
+        assert memory.resource("ada").dreams() == []
         assert memory.dream("ada").status == "done"
 
 
@@ -327,14 +327,14 @@ def test_the_same_key_is_the_same_dream(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     first = memory.dream("ada", key="tonight")
     assert memory.dream("ada", key="tonight") == first
-    assert len(memory.dreams("ada")) == 1
+    assert len(memory.resource("ada").dreams()) == 1
 
 
 CALLS: dict[str, Callable[[Memory], object]] = {
     "dream": lambda memory: memory.dream("default"),
-    "dreams": lambda memory: memory.dreams("default"),
-    "undo_dream": lambda memory: memory.undo_dream("default"),
-    "affect": lambda memory: memory.affect("default"),
+    "dreams": lambda memory: memory.resource("default").dreams(),
+    "undo_dream": lambda memory: memory.resource("default").undo_dream(),
+    "affect": lambda memory: memory.resource("default").affect,
 }
 
 
@@ -408,7 +408,7 @@ def test_a_note_that_comes_back_behind_a_dream_is_the_note_that_it_was(memory: M
     back = [line for line in whole.splitlines() if "ten pounds" in line]
     page_edited(memory, lambda page: page + "\n" + "\n".join(back) + "\n")
     assert memory.dream("ada").notes == (ids[1],)
-    assert len(memory.search("ten pounds", resource="ada", kinds=["general"])) == 1
+    assert len(memory.resource("ada").search("ten pounds", kinds=["general"])) == 1
 
 
 LINES_OF_NOTES = st.builds(
@@ -427,7 +427,7 @@ def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, li
     gathering = gathering_of(memory)
     text = between.join(lines).encode("utf-8", "replace").decode()
     written = Draft(payload=DocumentWritten(path=SCRATCH, text=text), origin=Origin.FILE)
-    memory._belongings("ada").append(written)  # pyright: ignore[reportPrivateUsage]
+    memory._resource_stream("ada").append(written)  # pyright: ignore[reportPrivateUsage]
     gathered = gathering.gather()
     standing = [*(note.text for note in notes_in(text)), *remarks_in(text)]
     assert sorted(note.text for note in gathered.typed) == sorted(standing)
@@ -435,7 +435,7 @@ def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, li
 
 
 def gathering_of(memory: Memory, **more: Any) -> Gathering:
-    stream, store, deep = memory._belongings("ada"), memory._store, memory._deep()  # pyright: ignore[reportPrivateUsage]
+    stream, store, deep = memory._resource_stream("ada"), memory._store, memory._search_engine()  # pyright: ignore[reportPrivateUsage]
     return Gathering(resource="ada", stream=stream, store=store, deep=deep, clock=lambda: NOON, **more)
 
 
@@ -481,10 +481,10 @@ def test_notes_are_held_against_what_was_written_lately_and_not_against_all(
 def test_undoing_again_and_again_never_brings_back_what_was_undone(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     memory.dream("ada")
-    memory.undo_dream("ada")
+    memory.resource("ada").undo_dream()
     noted(memory, "Deploys happen on Tuesdays")
     memory.dream("ada")
-    memory.undo_dream("ada")
+    memory.resource("ada").undo_dream()
     assert "tabs" not in state_of(memory)
     assert "Deploys" not in state_of(memory)
     assert "tabs" in notes_of(memory)
@@ -497,8 +497,8 @@ def test_the_same_key_undoes_once(memory: Memory) -> None:
     memory.dream("ada")
     noted(memory, "Deploys happen on Tuesdays")
     last = memory.dream("ada")
-    assert memory.undo_dream("ada", key="back").id == last.id
-    assert memory.undo_dream("ada", key="back").id == last.id
+    assert memory.resource("ada").undo_dream(key="back").id == last.id
+    assert memory.resource("ada").undo_dream(key="back").id == last.id
     assert "tabs" in state_of(memory)
 
 
@@ -507,7 +507,7 @@ def test_undoing_works_where_somebody_has_changed_a_line_of_the_dream(memory: Me
     noted(memory, "Ada prefers tabs over spaces")
     memory.dream("ada")
     person_writes(memory, "MEMORY.md", lambda page: page.replace("tabs over spaces", "tabs, always"))
-    assert memory.undo_dream("ada").status == "undone"
+    assert memory.resource("ada").undo_dream().status == "undone"
     assert "Ada prefers tabs, always" in state_of(memory)
     assert "Ada prefers tabs over spaces" in notes_of(memory)
 
@@ -520,12 +520,12 @@ def test_an_undo_ends_the_dream_that_is_going_on_so_that_no_note_is_doubled(memo
 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
-            memory.undo_dream("ada")
+            memory.resource("ada").undo_dream()
 
     assert memory.dream("ada", watch=watch).code == "DREAM_OVERTAKEN"
-    assert next(dream for dream in memory.dreams("ada") if dream.id == first.id).status == "undone"
+    assert next(dream for dream in memory.resource("ada").dreams() if dream.id == first.id).status == "undone"
     assert sorted(memory.dream("ada").notes) == sorted(ids)
-    hits = memory.search("tabs over spaces", resource="ada", sources="memory")
+    hits = memory.resource("ada").search("tabs over spaces", sources="memory")
     assert [hit.crystal.id for hit in hits if hit.crystal.text == "Ada prefers tabs over spaces"] == ids[:1]
 
 
@@ -539,28 +539,28 @@ def test_a_clock_that_was_ahead_and_is_set_back_stops_no_dreams(
         memory.dream("ada")
     clock.now = NOON
     with Memory.open(home, clock=clock, embedder=None) as memory:
-        memory.upkeep()
+        memory.run_upkeep()
         noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
         clock.advance(seconds=3_600)
-        assert [dream.status for dream in memory.upkeep().dreams] == ["done"]
+        assert [dream.status for dream in memory.run_upkeep().dreams] == ["done"]
         clock.now = NOON - timedelta(days=30)
         noted(memory, *(f"Fact number {n} about bikes" for n in range(6)))
         late = time.monotonic() + 86_400
         monkeypatch.setattr(time, "monotonic", lambda: late)
-        assert [dream.status for dream in memory.upkeep().dreams] == ["done"]
+        assert [dream.status for dream in memory.run_upkeep().dreams] == ["done"]
 
 
 @pytest.mark.spec("G3", "B47")
 def test_what_is_wrong_with_one_resource_does_not_keep_the_others_from_dreaming(
     memory: Memory, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory.upkeep()
+    memory.run_upkeep()
     for resource in ("ada", "ben"):
         session = memory.session(f"of-{resource}", resource=resource)
         for n in range(6):
             session.note(f"Fact number {n} about boats")
     clock.advance(seconds=3_600)
-    house: Any = memory._keep_house()  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
+    house: Any = memory._upkeep_runner()  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
     dream = house._dream
 
     def broken(resource: str, *rest: Any, **more: Any) -> Any:
@@ -569,7 +569,7 @@ def test_what_is_wrong_with_one_resource_does_not_keep_the_others_from_dreaming(
         return dream(resource, *rest, **more)
 
     monkeypatch.setattr(house, "_dream", broken)
-    assert [one.resource for one in memory.upkeep().dreams] == ["ben"]
+    assert [one.resource for one in memory.run_upkeep().dreams] == ["ben"]
 
 
 @pytest.mark.spec("K20", "K22")
@@ -614,7 +614,7 @@ def test_what_stands_under_a_heading_of_theirs_stays_there(memory: Memory) -> No
 def test_a_dream_of_nothing_is_done_and_shows_nothing(memory: Memory) -> None:
     memory.session("shop", resource="ada")
     assert memory.dream("ada").status == "done"
-    assert memory.belongings("ada").documents.text("MEMORY.md") == ""
+    assert memory.resource("ada").state.documents.text("MEMORY.md") == ""
     assert memory.home is None or not (memory.home / "resources" / "ada" / "MEMORY.md").exists()
 
 
@@ -656,9 +656,9 @@ def test_beyond_what_a_day_may_take_rules_dream(home: Home, clock: ManualClock) 
     class Dear:
         name, asked = "dear", 0
 
-        def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
             self.asked += 1
-            return Reply(text='{"edits": []}', tokens=(900, 100))
+            return ModelReply(text='{"edits": []}', tokens=(900, 100))
 
     model = Dear()
     settings = {"model.daily_tokens": 1_500}
@@ -666,7 +666,7 @@ def test_beyond_what_a_day_may_take_rules_dream(home: Home, clock: ManualClock) 
         for n in range(4):
             noted(memory, f"Note number {n} about boats")
             memory.dream("ada")
-        assert [dream.by for dream in memory.dreams("ada")] == ["rules", "rules", "dear", "dear"]
+        assert [dream.by for dream in memory.resource("ada").dreams()] == ["rules", "rules", "dear", "dear"]
         clock.advance(seconds=86_400)
         assert memory.dream("ada").by == "dear"
     assert model.asked == 3
@@ -685,9 +685,9 @@ def test_what_was_called_most_important_stands_on_the_page_in_its_own_words_what
         (id,) = (session.note("Frank is allergic to penicillin.", importance=1.0).id,)
         memory.dream("ada")
         assert "- Frank is allergic to penicillin." in state_of(memory)
-        (line,) = (one for one in memory.belongings("ada").dreams.lines.values() if "is allergic" in one.text)
+        (line,) = (one for one in memory.resource("ada").state.dreams.lines.values() if "is allergic" in one.text)
         assert (line.sources, line.trust) == ((id,), 1)
-        assert memory.belongings("ada").dreams.theirs == {}
+        assert memory.resource("ada").state.dreams.theirs == {}
 
 
 @pytest.mark.spec("G5", "H3")
@@ -704,6 +704,6 @@ def test_what_was_searched_for_is_a_gap_only_where_nothing_was_found(memory: Mem
 def test_nobody_dreams_for_somebody_of_whom_only_a_folder_is_there(memory: Memory) -> None:
     """J3: to ask for what there is not makes nothing that could be dreamt of."""
     with pytest.raises(NotFound):
-        memory.undo_dream("nobody-yet")
+        memory.resource("nobody-yet").undo_dream()
     with pytest.raises(NotFound):
         memory.dream("nobody-yet")

@@ -115,7 +115,7 @@ def test_a_note_that_corrects_another_is_found_in_a_session_of_nobody(memory: Me
     session.prepare([user("hello")])
     for again in ("The deadline for the API is April 2", "The deadline for the API is March 12"):
         note = session.note(again)
-        assert memory.crystal(note.id).text == again
+        assert memory.get(note.id).text == again
         assert note.id in [hit.crystal.id for hit in session.search("deadline API")]
 
 

@@ -14,8 +14,8 @@ from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
 from inmind.errors import InvalidInput, KeyReused
-from inmind.session.economics import Books
-from inmind.session.state import BelongingsFold, ResourceState
+from inmind.session.economics import Economics
+from inmind.session.state import ResourceFold, ResourceState
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Store
 from inmind.store.sqlite import SqliteStore
@@ -30,15 +30,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return InMemoryStore() if request.param == "in_memory" else SqliteStore(tmp_path / "journal.db")
 
 
-def books_in(store: Store, clock: ManualClock, *, feels: bool = True) -> Books:
+def books_in(store: Store, clock: ManualClock, *, feels: bool = True) -> Economics:
     def belongings(resource: str) -> Stream[ResourceState]:
-        return Stream(store, f"resource/{resource}", BelongingsFold(f"resource/{resource}"), clock)
+        return Stream(store, f"resource/{resource}", ResourceFold(f"resource/{resource}"), clock)
 
-    return Books(belongings, store, clock, lambda: feels)
+    return Economics(belongings, store, clock, lambda: feels)
 
 
 @pytest.fixture
-def books(store: Store, clock: ManualClock) -> Books:
+def books(store: Store, clock: ManualClock) -> Economics:
     return books_in(store, clock)
 
 
@@ -46,7 +46,7 @@ def entered(store: Store, resource: str = "ada") -> list[Any]:
     return [event.payload for event in store.read(f"resource/{resource}")]
 
 
-def test_what_is_entered_is_reported(books: Books, clock: ManualClock) -> None:
+def test_what_is_entered_is_reported(books: Economics, clock: ManualClock) -> None:
     books.record("listing", resource="ada", skill="refactoring", amount=5)
     books.record("earning", resource="ada", amount="4.50", skill="refactoring", buyer="bob")
     clock.advance(seconds=7 * 86_400)
@@ -59,12 +59,12 @@ def test_what_is_entered_is_reported(books: Books, clock: ManualClock) -> None:
     assert (economics.week, economics.week_before) == (8, Decimal("4.5"))
 
 
-def test_the_books_of_one_resource_are_not_those_of_another(books: Books) -> None:
+def test_the_books_of_one_resource_are_not_those_of_another(books: Economics) -> None:
     books.record("earning", resource="ada", amount=1)
     assert books.report("bob") == ()
 
 
-def test_an_entry_is_the_hosts_word_and_keeps_all_of_it(books: Books, store: Store) -> None:
+def test_an_entry_is_the_hosts_word_and_keeps_all_of_it(books: Economics, store: Store) -> None:
     books.record("spending", resource="ada", amount="3", currency="eur", skill="maps", seller="eve", note="a\nb")
     (event,) = store.read("resource/ada")
     assert event.payload == TradeRecorded("spending", "3", "EUR", "maps", "eve", "a\nb")
@@ -72,14 +72,14 @@ def test_an_entry_is_the_hosts_word_and_keeps_all_of_it(books: Books, store: Sto
 
 
 @pytest.mark.spec("G9")
-def test_an_earning_is_felt_in_the_same_commit(books: Books, store: Store) -> None:
+def test_an_earning_is_felt_in_the_same_commit(books: Economics, store: Store) -> None:
     appended = books.record("earning", resource="ada", amount=8, skill="docs")
     assert (appended.first, appended.last) == (1, 2)
-    assert entered(store)[1] == AffectSpiked("sale", why="earned 8 USD with docs")
+    assert entered(store)[1] == AffectSpiked("sale", reason="earned 8 USD with docs")
 
 
 @pytest.mark.spec("G9")
-def test_earnings_that_lift_a_level_above_the_bar_are_noted_with_it(books: Books, store: Store) -> None:
+def test_earnings_that_lift_a_level_above_the_bar_are_noted_with_it(books: Economics, store: Store) -> None:
     for _ in range(4):
         books.record("earning", resource="ada", amount=8)
     notes = [what.text for what in entered(store) if isinstance(what, NoteAdded)]
@@ -95,13 +95,13 @@ def test_nothing_else_is_felt_and_nothing_at_all_where_affect_is_off(store: Stor
     assert [type(what) for what in entered(store)] == [TradeRecorded] * 3
 
 
-def test_a_float_counts_as_it_is_printed(books: Books) -> None:
+def test_a_float_counts_as_it_is_printed(books: Economics) -> None:
     for _ in range(10):
         books.record("earning", resource="ada", amount=0.1)
     assert books.report("ada")[0].earned == 1
 
 
-def test_an_entry_repeated_with_its_key_stands_once(books: Books, store: Store) -> None:
+def test_an_entry_repeated_with_its_key_stands_once(books: Economics, store: Store) -> None:
     first = books.record("earning", resource="ada", amount=8, key="order 7")
     again = books.record("earning", resource="ada", amount=8, key="order 7")
     assert (again.repeated, again.first) == (True, first.first)
@@ -114,12 +114,12 @@ def test_an_entry_repeated_with_its_key_stands_once(books: Books, store: Store) 
 @pytest.mark.parametrize(
     "on", ["2025-12-30", date(2025, 12, 30), datetime(2025, 12, 30, tzinfo=UTC), datetime(2025, 12, 30, 23)]
 )
-def test_what_happened_earlier_counts_on_its_own_day(books: Books, on: Any) -> None:
+def test_what_happened_earlier_counts_on_its_own_day(books: Economics, on: Any) -> None:
     books.record("earning", resource="ada", amount=1, on=on)
     assert books.report("ada")[0].days == (0, 0, 0, 0, 1, 0, 0)
 
 
-def test_names_stand_on_one_line(books: Books) -> None:
+def test_names_stand_on_one_line(books: Economics) -> None:
     books.record("listing", resource="ada", skill=" unit\n tests ")
     assert books.report("ada")[0].listed == ("unit tests",)
 
@@ -129,7 +129,7 @@ class Rude:
         raise RuntimeError
 
 
-Bad = Callable[[Books], Any]
+Bad = Callable[[Economics], Any]
 BAD: list[tuple[str, Bad]] = [
     ("what", lambda b: b.record("gift", resource="ada", amount=1)),  # type: ignore[arg-type] -- what a host gets wrong
     ("what", lambda b: b.record([], resource="ada", amount=1)),  # type: ignore[arg-type] -- likewise
@@ -167,7 +167,9 @@ BAD: list[tuple[str, Bad]] = [
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("field", "call"), BAD, ids=[f"{n}-{field}" for n, (field, _) in enumerate(BAD)])
-def test_what_does_not_fit_is_named_and_nothing_is_entered(books: Books, store: Store, field: str, call: Bad) -> None:
+def test_what_does_not_fit_is_named_and_nothing_is_entered(
+    books: Economics, store: Store, field: str, call: Bad
+) -> None:
     with pytest.raises(InvalidInput) as refused:
         call(books)
     assert refused.value.field == field

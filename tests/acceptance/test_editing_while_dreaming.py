@@ -99,7 +99,7 @@ def test_a_note_that_somebody_has_changed_stays_as_they_have_it(
 @pytest.mark.usefixtures("session")
 def test_what_a_dream_wrote_on_the_page_is_not_found_as_if_it_were_news(memory: Memory) -> None:
     memory.dream("ada")
-    paths = {hit.crystal.path for hit in memory.search("Tuesdays meeting", resource="ada")}
+    paths = {hit.crystal.path for hit in memory.resource("ada").search("Tuesdays meeting")}
     assert paths == {""}
 
 

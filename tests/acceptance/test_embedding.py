@@ -53,7 +53,7 @@ def kept(home: Path) -> dict[str, set[int]]:
 
 
 def found(memory: Memory, query: str) -> list[str]:
-    return [hit.crystal.text for hit in memory.search(query, resource="ada")]
+    return [hit.crystal.text for hit in memory.resource("ada").search(query)]
 
 
 def some_notes(home: Home) -> None:
@@ -104,10 +104,10 @@ def test_after_a_change_of_embedder_all_is_embedded_anew_and_vectors_never_mix(h
         assert found(memory, "some vessel")[0] == "Our kayak leaks"
         assert found(memory, "the kitten")[0] == "The kitten sleeps on the sofa"
         assert kept(home) == {first.name: {2}, second.name: {3}}
-        memory.upkeep()
+        memory.run_upkeep()
         assert kept(home) == {first.name: {2}, second.name: {3}}, "somebody may still use the first"
         clock.advance(seconds=86_401)
-        memory.upkeep()
+        memory.run_upkeep()
         assert kept(home) == {second.name: {3}}
     with Memory.open(home, embedder=first) as memory:
         assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
@@ -141,7 +141,7 @@ def test_search_goes_on_while_everything_is_embedded_anew(home: Home) -> None:
         return inner.embed(texts).tolist()
 
     with Memory.open(home, embedder=Called(embed, name="slow", dimensions=4)) as memory:
-        upkeep = threading.Thread(target=memory.upkeep)
+        upkeep = threading.Thread(target=memory.run_upkeep)
         upkeep.start()
         assert reached.wait(timeout=60)
         memory.session("s").note("The vessel for tea is blue")
@@ -176,10 +176,10 @@ def test_what_somebody_is_embedding_nobody_else_pays_for_meanwhile(home: Home) -
     slow, paid = counting(before=stuck)
     quick, paid_too = counting()
     with Memory.open(home, embedder=slow) as one, Memory.open(home, embedder=quick) as other:
-        upkeep = threading.Thread(target=one.upkeep)
+        upkeep = threading.Thread(target=one.run_upkeep)
         upkeep.start()
         assert reached.wait(timeout=60)
-        other.upkeep()
+        other.run_upkeep()
         assert found(other, "kitten") == ["The kitten sleeps on the sofa"], "by its words"
         go_on.set()
         upkeep.join(timeout=60)
@@ -193,27 +193,27 @@ def test_what_was_being_embedded_by_one_that_died_is_embedded_by_the_next_after_
     clock = ManualClock()
     quick, paid = counting()
     with Memory.open(home, clock=clock, embedder=quick) as memory:
-        deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- as one that is killed in the middle has left it
+        deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- as one that is killed in the middle has left it
         (scope,) = deep._index.caught_up(["ada"])  # pyright: ignore[reportPrivateUsage]
         assert deep._index.claimed(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
         clock.advance(seconds=59)
-        memory.upkeep()
+        memory.run_upkeep()
         assert not paid
         clock.advance(seconds=1)
-        memory.upkeep()
+        memory.run_upkeep()
     assert set(paid.values()) == {1}
 
 
 def test_who_takes_a_note_makes_vectors_for_nobody_else(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         for name in ("ben", "cy", "di"):
-            memory.note(name, f"A kitten of {name}")
+            memory.resource(name).note(f"A kitten of {name}")
     embedder, paid = counting()
     with Memory.open(home, embedder=embedder) as memory:
-        memory.note("ada", "The kitten sleeps on the sofa")
+        memory.resource("ada").note("The kitten sleeps on the sofa")
         memory.flush()
         assert list(paid) == ["The kitten sleeps on the sofa"]
-        memory.upkeep()
+        memory.run_upkeep()
     assert len(paid) == 4
 
 
@@ -293,7 +293,7 @@ def test_what_was_taken_back_is_not_found_by_meaning_either(home: Home) -> None:
     with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
         session = memory.session("s", resource="ada")
         session.add([user("The kitten sleeps on the sofa")])
-        there = session.mind.seq
+        there = session.state.seq
         assert session.search("feline")
         session.undo()
         assert session.search("feline") == []

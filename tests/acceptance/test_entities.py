@@ -13,9 +13,9 @@ from builders import Home, a_call, a_result, assistant, turns, user
 
 from inmind import Entity, EntityLayer, EntityRules, Memory, Session
 from inmind.core.events.base import Event, Origin, Trust
-from inmind.core.events.entities import EntitiesLeft
+from inmind.core.events.entities import EntitiesEvicted
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import SNAPSHOT_EVERY
 from inmind.testing import ManualClock
@@ -60,9 +60,9 @@ def test_a_page_is_made_found_again_renamed_and_deleted(session: Session, clock:
 def test_eleven_pages_later_the_first_is_out_of_the_window_and_not_out_of_mind(session: Session) -> None:
     opened(session, "Home", "About", *(f"E{n}" for n in range(1, 10)))
     assert names(session) == ["E9", "E8", "E7", "E6", "E5", "E4", "E3", "E2", "E1", "About"]
-    [left] = [event for event in session.journal() if isinstance(event.payload, EntitiesLeft)]
-    assert isinstance(left.payload, EntitiesLeft)
-    assert [(thing.type, thing.id, thing.name) for thing in left.payload.things] == [("page", "page-home", "Home")]
+    [left] = [event for event in session.events() if isinstance(event.payload, EntitiesEvicted)]
+    assert isinstance(left.payload, EntitiesEvicted)
+    assert [(thing.type, thing.id, thing.name) for thing in left.payload.sightings] == [("page", "page-home", "Home")]
     assert (left.origin, len(left.sources)) == (Origin.OPERATOR, 1)
     session.add([user("What became of Home?")])
     assert names(session)[0] == "Home"
@@ -84,7 +84,7 @@ def test_what_the_model_says_brings_nothing_to_mind(session: Session) -> None:
 @pytest.mark.spec("B4", "A1")
 def test_a_sighting_is_an_event_that_names_what_it_was_derived_from(session: Session) -> None:
     session.observe("get_page", {}, page("page-1", "Home"), origin=Origin.WEB)
-    observed, seen = session.journal()[-2:]
+    observed, seen = session.events()[-2:]
     assert (observed.kind, seen.kind, seen.origin, seen.sources) == ("observed", "seen", Origin.WEB, (observed.id,))
     assert session.entities[0].source == seen.id
 
@@ -141,7 +141,7 @@ def test_the_same_outcome_gives_the_same_entities_however_it_is_told(session: Se
         ("author", "ada-1"),
     )
     assert [(part.type, part.id) for part in entity.parts] == [("author", "ada-1")]
-    assert len([event for event in session.journal() if event.kind == "seen"]) == 1
+    assert len([event for event in session.events() if event.kind == "seen"]) == 1
 
 
 @pytest.mark.spec("B4")
@@ -173,7 +173,7 @@ def test_a_result_that_its_provider_marks_as_failed_adds_nothing(session: Sessio
 def test_an_outcome_that_is_told_twice_is_one_sighting(session: Session) -> None:
     for _ in range(2):
         session.observe("get_page", {}, page("page-1", "Home"), id="call-1")
-    assert [event.kind for event in session.journal()].count("seen") == 1
+    assert [event.kind for event in session.events()].count("seen") == 1
 
 
 # -- what hosts say ----------------------------------------------------------------------------------------
@@ -219,21 +219,21 @@ def test_what_is_tracked_as_pinned_is_pinned_as_long_as_the_window_can_move(memo
     session.track([Entity("page-a", "page", "A", pinned=True)])
     opened(session, "B", "C", "D")
     assert names(session) == ["D", "C", "A"]
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput, match="at most 2"):
         session.track([Entity(f"page-{n}", "page", pinned=True) for n in range(2)])
-    assert session.mind.seq == before
+    assert session.state.seq == before
     session.track([Entity("page-a", "page", pinned=True), Entity("page-c", "page", pinned=True)])
     assert [e.pinned for e in session.entities] == [True, True, False]
 
 
 @pytest.mark.parametrize("wrong", ["page", [7], [{"id": "x"}], [{"id": "a\nb", "type": "page"}], None])
 def test_what_cannot_be_tracked_is_refused_and_nothing_is_stored(session: Session, wrong: Any) -> None:
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput) as refused:
         session.track(wrong)
     assert refused.value.field.startswith("entities")
-    assert session.mind.seq == before
+    assert session.state.seq == before
 
 
 @pytest.mark.spec("B3")
@@ -287,7 +287,7 @@ def test_what_cannot_be_pinned_is_said_with_what_to_do_about_it(session: Session
 def test_a_host_registers_its_types_keys_extractors_and_sizes(memory: Memory) -> None:
     rules = EntityRules(
         window=2,
-        from_one_list=1,
+        max_per_list=1,
         types={"customer": ["client"]},
         id_keys={"matricule": "employee"},
         extractors={"crm_*": lambda outcome: [Entity(row["nr"], "lead", row["who"]) for row in outcome.result]},
@@ -307,10 +307,10 @@ def test_an_extractor_that_fails_stores_nothing_and_the_session_goes_on(memory: 
     session = memory.session(
         "crm", entities=EntityRules(extractors={"crm_*": lambda outcome: outcome.result["nowhere"]})
     )
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(ExtractorFailed, match=r"crm_\*"):
         session.observe("crm_get", {}, {"id": "x-1"})
-    assert session.mind.seq == before
+    assert session.state.seq == before
     opened(session, "Home")
     assert names(session) == ["Home"]
 
@@ -342,8 +342,8 @@ def test_any_past_window_can_be_looked_at(session: Session) -> None:
     moments: list[tuple[int, Any]] = []
     for n in range(15):
         opened(session, f"E{n}")
-        moments.append((session.mind.seq, session.entities))
-    assert [session.at(seq).entities == entities for seq, entities in moments] == [True] * 15
+        moments.append((session.state.seq, session.entities))
+    assert [session.state_at(seq).entities == entities for seq, entities in moments] == [True] * 15
 
 
 @pytest.mark.spec("A2", "B2")
@@ -361,7 +361,7 @@ def test_reopening_gives_the_window_that_was_there(home: Home, calls: int) -> No
         before = session.entities
     with Memory.open(home) as memory:
         assert memory.session("s").entities == before
-        assert memory.session("s").at(memory.session("s").mind.seq).entities == before
+        assert memory.session("s").state_at(memory.session("s").state.seq).entities == before
 
 
 @pytest.mark.spec("B2")
@@ -394,7 +394,7 @@ def test_threads_that_share_a_session_lose_no_sighting(home: Home) -> None:
         def work(thread: int) -> None:
             for number in range(10):
                 session.observe("get_page", {}, page(f"page-{thread}{number}00", "A page"))
-                session.serialize()
+                session.export_entities()
 
         with ThreadPoolExecutor(4) as pool:
             for done in [pool.submit(work, thread) for thread in range(4)]:
@@ -402,7 +402,7 @@ def test_threads_that_share_a_session_lose_no_sighting(home: Home) -> None:
         entities = session.entities
         assert len(entities) == 10
         assert len({id for id, _ in entities.ids}) == 40
-        assert len(list(entities.beyond)) == 30
+        assert len(list(entities.evicted_entities)) == 30
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------
@@ -414,9 +414,9 @@ def test_a_checkpoint_opens_a_session_with_the_same_things_in_mind(memory: Memor
     opened(session, "Home", "About")
     session.observe("delete_page", {"page_id": "page-home"}, "OK")
     session.pin("page-about")
-    data = json.loads(json.dumps(session.serialize()))
-    restored = memory.restore(data)
-    assert restored.serialize()["version"] == data["version"]
+    data = json.loads(json.dumps(session.export_entities()))
+    restored = memory.import_entities(data)
+    assert restored.export_entities()["version"] == data["version"]
     assert [(e.key, e.name, e.aliases, e.parts, e.deleted, e.pinned, e.parent) for e in restored.entities] == [
         (e.key, e.name, e.aliases, e.parts, e.deleted, e.pinned, e.parent) for e in session.entities
     ]
@@ -425,17 +425,17 @@ def test_a_checkpoint_opens_a_session_with_the_same_things_in_mind(memory: Memor
 @pytest.mark.spec("B9")
 def test_the_oldest_checkpoints_are_taken(memory: Memory) -> None:
     data = {"entities": [{"id": "page-123", "name": "About Us", "type": "page"}], "version": 1}
-    session = memory.restore(data, "s", resource="ada")
+    session = memory.import_entities(data, "s", resource="ada")
     assert (names(session), session.resource) == (["About Us"], "ada")
     opened(session, "Home")
-    session.restore(data)
+    session.import_entities(data)
     assert names(session) == ["About Us", "Home"]
 
 
 @pytest.mark.spec("B9")
 def test_a_broken_checkpoint_is_refused_whole(session: Session) -> None:
     opened(session, "Home")
-    before = session.mind.seq
+    before = session.state.seq
     good = {"id": "page-1", "name": "One", "type": "page"}
     for data, field in (
         ({"entities": [good, {"id": "page-2"}], "version": 1}, r"data\.entities\[1\]\.type"),
@@ -443,14 +443,14 @@ def test_a_broken_checkpoint_is_refused_whole(session: Session) -> None:
         ("nonsense", "data"),
     ):
         with pytest.raises(InvalidInput, match=field):
-            session.restore(data)
-    assert session.mind.seq == before
+            session.import_entities(data)
+    assert session.state.seq == before
 
 
 @pytest.mark.spec("B9")
 def test_a_broken_checkpoint_begins_no_session(memory: Memory) -> None:
     with pytest.raises(InvalidInput):
-        memory.restore({"entities": [{"id": "page-1"}], "version": 1}, "s")
+        memory.import_entities({"entities": [{"id": "page-1"}], "version": 1}, "s")
     assert memory.sessions() == []
 
 
@@ -459,20 +459,20 @@ def test_a_large_window_is_restored_into_one_as_large(memory: Memory) -> None:
     rules = EntityRules(window=25)
     large = memory.session("large", entities=rules)
     opened(large, *(f"E{n}" for n in range(25)))
-    assert names(memory.restore(large.serialize(), "again", entities=rules)) == names(large)
+    assert names(memory.import_entities(large.export_entities(), "again", entities=rules)) == names(large)
 
 
 @pytest.mark.spec("B9", "J5")
 def test_what_a_checkpoint_brings_is_trusted_as_data(memory: Memory) -> None:
-    session = memory.restore({"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "s")
-    restored = session.journal()[-1]
+    session = memory.import_entities({"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "s")
+    restored = session.events()[-1]
     assert (restored.kind, restored.origin, restored.trust) == ("restored", Origin.OPERATOR, Trust.DATA)
 
 
 @pytest.mark.spec("B9", "B3")
 def test_a_checkpoint_with_more_than_the_window_holds_keeps_to_the_window(memory: Memory) -> None:
     many = [{"id": f"page-{n}", "type": "page", "pinned": True} for n in range(15)]
-    session = memory.restore({"entities": many, "version": 2}, "s")
+    session = memory.import_entities({"entities": many, "version": 2}, "s")
     assert [e.id for e in session.entities] == [f"page-{n}" for n in range(10)]
     assert sum(e.pinned for e in session.entities) == 9
     opened(session, "New")
@@ -566,7 +566,9 @@ def test_what_another_session_of_the_same_resource_has_seen_is_known_here(memory
 
 @pytest.mark.spec("B8", "B9")
 def test_what_another_session_has_from_a_checkpoint_is_known_here_too(memory: Memory) -> None:
-    memory.restore({"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "yesterday", resource="ada")
+    memory.import_entities(
+        {"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "yesterday", resource="ada"
+    )
     assert memory.session("today", resource="ada").check_call("get_page", {"page_id": "page-123"}).ok
 
 
@@ -617,7 +619,7 @@ def test_an_id_that_a_failed_call_repeats_was_not_heard(session: Session, error:
 @pytest.mark.spec("B8")
 def test_what_tools_did_is_read_once_however_many_ids_are_unknown(home: Path) -> None:
     store = ReadingCounted()
-    session = Memory(InFolder(home, store)).session("s", resource="ada")
+    session = Memory(FolderBackend(home, store)).session("s", resource="ada")
     for n in range(20):
         session.observe("get_page", {}, page(f"page-{n}", "Page"))
     store.reads = 0
@@ -747,12 +749,12 @@ def test_a_bad_outcome_is_read_or_refused_by_field_and_the_session_is_intact(hom
         if bad in READ:
             session.observe("get_page", **outcome)
         else:
-            before = session.mind.seq
+            before = session.state.seq
             with pytest.raises(InvalidInput) as refused:
                 session.observe("get_page", **outcome)
             assert refused.value.field.startswith(place)
             assert len(str(refused.value)) < 1_000
-            assert session.mind.seq == before
+            assert session.state.seq == before
         opened(session, "After")
         assert names(session)[0] == "After"
         assert "page-after" in prompted(session, user("hi"))

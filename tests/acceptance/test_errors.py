@@ -25,9 +25,9 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("tools", lambda s: s.prepare([user("x")], tools={})),  # type: ignore[arg-type] -- likewise
     ("error", lambda s: s.observe("t", {}, {}, error="no")),  # type: ignore[arg-type] -- likewise
     ("prompt_tokens", lambda s: s.report_usage(prompt_tokens=10**400)),
-    ("after", lambda s: s.journal(after=2**70)),
+    ("after", lambda s: s.events(after=2**70)),
     ("system[0].type", lambda s: s.prepare([user("x")], system=[{}], format="anthropic")),
-    ("after", lambda s: s.journal(after="x")),  # type: ignore[arg-type] -- likewise
+    ("after", lambda s: s.events(after="x")),  # type: ignore[arg-type] -- likewise
     ("tools[0]", lambda s: s.prepare([user("x")], tools=["get_page"])),
     ("tools[0].schema", lambda s: s.prepare([user("x")], tools=[{"type": "function", "schema": {1, 2}}])),
     ("system", lambda s: s.prepare([{"role": "system", "content": "a"}, user("x")], system="b")),
@@ -45,7 +45,7 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("origin", lambda s: s.write("overview.md", "x", origin="nobody")),  # type: ignore[arg-type] -- likewise
     ("format", lambda s: s.prepare([user("x")], format=[])),  # type: ignore[arg-type] -- likewise
     ("base", lambda s: s.write("overview.md", "x", base=-1)),
-    ("seq", lambda s: s.at(-1)),
+    ("seq", lambda s: s.state_at(-1)),
     ("call", lambda s: s.prompt(True)),
     ("strategy", lambda s: s.compact(model=str)),
 ]
@@ -57,12 +57,12 @@ def test_bad_input_names_the_field_the_value_and_what_was_expected_and_stores_no
     session: Session, field: str, call: Bad
 ) -> None:
     session.prepare(turns(1))
-    before = session.journal()
+    before = session.events()
     with pytest.raises(errors.InvalidInput) as caught:
         call(session)
     assert (caught.value.code, caught.value.field) == ("INVALID_INPUT", field)
     assert caught.value.expected in str(caught.value)
-    assert session.journal() == before
+    assert session.events() == before
     session.prepare(turns(2))
 
 
@@ -170,12 +170,12 @@ def test_a_key_that_comes_back_with_other_arguments_is_refused_on_every_changing
     for first, _ in calls:
         assert first(session) is not None
     session.add([user("the same key for another operation")], key="2")
-    before = session.journal()
+    before = session.events()
     for first, other in calls:
         first(session)
         with pytest.raises(errors.KeyReused, match=r"idempotency key '[1-6]' was used before"):
             other(session)
-    assert session.journal() == before
+    assert session.events() == before
 
 
 @pytest.mark.spec("J3")

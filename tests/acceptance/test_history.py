@@ -23,7 +23,7 @@ def lines(home: Path) -> list[dict[str, Any]]:
 def test_the_same_list_with_more_at_its_end_stores_only_what_is_new(session: Session) -> None:
     session.prepare(turns(2))
     session.prepare([*turns(2), assistant("done"), user("thanks")])
-    assert [event.kind for event in session.journal()].count("message") == 7
+    assert [event.kind for event in session.events()].count("message") == 7
 
 
 def test_the_journals_own_history_is_sent_when_no_list_is_given(session: Session) -> None:
@@ -37,8 +37,8 @@ def test_the_journals_own_history_is_sent_when_no_list_is_given(session: Session
 def test_a_regenerated_tail_is_a_branch_and_the_old_one_stays_in_the_journal(session: Session, home: Path) -> None:
     session.prepare([user("a"), assistant("b"), user("c")])
     session.prepare([user("a"), assistant("b"), user("C, really")])
-    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "b", "C, really"]
-    assert [event.payload for event in session.journal() if event.kind == "splice"] == [HistorySpliced(2, 3, 1)]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["a", "b", "C, really"]
+    assert [event.payload for event in session.events() if event.kind == "splice"] == [HistorySpliced(2, 3, 1)]
     assert [line.get("splice") or line["message"]["content"] for line in lines(home)] == [
         "a",
         "b",
@@ -54,8 +54,8 @@ def test_a_host_that_trims_its_own_list_is_followed(session: Session) -> None:
     for start in (2, 4, 6):
         talk = [*talk, assistant("ok"), user("next")]
         session.prepare(talk[start:])
-        assert session.mind.line.wires == talk[start:]
-    assert [event.kind for event in session.journal()].count("message") == len(talk)
+        assert session.state.conversation.wires == talk[start:]
+    assert [event.kind for event in session.events()].count("message") == len(talk)
 
 
 @pytest.mark.spec("A6")
@@ -63,7 +63,7 @@ def test_a_message_that_carries_the_same_id_twice_is_stored_once(session: Sessio
     message = {**user("hello"), "id": "m1"}
     session.add([message])
     session.add([message, {**assistant("hi"), "id": "m2"}])
-    assert [entry.wire["id"] for entry in session.mind.line] == ["m1", "m2"]
+    assert [entry.wire["id"] for entry in session.state.conversation] == ["m1", "m2"]
     with pytest.raises(KeyReused):
         session.add([{**user("something else"), "id": "m1"}])
 
@@ -74,9 +74,9 @@ def test_a_tools_result_that_is_added_twice_is_stored_once_and_a_reused_call_id_
 ) -> None:
     session.add([user("look"), a_call("c1"), a_result("c1", "found")])
     session.add([a_result("c1", "found")])
-    assert len(session.mind.line) == 3
+    assert len(session.state.conversation) == 3
     session.add([a_call("c1"), a_result("c1", "found again")])
-    assert len(session.mind.line) == 5
+    assert len(session.state.conversation) == 5
 
 
 @pytest.mark.spec("A6")
@@ -84,14 +84,14 @@ def test_a_tool_result_observed_twice_under_one_id_is_stored_once(session: Sessi
     for _ in range(2):
         session.observe("get_page", {"id": 1}, {"page": {"id": "page-1"}}, id="call-1")
         session.observe("get_page", {"id": 1}, {"page": {"id": "page-1"}}, id="call-1", key="another")
-    assert [event.kind for event in session.journal()].count("observed") == 1
+    assert [event.kind for event in session.events()].count("observed") == 1
 
 
 def test_what_the_host_does_to_its_own_messages_later_changes_nothing_here(session: Session) -> None:
     part = {"type": "text", "text": "before"}
     session.prepare([{"role": "user", "content": [part]}])
     part["text"] = "after"
-    assert session.mind.line[0].wire["content"][0]["text"] == "before"
+    assert session.state.conversation[0].wire["content"][0]["text"] == "before"
 
 
 def test_what_the_host_does_to_a_prompt_changes_nothing_here(session: Session) -> None:
@@ -100,7 +100,7 @@ def test_what_the_host_does_to_a_prompt_changes_nothing_here(session: Session) -
     for message in prompt.messages:
         message["content"] = "overwritten"
     (prompt.tools or [])[0]["function"]["name"] = "g"
-    assert [entry.wire["content"] for entry in session.mind.line][:2] == ["one", "two"]
+    assert [entry.wire["content"] for entry in session.state.conversation][:2] == ["one", "two"]
     assert session.prepare().messages[1]["content"] == "one"
     assert session.prompt(1).tools == [{"type": "function", "function": {"name": "f"}}, *session.tools()]
 
@@ -118,8 +118,8 @@ def test_objects_of_a_providers_client_are_taken_like_plain_messages(session: Se
     talk: list[Any] = [user("look"), reply, a_result("c1", "found")]
     session.prepare(talk)
     session.prepare([*talk, assistant("there"), user("good")])
-    assert [event.kind for event in session.journal()].count("message") == 5
-    assert session.mind.line[1].wire["tool_calls"][0]["id"] == "c1"
+    assert [event.kind for event in session.events()].count("message") == 5
+    assert session.state.conversation[1].wire["tool_calls"][0]["id"] == "c1"
 
 
 def test_an_unanswered_call_is_answered_in_the_prompt_and_named_in_the_report(session: Session) -> None:
@@ -127,7 +127,7 @@ def test_an_unanswered_call_is_answered_in_the_prompt_and_named_in_the_report(se
     roles = [message["role"] for message in prompt.messages]
     assert roles == ["system", "user", "assistant", "tool", "user"]
     assert any("c1" in repair for repair in prompt.report.repaired)
-    assert [entry.wire["role"] for entry in session.mind.line] == ["user", "assistant", "user"]
+    assert [entry.wire["role"] for entry in session.state.conversation] == ["user", "assistant", "user"]
 
 
 @pytest.mark.embedded
@@ -156,7 +156,10 @@ def test_sessions_are_listed_switched_and_resumed(home: Home) -> None:
             ("one", "ada", "/a", 2, 1),
             ("two", "bob", "/b/c", 3, 1),
         ]
-        assert [entry.wire["content"] for entry in memory.session("one").mind.line] == ["in one", "still in one"]
+        assert [entry.wire["content"] for entry in memory.session("one").state.conversation] == [
+            "in one",
+            "still in one",
+        ]
         assert memory.session("two").resource == "bob"
 
 
@@ -172,7 +175,7 @@ def test_an_older_single_file_session_opens_and_its_file_stays(home: Path, caplo
     with Memory.open(home) as memory:
         assert [(info.id, info.legacy, info.messages) for info in memory.sessions()] == [("old-1", True, 3)]
         session = memory.session("old-1")
-        assert [entry.wire["content"] for entry in session.mind.line] == ["old question", "old answer", "last"]
+        assert [entry.wire["content"] for entry in session.state.conversation] == ["old question", "old answer", "last"]
         assert [(info.id, info.legacy) for info in memory.sessions()] == [("old-1", False)]
     assert (folder / "old-1.jsonl").read_text() == text
     assert "line 3 is not a message" in caplog.text
@@ -192,11 +195,11 @@ def test_an_older_single_file_session_opens_and_its_file_stays(home: Path, caplo
 )
 @pytest.mark.spec("J3")
 def test_a_bad_message_is_named_exactly_and_nothing_is_stored(session: Session, messages: Any, field: str) -> None:
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput) as caught:
         session.prepare(messages)
     assert caught.value.field == field
-    assert session.mind.seq == before
+    assert session.state.seq == before
 
 
 def test_a_message_that_contains_itself_is_refused(session: Session) -> None:

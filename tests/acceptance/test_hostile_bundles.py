@@ -50,7 +50,7 @@ class Target:
 
     def refuses(self, bundle: Path) -> str:
         with pytest.raises(InvalidInput) as caught:
-            self.memory.import_(bundle)
+            self.memory.import_bundle(bundle)
         assert self._looks() == self.before
         assert caught.value.field.startswith("bundle")
         return str(caught.value)
@@ -226,7 +226,7 @@ def test_the_good_one_is_not_refused(good: Path, tmp_path: Path) -> None:
     """Nor if somebody else has packed it; so what is refused above is refused for what was done to it."""
     for number, bundle in enumerate((good, packed(tmp_path / "again", entries_of(good)))):
         with Memory.open(tmp_path / str(number), embedder=None) as memory:
-            assert memory.import_(bundle).added == 2
+            assert memory.import_bundle(bundle).added == 2
 
 
 def test_what_is_no_plain_file_is_not_waited_for(target: Target, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_what_is_no_plain_file_is_not_waited_for(target: Target, tmp_path: Path)
     for place in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
         assert "not a plain file" in target.refuses(place)
     with pytest.raises(NotFound):
-        target.memory.import_(tmp_path / "nowhere")
+        target.memory.import_bundle(tmp_path / "nowhere")
 
 
 # -- the lines in it ---------------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ def test_every_beginning_of_a_bundle_is_refused(target: Target, good: Path, tmp_
     for length in range(0, len(data), 97):
         (tmp_path / "b").write_bytes(data[:length])
         with pytest.raises(InvalidInput):
-            target.memory.import_(tmp_path / "b")
+            target.memory.import_bundle(tmp_path / "b")
 
 
 IN_LITTLE_ROOM = """

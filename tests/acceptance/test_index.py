@@ -99,7 +99,7 @@ def noted(home: Home) -> None:
 
 
 def found(memory: Memory) -> list[str]:
-    return sorted(hit.crystal.text for hit in memory.search("ferry", resource="ada"))
+    return sorted(hit.crystal.text for hit in memory.resource("ada").search("ferry"))
 
 
 @pytest.mark.embedded
@@ -109,7 +109,7 @@ def test_whatever_became_of_the_index_search_answers_and_notes_are_untouched(hom
     DAMAGE[damage](home)
     with Memory.open(home, embedder=None) as memory:
         assert found(memory) == FOUND
-        assert memory.crystal("resource/ada#1").text == "The ferry leaves at nine"
+        assert memory.get("resource/ada#1").text == "The ferry leaves at nine"
         session = memory.session("s")
         assert "The ferry leaves at nine" in session.read("memory/scratch.md")
         session.note("The ferry is late")
@@ -164,8 +164,8 @@ def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
     for _ in range(2):
         with Memory.open(home, embedder=None) as memory:
             assert found(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
-            assert [hit.crystal.text for hit in memory.search("ferry", resource="mallory")] == ["The ferry of mallory"]
-            memory.upkeep()
+            assert [hit.crystal.text for hit in memory.resource("mallory").search("ferry")] == ["The ferry of mallory"]
+            memory.run_upkeep()
     told = [record.message for record in caplog.records if "passed over" in record.message]
     assert len(told) == 1
     assert "event session/other#3 cannot be read" in told[0]
@@ -220,17 +220,17 @@ def test_an_index_that_another_makes_anew_amid_a_question_is_asked_again(
         if question == "search":
             assert found(memory) == FOUND
         else:
-            assert memory.crystal("resource/ada#1").text in FOUND
+            assert memory.get("resource/ada#1").text in FOUND
             with pytest.raises(NotFound):
-                memory.crystal("resource/ada#999")
+                memory.get("resource/ada#999")
     assert len(remade) == 2, "nobody came"
 
 
 CALLS: dict[str, Callable[[Memory], object]] = {
-    "crystal": lambda memory: memory.crystal("resource/ada#1"),
-    "freeze": lambda memory: memory.freeze("resource/ada#1"),
-    "consolidate": lambda memory: memory.consolidate("ada"),
-    "upkeep": lambda memory: memory.upkeep(),
+    "crystal": lambda memory: memory.get("resource/ada#1"),
+    "freeze": lambda memory: memory.pin("resource/ada#1"),
+    "consolidate": lambda memory: memory.resource("ada").consolidate(),
+    "upkeep": lambda memory: memory.run_upkeep(),
 }
 
 

@@ -16,7 +16,7 @@ from local_model import local_model, need_model
 
 from inmind import Memory
 from inmind.core.tokens import estimator
-from inmind.dreams.models import OpenAICompatible, Question, Reply
+from inmind.dreams.models import ModelReply, OpenAICompatible, Question
 from inmind.dreams.page.limits import MOST_CHARACTERS, MOST_TOKENS
 from inmind.dreams.page.sections import Section
 from inmind.errors import ModelFailed
@@ -43,10 +43,10 @@ def model(url: str) -> OpenAICompatible:
 
 @pytest.mark.spec("G12")
 def test_it_answers_a_question_and_says_what_that_took(model: OpenAICompatible) -> None:
-    capital = Question(system="You answer in one word.", prompt="What is the capital of France?", most_tokens=40)
+    capital = Question(system="You answer in one word.", prompt="What is the capital of France?", max_tokens=40)
     reply = model.ask(capital, seconds=PATIENCE)
     assert "Paris" in reply.text
-    assert not reply.cut
+    assert not reply.truncated
     assert min(reply.tokens) > 0
 
 
@@ -62,18 +62,18 @@ def test_it_is_held_to_a_schema(model: OpenAICompatible) -> None:
         "required": ["section", "importance", "sources"],
         "additionalProperties": False,
     }
-    asked = Question(system="", prompt="Tell me a joke about tabs.", schema=schema, most_tokens=200)
+    asked = Question(system="", prompt="Tell me a joke about tabs.", schema=schema, max_tokens=200)
     reply = model.ask(asked, seconds=PATIENCE)
     jsonschema_rs.validate(schema, json.loads(reply.text))
-    assert not reply.cut
+    assert not reply.truncated
 
 
 @pytest.mark.spec("G12")
 def test_an_answer_that_has_no_room_is_cut_and_says_so(model: OpenAICompatible) -> None:
     schema = {"type": "object", "properties": {"story": {"type": "string", "minLength": 200}}, "required": ["story"]}
-    asked = Question(system="", prompt="Tell me a story of a king.", schema=schema, most_tokens=8)
+    asked = Question(system="", prompt="Tell me a story of a king.", schema=schema, max_tokens=8)
     reply = model.ask(asked, seconds=PATIENCE)
-    assert reply.cut
+    assert reply.truncated
     assert reply.tokens[1] == 8
     with pytest.raises(json.JSONDecodeError):
         json.loads(reply.text)
@@ -81,10 +81,10 @@ def test_an_answer_that_has_no_room_is_cut_and_says_so(model: OpenAICompatible) 
 
 @pytest.mark.spec("G12")
 def test_one_that_takes_too_long_has_failed_and_can_be_asked_again(model: OpenAICompatible) -> None:
-    endless = Question(system="", prompt="Tell me a very long story of a king.", most_tokens=4_000)
+    endless = Question(system="", prompt="Tell me a very long story of a king.", max_tokens=4_000)
     with pytest.raises(ModelFailed, match="not answered in time"):
         model.ask(endless, seconds=0.3)
-    short = Question(system="", prompt="Hello!", most_tokens=4)
+    short = Question(system="", prompt="Hello!", max_tokens=4)
     assert model.ask(short, seconds=PATIENCE).text
 
 
@@ -93,7 +93,7 @@ def test_a_server_that_has_gone_is_a_failure() -> None:
     with local_model() as url:
         pauses: list[float] = []
         model = OpenAICompatible(url, "smollm2", key="", pause=pauses.append)
-        assert model.ask(Question(system="", prompt="Hello!", most_tokens=4), seconds=PATIENCE).text
+        assert model.ask(Question(system="", prompt="Hello!", max_tokens=4), seconds=PATIENCE).text
     with pytest.raises(ModelFailed, match="cannot be reached"):
         model.ask(Question(system="", prompt="Hello?"), seconds=PATIENCE)
     assert pauses
@@ -139,14 +139,14 @@ class Overheard:
     """The model, and all that it has answered: briefly, since left to itself it often comes to no end."""
 
     model: OpenAICompatible
-    replies: list[Reply] = field(default_factory=list[Reply])
+    replies: list[ModelReply] = field(default_factory=list[ModelReply])
 
     @property
     def name(self) -> str:
         return self.model.name
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:
-        reply = self.model.ask(replace(question, most_tokens=BRIEF), seconds=seconds)
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
+        reply = self.model.ask(replace(question, max_tokens=BRIEF), seconds=seconds)
         self.replies.append(reply)
         return reply
 
@@ -161,7 +161,7 @@ class Night:
     noted: dict[str, str]
     """Those that the model was shown."""
     dream: Dream
-    replies: list[Reply]
+    replies: list[ModelReply]
 
     @property
     def folder(self) -> Path:
@@ -172,7 +172,7 @@ class Night:
         return (self.folder / "MEMORY.md").read_text("utf-8")
 
     def finds(self, words: str) -> set[str]:
-        return {hit.crystal.id for hit in self.memory.search(words, resource="ada")}
+        return {hit.crystal.id for hit in self.memory.resource("ada").search(words)}
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def it_was_asked_and_what_came_of_it_is_told(lived: Night) -> None:
     assert dream.by == ("rules" if dream.reason else "openai:smollm2")
     guards = {verdict.guard for verdict in dream.verdicts if verdict.passed}
     assert {"mass_drop", "pointers", "substance", "bond", "retention", "room"} <= guards
-    assert lived.memory.dreams("ada")[0] == dream
+    assert lived.memory.resource("ada").dreams()[0] == dream
 
 
 def what_it_makes_up_is_caught(lived: Night) -> None:

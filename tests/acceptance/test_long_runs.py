@@ -9,7 +9,7 @@ import pytest
 from builders import a_result, assistant, user
 
 from inmind import CompressionPolicy, Memory
-from inmind.history.compaction.stub import OPENS
+from inmind.history.compaction.stub_text import OPENS
 
 Message = dict[str, Any]
 

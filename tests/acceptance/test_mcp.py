@@ -58,7 +58,7 @@ def test_every_memory_tool_is_offered_with_what_a_client_needs_to_know(
 
     tools, told = ask(memory, tmp_path, listed, mode=mode)
     assert told == INSTRUCTIONS
-    assert {tool.name for tool in tools} == {tool.wire for tool in TOOLS} - {"compact_history"}
+    assert {tool.name for tool in tools} == {tool.wire_name for tool in TOOLS} - {"compact_history"}
     for tool in tools:
         assert tool.title
         assert tool.annotations.open_world_hint is False
@@ -233,7 +233,7 @@ def test_no_project_reaches_another_by_any_name(memory: Memory, tmp_path: Path) 
 
     ask(memory, tmp_path / "ours", outside)
     ask(memory, tmp_path / "theirs", outside, told={"resource": "ada"})
-    assert "our own" not in memory.belongings("bob").documents.text("memory/scratch.md")
+    assert "our own" not in memory.resource("bob").state.documents.text("memory/scratch.md")
 
 
 @pytest.mark.spec("I3")
@@ -416,7 +416,7 @@ def test_prompts_have_all_that_the_next_one_needs(memory: Memory, tmp_path: Path
         return said
 
     in_mind, handed = ask(memory, tmp_path, work, told={"resource": "ada"})
-    shown = session.call("working_memory_show").said
+    shown = session.call_tool("working_memory_show").text
     assert shown in in_mind
     assert shown in handed
     known = ("page-123", "Build the landing page", "Heroes are blue", "Ada prefers tabs", "detail/plan.md")

@@ -184,7 +184,7 @@ def test_fifty_clients_with_the_same_ids_hear_their_own_answers_and_lose_nothing
     by_command = inmind("note", "canaryclix0", "--resource", "crowd", home=unhurried.home)
     assert by_command.returncode == 0, by_command.stderr
     with Memory.open(unhurried.home) as memory:
-        page = memory.belongings("crowd").documents.text("memory/scratch.md")
+        page = memory.resource("crowd").state.documents.text("memory/scratch.md")
         wanted = [*noted, *(f"canarylibx{number}" for number in range(each)), "canaryclix0"]
         assert [page.count(f" {canary}\n") + page.endswith(f" {canary}") for canary in wanted] == [1] * len(wanted)
 
@@ -362,7 +362,7 @@ def test_a_request_whose_end_never_came_is_not_carried_out(listening: Listening)
         assert status_of(listening.raw(cut_off, finish=True)) in (0, 400)
     assert status_of(whole(call.replace(b"half a", b"all of a"), **session)) == 200
     with Memory.open(listening.home) as memory:
-        page = memory.belongings("cut-off").documents.text("memory/scratch.md")
+        page = memory.resource("cut-off").state.documents.text("memory/scratch.md")
     assert "all of a canary" in page
     assert "half" not in page
 

@@ -129,7 +129,7 @@ def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowled
     assert not (home / "inmind.db-wal").exists()
     with Memory.open(home) as memory:
         (resource,) = memory.resources()
-        page = memory.belongings(resource).documents.text("memory/scratch.md")
+        page = memory.resource(resource).state.documents.text("memory/scratch.md")
     stored = {number for number in range(1, CALLS + 1) if f"note-{number}-" in page}
     assert stored == set(range(1, CALLS + 1)) - refused
 

@@ -22,7 +22,7 @@ from inmind.core.settings import Settings
 from inmind.core.streams import SETTINGS_STREAM
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.documents import Page
-from inmind.memory.postgres_backend import InDatabase
+from inmind.memory.postgres_backend import PostgresBackend
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.sqlite import SqliteStore
@@ -40,7 +40,9 @@ class StandIn:
 
     def open(self, clock: ManualClock) -> Memory:
         self.store._closed = False  # pyright: ignore[reportPrivateUsage] -- as if it were opened anew
-        place = InDatabase(self.store, shown="in memory", index=lambda read: SqliteIndex(self._index, self.store, read))
+        place = PostgresBackend(
+            self.store, shown="in memory", index=lambda read: SqliteIndex(self._index, self.store, read)
+        )
         return Memory(place, clock=clock, embedder=None)
 
 
@@ -98,7 +100,11 @@ def test_what_was_written_is_there_again_for_whoever_opens_it_next(talk: Session
     again = reopen().session("support-42")
     assert again.overview.startswith("# Mine\n- a fact\n")
     assert again.read("detail/order.md") == "W-118\n"
-    assert [entry.wire["content"] for entry in again.mind.line] == ["Where is my order?", "On its way.", "When?"]
+    assert [entry.wire["content"] for entry in again.state.conversation] == [
+        "Where is my order?",
+        "On its way.",
+        "When?",
+    ]
 
 
 def test_sessions_are_listed_by_what_the_journal_says_of_them(talk: Session, nowhere: Memory) -> None:
@@ -118,7 +124,10 @@ def test_sessions_are_listed_by_what_the_journal_says_of_them(talk: Session, now
     assert [one.id for one in nowhere.sessions(cwd="/elsewhere")] == ["quiet"]
     assert [one.id for one in nowhere.sessions(resource="default")] == ["stranger"]
     assert nowhere.resources() == ["ada", "lin"]
-    assert [nowhere.knows(name) for name in ("ada", "lin", "adda", "default", "", "a\nb")] == [True, True] + 4 * [False]
+    assert [nowhere.has_resource(name) for name in ("ada", "lin", "adda", "default", "", "a\nb")] == [
+        True,
+        True,
+    ] + 4 * [False]
     assert "support-42" in nowhere
     assert "support-43" not in nowhere
     talk.rename("The order of Ada")
@@ -134,7 +143,7 @@ def test_a_title_and_a_model_are_found_in_a_long_session(talk: Session, nowhere:
         talk.add([assistant(f"answer {turn}"), user(f"question {turn}")])
         talk.observe("get_order", {"id": "W-118"}, {"order": {"id": "W-118", "name": f"{turn}"}})
     [info] = nowhere.sessions()
-    assert (info.title, info.model, info.messages) == (talk.mind.title, "old-model", 124)
+    assert (info.title, info.model, info.messages) == (talk.state.title, "old-model", 124)
 
 
 # -- pages -------------------------------------------------------------------------------------------------
@@ -146,7 +155,7 @@ def test_a_page_is_written_as_a_person_writes_its_file(talk: Session, nowhere: M
     edited = nowhere.edit(page, "# Mine\n")
     assert nowhere.page("overview.md", session="support-42") == edited
     assert talk.overview == "# Mine\n"
-    last = talk.journal()[-1]
+    last = talk.events()[-1]
     assert (last.origin, last.trust) == (Origin.FILE, Trust.PERSON)
     assert nowhere.edit(edited, "# Mine\n").version == edited.version
 
@@ -163,7 +172,7 @@ def test_whoever_is_slower_is_told_both_texts_and_overwrites_nothing(talk: Sessi
 
 def test_a_page_that_is_not_there_yet_is_begun_once(nowhere: Memory) -> None:
     blank = nowhere.page("MEMORY.md", resource="ada")
-    assert (blank.text, blank.version, nowhere.knows("ada")) == ("", 0, False)
+    assert (blank.text, blank.version, nowhere.has_resource("ada")) == ("", 0, False)
     nowhere.edit(blank, "# Ada\n")
     assert nowhere.page("MEMORY.md", resource="ada").text == "# Ada\n"
     with pytest.raises(Conflict):
@@ -182,17 +191,17 @@ def test_notes_of_nobody_in_particular_are_a_page_of_their_session(nowhere: Memo
 
 
 def test_what_a_person_saves_among_lines_of_a_dream_is_trusted_no_more_than_these(nowhere: Memory) -> None:
-    nowhere.note("ada", "Ada lives in Berlin", importance=0.9)
+    nowhere.resource("ada").note("Ada lives in Berlin", importance=0.9)
     assert nowhere.dream("ada").status == "done"
     page = nowhere.page("MEMORY.md", resource="ada")
     nowhere.edit(page, f"{page.text}\n- by hand\n")
-    assert nowhere.belongings("ada").documents.by_path["MEMORY.md"].trust is Trust.AGENT
+    assert nowhere.resource("ada").state.documents.by_path["MEMORY.md"].trust is Trust.AGENT
 
 
 def test_a_page_from_before_the_first_dream_is_kept_in_the_event_that_tells_of_it(nowhere: Memory) -> None:
     text = "# Ada\n\n- likes tea\n- lives in Berlin\n"
     nowhere.edit(nowhere.page("MEMORY.md", resource="ada"), text)
-    nowhere.note("ada", "Ada has moved to Hamburg", importance=0.9)
+    nowhere.resource("ada").note("Ada has moved to Hamburg", importance=0.9)
     assert nowhere.dream("ada").status == "done"
     [seeded] = nowhere._store.read("resource/ada", kind=PageAdopted.kind)  # pyright: ignore[reportPrivateUsage] -- no call shows it
     assert seeded.payload == PageAdopted(
@@ -218,10 +227,10 @@ def test_a_page_that_cannot_be_meant_is_refused(
     talk: Session, nowhere: Memory, asked: tuple[str, str | None, str | None], error: type[Exception]
 ) -> None:
     path, session, resource = asked
-    before = talk.journal()
+    before = talk.events()
     with pytest.raises(error):
         nowhere.page(path, session=session, resource=resource)
-    assert talk.journal() == before
+    assert talk.events() == before
 
 
 @pytest.mark.spec("J3", "P34")
@@ -248,7 +257,7 @@ def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Me
     assert told.value.theirs == first.text
     second = nowhere.edit(first, "[dream]\nenabled = false\nmin_crystals = 9\n")
     assert (second.version > first.version, nowhere.page("config.toml")) == (True, second)
-    if isinstance(place := nowhere._place.store, InMemoryStore):  # pyright: ignore[reportPrivateUsage] -- which of the two
+    if isinstance(place := nowhere._backend.store, InMemoryStore):  # pyright: ignore[reportPrivateUsage] -- which of the two
         assert place.version("settings") == 2
         return
     assert (reopen().settings.dream.enabled, reopen().settings.dream.min_crystals) == (False, 9)
@@ -283,13 +292,13 @@ def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_thr
     for word in ("first", "second"):
         for name in names:
             nowhere.session(f"of {name}", resource=name).add([user(f"The {word} tide is at nine")])
-            nowhere.note(name, f"{name} waits for the {word} tide")
+            nowhere.resource(name).note(f"{name} waits for the {word} tide")
         for name in names:
             assert nowhere.dream(name).status == "done"
             nowhere.session(f"of {name}").add([user(f"Behind the {word}")])
     exported = nowhere.export(tmp_path / "all.inmind")
     with Memory.open(tmp_path / "elsewhere", embedder=None) as there:
-        assert there.import_(exported.path).events == exported.events
+        assert there.import_bundle(exported.path).events == exported.events
     store = SqliteStore(tmp_path / "elsewhere" / DATABASE)
     for name in names:
         dreamt = [
@@ -298,7 +307,7 @@ def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_thr
         news = [
             [event.payload.wire["content"] for _, event in found if event and isinstance(event.payload, MessageAdded)]
             for what in dreamt
-            for found in [store.since(what.position, kinds=[MessageAdded.kind], most=99, owner=name)]
+            for found in [store.since(what.journal_position, kinds=[MessageAdded.kind], most=99, owner=name)]
         ]
         later = ["The second tide is at nine", "Behind the second"]
         assert news == [["Behind the first", *later], ["Behind the second"]]
@@ -323,9 +332,9 @@ THEIRS = "[dream]\nenabled = false\n"
 def test_the_settings_of_a_bundle_are_stored_with_what_they_come_with(with_settings: Path, tenant_url: str) -> None:
     """In one transaction: both are there, or neither."""
     with Memory.open(tenant_url, embedder=None) as memory:
-        assert memory.import_(with_settings).kept == ("config.toml.imported",)
+        assert memory.import_bundle(with_settings).kept == ("config.toml.imported",)
         assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "")
-        assert memory.import_(with_settings).kept == ()
+        assert memory.import_bundle(with_settings).kept == ()
     with psycopg.connect(tenant_url) as connection:
         events = sql.SQL("SELECT count(*), count(DISTINCT xmin::text) FROM {}.events")
         found = connection.execute(events.format(sql.Identifier(connection.info.user))).fetchone()
@@ -348,8 +357,10 @@ def test_an_import_is_not_refused_because_somebody_has_changed_the_settings_mean
     with_settings: Path, tmp_path: Path
 ) -> None:
     store = Configuring()
-    place = InDatabase(store, shown="in memory", index=lambda read: SqliteIndex(tmp_path / "index.db", store, read))
+    place = PostgresBackend(
+        store, shown="in memory", index=lambda read: SqliteIndex(tmp_path / "index.db", store, read)
+    )
     with Memory(place, embedder=None) as memory:
-        assert memory.import_(with_settings).kept == ("config.toml.imported",)
+        assert memory.import_bundle(with_settings).kept == ("config.toml.imported",)
         assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "# 0\n")
         assert "shop" in memory

@@ -13,14 +13,14 @@ from model_server import ModelServer, Said, chat, fails, message, model_server
 
 from inmind.core.http import MOST_BYTES, WAITS
 from inmind.dreams.model import Model, Question
-from inmind.dreams.models import Anthropic, OpenAICompatible, model_of
+from inmind.dreams.models import Anthropic, OpenAICompatible, as_model
 from inmind.errors import InvalidInput, ModelFailed
 
 pytestmark = pytest.mark.spec("G12")
 
 KEY = "sk-very-secret"
 SCHEMA = {"type": "object", "properties": {"edits": {"type": "array"}}, "required": ["edits"]}
-QUESTION = Question(system="You dream.", prompt="What now?", schema=SCHEMA, most_tokens=500)
+QUESTION = Question(system="You dream.", prompt="What now?", schema=SCHEMA, max_tokens=500)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def model(make: Maker, server: ModelServer, pauses: list[float]) -> Model:
 
 def test_it_is_a_model_and_taken_for_one(model: Model) -> None:
     assert isinstance(model, Model)
-    assert model_of(model) is model
+    assert as_model(model) is model
 
 
 def test_its_answer_comes_with_what_it_cost(server: ModelServer, model: Model, good: Said) -> None:
@@ -71,7 +71,7 @@ def test_its_answer_comes_with_what_it_cost(server: ModelServer, model: Model, g
     reply = model.ask(QUESTION, seconds=5)
     assert json.loads(reply.text) == {"edits": []}
     assert reply.tokens == (12, 3)
-    assert not reply.cut
+    assert not reply.truncated
 
 
 @pytest.mark.parametrize(
@@ -323,5 +323,5 @@ def test_a_model_that_refuses_has_failed(server: ModelServer, pauses: list[float
 
 def test_an_answer_that_was_cut_says_so(server: ModelServer, pauses: list[float]) -> None:
     server.will(chat('{"ed', ended="length"), message({"type": "text", "text": '{"ed'}, ended="max_tokens"))
-    assert openai(server, pauses).ask(QUESTION, seconds=5).cut
-    assert anthropic(server, pauses).ask(QUESTION, seconds=5).cut
+    assert openai(server, pauses).ask(QUESTION, seconds=5).truncated
+    assert anthropic(server, pauses).ask(QUESTION, seconds=5).truncated

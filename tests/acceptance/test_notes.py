@@ -69,11 +69,11 @@ def test_a_note_is_there_when_memory_is_opened_again(home: Home) -> None:
 
 def test_a_note_is_the_agents_own_words_unless_its_taker_says_whose(session: Session) -> None:
     session.note("the agent's")
-    assert session.belongings.documents.by_path[SCRATCH].trust is Trust.AGENT
+    assert session.resource_state.documents.by_path[SCRATCH].trust is Trust.AGENT
     session.note("a person's", origin=Origin.USER)
-    assert session.belongings.documents.by_path[SCRATCH].trust is Trust.AGENT
+    assert session.resource_state.documents.by_path[SCRATCH].trust is Trust.AGENT
     session.note("from a page in the web", origin=Origin.WEB)
-    assert session.belongings.documents.by_path[SCRATCH].trust is Trust.DATA
+    assert session.resource_state.documents.by_path[SCRATCH].trust is Trust.DATA
     with pytest.raises(InvalidInput, match="origin: expected one of operator, user, assistant, tool, web"):
         session.note("dreamt", origin=Origin.DREAM)
 
@@ -190,7 +190,7 @@ def test_the_model_takes_notes_and_is_told_the_time_and_the_id(session: Session,
 def test_a_note_of_the_models_names_the_reply_that_took_it(session: Session) -> None:
     session.prepare([user("hello")])
     answers(session, {"note": "kept"})
-    reply = next(event for event in session.journal() if event.kind == "message" and "tool_calls" in str(event.payload))
+    reply = next(event for event in session.events() if event.kind == "message" and "tool_calls" in str(event.payload))
     (note,) = session._store.read("resource/ada")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
     assert (note.payload, note.sources) == (NoteAdded("kept"), (reply.id,))
     assert (note.origin, note.trust) == (Origin.ASSISTANT, Trust.AGENT)
@@ -237,7 +237,7 @@ def test_the_notes_of_a_session_of_nobody_in_particular_are_its_own(memory: Memo
     assert mine.note("my card ends in 42").id.startswith("session/mine#")
     mine.prepare([user("hello")])
     (said,) = answers(mine, {"note": "and my name is Ada"})
-    assert said.endswith(f" as {mine.journal()[-2].id}.")
+    assert said.endswith(f" as {mine.events()[-2].id}.")
     assert noted(mine) == ["my card ends in 42", "and my name is Ada"]
     assert ("my card" in told(mine), "my card" in told(other)) == (True, False)
     assert SCRATCH not in other.documents()
@@ -304,7 +304,7 @@ def test_an_edit_does_not_drop_notes_that_its_writer_cannot_have_seen(
     assert noted(session) == ["two"]
     assert session.read(SCRATCH) == page.read_text()
     assert page.read_text().startswith("- mine instead of one\n- [")
-    assert session.belongings.documents.by_path[SCRATCH].trust is Trust.DATA
+    assert session.resource_state.documents.by_path[SCRATCH].trust is Trust.DATA
     page.write_text("- mine alone\n")
     assert session.read(SCRATCH) == "- mine alone\n"
 
@@ -317,7 +317,7 @@ def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Home, pag
         session.note("one")
         session.prepare([user("hello")])
         session.note("two")
-        unconfirmed = session.belongings.documents.text(SCRATCH)
+        unconfirmed = session.resource_state.documents.text(SCRATCH)
         session.note("three")
         page.write_text(unconfirmed)  # shown, and killed before that could be marked
         assert noted(memory.session("t", resource="ada")) == ["one", "two", "three"]
@@ -332,32 +332,32 @@ def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Home, pag
 @pytest.mark.embedded
 @pytest.mark.spec("A1", "H1")
 def test_a_note_needs_no_session_and_is_the_same_as_one_that_was_taken_in_one(memory: Memory, page: Path) -> None:
-    first = memory.note("ada", "Ada prefers tabs", importance=0.8, kind="preference", origin=Origin.USER)
+    first = memory.resource("ada").note("Ada prefers tabs", importance=0.8, kind="preference", origin=Origin.USER)
     assert (first.id, memory.sessions(), memory.resources()) == ("resource/ada#1", [], ["ada"])
     memory.flush()
     assert page.read_text().endswith("(importance: 0.8) Ada prefers tabs\n")
     session = memory.session("s", resource="ada")
     second = session.note("Ada prefers tabs", importance=0.8, kind="preference", origin=Origin.USER)
-    one, two = (memory.crystal(note.id) for note in (first, second))
+    one, two = (memory.get(note.id) for note in (first, second))
     assert (one.text, one.kind, one.importance, one.trust) == (two.text, two.kind, two.importance, two.trust)
     assert "Ada prefers tabs" in told(session)
 
 
 @pytest.mark.spec("K1")
 def test_a_key_is_one_note_wherever_it_is_taken(memory: Memory) -> None:
-    first = memory.note("ada", "likes tea", key="k")
+    first = memory.resource("ada").note("likes tea", key="k")
     again = memory.session("s", resource="ada").note("likes tea", key="k")
     assert (again.id, again.repeated) == (first.id, True)
     with pytest.raises(KeyReused):
-        memory.note("ada", "likes coffee", key="k")
+        memory.resource("ada").note("likes coffee", key="k")
 
 
 def test_a_note_for_nobody_in_particular_or_that_says_nothing_is_refused(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="a resource in particular"):
-        memory.note("default", "likes tea")
+        memory.resource("default").note("likes tea")
     with pytest.raises(InvalidInput, match="a note that says something"):
-        memory.note("ada", " ")
+        memory.resource("ada").note(" ")
     assert memory.resources() == []
     memory.close()
     with pytest.raises(Closed):
-        memory.note("ada", "likes tea")
+        memory.resource("ada").note("likes tea")

@@ -56,30 +56,30 @@ def session_of(memory: Memory, id: str) -> Session:
 
 
 def conversation_of(session: Session) -> list[Any]:
-    return list(session.mind.line.wires)
+    return list(session.state.conversation.wires)
 
 
 def usage_of(session: Session) -> dict[str, int]:
     names = "calls cached written uncached reported_calls reported_prompt reported_cached completion".split()
-    return {name: getattr(session.ledger, name) for name in names}
+    return {name: getattr(session.usage, name) for name in names}
 
 
 def money_of(memory: Memory, resource: str) -> list[dict[str, str]]:
     names = "currency earned spent earnings spendings listed buyers top".split()
-    return [{name: str(getattr(one, name)) for name in names} for one in memory.ledger.report(resource)]
+    return [{name: str(getattr(one, name)) for name in names} for one in memory.resource(resource).economics.report()]
 
 
 def feelings_of(memory: Memory, resource: str) -> dict[str, float]:
-    return {name: round(level, 6) for name, level in memory.affect(resource).levels.named.items()}
+    return {name: round(level, 6) for name, level in memory.resource(resource).affect.levels.named.items()}
 
 
 def told_of_session(session: Session) -> dict[str, Any]:
-    prompts = [session.prompt(call).request for call in range(1, session.ledger.calls + 1)]
+    prompts = [session.prompt(call).request for call in range(1, session.usage.calls + 1)]
     return {
         "resource": session.resource,
-        "events": len(session.journal()),
+        "events": len(session.events()),
         "conversation": conversation_of(session),
-        "entities": session.serialize(),
+        "entities": session.export_entities(),
         "scratchpad": session.scratchpad.snapshot,
         "scratchpads set aside": [one.state for one in session.scratchpad.set_aside],
         "overview": session.overview,
@@ -92,7 +92,7 @@ def told_of_session(session: Session) -> dict[str, Any]:
 
 
 def told_of_resource(memory: Memory, resource: str) -> dict[str, Any]:
-    dreams = memory.dreams(resource)
+    dreams = memory.resource(resource).dreams()
     return {
         "state": memory.page("MEMORY.md", resource=resource).text,
         "notes": memory.page("memory/scratch.md", resource=resource).text,
@@ -103,7 +103,7 @@ def told_of_resource(memory: Memory, resource: str) -> dict[str, Any]:
 
 
 def found_by(memory: Memory, query: str, resource: str | None) -> list[list[str]]:
-    return [[hit.crystal.id, hit.crystal.text] for hit in memory.search(query, resource=resource)]
+    return [[hit.crystal.id, hit.crystal.text] for hit in memory.resource(resource).search(query)]
 
 
 def told_by(memory: Memory) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def test_every_event_of_it_is_decoded_and_can_be_carried_elsewhere(
 ) -> None:
     assert kinds_in(memory, tmp_path / "first.inmind") == expected["kinds"]
     with opened(tmp_path / "elsewhere") as other:
-        other.import_(tmp_path / "first.inmind")
+        other.import_bundle(tmp_path / "first.inmind")
         assert kinds_in(other, tmp_path / "second.inmind") == expected["kinds"]
 
 
@@ -214,7 +214,7 @@ def test_a_bundle_written_by_0_1_is_imported_and_reads_back_the_same(
     """But for the settings: a bundle's come beside those that are there."""
     told = everything["home"]["told"]
     with opened(tmp_path / "home") as memory:
-        memory.import_(WRITTEN / "bundle.inmind")
+        memory.import_bundle(WRITTEN / "bundle.inmind")
         check_the_same({**told_by(memory), "settings": told["settings"]}, told)
         assert kinds_in(memory, tmp_path / "again.inmind") == everything["home"]["kinds"]
 
@@ -224,7 +224,7 @@ def test_a_bundle_written_by_0_1_is_imported_and_reads_back_the_same(
 
 def test_a_session_of_it_goes_on(memory: Memory) -> None:
     session = memory.session("shop")
-    before, calls = session.journal(), session.ledger.calls
+    before, calls = session.events(), session.usage.calls
     note = session.note("The shop has moved to the northern warehouse")
     session.add([{"role": "user", "content": "Where is the shop now?"}])
     prompt = session.prepare()
@@ -232,7 +232,7 @@ def test_a_session_of_it_goes_on(memory: Memory) -> None:
     assert "northern warehouse" in json.dumps(prompt.request)
     assert "Never ship to the old warehouse." in json.dumps(prompt.request)
     assert session.prompt(prompt.call).request == prompt.request
-    assert session.journal()[: len(before)] == before
+    assert session.events()[: len(before)] == before
     assert note.id in [hit.crystal.id for hit in session.search("northern warehouse")]
 
 
@@ -253,13 +253,13 @@ REPEATED: dict[str, Callable[[Session], bool]] = {
 @pytest.mark.parametrize("call", REPEATED)
 def test_a_call_repeated_with_a_key_of_0_1_is_known_and_writes_nothing(memory: Memory, call: str) -> None:
     session = memory.session("shop")
-    before = len(session.journal())
+    before = len(session.events())
     assert REPEATED[call](session)
-    assert len(session.journal()) == before
+    assert len(session.events()) == before
 
 
 def test_a_dream_that_0_1_has_left_in_the_middle_is_finished(memory: Memory) -> None:
-    (left, *_) = memory.dreams("ben")
+    (left, *_) = memory.resource("ben").dreams()
     assert left.status == "abandoned"
     dream = memory.dream("ben")
     assert (dream.id, dream.status, dream.by) == (left.id, "done", "some-model")
@@ -267,8 +267,8 @@ def test_a_dream_that_0_1_has_left_in_the_middle_is_finished(memory: Memory) -> 
 
 
 def test_a_dream_of_0_1_is_taken_back(memory: Memory) -> None:
-    last = next(dream for dream in memory.dreams("ada") if dream.status == "done")
-    undone = memory.undo_dream("ada")
+    last = next(dream for dream in memory.resource("ada").dreams() if dream.status == "done")
+    undone = memory.resource("ada").undo_dream()
     assert (undone.id, undone.status) == (last.id, "undone")
     assert memory.page("MEMORY.md", resource="ada").text == last.before
 

@@ -16,7 +16,7 @@ import pytest
 from builders import user
 
 from inmind import InmindError, Memory, Session
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.testing import ManualClock
 
 
@@ -35,7 +35,7 @@ class Side:
         told: list[tuple[object, ...]] = []
         for name in store.streams(""):
             for event in store.read(name, after=self._seen.get(name, 0)):
-                told.append((name, event.seq, event.origin, event.trust, event.sources, encode(event.payload)))
+                told.append((name, event.seq, event.origin, event.trust, event.sources, encode_payload(event.payload)))
                 self._seen[name] = event.seq
         return told
 
@@ -72,7 +72,7 @@ def shown(answer: object) -> str:
 
 
 def found(side: Side, words: str = "hello something", resource: str = "ada") -> list[str]:
-    return [hit.crystal.text for hit in side.memory.search(words, resource=resource)]
+    return [hit.crystal.text for hit in side.memory.resource(resource).search(words)]
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ Say = Callable[[Side, str], object]
 
 SAYING: dict[str, Say] = {
     "note": lambda side, text: side.session.note(text),
-    "note for a resource": lambda side, text: side.memory.note("ada", text),
-    "note for a resource of this name": lambda side, text: side.memory.note(text, "something"),
+    "note for a resource": lambda side, text: side.memory.resource("ada").note(text),
+    "note for a resource of this name": lambda side, text: side.memory.resource(text).note("something"),
     "message": lambda side, text: side.session.add([user(text)]),
     "id of a message": lambda side, text: side.session.add([{**user("hello"), "id": text}]),
     "speaker": lambda side, text: side.session.add([{**user("hello"), "name": text}]),
@@ -132,13 +132,13 @@ SAYING: dict[str, Say] = {
     "kept": lambda side, text: side.session.retain(text),
     "child": lambda side, text: side.session.spawn(text),
     "prepared": lambda side, text: side.session.prepare([user(text)]).request,
-    "search": lambda side, text: side.memory.search(text, resource="ada"),
-    "search for a speaker": lambda side, text: side.memory.search("hello", resource="ada", speaker=text),
-    "search of a resource": lambda side, text: side.memory.search("hello", resource=text),
+    "search": lambda side, text: side.memory.resource("ada").search(text),
+    "search for a speaker": lambda side, text: side.memory.resource("ada").search("hello", speaker=text),
+    "search of a resource": lambda side, text: side.memory.resource(text).search("hello"),
     "search of a session": lambda side, text: side.session.search(text),
-    "known": lambda side, text: side.memory.knows(text),
+    "known": lambda side, text: side.memory.has_resource(text),
     "sessions of": lambda side, text: [info.id for info in side.memory.sessions(resource=text)],
-    "crystal": lambda side, text: side.memory.crystal(text),
+    "crystal": lambda side, text: side.memory.get(text),
     "page that is read": lambda side, text: side.session.read(text),
 }
 """Every way by which a text comes in."""
@@ -173,7 +173,7 @@ def test_what_is_long_is_kept_alike_or_refused_alike(pair: Pair, text: str) -> N
     """Also by the index, which PostgreSQL wants shorter than anybody writes."""
     told = {place: pair.both(lambda side, place=place: SAYING[place](side, TEXTS[text]))[0] for place in LONG}
     print({place: code or "taken" for place, code in told.items()})
-    pair.both(lambda side: side.memory.note("ada", "something short"))
+    pair.both(lambda side: side.memory.resource("ada").note("something short"))
     assert pair.both(lambda side: found(side, "something short")) == ("", repr(["something short"]))
 
 
@@ -199,15 +199,15 @@ COUNTING: dict[str, Count] = {
     "message": lambda side, number: side.session.add([{**user("hello"), "n": number}]),
     "usage": lambda side, number: side.session.report_usage(prompt_tokens=number),
     "going back": lambda side, number: side.session.undo(to=number),
-    "looking back": lambda side, number: side.session.at(number).documents,
-    "journal": lambda side, number: len(side.session.journal(after=number)),
-    "messages taken back": lambda side, number: side.session.take_back(number),
+    "looking back": lambda side, number: side.session.state_at(number).documents,
+    "journal": lambda side, number: len(side.session.events(after=number)),
+    "messages taken back": lambda side, number: side.session.remove_last_messages(number),
     "pad": lambda side, number: side.session.scratchpad.update({"n": number}),
     "front matter": lambda side, number: side.session.update_front_matter({"n": number}),
     "entity": lambda side, number: side.session.track([{"id": "p", "type": "page", "attributes": {"n": number}}]),
     "window": lambda side, number: side.memory.session("wide", resource="ada", cwd="/w", window=number),
-    "hits": lambda side, number: side.memory.search("hello", resource="ada", limit=number),
-    "dream": lambda side, number: side.memory.undo_dream("ada", number),
+    "hits": lambda side, number: side.memory.resource("ada").search("hello", limit=number),
+    "dream": lambda side, number: side.memory.resource("ada").undo_dream(number),
 }
 """Every way by which a number comes in."""
 
@@ -225,7 +225,7 @@ def test_two_names_that_only_look_alike_are_two_on_both(pair: Pair) -> None:
     """Composed and decomposed: neither store takes one for the other, nor finds the one under the other's name."""
     names = (TEXTS["composed"], TEXTS["decomposed"])
     for name in names:
-        pair.both(lambda side, name=name: side.memory.note(name, f"written for {len(name)} characters"))
+        pair.both(lambda side, name=name: side.memory.resource(name).note(f"written for {len(name)} characters"))
         pair.both(lambda side, name=name: side.memory.session(f"of {name}", resource=name, cwd="/w"))
     for name in names:
         wanted = [f"written for {len(name)} characters"]

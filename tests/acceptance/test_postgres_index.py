@@ -42,7 +42,7 @@ def noted(memory: Memory, resource: str = "ada") -> None:
 
 
 def found(memory: Memory, resource: str = "ada") -> list[str]:
-    return sorted(hit.crystal.text for hit in memory.search("ferry", resource=resource))
+    return sorted(hit.crystal.text for hit in memory.resource(resource).search("ferry"))
 
 
 def execute(url: str, *statements: str) -> list[Any]:
@@ -66,7 +66,7 @@ def test_what_was_acknowledged_is_found_by_whoever_asks(tenant_url: str, memory:
 def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         noted(memory, name)
-    deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
+    deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     assert deep.with_news(most=9) == ["ada", "bob", "eve"]
     assert found(memory, "bob") == FOUND
     assert deep.with_news(most=9) == ["ada", "eve"]
@@ -84,19 +84,19 @@ def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -
     """That stands in nobody's stream, which is followed for itself."""
     session = memory.session("s")
     id = f"session/s#{session.add([user('The ferry is blue')]).last}"
-    assert memory.freeze(id).lifecycle == "frozen"
+    assert memory.pin(id).lifecycle == "frozen"
     assert [hit.crystal.lifecycle for hit in session.search("ferry")] == ["frozen"]
-    assert memory.thaw(id).lifecycle != "frozen"
+    assert memory.unpin(id).lifecycle != "frozen"
 
 
 def test_freezing_what_nobody_has_indexed_yet(tenant_url: str, memory: Memory) -> None:
     session = memory.session("s")
     id = f"session/s#{session.add([user('The ferry is blue')]).last}"
-    memory.freeze(id)
+    memory.pin(id)
     execute(tenant_url, "DROP TABLE resources")
     with Memory.open(tenant_url, embedder=None) as other:
-        other._deep().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- nobody's first
-        assert other.crystal(id).lifecycle == "frozen"
+        other._search_engine().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- nobody's first
+        assert other.get(id).lifecycle == "frozen"
 
 
 DAMAGE: dict[str, str] = {
@@ -124,12 +124,12 @@ def test_whatever_became_of_its_tables_search_answers_as_before(
     """For whoever had used it all the while, and for whoever comes then."""
     noted(memory)
     noted(memory, "bob")
-    before = [(hit.crystal, hit.score) for hit in memory.search("ferry", resource="ada")]
+    before = [(hit.crystal, hit.score) for hit in memory.resource("ada").search("ferry")]
     assert found(memory, "bob") == FOUND
     execute(tenant_url, DAMAGE[damage])
     with Memory.open(tenant_url, clock=clock, embedder=None) as other:
-        assert [(hit.crystal, hit.score) for hit in other.search("ferry", resource="ada")] == before
-        assert [(hit.crystal, hit.score) for hit in memory.search("ferry", resource="ada")] == before
+        assert [(hit.crystal, hit.score) for hit in other.resource("ada").search("ferry")] == before
+        assert [(hit.crystal, hit.score) for hit in memory.resource("ada").search("ferry")] == before
         memory.session("of ada").note("The ferry is late")
         assert found(other) == [FOUND[0], "The ferry is late", FOUND[1]]
         assert found(other, "bob") == found(memory, "bob") == FOUND
@@ -144,7 +144,7 @@ def test_what_it_has_of_one_owner_is_made_anew_for_that_one_alone(tenant_url: st
         assert found(memory, one) == FOUND
     session = memory.session("s")
     id = f"session/s#{session.add([user('The ferry is blue')]).last}"
-    memory.freeze(id)
+    memory.pin(id)
     assert [hit.crystal.lifecycle for hit in session.search("ferry")] == ["frozen"]
     bobs = "SELECT made FROM crystals JOIN resources ON resources.id = resource WHERE name = 'bob' ORDER BY made"
     (before,) = execute(tenant_url, bobs)
@@ -167,8 +167,8 @@ def test_where_nothing_can_be_written_search_answers_with_what_is_indexed(
     memory.session("of ada").note("The ferry is late")
     with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=Toy("toy")) as other:
         assert sorted(found(other)) == sorted(FOUND)
-        assert other.crystal("resource/ada#1").text
-        deep = other._deep()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
+        assert other.get("resource/ada#1").text
+        deep = other._search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
         assert deep.with_news(most=9) == ["ada"]
         assert deep.without_vectors(9) == 0
     assert [record.message for record in caplog.records if "is not found yet" in record.message]
@@ -187,9 +187,9 @@ def read_only(url: str, admin: str) -> Generator[None]:
 
 
 CALLS: dict[str, Callable[[Memory], object]] = {
-    "crystal": lambda memory: memory.crystal("resource/ada#1"),
-    "freeze": lambda memory: memory.freeze("resource/ada#1"),
-    "consolidate": lambda memory: memory.consolidate("ada"),
+    "crystal": lambda memory: memory.get("resource/ada#1"),
+    "freeze": lambda memory: memory.pin("resource/ada#1"),
+    "consolidate": lambda memory: memory.resource("ada").consolidate(),
 }
 
 
@@ -202,14 +202,14 @@ def test_not_only_search_survives_it(tenant_url: str, memory: Memory, call: str)
     CALLS[call](memory)
     assert found(memory) == FOUND
     with pytest.raises(NotFound):
-        memory.crystal("resource/ada#999")
+        memory.get("resource/ada#999")
 
 
 @pytest.mark.spec("M39")
 def test_once_made_anew_everybody_has_news_whom_it_has_not_followed(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         noted(memory, name)
-    deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
+    deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     deep.catch_up()
     assert deep.with_news(most=9) == []
     execute(tenant_url, DAMAGE["dropped"])
@@ -282,7 +282,7 @@ def told(memory: Memory, clock: ManualClock) -> None:
         session.search("ferry to the island")
         session.undo()
         clock.advance(seconds=60)
-    memory.consolidate("ada")
+    memory.resource("ada").consolidate()
 
 
 def copied(home: Path, url: str) -> None:
@@ -327,7 +327,7 @@ def test_the_same_journal_is_found_alike_in_a_home_and_in_a_database(
     answers: list[Any] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=embedder) as memory:
-            assert memory._deep().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+            assert memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
             answers.append(everything(memory))
     assert answers[0] == answers[1]
     assert [asked for asked, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
@@ -341,7 +341,7 @@ def test_cosines_are_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
     near: list[Near] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder="auto") as memory:
-            deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
+            deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
             assert deep.embed()
             assert deep.vectors
             (scope,) = deep._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
@@ -372,7 +372,7 @@ class Plain(NamedTuple):
 
 
 def by_meaning(memory: Memory) -> list[float]:
-    return [hit.parts["meaning"] for hit in memory.search("boats", resource="ada")]
+    return [hit.parts["meaning"] for hit in memory.resource("ada").search("boats")]
 
 
 def test_without_pgvector_search_goes_by_words_and_says_so_once(plain: Plain, caplog: pytest.LogCaptureFixture) -> None:
@@ -396,13 +396,13 @@ def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
         execute(plain.admin, 'CREATE SCHEMA "odd. name"; CREATE EXTENSION vector SCHEMA "odd. name"')
         assert by_meaning(memory) == []  # nobody but its owner may use that schema
         execute(plain.admin, 'GRANT USAGE ON SCHEMA "odd. name" TO PUBLIC')
-        assert memory._deep().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+        assert memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
         assert len(by_meaning(memory)) == 2
         execute(plain.admin, "DROP EXTENSION vector CASCADE")
         assert by_meaning(memory) == []
         assert found(memory) == FOUND
         execute(plain.admin, "CREATE EXTENSION vector")
-        assert memory._deep().embed()  # pyright: ignore[reportPrivateUsage]
+        assert memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage]
         assert len(by_meaning(memory)) == 2
 
 
@@ -412,17 +412,17 @@ def test_vectors_of_an_embedder_that_nobody_has_used_for_a_day_are_forgotten(ten
     for name in ("toy one", "toy two"):
         with Memory.open(tenant_url, clock=clock, embedder=Toy(name)) as memory:
             noted(memory)
-            memory.upkeep()
+            memory.run_upkeep()
     assert execute(tenant_url, names) == [[("toy one#3",), ("toy two#3",)]]
     clock.advance(seconds=20 * 3600)
     with Memory.open(tenant_url, clock=clock, embedder=Toy("toy one")) as memory:
-        memory.search("anything", resource="ada")
+        memory.resource("ada").search("anything")
     clock.advance(seconds=20 * 3600)
     with Memory.open(tenant_url, clock=clock, embedder=Toy("toy two")) as memory:
-        memory.upkeep()
+        memory.run_upkeep()
         assert execute(tenant_url, names) == [[("toy one#3",), ("toy two#3",)]]
         clock.advance(seconds=20 * 3600)
-        memory.upkeep()
+        memory.run_upkeep()
     assert execute(tenant_url, names) == [[("toy two#3",)]]
     rows = "SELECT count(DISTINCT embedder), count(*) FROM vectors"
     assert execute(tenant_url, rows, "SELECT count(*) FROM passages") == [[(1, 4)], [(4,)]]
@@ -442,9 +442,9 @@ def test_whoever_has_no_vectors_yet_is_found_however_they_came(tenant_url: str) 
     """Those there were before an embedder was new, those who came since, and those who have grown."""
     with Memory.open(tenant_url, embedder=None) as memory:
         noted(memory)
-        memory._deep().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
+        memory._search_engine().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
     with Memory.open(tenant_url, embedder=Toy("toy")) as memory:
-        deep = memory._deep()  # pyright: ignore[reportPrivateUsage]
+        deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage]
         assert deep.embed()
         noted(memory, "bob")
         memory.session("of ada").note("The ferry is late")
@@ -469,14 +469,14 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
         with Memory.open(place, clock=clock, embedder=None) as memory:
             gathering = Gathering(
                 resource="ada",
-                stream=memory._belongings("ada"),  # pyright: ignore[reportPrivateUsage] -- as a dream does
+                stream=memory._resource_stream("ada"),  # pyright: ignore[reportPrivateUsage] -- as a dream does
                 store=memory._store,  # pyright: ignore[reportPrivateUsage]
-                deep=memory._deep(),  # pyright: ignore[reportPrivateUsage]
+                deep=memory._search_engine(),  # pyright: ignore[reportPrivateUsage]
                 clock=clock,
             )
             gathered.append(replace(gathering.gather().material, finds=_nothing, known=_nothing))
             assert memory.dream("ada").status == "done"
-            pages.append(memory._belongings("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
+            pages.append(memory._resource_stream("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
     assert gathered[0] == gathered[1]
     assert gathered[0].crystals
     assert pages[0] == pages[1] != ""

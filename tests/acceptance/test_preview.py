@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spec("I2")
 
 
 def events(session: Session) -> list[str]:
-    return [event.id for event in session.journal()]
+    return [event.id for event in session.events()]
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])

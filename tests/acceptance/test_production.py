@@ -48,7 +48,7 @@ def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
         session = memory.session("gateway", resource="lin")
         prompt = session.prepare([{"role": "user", "content": "The ferry leaves from pier 7."}])
         session.note("Lin looks after the gateway at night.")
-        found = [hit.crystal.id for hit in memory.search("ferry pier", resource="lin")]
+        found = [hit.crystal.id for hit in memory.resource("lin").search("ferry pier")]
     assert found
     schema, dump = urlsplit(tenant_url).username or "", tmp_path / "dump"
     [derived] = re.findall(r"--exclude-table-data='acme\.(\S+?)'", PAGE)
@@ -64,19 +64,19 @@ def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
     with Memory.open(elsewhere(tenant_url, urlsplit(drill).path[1:]), embedder=None) as memory:
         again = memory.session("gateway")
         assert again.prompt(1).request == prompt.request
-        assert [hit.crystal.id for hit in memory.search("ferry pier", resource="lin")] == found
+        assert [hit.crystal.id for hit in memory.resource("lin").search("ferry pier")] == found
         again.note("The restored one goes on.")
-        assert len(memory.search("restored", resource="lin")) == 1
+        assert len(memory.resource("lin").search("restored")) == 1
 
 
 def test_an_index_that_an_operator_has_dropped_is_made_anew(tenant_url: str) -> None:
     [dropping] = re.findall(r"`(DROP TABLE \w+)`", PAGE)
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.session("gateway", resource="lin").note("Lin looks after the gateway at night.")
-        before = memory.search("gateway night", resource="lin")
+        before = memory.resource("lin").search("gateway night")
         with psycopg.connect(tenant_url, autocommit=True) as operator:
             operator.execute(dropping.encode())
-        assert [hit.crystal for hit in memory.search("gateway night", resource="lin")] == [
+        assert [hit.crystal for hit in memory.resource("lin").search("gateway night")] == [
             hit.crystal for hit in before
         ]
 
@@ -106,8 +106,8 @@ def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str, post
         for resource in ("ada", "ben", "cyd", "dan"):
             session = memory.session(resource, resource=resource)
             session.note(f"{resource} likes coffee.")
-            assert len(memory.search("likes coffee", resource=resource, limit=1)) == 1
-        assert len(memory.session("ada").journal()) >= 1
+            assert len(memory.resource(resource).search("likes coffee", limit=1)) == 1
+        assert len(memory.session("ada").events()) >= 1
         assert memory.resources() == ["ada", "ben", "cyd", "dan"]
     with psycopg.connect(tenant_url, autocommit=True) as tenant:
         parts = tenant.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass").fetchone()
@@ -149,8 +149,8 @@ def test_a_pooler_as_it_is_printed_lets_a_tenant_in(tenant_url: str, postgres_ru
                 password = urlsplit(tenant_url).password
                 url = f"postgresql://{name}:{password}@127.0.0.1:{port}/memory"
                 with Memory.open(url, embedder=None) as memory:
-                    memory.note("lin", "Lin looks after the gateway at night.")
-                    assert len(memory.search("gateway night", resource="lin")) == 1
+                    memory.resource("lin").note("Lin looks after the gateway at night.")
+                    assert len(memory.resource("lin").search("gateway night")) == 1
                 with pytest.raises(InmindError):
                     Memory.open(url.replace(f":{password}@", ":another@"))
         finally:

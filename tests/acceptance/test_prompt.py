@@ -76,7 +76,7 @@ def test_what_a_layer_keeps_of_a_reply_is_committed_with_it(memory: Memory) -> N
     session.add([user("hi"), assistant("hello")])
     assert session.read("detail/said.md") == "s said: hello"
     kinds = ["message", "message", "document", "document"]
-    assert [(event.kind, event.starts_batch) for event in session.journal(after=2)] == [
+    assert [(event.kind, event.starts_batch) for event in session.events(after=2)] == [
         (kind, place == 0) for place, kind in enumerate(kinds)
     ]
     assert "detail/said.md" in session.overview
@@ -117,11 +117,11 @@ def test_a_layer_that_is_over_is_cut_with_a_pointer_and_named(memory: Memory) ->
 @pytest.mark.spec("D3")
 def test_a_prompt_that_cannot_fit_is_refused_and_nothing_is_stored(memory: Memory) -> None:
     session = memory.session("s", window=1_000, reserve=100)
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(ContextOverflow) as caught:
         session.prepare([user("hi")], system="word " * 5_000)
     assert caught.value.needed > caught.value.spendable == 810
-    assert session.mind.seq == before
+    assert session.state.seq == before
 
 
 @pytest.mark.spec("D4")
@@ -170,7 +170,7 @@ def test_the_anchor_moves_when_the_providers_cache_has_gone_cold(session: Sessio
 @pytest.mark.spec("D4")
 def test_the_ledger_adds_up_cached_written_and_uncached_tokens_and_their_price(session: Session) -> None:
     reports = [session.prepare(turns(number)).report for number in (1, 2, 3)]
-    ledger = session.ledger
+    ledger = session.usage
     assert ledger.tokens == sum(report.tokens_used for report in reports)
     assert ledger.cached == sum(report.cached_prefix_tokens for report in reports)
     assert ledger.uncached == sum(report.tokens["context_meta"] for report in reports)
@@ -193,7 +193,7 @@ def test_context_meta_comes_last_as_a_part_and_is_never_stored(session: Session)
     assert numbers["tokens_used"] == prompt.report.tokens_used
     assert numbers["messages_in_history"] == 3
     assert [message["role"] for message in prompt.messages] == ["system", "user", "assistant", "user"]
-    assert session.mind.line.wires == turns(1)
+    assert session.state.conversation.wires == turns(1)
 
 
 @pytest.mark.spec("D5")
@@ -214,7 +214,7 @@ def test_reported_usage_corrects_the_count(session: Session) -> None:
     second = session.prepare(turns(5)).report
     assert second.tokens_used == pytest.approx(2 * first, rel=0.01)
     assert sum(second.tokens.values()) == pytest.approx(second.tokens_used, rel=0.01)
-    assert (session.ledger.reported_prompt, session.ledger.reported_cached) == (first * 2, 10)
+    assert (session.usage.reported_prompt, session.usage.reported_cached) == (first * 2, 10)
 
 
 @pytest.mark.spec("D6")
@@ -233,7 +233,7 @@ def test_every_part_of_a_prompt_is_explained_with_its_tokens_and_its_events(sess
     parts = {part.name: part for part in explained.parts if part.fate == "included"}
     assert explained.tokens == sum(prompt.report.tokens.values())
     assert parts["memory:overview"].why == "anchored since call 1 (first call)"
-    events = {event.id: event.kind for event in session.journal()}
+    events = {event.id: event.kind for event in session.events()}
     assert [events[source] for source in parts["memory:overview"].sources] == ["document"]
     assert [events[source] for source in parts["changes"].sources] == ["document"]
     assert {events[source] for source in parts["history"].sources} == {"message"}
@@ -296,7 +296,7 @@ def test_what_is_derived_from_a_document_names_it_and_has_no_more_trust(session:
     session.prepare([user("hi")])
     note(session, "news")
     session.prepare([user("hi")])
-    events = {event.id: event for event in session.journal()}
+    events = {event.id: event for event in session.events()}
     derived = [event for event in events.values() if event.kind in ("anchor", "tail")]
     assert [[events[source].kind for source in event.sources] for event in derived] == [["document"], ["document"]]
     assert [event.trust for event in derived] == [Trust.PERSON, Trust.AGENT]
@@ -327,10 +327,10 @@ class Broken(PlainLayer):
 @pytest.mark.parametrize("answer", [ZeroDivisionError("x"), "a text", 7])
 def test_a_layer_that_fails_is_named_and_nothing_is_stored(memory: Memory, answer: object) -> None:
     session = memory.session("s", layers=[Broken(answer)])
-    before = session.journal()
+    before = session.events()
     with pytest.raises(LayerFailed, match="broken"):
         session.prepare([user("hi")])
-    assert session.journal() == before
+    assert session.events() == before
 
 
 def test_the_meter_counts_with_the_counter_that_was_given(memory: Memory) -> None:
@@ -388,10 +388,10 @@ class Rewinding(Moody):
 @pytest.mark.parametrize("layer", [Escaping(), Rewinding()])
 def test_a_layer_keeps_documents_inside_the_memory_and_nothing_else(memory: Memory, layer: Moody) -> None:
     session = memory.session("s", layers=[layer])
-    before = session.journal()
+    before = session.events()
     with pytest.raises((InvalidPath, LayerFailed)):
         session.add([assistant("hello")])
-    assert session.journal() == before
+    assert session.events() == before
 
 
 def test_a_beginning_of_an_answer_stands_behind_the_tail_and_is_not_counted_as_cached(session: Session) -> None:
@@ -401,7 +401,7 @@ def test_a_beginning_of_an_answer_stands_behind_the_tail_and_is_not_counted_as_c
     second = session.prepare(talk)
     before_the_tail = second.report.tokens_used - second.report.tokens["context_meta"]
     assert second.report.cached_prefix_tokens < before_the_tail - 100
-    assert session.ledger.uncached > 2 * 100
+    assert session.usage.uncached > 2 * 100
 
 
 def test_a_late_result_that_changes_the_middle_is_not_counted_as_cached(session: Session) -> None:
@@ -440,7 +440,7 @@ def test_in_a_window_that_fills_up_a_cut_block_does_not_move_the_anchor_with_eve
         cut = cut or bool(report.cut)
     assert cut
     assert moved <= 12
-    assert session.ledger.cached_share > 0.8
+    assert session.usage.cached_share > 0.8
 
 
 def test_a_prompt_that_is_handed_back_as_the_next_list_does_not_nest(session: Session) -> None:
@@ -451,7 +451,7 @@ def test_a_prompt_that_is_handed_back_as_the_next_list_does_not_nest(session: Se
         note(session, f"news {number}")
     text = json.dumps(session.prepare(messages).messages)
     assert (text.count("<memory_guide>"), text.count("<context_meta>")) == (1, 1)
-    assert len(session.mind.line) == 9
+    assert len(session.state.conversation) == 9
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from builders import a_result, assistant, user
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from inmind import Memory, Recorded, ScratchpadLayer, Session, default_layers
+from inmind import Memory, RecordResult, ScratchpadLayer, Session, default_layers
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, InvalidInput, StorageFull
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.layers.base import Layer, Moment, Recalled, TextLayer
 from inmind.session.tools.tools import TOOLS
 from inmind.store.in_memory import InMemoryStore
@@ -139,7 +139,7 @@ def test_a_reply_of_any_provider_is_kept_its_memory_carried_out_and_the_hosts_ca
     assert (call.id, call.name, call.arguments) == ("call_b", "get_page", {"id": "page-1"})
     assert "call_a" in json.dumps(recorded.results)
     assert "call_b" not in json.dumps(recorded.results)
-    kept = [event for event in session.journal() if isinstance(event.payload, MessageAdded)]
+    kept = [event for event in session.events() if isinstance(event.payload, MessageAdded)]
     assert [event.origin.value for event in kept] == ["user", *["assistant"] * (len(kept) - 2), "tool"]
 
 
@@ -153,13 +153,13 @@ def test_what_comes_back_goes_into_the_hosts_own_list_and_is_not_stored_twice(se
         "responses": lambda: reply["output"],
         "anthropic": lambda: [{"role": "assistant", "content": reply["content"]}],
     }[format]()
-    before = session.mind.line.wires
+    before = session.state.conversation.wires
     prompt = session.prepare(
         [user("Show me page 1."), *said, *recorded.results], tools=[host_tool(format)], format=format
     )
-    assert session.mind.line.wires == before
+    assert session.state.conversation.wires == before
     assert prompt.report.repaired == ()
-    assert [event.kind for event in session.journal()].count("splice") == 0
+    assert [event.kind for event in session.events()].count("splice") == 0
 
 
 def test_a_session_that_owns_its_history_goes_on_from_a_recorded_reply(session: Session) -> None:
@@ -179,9 +179,9 @@ def test_the_same_reply_recorded_twice_is_one_and_answers_alike(session: Session
     format, reply = REPLIES[kind]
     asked(session, format)
     first = session.record(reply)
-    before = session.mind.seq
+    before = session.state.seq
     again = session.record(reply)
-    assert session.mind.seq == before
+    assert session.state.seq == before
     assert again.repeated
     assert (again.text, again.results, again.host_calls) == (first.text, first.results, first.host_calls)
 
@@ -191,7 +191,7 @@ def test_the_same_words_in_answer_to_another_prompt_are_another_reply(session: S
     session.record(assistant("ok"))
     session.prepare([user("ok?"), assistant("ok"), user("really?")])
     assert not session.record(assistant("ok")).repeated
-    assert [entry.wire["content"] for entry in session.mind.line] == ["ok?", "ok", "really?", "ok"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["ok?", "ok", "really?", "ok"]
 
 
 def test_a_server_that_gives_all_replies_one_id_loses_none(session: Session) -> None:
@@ -199,16 +199,16 @@ def test_a_server_that_gives_all_replies_one_id_loses_none(session: Session) -> 
     session.record(chat(text="first", id="chatcmpl-0"))
     session.prepare([user("a"), assistant("first"), user("b")])
     session.record(chat(text="second", id="chatcmpl-0"))
-    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "first", "b", "second"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["a", "first", "b", "second"]
 
 
 @pytest.mark.spec("A3", "A4")
 def test_a_reply_and_all_that_it_does_is_one_change_and_is_undone_as_one(session: Session) -> None:
     asked(session)
-    before = session.mind
+    before = session.state
     session.record(chat(*CALLS))
     assert session.undo() == before.seq
-    assert (session.scratchpad.snapshot, session.mind.line.wires) == ("", before.line.wires)
+    assert (session.scratchpad.snapshot, session.state.conversation.wires) == ("", before.conversation.wires)
 
 
 def test_calls_are_carried_out_in_their_order_each_on_what_the_one_before_left(session: Session) -> None:
@@ -231,7 +231,7 @@ def test_calls_are_carried_out_in_their_order_each_on_what_the_one_before_left(s
 # -- what goes wrong -------------------------------------------------------------------------------------------
 
 
-def only_result(recorded: Recorded) -> str:
+def only_result(recorded: RecordResult) -> str:
     (result,) = recorded.results
     return str(result["content"])
 
@@ -278,7 +278,7 @@ def test_a_host_that_says_that_it_has_no_tools_is_left_no_calls(session: Session
         session.prepare([user("Show me page 1.")], tools=())
         recorded = session.record(chat((f"{number}", "get_pages", {}), id=f"chatcmpl-00000000000000{number}"))
         assert (recorded.host_calls, "no tool named get_pages" in only_result(recorded)) == ((), True)
-    assert [event.kind for event in session.journal()].count("tools") == 1
+    assert [event.kind for event in session.events()].count("tools") == 1
 
 
 def test_a_hosts_own_tool_of_a_memory_tools_name_stays_the_hosts(memory: Memory) -> None:
@@ -291,10 +291,10 @@ def test_a_hosts_own_tool_of_a_memory_tools_name_stays_the_hosts(memory: Memory)
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("reply", [None, 7, "text", {}, {"choices": []}, [], {"role": "user", "content": "hi"}])
 def test_what_is_no_reply_is_refused_and_stores_nothing(session: Session, reply: Any) -> None:
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput):
         session.record(reply)
-    assert session.mind.seq == before
+    assert session.state.seq == before
 
 
 # -- what memory tools do --------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: 
     prompt = session.prepare([user("hi")], tools=[host_tool(format)], format=format)
     assert prompt.tools is not None
     named = [tool.get("name") or tool["function"]["name"] for tool in prompt.tools]
-    assert named == ["get_page", *(tool.wire for tool in TOOLS if not tool.unprompted)]
+    assert named == ["get_page", *(tool.wire_name for tool in TOOLS if not tool.mcp_only)]
 
 
 @pytest.mark.spec("C5")
@@ -396,7 +396,7 @@ def test_usage_in_a_reply_corrects_our_counting_and_is_counted_once(session: Ses
     asked(session)
     session.record(chat(text="ok"))
     session.report_usage(prompt_tokens=500, cached_tokens=100, completion_tokens=8)
-    ledger = session.ledger
+    ledger = session.usage
     assert (ledger.reported_calls, ledger.reported_prompt, ledger.reported_cached, ledger.completion) == (
         1,
         500,
@@ -434,10 +434,10 @@ def test_a_streamed_reply_is_recorded_from_its_chunks(session: Session) -> None:
     ]
     recorded = session.record(iter(chunks))
     assert (recorded.text, session.scratchpad.snapshot) == ("One moment.", "Mei")
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput, match="ended"):
         session.record(iter(chunks[:3]))
-    assert session.mind.seq == before
+    assert session.state.seq == before
 
 
 def test_a_resources_scratchpad_is_updated_once_though_the_reply_is_repeated(memory: Memory) -> None:
@@ -447,7 +447,7 @@ def test_a_resources_scratchpad_is_updated_once_though_the_reply_is_repeated(mem
     session.record(reply)
     session.record(reply)
     assert session.scratchpad.snapshot == "x"
-    assert session.belongings.pads.by_name["working-memory"].state == "x"
+    assert session.resource_state.scratchpads.by_name["working-memory"].state == "x"
 
 
 @pytest.mark.spec("A4")
@@ -463,20 +463,20 @@ def test_a_reply_that_was_taken_back_can_be_recorded_again(session: Session) -> 
 
 def test_a_reply_says_which_prompt_it_answers(session: Session) -> None:
     asked(session)
-    early = session.mind.standing.calls
+    early = session.state.prompt.calls
     asked(session, tools=[{"type": "function", "function": {"name": "other", "parameters": {"type": "object"}}}])
     recorded = session.record(chat(("1", "get_page", {}), ("2", "other", {})), call=early)
     assert [call.name for call in recorded.host_calls] == ["get_page"]
     assert "There is no tool named other" in only_result(recorded)
     session.record(chat(text="late", id="chatcmpl-ffffffffffffffff"))
-    assert (session.ledger.reported_calls, session.ledger.reported_prompt) == (2, 800)
+    assert (session.usage.reported_calls, session.usage.reported_prompt) == (2, 800)
 
 
 def test_memory_calls_of_a_reply_that_was_cut_off_are_not_carried_out(session: Session) -> None:
     reply = chat(*CALLS[:1])
     reply["choices"][0]["finish_reason"] = "length"
     recorded = session.record(reply)
-    assert not recorded.whole
+    assert not recorded.complete
     assert "cut off" in only_result(recorded)
     assert session.scratchpad.snapshot == ""
 
@@ -536,14 +536,14 @@ def test_a_server_that_counts_its_replies_may_say_the_same_twice(session: Sessio
     session.record(chat(text="ok", id="chatcmpl-0"))
     session.prepare([user("ok?"), assistant("ok"), user("sure?")])
     assert not session.record(chat(text="ok", id="chatcmpl-0")).repeated
-    assert len(session.mind.line) == 4
+    assert len(session.state.conversation) == 4
 
 
 @pytest.mark.spec("A1")
 def test_what_a_tool_changed_says_which_message_asked_for_it(session: Session) -> None:
     asked(session)
     session.record(chat(*CALLS))
-    events = session.journal()
+    events = session.events()
     said = next(event for event in events if event.origin.value == "assistant" and event.kind == "message")
     assert next(event for event in events if event.kind == "pad_written").sources == (said.id,)
 
@@ -577,13 +577,13 @@ LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}
 @pytest.mark.spec("A3", "C1")
 def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_at_all(home: Path) -> None:
     store = Overtaken()
-    with Memory(InFolder(home, store)) as memory:
+    with Memory(FolderBackend(home, store)) as memory:
         session = memory.session("one", resource="ada", layers=shared())
-        events = len(session.journal())
+        events = len(session.events())
         store.before = [lambda: _raise(StorageFull(place="the disk"))]
         with pytest.raises(StorageFull):
             session.record(chat(*LINES))
-        assert (len(session.journal()), session.scratchpad.snapshot, store.before) == (events, "", [])
+        assert (len(session.events()), session.scratchpad.snapshot, store.before) == (events, "", [])
         assert [result["content"] for result in session.record(chat(*LINES)).results] == ["Added.", "Added."]
         assert session.scratchpad.snapshot == "line 1\nline 2"
 
@@ -592,7 +592,7 @@ def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_
 @pytest.mark.spec("A3", "C1", "K17")
 def test_a_reply_is_carried_out_on_what_another_session_has_just_written_for_the_resource(home: Path) -> None:
     store = Overtaken()
-    with Memory(InFolder(home, store)) as memory:
+    with Memory(FolderBackend(home, store)) as memory:
         session = memory.session("one", resource="ada", layers=shared())
         other = memory.session("other", resource="ada", layers=shared())
         store.before = [lambda: other.scratchpad.update("theirs", append=True)]
@@ -607,7 +607,7 @@ def test_a_homecoming_that_the_disk_refuses_has_changed_nothing_and_is_reported_
     home: Path,
 ) -> None:
     store = Overtaken()
-    with Memory(InFolder(home, store)) as memory:
+    with Memory(FolderBackend(home, store)) as memory:
         parent = memory.session("one", resource="ada", layers=shared(schema={"type": "object"}))
         parent.scratchpad.update({"goal": "begun", "step": 1})
         child = parent.spawn()
@@ -617,7 +617,7 @@ def test_a_homecoming_that_the_disk_refuses_has_changed_nothing_and_is_reported_
             parent.merge_back(child)
         store.before = [lambda: parent.scratchpad.update({"goal": "parent's"})]
         report = parent.merge_back(child)
-        assert (report.brought, [clash.path for clash in report.conflicts]) == (("step",), ["goal"])
+        assert (report.taken, [clash.path for clash in report.conflicts]) == (("step",), ["goal"])
         assert parent.scratchpad.snapshot == {"goal": "parent's", "step": 2}
 
 
@@ -750,7 +750,7 @@ def test_the_same_words_after_another_question_are_another_reply_though_nothing_
     session.add([user("b")])
     assert not session.record(assistant("ok")).repeated
     assert session.record(assistant("ok")).repeated
-    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "ok", "b", "ok"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["a", "ok", "b", "ok"]
 
 
 @pytest.mark.spec("A6", "C1")
@@ -782,9 +782,9 @@ def test_a_model_that_writes_true_as_a_text_still_adds(session: Session, append:
 def test_an_answer_of_memory_stays_its_own_between_two_edits(session: Session) -> None:
     session.prepare([user("a")])
     answers = session.record(chat(*CALLS[:1])).results
-    said = session.mind.line.wires[1]
+    said = session.state.conversation.wires[1]
     session.prepare([user("A"), said, *answers, user("b")])
-    assert [entry.ours for entry in session.mind.line] == [False, False, True, False]
+    assert [entry.ours for entry in session.state.conversation] == [False, False, True, False]
 
 
 # -- what the model knew -----------------------------------------------------------------------------------
@@ -905,7 +905,7 @@ def test_a_reply_that_an_undo_of_the_undo_has_brought_back_is_not_carried_out_ag
     session.prepare([user("hi")])
     reply = updating({"text": "line", "append": True})
     session.record(reply)
-    there = session.mind.seq
+    there = session.state.seq
     session.undo()
     session.undo(to=there)
     assert session.scratchpad.snapshot == "line"
@@ -916,7 +916,7 @@ def test_a_reply_that_an_undo_of_the_undo_has_brought_back_is_not_carried_out_ag
 @pytest.mark.spec("A4")
 def test_nothing_goes_back_to_the_middle_of_a_change(session: Session) -> None:
     session.prepare([user("hi")])
-    before = session.mind.seq
+    before = session.state.seq
     session.record(updating({"text": "line"}))
     with pytest.raises(InvalidInput) as caught:
         session.undo(to=before + 1)
@@ -929,7 +929,7 @@ def test_what_a_model_adds_to_is_trusted_no_more_than_what_was_there(session: Se
     session.write("detail/web.md", "from the web", origin=Origin.WEB)
     write = {"path": "detail/web.md", "text": "more", "append": True}
     session.record(chat(("1", "memory_write", write)))
-    page = session.mind.documents.by_path["detail/web.md"]
+    page = session.state.documents.by_path["detail/web.md"]
     assert (page.text, page.trust) == ("from the web\nmore", Trust.DATA)
 
 

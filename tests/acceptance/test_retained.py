@@ -140,7 +140,7 @@ def test_a_fork_is_handed_all_that_must_survive_whether_a_message_still_says_it_
     said = block(child.prepare([user("Count the boxes.")]))
     assert all(text in said for text in (GOAL, RULE, "Use EUR.", "Always answer in Danish."))
     assert child.retained[0].text == "Count the boxes."
-    handed = [event for event in child.journal() if isinstance(event.payload, Retained)]
+    handed = [event for event in child.events() if isinstance(event.payload, Retained)]
     assert all(source.startswith("session/s#") for event in handed for source in event.sources)
     child.add([message for step in range(9) for message in (assistant("done " * 60), user(f"Step {step}."))])
     child.compact("conversation", keep_recent=0)

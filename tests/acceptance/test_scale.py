@@ -28,18 +28,18 @@ CALLS: dict[str, Call] = {
     "record": lambda _, ada, __: ada.record(assistant("At the pier.")),
     "note": lambda _, ada, __: ada.note("The ferry is blue"),
     "search": lambda _, ada, __: ada.search("ferry"),
-    "search from outside": lambda memory, _, __: memory.search("ferry", resource="ada"),
+    "search from outside": lambda memory, _, __: memory.resource("ada").search("ferry"),
     "resolve": lambda _, ada, __: ada.resolve("open the order #W1234567 again"),
     "check_call": lambda _, ada, __: ada.check_call("get_page", {"page_id": "page-unheard-of"}),
-    "knows": lambda memory, _, __: memory.knows("ada"),
-    "knows nobody of that name": lambda memory, _, __: memory.knows("eve"),
+    "knows": lambda memory, _, __: memory.has_resource("ada"),
+    "knows nobody of that name": lambda memory, _, __: memory.has_resource("eve"),
     "sessions": lambda memory, _, __: memory.sessions(resource="ada"),
     "sessions, some of them": lambda memory, _, __: memory.sessions(resource="ada", limit=2),
     "latest": lambda memory, _, __: memory.latest(resource="ada", cwd="/website"),
     "latest that is not there": lambda memory, _, __: memory.latest(resource="ada", cwd="/nowhere"),
     "dream": lambda memory, _, __: memory.dream("ada"),
-    "dreams": lambda memory, _, __: memory.dreams("ada"),
-    "consolidate": lambda memory, _, __: memory.consolidate("ada"),
+    "dreams": lambda memory, _, __: memory.resource("ada").dreams(),
+    "consolidate": lambda memory, _, __: memory.resource("ada").consolidate(),
     "export": lambda memory, _, folder: memory.export(folder / "ada.inmind", resource="ada"),
     "a session more": lambda memory, _, __: memory.session("new", resource="ada", cwd="/website"),
     "close": lambda memory, _, __: memory.close(),
@@ -208,4 +208,4 @@ def test_everybody_s_last_sessions_are_listed_without_a_look_at_all_others(tenan
         touched = Touched()
         with touched.counting():
             assert [info.id for info in memory.sessions(limit=2)] == ["mine", f"of {STRANGERS}"]
-    assert max(touched.rows.values()) < 3 * listing.LATELY
+    assert max(touched.rows.values()) < 3 * listing.RECENT_SESSIONS

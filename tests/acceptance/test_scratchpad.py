@@ -122,11 +122,11 @@ def test_a_partial_update_merges_and_the_rest_stays(structured: Session) -> None
 @pytest.mark.spec("C6", "J3")
 def test_an_update_that_does_not_fit_the_schema_names_the_field_and_changes_nothing(structured: Session) -> None:
     structured.scratchpad.update(FULL)
-    before = structured.mind.seq
+    before = structured.state.seq
     with pytest.raises(SchemaViolation) as refused:
         structured.scratchpad.update({"currentGoal": "Ship", "completedSteps": ["a", 7]})
     assert (refused.value.code, refused.value.path) == ("SCHEMA_VIOLATION", "completedSteps[1]")
-    assert (structured.scratchpad.snapshot, structured.mind.seq) == (FULL, before)
+    assert (structured.scratchpad.snapshot, structured.state.seq) == (FULL, before)
 
 
 @pytest.mark.spec("C2")
@@ -393,14 +393,14 @@ def test_a_scratchpad_of_the_resource_is_shared_by_its_sessions(memory: Memory) 
 @pytest.mark.spec("A2", "A4")
 def test_it_is_undone_seen_in_the_past_and_the_same_when_opened_again(structured: Session, memory: Memory) -> None:
     structured.scratchpad.update(FULL)
-    then = structured.mind.seq
+    then = structured.state.seq
     structured.scratchpad.update({"currentGoal": "Ship"})
-    pad = structured.at(then).pads.get("working-memory")
+    pad = structured.state_at(then).scratchpads.get("working-memory")
     assert pad is not None
     assert pad.state == FULL
     structured.undo()
     assert structured.scratchpad.snapshot == FULL
-    assert memory.session("task").mind.pads == structured.mind.pads
+    assert memory.session("task").state.scratchpads == structured.state.scratchpads
 
 
 @pytest.mark.spec("A6")
@@ -414,16 +414,16 @@ def test_the_same_key_updates_once(session: Session) -> None:
 
 def test_an_update_that_changes_nothing_stores_nothing(structured: Session) -> None:
     structured.scratchpad.update(FULL)
-    before = structured.mind.seq
+    before = structured.state.seq
     structured.scratchpad.update({"currentGoal": "Deploy v2"}, delete=["nowhere"])
-    assert structured.mind.seq == before
+    assert structured.state.seq == before
 
 
 @pytest.mark.spec("A1")
 def test_the_journal_holds_what_was_said_and_not_the_whole_state(structured: Session) -> None:
     structured.scratchpad.update({**FULL, "completedSteps": ["x" * 100] * 400})
     structured.scratchpad.update({"currentGoal": "Ship"})
-    (event,) = [event for event in structured.journal() if event.kind == ScratchpadMerged.kind][-1:]
+    (event,) = [event for event in structured.events() if event.kind == ScratchpadMerged.kind][-1:]
     assert event.payload == ScratchpadMerged("working-memory", {"currentGoal": "Ship"})
 
 
@@ -472,12 +472,12 @@ def nested(depth: int) -> dict[str, Any]:
 def test_bad_values_are_refused_by_name_and_nothing_is_changed(memory: Memory, values: Any, field: str) -> None:
     session = with_pad(memory, schema={"type": "object"})
     session.scratchpad.update({"a": {"kept": True}})
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(InvalidInput) as refused:
         session.scratchpad.update(values)
     assert refused.value.field.startswith(field)
     assert len(str(refused.value)) < 1_000
-    assert (session.scratchpad.snapshot, session.mind.seq) == ({"a": {"kept": True}}, before)
+    assert (session.scratchpad.snapshot, session.state.seq) == ({"a": {"kept": True}}, before)
 
 
 @pytest.mark.spec("J3")
@@ -547,7 +547,7 @@ def test_a_state_is_set_aside_by_the_update_that_takes_its_place_and_undone_with
     older.scratchpad.update({"currentGoal": 7})
     session = with_pad(memory, schema=TASK_SCHEMA)
     session.scratchpad.update(FULL)
-    assert session.journal()[-2].kind == ScratchpadSetAside.kind
+    assert session.events()[-2].kind == ScratchpadSetAside.kind
     assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
     session.undo()
     assert session.scratchpad.snapshot == {}
@@ -560,14 +560,14 @@ def test_opening_with_another_schema_changes_nothing_for_those_who_have_the_olde
     """Two versions of a program run side by side while one takes the other's place."""
     older = with_pad(memory, schema={"type": "object"})
     older.scratchpad.update({"currentGoal": 7})
-    before = len(older.journal())
+    before = len(older.events())
     newer = with_pad(memory, schema=TASK_SCHEMA)
     assert newer.scratchpad.snapshot == {}
     assert [(aside.state, aside.reason) for aside in newer.scratchpad.set_aside] == [
         ({"currentGoal": 7}, 'currentGoal: it is not of type "string"')
     ]
     assert any("does not fit" in notice for notice in newer.prepare([user("hi")]).report.notices)
-    assert [event.kind for event in older.journal()][before:].count(ScratchpadSetAside.kind) == 0
+    assert [event.kind for event in older.events()][before:].count(ScratchpadSetAside.kind) == 0
     assert older.scratchpad.snapshot == {"currentGoal": 7}
 
 
@@ -586,7 +586,7 @@ def test_a_scratchpad_that_is_read_only_sets_nothing_aside(memory: Memory) -> No
     session = with_pad(memory, schema=TASK_SCHEMA, read_only=True)
     session.prepare([user("hi")])
     assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
-    assert ScratchpadSetAside.kind not in [event.kind for event in session.journal()]
+    assert ScratchpadSetAside.kind not in [event.kind for event in session.events()]
     assert with_pad(memory, schema={"type": "object"}).scratchpad.snapshot == {"currentGoal": 7}
 
 
@@ -624,10 +624,10 @@ def test_an_object_inside_is_filled_in_step_by_step_and_what_it_requires_is_kept
 @pytest.mark.parametrize("padded", [{"text": ""}, {"text": "", "append": False}, {"text": " \n", "append": None}])
 def test_an_empty_text_by_a_model_wipes_nothing_and_it_is_told_so(session: Session, padded: dict[str, Any]) -> None:
     session.scratchpad.update("The customer is Mei.")
-    before = session.mind.seq
+    before = session.state.seq
     assert "taken for padding" in updated_by_model(session, padded)
     assert session.scratchpad.snapshot == "The customer is Mei."
-    assert ScratchpadWritten.kind not in [event.kind for event in session.journal() if event.seq > before]
+    assert ScratchpadWritten.kind not in [event.kind for event in session.events() if event.seq > before]
     session.prepare([user("hi")])
     assert updated_by_model(session, {"text": "Nothing to do."}) == "Written."
     session.scratchpad.update("")

@@ -245,7 +245,7 @@ def test_a_thing_that_left_the_window_is_found(memory: Memory) -> None:
 
 @pytest.mark.spec("H1")
 def test_what_was_crystallised_is_found(memory: Memory, session: Session) -> None:
-    what = CrystalCreated("Ada drinks lapsang in the morning", importance=0.8, about="preference", consolidated=True)
+    what = CrystalCreated("Ada drinks lapsang in the morning", importance=0.8, category="preference", consolidated=True)
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
     store.append(
         "resource/ada", [Draft(payload=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
@@ -319,11 +319,11 @@ def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
     memory: Memory, session: Session, filters: dict[str, Any]
 ) -> None:
     session.note("The violin is red")
-    for search in (session.search, memory.search):
+    for search in (session.search, memory.search__R):
         with pytest.raises(InvalidInput) as refused:
             search("violin", **filters)
         assert refused.value.field in filters
-    assert "searched" not in [event.kind for event in session.journal()]
+    assert "searched" not in [event.kind for event in session.events()]
 
 
 @pytest.mark.spec("J3")
@@ -331,7 +331,7 @@ def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
     "query", ["x" * 100_000, "word " * 20_000, None, 7, b"violin", ["violin"]], ids=lambda q: str(q)[:9]
 )
 def test_what_is_no_query_is_refused(memory: Memory, session: Session, query: Any) -> None:
-    for search in (session.search, memory.search):
+    for search in (session.search, memory.search__R):
         with pytest.raises(InvalidInput, match="query"):
             search(query)
 
@@ -382,7 +382,7 @@ def test_no_query_breaks_anything(memory: Memory, session: Session, query: str) 
 def test_what_was_undone_is_found_no_more_until_that_is_undone_too(session: Session) -> None:
     session.add([user("The password is swordfish")])
     assert len(session.search("swordfish")) == 1
-    there = session.mind.seq
+    there = session.state.seq
     session.undo()
     assert session.search("swordfish") == []
     session.undo(to=there)
@@ -406,7 +406,7 @@ def test_a_note_of_nobodys_session_goes_and_comes_with_an_undo(memory: Memory) -
     session.add([user("Something else")])
     session.undo()
     assert texts(session.search("swordfish")) == ["The swordfish is fresh on Fridays"]
-    there = session.mind.seq
+    there = session.state.seq
     session.undo()
     assert session.search("swordfish") == []
     session.undo(to=there)
@@ -458,8 +458,8 @@ def test_resources_never_find_each_others_things(memory: Memory) -> None:
     assert ada.search("bicycle", session="b") == []
     assert len(memory.search("bicycle")) == 6
     assert {hit.crystal.resource for hit in memory.search("bicycle")} == {"ada", "bob"}
-    assert {hit.crystal.resource for hit in memory.search("bicycle", resource="bob")} == {"bob"}
-    assert memory.search("bicycle", resource="nobody-at-all") == []
+    assert {hit.crystal.resource for hit in memory.resource("bob").search("bicycle")} == {"bob"}
+    assert memory.resource("nobody-at-all").search("bicycle") == []
 
 
 def test_sessions_of_nobody_in_particular_never_find_each_others_things(memory: Memory, home: Home) -> None:
@@ -485,10 +485,10 @@ def test_what_a_session_finds_is_worth_more_and_what_is_looked_up_from_outside_i
 ) -> None:
     note = session.note("The ferry leaves at nine")
     memory.search("ferry")
-    assert (memory.crystal(note.id).accesses, memory.crystal(note.id).lifecycle) == (0, "generated")
+    assert (memory.get(note.id).accesses, memory.get(note.id).lifecycle) == (0, "generated")
     clock.advance(seconds=60)
     session.search("ferry")
-    crystal = memory.crystal(note.id)
+    crystal = memory.get(note.id)
     assert (crystal.accesses, crystal.accessed, crystal.lifecycle) == (1, clock(), "activated")
     assert crystal.importance == 0.7
 
@@ -499,7 +499,7 @@ def test_a_search_that_is_tried_again_counts_once(memory: Memory, session: Sessi
     since = datetime(2025, 12, 31, tzinfo=UTC)
     for _ in range(2):
         assert session.search("ferry", key="k", since=since)
-    assert memory.crystal(note.id).accesses == 1
+    assert memory.get(note.id).accesses == 1
     with pytest.raises(KeyReused):
         session.search("ferry nine", key="k")
 
@@ -520,7 +520,7 @@ def test_a_search_that_is_tried_again_counts_once(memory: Memory, session: Sessi
 )
 def test_a_crystal_that_is_not_there_is_said_to_be_missing(memory: Memory, session: Session, id: str) -> None:
     session.note("The ferry leaves at nine")
-    for call in (memory.crystal, memory.freeze, memory.thaw):
+    for call in (memory.get, memory.pin, memory.unpin):
         with pytest.raises(NotFound):
             call(id)
 
@@ -529,7 +529,7 @@ def test_a_crystal_that_is_not_there_is_said_to_be_missing(memory: Memory, sessi
 @pytest.mark.parametrize("id", [None, 5, b"resource/ada#1"])
 def test_what_is_no_id_is_refused(memory: Memory, id: Any) -> None:
     with pytest.raises(InvalidInput, match="id"):
-        memory.crystal(id)
+        memory.get(id)
 
 
 def test_a_closed_memory_is_asked_nothing(home: Home) -> None:
@@ -540,9 +540,9 @@ def test_a_closed_memory_is_asked_nothing(home: Home) -> None:
     calls = [
         lambda: memory.search("ferry"),
         lambda: session.search("ferry"),
-        lambda: memory.crystal("resource/ada#1"),
-        lambda: memory.consolidate("ada"),
-        lambda: memory.upkeep(),
+        lambda: memory.get("resource/ada#1"),
+        lambda: memory.resource("ada").consolidate(),
+        lambda: memory.run_upkeep(),
     ]
     for call in calls:
         with pytest.raises(Closed):
@@ -576,8 +576,8 @@ def test_a_model_of_any_provider_is_answered_and_what_it_found_counts_as_found(
     assert "The ferry leaves at nine" in said
     assert note.id in said
     assert "2026-01-01" in said
-    assert memory.crystal(note.id).accesses == 1
-    (searched,) = [event for event in session.journal() if isinstance(event.payload, SearchRecorded)]
+    assert memory.get(note.id).accesses == 1
+    (searched,) = [event for event in session.events() if isinstance(event.payload, SearchRecorded)]
     assert (searched.origin, searched.payload) == (
         Origin.ASSISTANT,
         SearchRecorded("when does the ferry leave", (note.id,), 3),
@@ -606,7 +606,7 @@ def test_a_model_is_told_what_is_wrong_with_its_question(
     answer = answered(session, format, arguments)
     assert "Error" in answer or '"is_error": true' in answer
     assert said in answer
-    assert "searched" not in [event.kind for event in session.journal()]
+    assert "searched" not in [event.kind for event in session.events()]
 
 
 @pytest.mark.parametrize("query", ["nothing of the kind", "", "\ud800 ferry \x00"])
@@ -634,7 +634,7 @@ def test_a_reply_that_is_recorded_twice_has_searched_once(memory: Memory, sessio
     note = session.note("The ferry leaves at nine")
     session.prepare([user("hello")])
     assert answered(session, "openai", {"query": "ferry"}) == answered(session, "openai", {"query": "ferry"})
-    assert memory.crystal(note.id).accesses == 1
+    assert memory.get(note.id).accesses == 1
 
 
 # -- the command -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from builders import assistant, turns, user
 from inmind import Memory, Session
 from inmind.core.events.session import SessionTitled
 from inmind.errors import Closed, InvalidInput
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Summary
 from inmind.testing import ManualClock
@@ -48,7 +48,7 @@ def test_the_folder_says_what_its_session_is(home: Path, clock: ManualClock) -> 
         clock.advance(seconds=60)
         session.prepare([user("Create a page\nabout us"), assistant("Done"), user("No hero")])
         session.write("archive/old.md", "talk\n")
-        file, now, version = meta_of(session, home), clock.now.isoformat(), session.mind.seq
+        file, now, version = meta_of(session, home), clock.now.isoformat(), session.state.seq
     assert asked != now
     assert said_by(file) == {
         "id": "support-42",
@@ -106,8 +106,8 @@ def test_a_title_edited_in_the_folder_is_the_sessions_and_other_edits_are_overwr
         (info,) = memory.sessions(resource="ada")
         assert info.title == "About us"
         assert memory.sessions(resource="eve") == []
-        assert memory.session("s").mind.title == "About us"
-        assert [event.payload for event in memory.session("s").journal() if event.kind == SessionTitled.kind] == [
+        assert memory.session("s").state.title == "About us"
+        assert [event.payload for event in memory.session("s").events() if event.kind == SessionTitled.kind] == [
             SessionTitled("About us")
         ]
     assert said_by(file) == {**before, "title": "About us", "version": before["version"] + 1, "updated": any_time(file)}
@@ -170,7 +170,7 @@ def test_a_damaged_meta_file_is_never_fatal(home: Path, damage: Callable[[Path],
     with Memory.open(home) as memory:
         assert numbers(memory) == {"s": (1, 1)}
         assert [info.title for info in memory.sessions()] == ["Create a page"]
-        assert memory.session("s").mind.title == "Create a page"
+        assert memory.session("s").state.title == "Create a page"
     if damage not in (a_folder, a_link):  # what somebody has put in its place is not ours to take away
         assert file.read_bytes() == whole
 
@@ -185,7 +185,7 @@ def test_a_title_that_cannot_be_taken_in_keeps_no_session_from_opening(
     file.write_text(json.dumps({**said_by(file), "title": "About us"}))
     monkeypatch.setattr("inmind.store.sqlite.MIGRATIONS", ("0001_journal",))  # the home is a newer inmind's: read-only
     with Memory.open(home) as memory:
-        assert memory.session("s").mind.title == "Create a page"
+        assert memory.session("s").state.title == "Create a page"
     assert "the title in" in caplog.text
 
 
@@ -267,7 +267,7 @@ class Uncounted(InMemoryStore):
 
 def test_listing_reads_no_journal_whole_where_the_folder_is_up_to_date(home: Path) -> None:
     store = Uncounted()
-    memory = Memory(InFolder(home, store))
+    memory = Memory(FolderBackend(home, store))
     for n in range(20):
         session = memory.session(f"s{n}")
         session.prepare(turns(3))
@@ -339,7 +339,7 @@ def test_an_older_session_keeps_what_was_known_of_it_when_it_is_opened(home: Pat
     with Memory.open(home) as memory:
         (before,) = memory.sessions()
         session = memory.session("old")
-        assert (session.mind.title, session.mind.model) == ("The About page", "glm-4.6")
+        assert (session.state.title, session.state.model) == ("The About page", "glm-4.6")
         (info,) = memory.sessions()
         assert (info.title, info.model, info.created) == (before.title, before.model, before.created)
         assert (info.messages, info.legacy) == (2, False)
@@ -349,7 +349,7 @@ def test_an_older_session_keeps_what_was_known_of_it_when_it_is_opened(home: Pat
 def test_an_older_session_without_a_title_is_called_by_what_it_was_asked(home: Path) -> None:
     older(home, user("Create a page"))
     with Memory.open(home) as memory:
-        assert memory.session("old").mind.title == "Create a page"
+        assert memory.session("old").state.title == "Create a page"
 
 
 def test_the_file_beside_an_older_session_has_the_last_word_until_it_is_opened_and_the_journal_from_then_on(
@@ -362,7 +362,7 @@ def test_the_file_beside_an_older_session_has_the_last_word_until_it_is_opened_a
         file.with_name("old.meta.json").write_text(json.dumps({"title": "too late"}))
         assert [info.title for info in memory.sessions()] == ["renamed"]
     with Memory.open(home) as memory:
-        assert memory.session("old").mind.title == "renamed"
+        assert memory.session("old").state.title == "renamed"
 
 
 def test_a_session_has_one_title_in_its_journal_its_folder_and_in_lists(home: Path) -> None:
@@ -373,9 +373,9 @@ def test_a_session_has_one_title_in_its_journal_its_folder_and_in_lists(home: Pa
         file.write_text(json.dumps({**said_by(file), "title": "by hand"}))
         assert [info.title for info in memory.sessions()] == ["by hand"]
         session.rename("by name")
-        assert [session.mind.title, said_by(file)["title"], memory.sessions()[0].title] == ["by name"] * 3
+        assert [session.state.title, said_by(file)["title"], memory.sessions()[0].title] == ["by name"] * 3
     with Memory.open(home) as memory:
-        assert memory.session("s").mind.title == "by name"
+        assert memory.session("s").state.title == "by name"
 
 
 def test_lines_that_tell_of_the_session_are_no_messages(home: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -405,9 +405,9 @@ def test_of_two_older_sessions_of_one_id_the_one_of_the_folder_is_opened_and_the
     left = older(home, user("in b"), folder="--b--", meta={"cwd": "/b"})
     kept = left.read_bytes()
     for cwd, said, other in (("/b", "in b", "--a--"), ("/a", "in a", "--b--"), ("/c", "in a", "--b--")):
-        with Memory(InFolder(home, InMemoryStore())) as memory:
+        with Memory(FolderBackend(home, InMemoryStore())) as memory:
             assert len(memory.sessions()) == 2
-            assert [wire["content"] for wire in memory.session("old", cwd=cwd).mind.line.wires] == [said]
+            assert [wire["content"] for wire in memory.session("old", cwd=cwd).state.conversation.wires] == [said]
         (record,) = caplog.records
         assert record.getMessage().startswith(f"sessions/{other}/old.jsonl has the id of another session")
         caplog.clear()
@@ -456,7 +456,7 @@ def test_an_older_session_is_listed_by_a_glance_and_its_messages_are_read_when_i
         (info,) = memory.sessions()
         assert (info.messages, info.title, "old" in memory) == (41, "The page", True)
         assert len(parsed) == 4  # two lines that tell of the session, once for each who asked
-        assert len(memory.session("old").mind.line) == info.messages
+        assert len(memory.session("old").state.conversation) == info.messages
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -466,4 +466,4 @@ def test_an_older_session_begins_with_its_first_line_whatever_mark_and_line_ends
     file.write_text("\ufeff" + end.join(map(json.dumps, lines)), "utf-8", newline="")
     with Memory.open(home) as memory:
         (info,) = memory.sessions()
-        assert (info.title, info.messages, len(memory.session("old").mind.line)) == ("The About page", 2, 2)
+        assert (info.title, info.messages, len(memory.session("old").state.conversation)) == ("The About page", 2, 2)

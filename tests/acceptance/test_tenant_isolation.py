@@ -290,7 +290,7 @@ def test_whatever_a_tenant_names_it_is_its_own(bob: str, tmp_path: Path) -> None
         for name in ("ada", "ada.events", 'ada"."events', "'; SET ROLE ada; --", "../ada", "tenant.", "$1"):
             assert name not in memory
             memory.session(name, resource=name).note(f"I am called {name}")
-            assert memory.knows(name)
+            assert memory.has_resource(name)
         with pytest.raises(NotFound):
             memory.page("detail/harbour.md", session="secret")
         memory.export(tmp_path / "bob.inmind")
@@ -319,7 +319,7 @@ def _same_key_twice(one: str, two: str) -> None:
         with Memory.open(place, embedder=None) as memory:
             session = memory.session("shop", resource="ada", cwd="/w")
             session.add([{"role": "user", "content": said}], key="k")
-            memory.note("ada", said, key="k")
+            memory.resource("ada").note(said, key="k")
             with pytest.raises(KeyReused):
-                memory.note("ada", f"{said} no more", key="k")
-            assert [message.wire["content"] for message in session.mind.line] == [said]
+                memory.resource("ada").note(f"{said} no more", key="k")
+            assert [message.wire["content"] for message in session.state.conversation] == [said]

@@ -17,7 +17,7 @@ from inmind.apps.tenants.folders import TenantHomes
 from inmind.apps.tenants.move import Copied, Moved, move, opened
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import SettingsWritten
-from inmind.errors import InmindError, InvalidInput, NotFound, PartedWays
+from inmind.errors import BundleDiverged, InmindError, InvalidInput, NotFound
 from inmind.store.postgres.tenants import TenantRoles
 from inmind.store.tenants import Tenants
 
@@ -86,7 +86,7 @@ def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str,
     with Memory.open(address, embedder=None) as memory:
         for source_of_words in ("sessions", "memory"):
             memory.edit(memory.page("config.toml"), f"[search]\nsources = ['{source_of_words}']\n")
-        before = [message.wire for message in memory.session("shop").mind.line]
+        before = [message.wire for message in memory.session("shop").state.conversation]
         texts = [memory.session("shop").read(path) for path in ("detail/harbour.md", "overview.md")]
     was, told = source.inventory("ada"), Told()
     done = moved(source, target, told)
@@ -100,11 +100,11 @@ def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str,
     [(new, _)] = told
     with Memory.open(new, embedder=None) as memory:
         session = memory.session("shop")
-        assert [message.wire for message in session.mind.line] == before
+        assert [message.wire for message in session.state.conversation] == before
         assert [session.read(path) for path in ("detail/harbour.md", "overview.md")] == texts
         assert memory.settings.search.sources == ("memory",)
         assert session.add([{"role": "user", "content": "Where is the harbour of shop?"}], key="asked") is not None
-        assert len(session.mind.line) == len(before)
+        assert len(session.state.conversation) == len(before)
 
 
 def test_a_life_with_everything_in_it_is_the_same_after_a_round_trip(at: Opening, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_life_with_everything_in_it_is_the_same_after_a_round_trip(at: Opening
     assert there.copied.sha256 == again.copied.sha256
     assert back.inventory("ada") == whole
     with Memory.open(tmp_path / "elsewhere" / "ada", embedder=None) as memory:
-        assert [dream.status for dream in memory.dreams("ada")]
+        assert [dream.status for dream in memory.resource("ada").dreams()]
         assert memory.dream("ada").status == "done"
 
 
@@ -155,7 +155,7 @@ class Writer(threading.Thread):
             with Memory.open(self._address, embedder=None) as memory:
                 for number in range(100_000):
                     resource, text = ("ada", "bob")[number % 2], f"thing number {number}"
-                    memory.note(resource, text, key=text)
+                    memory.resource(resource).note(text, key=text)
                     self.acknowledged.append(text)
         except InmindError as error:
             self.refusal = error
@@ -225,7 +225,7 @@ def test_two_copies_that_have_both_gone_on_are_left_as_they_are(at: Opening) -> 
         with Memory.open(place, embedder=None) as memory:
             memory.session("shop").add([{"role": "user", "content": f"Said in {place[:4]}"}])
     before = source.inventory("ada"), target.inventory("ada")
-    with pytest.raises(PartedWays):
+    with pytest.raises(BundleDiverged):
         moved(source, target)
     assert (source.inventory("ada"), target.inventory("ada")) == before
 

@@ -25,9 +25,9 @@ def test_threads_that_share_a_session_lose_nothing_and_wait_for_nobody_for_ever(
         with ThreadPoolExecutor(4) as pool:
             for done in [pool.submit(work, thread) for thread in range(4)]:
                 done.result(timeout=120)
-        ids = [entry.wire["id"] for entry in session.mind.line]
+        ids = [entry.wire["id"] for entry in session.state.conversation]
         assert sorted(ids) == sorted(f"{thread}-{number}" for thread in range(4) for number in range(25))
-        assert [event.seq for event in session.journal()] == list(range(1, session.mind.seq + 1))
+        assert [event.seq for event in session.events()] == list(range(1, session.state.seq + 1))
     if isinstance(home, Path):
         (file,) = home.glob("sessions/*/s/messages.jsonl")
         assert len(file.read_text().splitlines()) == 100

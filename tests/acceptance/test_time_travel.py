@@ -12,9 +12,9 @@ from inmind import Memory, Session
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import PromptPrepared
 from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.templates import WORDING
-from inmind.session.state import MindFold, SessionState
+from inmind.session.state import SessionFold, SessionState
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import SNAPSHOT_EVERY
 
@@ -41,7 +41,7 @@ def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reope
         sent = fifty_calls(memory.session("long"))
     with Memory.open(home) as memory:
         session = memory.session("long")
-        assert session.mind.standing.calls == 50
+        assert session.state.prompt.calls == 50
         for call in (7, 1, 50, 12, 33):
             assert json.dumps(session.prompt(call).request, ensure_ascii=False) == sent[call - 1]
 
@@ -79,11 +79,11 @@ def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Hom
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
-        before = json.dumps(MindFold("session/s").freeze(session.mind))
-        assert session.mind.seq > SNAPSHOT_EVERY
+        before = json.dumps(SessionFold("session/s").freeze(session.state))
+        assert session.state.seq > SNAPSHOT_EVERY
     with Memory.open(home) as memory:
         session = memory.session("s")
-        assert json.dumps(MindFold("session/s").freeze(session.mind)) == before
+        assert json.dumps(SessionFold("session/s").freeze(session.state)) == before
 
 
 @pytest.mark.spec("A2")
@@ -91,11 +91,11 @@ def test_a_snapshot_only_makes_it_quick(home: Home, monkeypatch: pytest.MonkeyPa
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
-        quick = json.dumps(MindFold("session/s").freeze(session.mind))
-    monkeypatch.setattr(MindFold, "version", MindFold.version + 1)
+        quick = json.dumps(SessionFold("session/s").freeze(session.state))
+    monkeypatch.setattr(SessionFold, "version", SessionFold.version + 1)
     with Memory.open(home) as memory:
         session = memory.session("s")
-        assert json.dumps(MindFold("session/s").freeze(session.mind)) == quick
+        assert json.dumps(SessionFold("session/s").freeze(session.state)) == quick
 
 
 @pytest.mark.embedded
@@ -103,8 +103,8 @@ def test_a_snapshot_only_makes_it_quick(home: Home, monkeypatch: pytest.MonkeyPa
 def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Path) -> None:
     store = InMemoryStore()
     for number in range(SNAPSHOT_EVERY + 20):
-        Memory(InFolder(home, store)).session("s").scratchpad.update(f"line {number}")
-    snapshot = store.snapshot("session/s", fold=MindFold.version)
+        Memory(FolderBackend(home, store)).session("s").scratchpad.update(f"line {number}")
+    snapshot = store.snapshot("session/s", fold=SessionFold.version)
     assert snapshot is not None
     assert store.version("session/s") - snapshot.seq < 50
 
@@ -114,8 +114,8 @@ def test_at_shows_any_past_state(session: Session) -> None:
     versions: dict[int, str] = {}
     for number in range(5):
         session.write("overview.md", f"version {number}")
-        versions[session.mind.seq] = f"version {number}"
-    assert {seq: session.at(seq).documents.text("overview.md") for seq in versions} == versions
+        versions[session.state.seq] = f"version {number}"
+    assert {seq: session.state_at(seq).documents.text("overview.md") for seq in versions} == versions
 
 
 @pytest.mark.spec("A4")
@@ -123,15 +123,15 @@ def test_undo_appends_a_reversal_and_goes_back_step_by_step(session: Session) ->
     session.write("overview.md", "one")
     session.add([user("a"), assistant("b")])
     session.write("overview.md", "two")
-    length = session.mind.seq
+    length = session.state.seq
     session.undo()
-    assert (session.overview, len(session.mind.line)) == ("one", 2)
+    assert (session.overview, len(session.state.conversation)) == ("one", 2)
     session.undo()
-    assert (session.overview, len(session.mind.line)) == ("one", 0)
+    assert (session.overview, len(session.state.conversation)) == ("one", 0)
     session.undo()
     assert session.overview.startswith("# Working memory")
-    assert session.mind.seq == length + 3
-    assert session.at(length).documents.text("overview.md") == "two"
+    assert session.state.seq == length + 3
+    assert session.state_at(length).documents.text("overview.md") == "two"
 
 
 @pytest.mark.spec("A4")
@@ -140,10 +140,10 @@ def test_a_change_after_an_undo_goes_on_from_there(session: Session) -> None:
     session.add([user("b")])
     session.undo()
     session.add([user("c")])
-    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "c"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["a", "c"]
     session.undo()
     session.undo()
-    assert len(session.mind.line) == 0
+    assert len(session.state.conversation) == 0
 
 
 def test_reopening_folds_each_event_once_however_often_somebody_went_back(
@@ -155,11 +155,11 @@ def test_reopening_folds_each_event_once_however_often_somebody_went_back(
             session.write("overview.md", f"version {number}")
             if number % 3:
                 session.undo()
-        before, length = session.overview, session.mind.seq
+        before, length = session.overview, session.state.seq
     folded: list[int] = []
 
-    class Counting(MindFold):
-        version = MindFold.version + 1
+    class Counting(SessionFold):
+        version = SessionFold.version + 1
 
         def apply(self, state: SessionState, event: Event) -> SessionState:
             folded.append(event.seq)
@@ -168,7 +168,7 @@ def test_reopening_folds_each_event_once_however_often_somebody_went_back(
     monkeypatch.setattr("inmind.memory.memory.MindFold", Counting)
     with Memory.open(home) as memory:
         session = memory.session("s")
-        assert (session.overview, session.mind.seq) == (before, length)
+        assert (session.overview, session.state.seq) == (before, length)
         assert len(folded) == len(set(folded))
 
 
@@ -218,25 +218,25 @@ def test_nothing_goes_back_beyond_the_opening_of_a_session(session: Session) -> 
 
 def test_undo_can_go_back_to_any_state(session: Session) -> None:
     session.add([user("a")])
-    then = session.mind.seq
+    then = session.state.seq
     for word in "bcd":
         session.add([user(word)])
     assert session.undo(to=then) == then
-    assert [entry.wire["content"] for entry in session.mind.line] == ["a"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["a"]
 
 
 def test_a_fresh_session_has_nothing_to_undo(session: Session) -> None:
-    before = session.mind.seq
+    before = session.state.seq
     with pytest.raises(NotFound):
         session.undo()
-    assert session.mind.seq == before
+    assert session.state.seq == before
 
 
 def test_undo_takes_back_words_but_not_money(session: Session) -> None:
     session.prepare(turns(1))
-    spent = session.ledger
+    spent = session.usage
     session.undo()
-    assert (len(session.mind.line), session.ledger) == (0, spent)
+    assert (len(session.state.conversation), session.usage) == (0, spent)
     assert session.prompt(1).call == 1
 
 
@@ -258,7 +258,7 @@ def test_what_a_person_saved_in_a_file_is_no_change_to_go_back_over(
     session: Session, home: Path, taken_in: bool
 ) -> None:
     session.add([user("one")])
-    then = session.mind.seq
+    then = session.state.seq
     session.add([user("two")])
     session.write("overview.md", "# Page\n- theirs\n")
     session.add([user("three")])
@@ -268,10 +268,10 @@ def test_what_a_person_saved_in_a_file_is_no_change_to_go_back_over(
         assert "a person's line" in session.overview
         session.read("overview.md")
     session.undo()
-    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "two"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["one", "two"]
     assert "- a person's line\n" in session.overview
     session.undo(to=then)
-    assert [entry.wire["content"] for entry in session.mind.line] == ["one"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["one"]
     assert "- a person's line\n" in session.overview
     assert "- a person's line\n" in page.read_text()
     with pytest.raises(NotFound):
@@ -285,14 +285,14 @@ def test_the_last_messages_are_taken_back_and_nothing_else(session: Session) -> 
     session.write("overview.md", "# Page\n- theirs\n")
     session.scratchpad.update("a plan")
     for _ in range(2):
-        session.take_back(2, key="once")
-    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "yes"]
+        session.remove_last_messages(2, key="once")
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["one", "yes"]
     assert ("- theirs\n" in session.overview, session.scratchpad.snapshot) == (True, "a plan")
     assert "two" not in str(session.prepare().messages)
     with pytest.raises(InvalidInput, match="at most 2, as many as there are"):
-        session.take_back(3)
+        session.remove_last_messages(3)
     session.undo()
-    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "yes", "two", "no"]
+    assert [entry.wire["content"] for entry in session.state.conversation] == ["one", "yes", "two", "no"]
 
 
 def test_a_prompt_prepared_after_an_undo_is_rebuilt_too(home: Home) -> None:
@@ -318,7 +318,7 @@ def test_a_key_answers_with_the_prompt_of_the_first_call(session: Session) -> No
     session.prepare(turns(2))
     again = session.prepare(turns(1), key="k1")
     assert (again.call, again.request) == (first.call, first.request)
-    assert session.mind.standing.calls == 2
+    assert session.state.prompt.calls == 2
 
 
 def test_a_prompt_event_that_was_never_sent_does_not_pass_for_one_that_was(session: Session) -> None:

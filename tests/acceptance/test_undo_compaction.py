@@ -58,7 +58,7 @@ def test_of_two_compactions_onto_one_page_each_takes_back_its_own(session: Sessi
     session.record(a_reply(("compact_history", first), ("compact_history", {**first, "keep_recent": 2})))
     session.undo_compaction()
     page = session.read("archive/a.md")
-    stubs = [entry for entry in session.mind.history.sent if entry.stub]
+    stubs = [entry for entry in session.state.history.sent if entry.stub]
     assert stubs
     assert all(f"## {entry.seq}: tool" in page for entry in stubs)
     session.undo_compaction()
@@ -76,12 +76,12 @@ def test_stubs_that_would_say_the_same_stand_each_for_their_own(memory: Memory) 
             messages += [a_call(id, "get", "{}"), a_result(id, "data " * 200)]
             messages = list(session.prepare(messages).messages)[1:]
         messages += [assistant("ok")]
-        whole = session.mind.line.wires
+        whole = session.state.conversation.wires
         asked = [wire["content"] for wire in whole if wire["role"] == "user"]
         assert asked == [f"Turn {k}." for k in range(n + 1)]
         answered = [wire["tool_call_id"] for wire in whole if wire["role"] == "tool"]
         assert answered == [f"t{a}.{b}" for a in range(n + 1) for b in range(2)]
-    assert session.mind.history.compactions
+    assert session.state.history.compactions
 
 
 @pytest.mark.spec("A4", "E9")
@@ -95,7 +95,7 @@ def test_a_compaction_that_took_in_the_stub_of_another_goes_with_it(session: Ses
     assert session.compact("tools", keep_recent=0).messages == 2
     assert session.compact("conversation", keep_recent=0)
     session.prepare([*second, user("go on")])
-    history = session.mind.history
+    history = session.state.history
     pages = "".join(session.read(path) for path in session.documents() if path.startswith("archive/"))
     assert {entry.seq for entry in history.sent if not entry.stub} == {entry.seq for entry in history.line}
     assert (history.compactions, pages) == ((), "")

@@ -28,7 +28,7 @@ from inmind.apps.worker.tasks import Work, quiet
 from inmind.core.events.dreams import DreamCommitted, DreamResumed
 from inmind.documents.document import STATE
 from inmind.errors import StoreBusy
-from inmind.memory.memory import house_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
 from inmind.store.postgres.jobs import Jobs, Standing
 from inmind.testing import ManualClock
@@ -48,12 +48,12 @@ def dreams_in(url: str, resource: str = "ada") -> list[str]:
     with Memory.open(url, embedder=None) as memory:
         in_order(memory, resource=resource)
         accounted(memory, resource=resource)
-        return [dream.status for dream in memory.dreams(resource)]
+        return [dream.status for dream in memory.resource(resource).dreams()]
 
 
 def has_dreamt(url: str, resource: str) -> bool:
     with Memory.open(url, embedder=None) as memory:
-        return "done" in [dream.status for dream in memory.dreams(resource)]
+        return "done" in [dream.status for dream in memory.resource(resource).dreams()]
 
 
 def done_once(url: str, *, model: Any = None) -> None:
@@ -109,14 +109,14 @@ def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(tenant_url: str, tmp_path
     for place in (tenant_url, home):
         with Memory.open(place, embedder=None, settings=QUICKLY, clock=clock) as memory:
             for note in (*NOTES, NOTES[0]):
-                memory.note("ada", note)
+                memory.resource("ada").note(note)
     with a_worker(tenant_url, clock=clock) as worker:
         worker.run_once()
     with Memory.open(home, embedder=None, settings=QUICKLY, clock=clock) as memory:
-        memory.upkeep()
+        memory.run_upkeep()
     for place in (tenant_url, home):
         with Memory.open(place, embedder=None) as memory:
-            (dream,) = memory.dreams("ada")
+            (dream,) = memory.resource("ada").dreams()
             pages.append(text_of(memory, STATE))
             assert (dream.status, dream.trigger) == ("done", "schedule")
     assert NOTES[0] in pages[0]
@@ -136,7 +136,7 @@ def test_a_schedule_outlives_those_who_keep_it(tenant_url: str) -> None:
     assert worked() == 1
     clock.advance(seconds=3_600)
     with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
-        memory.note("ada", "Ben is on holiday")
+        memory.resource("ada").note("Ben is on holiday")
     assert worked() == 1
     clock.advance(seconds=3_000)
     assert worked() == 1
@@ -189,7 +189,9 @@ def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str,
         while True:
             worker.run_once()
             with Memory.open(tenant_url, embedder=None) as memory:
-                if [dream.status for dream in memory.dreams("ada")] == ["done"] and not left_over(tenant_url):
+                if [dream.status for dream in memory.resource("ada").dreams()] == ["done"] and not left_over(
+                    tenant_url
+                ):
                     break
             assert time.monotonic() < until, "nobody went on with it"
             time.sleep(0.1)
@@ -256,7 +258,7 @@ def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
     fill(tenant_url, "ada")
     jobs.look(datetime.now(UTC))
     with Memory.open(tenant_url, embedder=None, settings={**QUICKLY, "worker.tries": 3}) as memory:
-        work = Work(house_of(memory), jobs, workers.unheard)
+        work = Work(upkeep_runner_of(memory), jobs, workers.unheard)
         for tries in range(3):
             fetch = "SELECT procrastinate_fetch_job_v2(NULL, worker_id) FROM procrastinate_register_worker_v1()"
             assert sql.execute(fetch).fetchone()
@@ -290,12 +292,12 @@ def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at
     assert time.monotonic() - began < 5
     leaving.finish()
     with Memory.open(tenant_url, embedder=None) as memory:
-        running = memory.belongings("ada").dreams.running
+        running = memory.resource("ada").state.dreams.running
         assert running is not None
         assert (running.stage, running.holds(datetime.now(UTC))) == ("gathered", False)
     done_once(tenant_url, model=Paid(str(calls)))
     with Memory.open(tenant_url, embedder=None) as memory:
-        (dream,) = memory.dreams("ada")
+        (dream,) = memory.resource("ada").dreams()
         assert (dream.id, dream.status, dream.by) == (running.dream, "done", "paid")
     assert (dreams_in(tenant_url), asked(calls)) == (["done"], 1)
 

@@ -26,7 +26,7 @@ from torture.workers import QUICKLY, fill
 
 from inmind import Memory
 from inmind.apps.worker.status import status_of
-from inmind.memory.memory import house_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres.jobs import Jobs
 from inmind.testing import ManualClock
 
@@ -44,7 +44,7 @@ def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(tenant_u
 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
-            told.append(status_of(house_of(memory), jobs))
+            told.append(status_of(upkeep_runner_of(memory), jobs))
 
     with Memory.open(tenant_url, embedder=None, settings=limited) as memory:
         memory.dream("ada", watch=watch)
@@ -79,7 +79,7 @@ def test_looking_makes_no_tables_for_jobs(tenant_url: str, sql: psycopg.Connecti
 def test_once_does_what_is_due_and_leaves(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         for number in range(6):
-            memory.note("ada", f"Fact number {number} about boats")
+            memory.resource("ada").note(f"Fact number {number} about boats")
     first = inmind("worker", "--db", tenant_url, "--once")
     assert (first.returncode, first.stderr) == (0, "")
     dream, done = first.stdout.splitlines()
@@ -93,7 +93,7 @@ def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with Memory.open(home, embedder=None) as memory:
         for number in range(6):
-            memory.note("ada", f"Fact number {number} about boats")
+            memory.resource("ada").note(f"Fact number {number} about boats")
     first = at_once("worker", "--once", home=home)
     assert first.output.splitlines()[-1] == "All that was due is done."
     assert first.output.startswith("Dream ")
@@ -109,7 +109,7 @@ def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, tenant_ur
     home = tenant_url if place == "database" else tmp_path / "home"
     with Memory.open(home, embedder=None, settings=QUICKLY) as memory:
         for resource in ("ada", "ben", "cy"):
-            memory.note(resource, "Just so")
+            memory.resource(resource).note("Just so")
     limits = "[dream]\nmin_crystals = 1\n[limits]\ndreams_per_hour = 1\n"
     if isinstance(home, Path):
         (home / "config.toml").write_text(limits)
@@ -128,7 +128,7 @@ def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, tenant_ur
 def test_limits_are_told_in_digits_that_people_read(home: Home) -> None:
     limits = "[limits]\ntokens_per_day = 2_000_000\nprice_per_day = 1.25\n"
     with Memory.open(home, embedder=None) as memory:
-        memory.note("ada", "Just so")
+        memory.resource("ada").note("Just so")
         memory.edit(memory.page("config.toml"), limits)
     said = at_once("status", home=home).output.splitlines()
     told = [line.split(", until")[0] for line in said if line.startswith("limit")]
@@ -143,11 +143,11 @@ def test_workers_on_one_home_share_a_consolidation(tmp_path: Path) -> None:
         Memory.open(home, embedder=None, clock=clock) as one,
         Memory.open(home, embedder=None, clock=clock) as other,
     ):
-        one.note("ada", "Just so")
-        done = [house_of(memory).run(60, shared=True) for memory in (one, other)]
+        one.resource("ada").note("Just so")
+        done = [upkeep_runner_of(memory).run(60, shared=True) for memory in (one, other)]
         assert [list(round.consolidated) for round in done] == [["ada"], []]
         clock.advance(seconds=1_800)
-        done = [house_of(memory).run(60, shared=True) for memory in (other, one)]
+        done = [upkeep_runner_of(memory).run(60, shared=True) for memory in (other, one)]
         assert [list(round.consolidated) for round in done] == [["ada"], []]
 
 

@@ -24,7 +24,7 @@ from inmind.apps.worker.postgres import DatabaseWorker
 from inmind.apps.worker.status import status_of
 from inmind.errors import ReadOnly
 from inmind.jobs.upkeep import is_tended
-from inmind.memory.memory import house_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
 from inmind.store.postgres.clock import ServersClock
 from inmind.store.postgres.jobs import Jobs, engine_steps
@@ -47,7 +47,7 @@ def working(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[None]:
 
 def dreamt(url: str, resource: str = "ada") -> list[str]:
     with Memory.open(url, embedder=None) as memory:
-        return [dream.status for dream in memory.dreams(resource)]
+        return [dream.status for dream in memory.resource(resource).dreams()]
 
 
 def is_dreamt(url: str, resource: str = "ada") -> Callable[[], bool]:
@@ -149,7 +149,7 @@ def test_where_dreams_are_limited_whoever_has_waited_longest_is_next(tenant_url:
     for hour in range(3):
         with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
             for owner in owners:
-                memory.note(owner, f"Fact {hour} about {owner} and its boats")
+                memory.resource(owner).note(f"Fact {hour} about {owner} and its boats")
         with a_worker(tenant_url, clock=clock, settings={"limits.dreams_per_hour": 1}) as worker:
             worker.run_once()
         clock.advance(seconds=3_600)
@@ -163,14 +163,14 @@ def test_where_calls_of_a_minute_are_limited_dreams_wait_their_turn_and_none_goe
     clock, owners, model = ManualClock(), ["ada", "ben", "cy"], Paid(str(tmp_path / "calls"))
     with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
         for owner in owners:
-            memory.note(owner, f"Just so, {owner}")
+            memory.resource(owner).note(f"Just so, {owner}")
     for minute in range(1, 4):
         with a_worker(tenant_url, clock=clock, model=model, settings={"limits.model_calls_per_minute": 1}) as worker:
             worker.run_once()
         assert asked(tmp_path / "calls") == minute
         clock.advance(seconds=60)
     with Memory.open(tenant_url, embedder=None) as memory:
-        made = [(dream.by, dream.status) for owner in owners for dream in memory.dreams(owner)]
+        made = [(dream.by, dream.status) for owner in owners for dream in memory.resource(owner).dreams()]
     assert made == [("paid", "done")] * 3
 
 
@@ -196,8 +196,8 @@ def test_a_round_goes_on_where_the_last_one_had_no_more_time_and_comes_to_an_end
     names = ["ada", "ben", "cy"]
     with Memory.open(home, embedder=None) as memory:
         for name in names:
-            memory.note(name, "Just so")
-        house = house_of(memory)
+            memory.resource(name).note("Just so")
+        house = upkeep_runner_of(memory)
         rounds = [house.run(0.0, shared=True) for _ in names]
         assert [list(done.consolidated) for done in rounds] == [[name] for name in names]
         assert [done.finished for done in rounds] == [False, False, True]
@@ -214,10 +214,10 @@ def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_
         Memory.open(tenant_url, embedder=None, settings=settings, clock=clock) as other,
     ):
         one.session("talk", resource="ada").add([{"role": "user", "content": f"The boat {n} is red"} for n in range(6)])
-        house_of(one).deep().catch_up(["ada"])
+        upkeep_runner_of(one).deep().catch_up(["ada"])
         sql.execute("UPDATE crystals SET importance = 0.1")
         clock.advance(seconds=400 * 86_400)
-        done = [house_of(memory).tend("ada", 0.0, shared=True).done for memory in (one, other, other, one)]
+        done = [upkeep_runner_of(memory).tend("ada", 0.0, shared=True).done for memory in (one, other, other, one)]
     assert [round.consolidated["ada"].finished for round in done] == [False, False, False, True]
 
 
@@ -271,10 +271,10 @@ def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
     monkeypatch.setattr("inmind.apps.worker.status.MOST", 2)
     fill(tenant_url, "ada", "ben")
     with Memory.open(tenant_url, embedder=None) as memory:
-        assert status_of(house_of(memory), jobs).due == 2
+        assert status_of(upkeep_runner_of(memory), jobs).due == 2
     fill(tenant_url, "cy", "dee", "eve")
     with Memory.open(tenant_url, embedder=None) as memory:
-        assert status_of(house_of(memory), jobs).due == 3
+        assert status_of(upkeep_runner_of(memory), jobs).due == 3
 
 
 def test_a_queue_is_not_told_of_once_its_worker_has_left(tenant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def test_where_much_is_left_several_jobs_embed_it_and_none_of_it_twice(
     with Memory.open(tenant_url, embedder=None) as memory:
         for number in range(MANY):
             for kind in ("cat", "dog"):
-                memory.note(f"owner-{number}", f"A {kind} of {number}")
+                memory.resource(f"owner-{number}").note(f"A {kind} of {number}")
     paid, working, lock, together = Counter[str](), 0, threading.Lock(), threading.Event()
 
     def embed(texts: Sequence[str]) -> list[list[float]]:
@@ -47,7 +47,7 @@ def test_where_much_is_left_several_jobs_embed_it_and_none_of_it_twice(
     with a_worker(tenant_url, most=4, embedder=embedder) as worker:
         worker.run_once()
     with Memory.open(tenant_url, embedder=embedder) as memory:
-        assert memory._deep().without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as `status` tells
+        assert memory._search_engine().without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as `status` tells
     assert together.is_set()
     assert len(paid) == 2 * MANY
     assert set(paid.values()) == {1}

@@ -240,7 +240,7 @@ def test_a_conversation_has_memory_and_the_host_sees_only_its_own(
     assert "memory_read" in provider.asked[0].tools
     assert "Ada wants the page About Us." in told(provider.asked[-1])
     if format != CHAT or "create" in way:  # whose streams tell of usage when the host asks for it
-        assert session.ledger.reported_calls == 5
+        assert session.usage.reported_calls == 5
 
 
 @pytest.mark.spec("D9")
@@ -390,7 +390,7 @@ def test_a_conversation_goes_on_with_another_provider_and_loses_no_round(
         host.says(f"Question {turn}.")
     assert grows(provider.asked[2:])
     assert all(f"call_{turn}" in told(provider.asked[-1]) for turn in ("before", 0, 1, 2))
-    assert not any(event.kind == "splice" for event in session.journal())
+    assert not any(event.kind == "splice" for event in session.events())
 
 
 @pytest.mark.spec("D9")
@@ -736,7 +736,7 @@ FAILURES = (openai.APIError, anthropic.APIError, anthropic.APIConnectionError)
 
 
 def line(session: Session) -> list[Any]:
-    return [entry.wire for entry in session.mind.line]
+    return [entry.wire for entry in session.state.conversation]
 
 
 @pytest.mark.spec("J3")
@@ -968,7 +968,7 @@ def test_the_usage_of_a_streamed_chat_is_kept_where_the_host_asks_for_it(provide
     provider.will(says("", NOTE), says("Noted."))
     heard = Host(provider, session, CHAT, "stream", stream_options={"include_usage": True}).says("Note this.")
     assert heard.text == "Noted."
-    assert session.ledger.reported_prompt == 200
+    assert session.usage.reported_prompt == 200
 
 
 def test_a_stream_offers_what_the_clients_own_offers(provider: Provider, session: Session) -> None:
@@ -996,7 +996,7 @@ def test_the_client_keeps_its_class_and_everything_else_it_does(provider: Provid
         assert wrapped.embeddings.create(model="m", input="a", encoding_format="float").data == []
         assert another.messages.count_tokens(model="m", messages=[{"role": "user", "content": "a"}]).input_tokens == 1
         assert provider.asked == []
-        assert session.mind.standing.calls == 0
+        assert session.state.prompt.calls == 0
 
 
 def test_the_client_that_was_given_has_no_memory(provider: Provider, session: Session) -> None:
@@ -1014,7 +1014,7 @@ def test_an_async_client_does_everything_else_too(provider: Provider, session: S
             return len(given.data)
 
     assert asyncio.run(embed()) == 0
-    assert session.mind.standing.calls == 0
+    assert session.state.prompt.calls == 0
 
 
 @pytest.mark.parametrize(
@@ -1060,7 +1060,7 @@ def test_a_client_with_other_options_has_the_same_memory(provider: Provider, ses
         other.chat.completions.create(model="m", messages=[person("Hi.")])
         other.with_options(timeout=5).chat.completions.create(model="m", messages=[person("Hi.")])
     assert [asked.headers["x-mine"] for asked in provider.asked] == ["1", "1"]
-    assert session.mind.standing.calls == 2
+    assert session.state.prompt.calls == 2
 
 
 @formats
@@ -1120,7 +1120,7 @@ def test_audio_is_sent_back_by_its_id_and_kept_as_it_came(provider: Provider, se
         wrap(client, session).chat.completions.create(model="m", messages=messages)
     assert provider.asked[0].messages[2] == {**kept, "content": None}
     assert line(session)[1]["audio"] == audio
-    assert "splice" not in [event.kind for event in session.journal()]
+    assert "splice" not in [event.kind for event in session.events()]
 
 
 def test_functions_go_without_memorys_tools_but_not_without_memory(provider: Provider, session: Session) -> None:
@@ -1392,7 +1392,7 @@ def test_threads_that_share_a_client_and_a_session_each_get_their_own_answer(
 
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(ask, range(12))) == [f"You said number {number}" for number in range(12)]
-    assert session.mind.standing.calls == 24
+    assert session.state.prompt.calls == 24
 
 
 @pytest.mark.spec("J2")
@@ -1411,7 +1411,7 @@ def test_a_reply_belongs_to_the_call_that_it_answers_whatever_was_asked_meanwhil
         heard = Heard.of([begun, *stream], ANTHROPIC)
     assert [call.name for call in heard.calls] == ["get_page"]
     assert provider.unused == 1
-    usages = [event.payload for event in session.journal() if isinstance(event.payload, UsageReported)]
+    usages = [event.payload for event in session.events() if isinstance(event.payload, UsageReported)]
     assert [usage.call for usage in usages] == [2, 1]
 
 
@@ -1453,5 +1453,5 @@ def test_marks_that_a_host_moves_on_make_no_edit_of_a_conversation_with_hidden_r
                 blocks = [block for message in sent.messages[:-1] for block in message["content"]]
                 assert [block for block in blocks if "cache_control" in block] in ([], [asked | mark])
                 assert str(sent.messages).count(str(asked | mark)) == 1
-    assert "splice" not in [event.kind for event in session.journal()]
+    assert "splice" not in [event.kind for event in session.events()]
     assert grows(provider.asked)

@@ -26,7 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from postgres import GIVEN, Tenants, missing
 from strategies import any_things, json_values
 
-from inmind.core.events.base import TRUST_OF, Draft, Event, EventPayload, Origin, Trust
+from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.codec import KINDS
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.documents import DocumentWritten
@@ -108,7 +108,7 @@ def append(store: Store, *texts: str, stream: str = "s", at: datetime = WHEN, ke
 
 
 def texts(events: Any) -> list[str]:
-    return [event.what.text for event in events]
+    return [event.payload.text for event in events]
 
 
 # -- order and batches -------------------------------------------------------------------------------------
@@ -903,7 +903,7 @@ def test_every_payload_comes_back_as_it_was(store: Store, kind: str) -> None:
                 at=at,
                 payload=draft.payload,
                 origin=draft.origin,
-                trust=draft.trusted,
+                trust=draft.effective_trust,
                 sources=draft.sources,
                 starts_batch=n == 0,
             )
@@ -915,7 +915,7 @@ def test_every_payload_comes_back_as_it_was(store: Store, kind: str) -> None:
 
 @given(draft=drafts())
 def test_no_event_is_trusted_more_than_its_origin(draft: Draft) -> None:
-    assert draft.trusted <= TRUST_OF[draft.origin]
+    assert draft.effective_trust <= TRUST_BY_ORIGIN[draft.origin]
 
 
 # -- threads -----------------------------------------------------------------------------------------------
@@ -1175,7 +1175,7 @@ class TwoStores(RuleBasedStateMachine):
                 at=self.now,
                 payload=draft.payload,
                 origin=draft.origin,
-                trust=draft.trusted,
+                trust=draft.effective_trust,
             )
             for n, draft in enumerate(batch)
         ]

@@ -69,7 +69,7 @@ def test_whatever_tenants_are_called_each_is_itself(tenants: Tenants) -> None:
     assert names(tenants) == sorted(ODD_NAMES)
     for number, (name, address) in enumerate(addresses.items()):
         with Memory.open(address, embedder=None) as memory:
-            memory.note("ada", f"I am {name}")
+            memory.resource("ada").note(f"I am {name}")
             memory.session(f"own-{number}", resource="ada")
     for number, name in enumerate(ODD_NAMES):
         with tenants.entered(name) as place, Memory.open(place, embedder=None) as memory:
@@ -129,9 +129,9 @@ def test_an_inventory_is_what_there_is(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     assert tenants.inventory("ada") == NOTHING
     with Memory.open(address, embedder=None) as memory:
-        memory.note("ada", "likes tea", key="a")
-        memory.note("ada", "likes tea", key="a")
-        memory.note("ada", "likes rum", key="b")
+        memory.resource("ada").note("likes tea", key="a")
+        memory.resource("ada").note("likes tea", key="a")
+        memory.resource("ada").note("likes rum", key="b")
     inventory = tenants.inventory("ada")
     assert (inventory.versions, inventory.keys, inventory.events) == ({"resource/ada": 2}, 2, 2)
 
@@ -160,7 +160,7 @@ def test_nobody_writes_to_a_tenant_that_is_held_and_everybody_does_afterwards(te
     with Memory.open(address, embedder=None) as memory, ThreadPoolExecutor() as pool:
         with tenants.held("ada") as held:
             seen = held.inventory()
-            writing = pool.submit(memory.note, "ada", "said in the last moment")
+            writing = pool.submit(memory.note__R, "ada", "said in the last moment")
             with Memory.open(held.place, embedder=None) as theirs:
                 assert theirs.session("shop").read("detail/harbour.md").startswith("# Harbour")
             with pytest.raises(TimeoutError):
@@ -190,7 +190,11 @@ def test_whoever_has_a_memory_open_while_it_is_erased_is_told_with_the_next_call
         session = memory.session("shop")
         session.note("one more")
         tenants.erase("ada")
-        for call in (lambda: memory.note("ada", "lost?"), lambda: session.note("lost?"), lambda: memory.session("new")):
+        for call in (
+            lambda: memory.resource("ada").note("lost?"),
+            lambda: session.note("lost?"),
+            lambda: memory.session("new"),
+        ):
             with pytest.raises(InmindError):
                 call()
     assert names(tenants) == []

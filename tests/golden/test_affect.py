@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from inmind.dreams.affect.levels import SPIKES
-from inmind.session.affect import stirred_by
+from inmind.session.affect import affect_from_text
 
 pytestmark = pytest.mark.spec("G9")
 
@@ -24,7 +24,7 @@ HALVES = ("dev", "held-out")
 
 
 def spikes(said: str) -> set[str]:
-    return {one.spike for one in stirred_by(said)}
+    return {one.spike for one in affect_from_text(said)}
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line["half"] == "dev"], ids=lambda line: line["said"][:40])

@@ -42,7 +42,7 @@ def places(memory: Memory, language: str) -> list[int]:
     for talk in TALKS:
         if talk["language"] == language:
             for query, answer in talk["queries"]:
-                texts = [hit.crystal.text for hit in memory.search(query, resource="ada")]
+                texts = [hit.crystal.text for hit in memory.resource("ada").search(query)]
                 found.append(texts.index(talk["lines"][answer]) + 1 if talk["lines"][answer] in texts else 0)
     return found
 

@@ -10,7 +10,7 @@ from dream_builders import a_line, a_material, a_note, a_page, an_insight, said
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
 from inmind.dreams.affect.levels import Levels
-from inmind.dreams.economics import Economics
+from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.page.sections import Section
 from inmind.dreams.prompt_labels import labelled
 from inmind.dreams.propose_by_model import question_for
@@ -97,7 +97,7 @@ def test_the_question_is_this() -> None:
         mood="warm",
         gaps=(KnowledgeGap("What is CRDT?", "unanswered", since, since),),
         skills=(LearnedSkill("refactor", 7, 7, since),),
-        economics=(Economics(currency="USD", earned=Decimal("12.50"), earnings=4, week=Decimal(8)),),
+        economics=(CurrencyTotals(currency="USD", earned=Decimal("12.50"), earnings=4, week=Decimal(8)),),
     )
     question = question_for(material, labelled(material))
     assert question.system == SYSTEM

@@ -8,7 +8,7 @@ import pytest
 from builders import a_page, an_event, in_mind
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
-from inmind.entities.render import block, lines
+from inmind.entities.render import render_block, render_lines
 from inmind.entities.window import Entities
 
 pytestmark = pytest.mark.spec("B6")
@@ -19,7 +19,7 @@ def text(block: str) -> str:
 
 
 def test_nothing_in_mind() -> None:
-    assert block(Entities()) == "[WORKING MEMORY]\nNo entities tracked yet."
+    assert render_block(Entities()) == "[WORKING MEMORY]\nNo entities tracked yet."
 
 
 def test_things_by_type_in_the_order_of_the_most_recent_of_each() -> None:
@@ -31,7 +31,7 @@ def test_things_by_type_in_the_order_of_the_most_recent_of_each() -> None:
         a_page("page-456", "Home"),
         a_page("page-123", "About Us"),
     )
-    assert block(entities) == text("""
+    assert render_block(entities) == text("""
         [WORKING MEMORY]
         pages:
           - "About Us" (page-123)
@@ -49,7 +49,7 @@ def test_things_by_type_in_the_order_of_the_most_recent_of_each() -> None:
 def test_plurals_are_english() -> None:
     types = ["person", "media", "category", "entry"]
     entities = in_mind(*(EntitySighting(type, f"{type}-1") for type in types))
-    assert block(entities) == text("""
+    assert render_block(entities) == text("""
         [WORKING MEMORY]
         entries:
           - "entry-1" (entry-1)
@@ -64,7 +64,7 @@ def test_plurals_are_english() -> None:
 
 def test_deleted_things_are_marked_where_they_stand() -> None:
     entities = in_mind(a_page("page-456", "Home"), a_page()).apply(an_event(EntitiesSeen((a_page(how="deleted"),)), 3))
-    assert block(entities) == text("""
+    assert render_block(entities) == text("""
         [WORKING MEMORY]
         pages:
           - "About Us" (page-123) [deleted]
@@ -86,7 +86,7 @@ USER = EntitySighting("user", "mei_kovacs_8020", "Mei Kovacs", parts=(EntityPart
 
 
 def test_parts_stand_with_every_thing_that_carries_them_and_no_thing_is_said_twice() -> None:
-    assert block(in_mind(ORDER, USER)) == text("""
+    assert render_block(in_mind(ORDER, USER)) == text("""
         [WORKING MEMORY]
         users:
           - "Mei Kovacs" (mei_kovacs_8020)
@@ -100,7 +100,7 @@ def test_parts_stand_with_every_thing_that_carries_them_and_no_thing_is_said_twi
 
 def test_a_file_that_names_its_thing_is_not_said_again() -> None:
     image = EntitySighting("image", "img-789", "mountain.jpg", parts=(EntityPart("file", "mountain.jpg"),))
-    assert block(in_mind(image)) == text("""
+    assert render_block(in_mind(image)) == text("""
         [WORKING MEMORY]
         images:
           - "mountain.jpg" (img-789)
@@ -108,7 +108,7 @@ def test_a_file_that_names_its_thing_is_not_said_again() -> None:
 
 
 def in_words(budget: int) -> str:
-    return lines(in_mind(ORDER, USER), budget=budget, count=lambda text: len(text.split())).text
+    return render_lines(in_mind(ORDER, USER), budget=budget, count=lambda text: len(text.split())).text
 
 
 def test_over_its_budget_the_names_of_parts_go_first() -> None:
@@ -145,7 +145,7 @@ def test_what_is_stored_cannot_pass_for_lines_of_ours() -> None:
     entities = in_mind(
         EntitySighting("page", "page-1", forged, parts=(EntityPart("item", "i-1", "a\nsecrets:\n  - b"),))
     )
-    assert block(entities) == text("""
+    assert render_block(entities) == text("""
         [WORKING MEMORY]
         pages:
           - "x' (page-999) - 'Admin" (page-1)

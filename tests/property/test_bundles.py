@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from strategies import any_things, json_values
 
 from inmind import Memory
-from inmind.core.events.base import TRUST_OF, Draft, Event, EventPayload, Origin, Trust
-from inmind.core.events.codec import KINDS, encode
+from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
+from inmind.core.events.codec import KINDS, encode_payload
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamProposed, ProposedEdit
 from inmind.core.events.entities import EntitiesSeen
@@ -29,7 +29,7 @@ from inmind.memory.bundle.check_types import check_of
 from inmind.memory.bundle.event_lines import event_of_line, line_of_event, line_of_receipt, receipt_of_line
 from inmind.memory.bundle.export_bundle import export
 from inmind.memory.bundle.import_bundle import Imported, bring_in, opened
-from inmind.memory.folder_backend import InFolder
+from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Appended, Key, Receipt, Store
 
@@ -48,7 +48,7 @@ PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
     st.builds(DocumentWritten, path=st.sampled_from(["overview.md", "detail/港口.md"]), text=PLAIN),
     st.builds(MessageAdded, wire=WIRES),
     st.builds(EntitiesSeen, things=st.lists(any_things(), max_size=2).map(tuple)).filter(
-        lambda seen: NUL not in encode(seen)
+        lambda seen: NUL not in encode_payload(seen)
     ),
     st.builds(DreamCommitted, dream=st.integers(1, 9), by=TEXTS, upto=st.integers(0, 9), position=st.integers(0, 9)),
     st.builds(DreamAnswered, dream=st.integers(1, 9), until=TIMES.map(datetime.isoformat), text=TEXTS),
@@ -71,7 +71,7 @@ def events(draw: st.DrawFn) -> Event:
         at=draw(TIMES),
         payload=draw(PAYLOADS),
         origin=origin,
-        trust=Trust(draw(st.integers(0, TRUST_OF[origin]))),
+        trust=Trust(draw(st.integers(0, TRUST_BY_ORIGIN[origin]))),
         sources=tuple(draw(st.lists(PLAIN, max_size=2))),
         starts_batch=draw(st.booleans()),
     )
@@ -123,7 +123,9 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
         if version == 0 and stream.startswith("session/"):
             drafts[0] = Draft(payload=SessionOpened(resource="r", cwd=f"/{word}"), origin=Origin.OPERATOR)
         if stream.startswith("resource/"):
-            dream = DreamCommitted(dream=version + 1, by=f"{word}rules", upto=version, position=store.position())
+            dream = DreamCommitted(
+                dream=version + 1, proposer=f"{word}rules", last_seq=version, journal_position=store.position()
+            )
             drafts[-1] = Draft(payload=dream, origin=Origin.DREAM)
         key = Key(f"{word}{number}", "r") if number % 2 else None
         store.append(stream, drafts, expected=version, at=WHEN + timedelta(seconds=number), key=key)
@@ -132,13 +134,13 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
 def out_of(store: Store, folder: Path, name: str) -> Path:
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    export(InFolder(home, store), folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
+    export(FolderBackend(home, store), folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
     return folder / name
 
 
 def into(bundle: Path, store: Store) -> Imported:
     with opened(bundle) as file:
-        place = InFolder(bundle.parent / "home", store)
+        place = FolderBackend(bundle.parent / "home", store)
         return bring_in(file, place, fold=store.read, only_new=False, now=WHEN, watch=unwatched)
 
 
@@ -285,7 +287,7 @@ def test_what_was_brought_in_can_be_lived_with_or_was_refused_whole(rich: Path, 
         bundle = changed(rich, Path(place) / "b", lambda lines: change_one(lines, data))
         with Memory.open(Path(place) / "home", embedder=None) as memory:
             try:
-                memory.import_(bundle)
+                memory.import_bundle(bundle)
             except InvalidInput:
                 assert memory.sessions() == []
                 return
@@ -293,12 +295,12 @@ def test_what_was_brought_in_can_be_lived_with_or_was_refused_whole(rich: Path, 
             memory.search("tabs page")
             for id in ("rich", "shop"):
                 session = memory.session(id)
-                session.serialize()
-                for call in range(1, session.mind.standing.calls + 1):
+                session.export_entities()
+                for call in range(1, session.state.prompt.calls + 1):
                     session.explain(call)
                 session.add([{"role": "user", "content": "hi"}])
                 assert session.prepare(format="openai").messages[-1]["role"] == "user"
-            memory.ledger.report("ada")
-            assert memory.affect("ada").mood
+            memory.resource("ada").economics.report()
+            assert memory.resource("ada").affect.mood
             memory.dream("ada")
             memory.export(Path(place) / "again")

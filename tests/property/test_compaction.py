@@ -168,9 +168,9 @@ class AnyCompaction(RuleBasedStateMachine):
         to=st.sampled_from([None, "detail/log.md", "detail/log.md"]),
     )
     def compact(self, of: str, strategy: str, keep: int, to: str | None) -> None:
-        before = len(self.session.mind.history.compactions)
+        before = len(self.session.state.history.compactions)
         report = self.session.compact(of, strategy=strategy, keep_recent=keep, archive_to=to)
-        assert len(self.session.mind.history.compactions) == before + bool(report)
+        assert len(self.session.state.history.compactions) == before + bool(report)
 
     @rule(keep=st.sampled_from([0, 1]), strategy=st.sampled_from(["archive", "summarize"]))
     @precondition(lambda self: self.memory_tools)
@@ -192,8 +192,8 @@ class AnyCompaction(RuleBasedStateMachine):
 
     @rule()
     def undo_compaction(self) -> None:
-        if self.session.mind.history.compactions:
-            of = self.session.mind.history.compactions[-1].seq
+        if self.session.state.history.compactions:
+            of = self.session.state.history.compactions[-1].seq
             assert self.session.undo_compaction().event == of
         else:
             with pytest.raises(NotFound):
@@ -202,17 +202,17 @@ class AnyCompaction(RuleBasedStateMachine):
     @rule()
     def undo_all_compactions(self) -> None:
         """What is sent is then what the host has handed in, byte for byte, and nothing is left of the pages."""
-        while self.session.mind.history.compactions:
+        while self.session.state.history.compactions:
             self.session.undo_compaction()
-        assert list(self.session.mind.history.sent) == list(self.session.mind.line)
-        assert written(self.session.mind.history.sent.wires) == written(self.talk)
+        assert list(self.session.state.history.sent) == list(self.session.state.conversation)
+        assert written(self.session.state.history.sent.wires) == written(self.talk)
         assert [path for path in self.session.documents() if path.startswith(("archive/", "detail/"))] == []
 
     @rule()
     @precondition(lambda self: self.session.mind.before > 0)
     def undo(self) -> None:
         self.session.undo()
-        back = written(self.session.mind.line.wires)
+        back = written(self.session.state.conversation.wires)
         assert back in self.handed
         self.talk = json.loads(back)
 
@@ -222,15 +222,15 @@ class AnyCompaction(RuleBasedStateMachine):
 
     @rule(text=PINNED)
     def release(self, text: str) -> None:
-        if any(item.text == text for item in self.session.mind.history.pinned):
+        if any(item.text == text for item in self.session.state.history.pinned):
             self.session.release(text)
 
     @rule()
     def reopen(self) -> None:
-        before = self.session.mind.history
+        before = self.session.state.history
         self.memory.close()
         self._open()
-        after = self.session.mind.history
+        after = self.session.state.history
         assert (list(after.sent), after.compactions, after.items) == (
             list(before.sent),
             before.compactions,
@@ -251,11 +251,11 @@ class AnyCompaction(RuleBasedStateMachine):
 
     @invariant()
     def the_conversation_is_what_the_host_has_handed_in(self) -> None:
-        assert written(self.session.mind.line.wires) == written(self.talk)
+        assert written(self.session.state.conversation.wires) == written(self.talk)
 
     @invariant()
     def every_message_is_sent_or_on_exactly_one_page(self) -> None:
-        history = self.session.mind.history
+        history = self.session.state.history
         sent = {entry.seq for entry in history.sent if not entry.stub}
         archived = Counter(
             int(number)
@@ -268,8 +268,8 @@ class AnyCompaction(RuleBasedStateMachine):
 
     @invariant()
     def what_is_sent_follows_from_the_line_and_the_compactions(self) -> None:
-        history = self.session.mind.history
-        messages = [event for event in self.session.journal() if isinstance(event.payload, MessageAdded)]
+        history = self.session.state.history
+        messages = [event for event in self.session.events() if isinstance(event.payload, MessageAdded)]
         frozen = json.loads(json.dumps(history.freeze()))
         assert list(History.thaw(frozen, messages, "session/s").sent) == list(history.sent)
 
@@ -303,13 +303,13 @@ class AnyCompaction(RuleBasedStateMachine):
         talk = [*(self.talk if base is None else base), *fresh]
         talk = list(dropwhile(lambda wire: wire.get("role") in OPERATOR, talk))
         if talk[: len(self.talk)] != self.talk:
-            self.dropped = self.session.mind.seq
+            self.dropped = self.session.state.seq
         self._ask(self.format, talk)
 
     def _add(self, wires: list[dict[str, Any]], format: str) -> None:
         """Results of calls that were answered before are repetitions, and left away."""
         self.session.add(wires, format=format)
-        talk = [dict(wire) for wire in self.session.mind.line.wires]
+        talk = [dict(wire) for wire in self.session.state.conversation.wires]
         assert talk[: len(self.talk)] == self.talk
         assert all(wire in wires for wire in talk[len(self.talk) :])
         self._now(talk)
@@ -319,7 +319,7 @@ class AnyCompaction(RuleBasedStateMachine):
         self.handed.add(written(talk))
 
     def _all_in_its_own_format(self) -> bool:
-        return all(entry.format == self.format for entry in self.session.mind.line)
+        return all(entry.format == self.format for entry in self.session.state.conversation)
 
     def _named(self, wire: dict[str, Any]) -> dict[str, Any]:
         """Items of a provider have ids of their own; the same one with other words is refused."""
@@ -332,14 +332,14 @@ class AnyCompaction(RuleBasedStateMachine):
         except ContextOverflow:
             if self._waiting() < MANY:
                 raise
-            taken_in = talk is not None and written(self.session.mind.line.wires) == written(talk)
+            taken_in = talk is not None and written(self.session.state.conversation.wires) == written(talk)
             self._now(talk if taken_in and talk is not None else self.talk)
             return
         self._now(self.talk if talk is None else talk)
         self._asked(prompt)
 
     def _waiting(self) -> int:
-        messages = [FORMATS[entry.format].read(entry.wire) for entry in self.session.mind.line]
+        messages = [FORMATS[entry.format].read(entry.wire) for entry in self.session.state.conversation]
         asked = Counter(call.id for message in messages for call in message.calls)
         asked.subtract(result.id for message in messages for result in message.results)
         return sum(times for times in asked.values() if times > 0)
@@ -349,10 +349,10 @@ class AnyCompaction(RuleBasedStateMachine):
         assert faults(prompt.format, prompt.messages) == []
         assert prompt.report.tokens_used <= self.window - RESERVE
         shown = squeezed("\n".join(texts_in(prompt.request)))
-        request = request_in(self.session.mind.line[:])
+        request = request_in(self.session.state.conversation[:])
         if request and isinstance(request.wire["content"], str):
             assert squeezed(request.wire["content"])[:40] in shown
-        compactions, pinned = self.session.mind.history.compactions, self.session.mind.history.pinned
+        compactions, pinned = self.session.state.history.compactions, self.session.state.history.pinned
         if compactions and compactions[-1].seq > self.dropped:
             found = [item for item in compactions[-1].what.items if item.kind != "pinned"]
             items = [*pinned, *(item for item in found if request is None or item.seq != request.seq)]

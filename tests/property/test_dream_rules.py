@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.events.base import Event, Trust
-from inmind.core.events.codec import decode, encode
+from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, TradeRecorded
-from inmind.dreams.activity import Lived, LookedUp, Spoke, Used
+from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.economics import report, told
 from inmind.dreams.gaps import LASTS, gaps
 from inmind.dreams.gaps import MOST as MOST_GAPS
@@ -51,35 +51,35 @@ TEXTS = st.sampled_from(
     ]
 )
 MOMENTS = st.integers(min_value=0, max_value=200).map(lambda hours: WHEN + hours * HOUR)
-TOOLS = st.builds(Used, tool=st.sampled_from(["search", "edit", "test"]), failed=st.booleans())
+TOOLS = st.builds(ToolUse, tool=st.sampled_from(["search", "edit", "test"]), failed=st.booleans())
 
 
 @st.composite
-def spoken(draw: st.DrawFn) -> Spoke:
+def spoken(draw: st.DrawFn) -> Utterance:
     role = draw(st.sampled_from(["user", "assistant", "tool"]))
     session = draw(st.sampled_from(["s", "t"]))
-    return Spoke(
+    return Utterance(
         id=f"session/{session}#{draw(st.integers(1, 99))}",
         session=session,
         at=draw(MOMENTS),
         role=role,
         text=draw(TEXTS),
-        used=() if role == "user" else tuple(draw(st.lists(TOOLS, max_size=4))),
+        tool_uses=() if role == "user" else tuple(draw(st.lists(TOOLS, max_size=4))),
         trust=TRUSTS[role],
     )
 
 
 @st.composite
-def lookups(draw: st.DrawFn) -> LookedUp:
+def lookups(draw: st.DrawFn) -> SearchUse:
     found = draw(st.lists(st.sampled_from(["resource/ada#1", "resource/ada#2"]), unique=True))
-    return LookedUp(id="session/s#1", session="s", at=draw(MOMENTS), query=draw(TEXTS), found=tuple(found))
+    return SearchUse(id="session/s#1", session="s", at=draw(MOMENTS), query=draw(TEXTS), hits=tuple(found))
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> Lived:
+def lives(draw: st.DrawFn) -> Activity:
     talk = sorted(draw(st.lists(spoken(), max_size=12)), key=lambda spoke: spoke.at)
     looked_up = sorted(draw(st.lists(lookups(), max_size=4)), key=lambda lookup: lookup.at)
-    return Lived(talk=tuple(talk), lookups=tuple(looked_up))
+    return Activity(utterances=tuple(talk), searches=tuple(looked_up))
 
 
 @st.composite
@@ -99,7 +99,7 @@ def crystals(draw: st.DrawFn) -> list[Crystal]:
     ]
 
 
-def over_dreams(life: Sequence[tuple[Lived, datetime]]) -> list[tuple[KnowledgeGap, ...]]:
+def over_dreams(life: Sequence[tuple[Activity, datetime]]) -> list[tuple[KnowledgeGap, ...]]:
     """What there is after each of several dreams."""
     known: list[tuple[KnowledgeGap, ...]] = [()]
     for lived, now in life:
@@ -111,34 +111,34 @@ def over_dreams(life: Sequence[tuple[Lived, datetime]]) -> list[tuple[KnowledgeG
 
 
 @given(st.lists(st.tuples(lives(), MOMENTS), max_size=4))
-def test_no_gap_outlives_its_time_and_there_are_never_too_many(life: list[tuple[Lived, datetime]]) -> None:
+def test_no_gap_outlives_its_time_and_there_are_never_too_many(life: list[tuple[Activity, datetime]]) -> None:
     for known, (_, now) in zip(over_dreams(life)[1:], life, strict=True):
         assert len(known) <= MOST_GAPS
-        assert all(now - datetime.fromisoformat(gap.renewed) <= LASTS for gap in known)
-        assert [gap.renewed for gap in known] == sorted((gap.renewed for gap in known), reverse=True)
+        assert all(now - datetime.fromisoformat(gap.last_seen) <= LASTS for gap in known)
+        assert [gap.last_seen for gap in known] == sorted((gap.last_seen for gap in known), reverse=True)
 
 
 @given(lives(), MOMENTS)
-def test_without_anything_new_gaps_only_run_out(lived: Lived, now: datetime) -> None:
+def test_without_anything_new_gaps_only_run_out(lived: Activity, now: datetime) -> None:
     known = gaps(lived, (), now)
-    assert gaps(Lived(), known, now) == known
-    assert gaps(Lived(), known, now + LASTS + 201 * HOUR) == ()
+    assert gaps(Activity(), known, now) == known
+    assert gaps(Activity(), known, now + LASTS + 201 * HOUR) == ()
 
 
 @given(lives(), MOMENTS)
-def test_a_gap_tells_where_it_comes_from(lived: Lived, now: datetime) -> None:
-    ids = {spoke.id for spoke in lived.talk} | {lookup.id for lookup in lived.lookups}
+def test_a_gap_tells_where_it_comes_from(lived: Activity, now: datetime) -> None:
+    ids = {spoke.id for spoke in lived.utterances} | {lookup.id for lookup in lived.searches}
     for gap in gaps(lived, (), now):
         assert gap.topic.strip() == gap.topic != ""
         assert set(gap.sources) <= ids
-        assert gap.since <= gap.renewed
+        assert gap.since <= gap.last_seen
 
 
 # -- skills ------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(lives(), max_size=5))
-def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(life: list[Lived]) -> None:
+def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(life: list[Activity]) -> None:
     known: tuple[LearnedSkill, ...] = ()
     for lived in life:
         before, known = known, skills(lived, known, WHEN + 300 * HOUR)
@@ -147,29 +147,29 @@ def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(l
         for old in before:
             new = now.get(old.name)
             assert new is None or (new.occurrences >= old.occurrences and new.succeeded >= old.succeeded)
-            assert new is None or new.last >= old.last
+            assert new is None or new.last_used >= old.last
         assert all(0 <= skill.succeeded <= skill.occurrences and 0 < confidence(skill) < 1 for skill in known)
         assert set(emerging(known)) <= set(known)
 
 
 @given(lives(), lives())
-def test_what_two_dreams_count_is_what_one_would_have(one: Lived, other: Lived) -> None:
+def test_what_two_dreams_count_is_what_one_would_have(one: Activity, other: Activity) -> None:
     """Where a turn does not go on from the one to the other: in sessions of their own."""
     renamed = tuple(
-        Spoke(
+        Utterance(
             id=spoke.id,
             session=f"{spoke.session}2",
             at=spoke.at,
             role=spoke.role,
             text=spoke.text,
-            used=spoke.used,
+            tool_uses=spoke.tool_uses,
             trust=spoke.trust,
         )
-        for spoke in other.talk
+        for spoke in other.utterances
     )
     now = WHEN + 300 * HOUR
-    twice = skills(Lived(talk=renamed), skills(one, (), now), now)
-    at_once = skills(Lived(talk=(*one.talk, *renamed)), (), now)
+    twice = skills(Activity(utterances=renamed), skills(one, (), now), now)
+    at_once = skills(Activity(utterances=(*one.utterances, *renamed)), (), now)
     if len(at_once) < MOST_SKILLS:
         assert {skill[:4] for skill in twice} == {skill[:4] for skill in at_once}
 
@@ -179,17 +179,17 @@ def test_what_two_dreams_count_is_what_one_would_have(one: Lived, other: Lived) 
 
 @given(crystals().flatmap(lambda made: st.tuples(st.just(made), st.permutations(made))), lives(), MOMENTS)
 def test_insights_are_the_same_in_whatever_order_crystals_come(
-    orders: tuple[list[Crystal], list[Crystal]], lived: Lived, now: datetime
+    orders: tuple[list[Crystal], list[Crystal]], lived: Activity, now: datetime
 ) -> None:
     one, other = (insights(made, lived, frozenset(), now) for made in orders)
     assert one == other
 
 
 @given(crystals(), st.lists(lives(), max_size=3), MOMENTS)
-def test_no_insight_is_made_twice(made: list[Crystal], life: list[Lived], now: datetime) -> None:
+def test_no_insight_is_made_twice(made: list[Crystal], life: list[Activity], now: datetime) -> None:
     known: list[str] = []
     for place, lived in enumerate(life):
-        new = [insight.about for insight in insights(made[: 5 * place + 5], lived, frozenset(known), now)]
+        new = [insight.key for insight in insights(made[: 5 * place + 5], lived, frozenset(known), now)]
         assert len(set(new)) == len(new)
         assert not {*new} & {*known}
         known += new
@@ -200,10 +200,10 @@ def test_no_insight_is_made_twice(made: list[Crystal], life: list[Lived], now: d
 @pytest.mark.spec("J5")
 @given(crystals(), lives(), MOMENTS)
 def test_an_insight_names_what_it_is_made_of_and_is_trusted_like_the_least_of_it(
-    made: list[Crystal], lived: Lived, now: datetime
+    made: list[Crystal], lived: Activity, now: datetime
 ) -> None:
     trusts = {crystal.id: [crystal.trust] for crystal in made}
-    for spoke in lived.talk:
+    for spoke in lived.utterances:
         trusts.setdefault(spoke.id, []).append(spoke.trust)
     for insight in insights(made, lived, frozenset(), now):
         assert insight.sources
@@ -219,14 +219,14 @@ What = Literal["earning", "spending", "listing"]
 @st.composite
 def trades(draw: st.DrawFn) -> Event:
     trade = TradeRecorded(
-        what=draw(st.sampled_from(["earning", "spending", "listing"])),
+        trade_type=draw(st.sampled_from(["earning", "spending", "listing"])),
         amount=format(draw(st.decimals(0, 10**15, places=draw(st.integers(0, 18)), allow_nan=False)), "f"),
         currency=draw(st.sampled_from(["USD", "EUR"])),
         skill=draw(st.sampled_from(["", "docs", "tests", "reviews", "naming"])),
-        with_whom=draw(st.sampled_from(["", "bob", "eve"])),
-        on=draw(st.just("") | MOMENTS.map(datetime.isoformat)),
+        counterparty=draw(st.sampled_from(["", "bob", "eve"])),
+        date=draw(st.just("") | MOMENTS.map(datetime.isoformat)),
     )
-    assert decode("traded", encode(trade)) == trade
+    assert decode_payload("traded", encode_payload(trade)) == trade
     return an_event(trade)
 
 
@@ -245,4 +245,4 @@ def test_what_is_reported_are_the_sums(entered: list[Event], now: datetime) -> N
 
 
 def exact_sum(made: Sequence[TradeRecorded], currency: str, what: What) -> Fraction:
-    return sum((Fraction(one.amount) for one in made if (one.currency, one.what) == (currency, what)), Fraction())
+    return sum((Fraction(one.amount) for one in made if (one.currency, one.trade_type) == (currency, what)), Fraction())

@@ -26,7 +26,7 @@ from inmind.dreams.page.sections import Section
 from inmind.dreams.state import LEASE, NEXT
 from inmind.errors import Conflict, NotFound
 from inmind.jobs.dreaming.runner import PHASES
-from inmind.session.state import BelongingsFold
+from inmind.session.state import ResourceFold
 from inmind.testing import ManualClock
 
 NOTES = st.builds(
@@ -89,12 +89,12 @@ class Dreaming(RuleBasedStateMachine):
     def dreams_in_vain(self, phase: str) -> None:
         with contextlib.suppress(ZeroDivisionError):
             self.dream_disturbed(phase, lambda: 1 // 0)
-        assert self.memory.dreams("ada")[0].status == self.unless_committed(phase)
+        assert self.memory.resource("ada").dreams()[0].status == self.unless_committed(phase)
 
     @rule(phase=st.sampled_from(PHASES))
     def dreams_and_is_called_off(self, phase: str) -> None:
-        self.dream_disturbed(phase, lambda: self.memory.call_off_dream("ada"))
-        assert self.memory.dreams("ada")[0].status == self.unless_committed(phase)
+        self.dream_disturbed(phase, lambda: self.memory.resource("ada").cancel_dream())
+        assert self.memory.resource("ada").dreams()[0].status == self.unless_committed(phase)
 
     @rule(phase=st.sampled_from(PHASES[:-1]))
     def dreams_and_dies(self, phase: str) -> None:
@@ -109,7 +109,7 @@ class Dreaming(RuleBasedStateMachine):
 
             with pytest.raises(ZeroDivisionError):
                 other.dream("ada", watch=die)
-        left = self.memory.belongings("ada").dreams.running
+        left = self.memory.resource("ada").state.dreams.running
         assert left is not None
         assert NEXT[left.stage] == phase
         self.clock.advance(seconds=LEASE.total_seconds())
@@ -117,7 +117,7 @@ class Dreaming(RuleBasedStateMachine):
     @rule()
     def takes_a_dream_back(self) -> None:
         with contextlib.suppress(NotFound, Conflict):
-            self.memory.undo_dream("ada")
+            self.memory.resource("ada").undo_dream()
 
     # -- people -----------------------------------------------------------------------------------------------
 
@@ -192,11 +192,11 @@ class Dreaming(RuleBasedStateMachine):
 
     @invariant()
     def the_state_is_what_the_journal_says(self) -> None:
-        fold = BelongingsFold("resource/ada")
+        fold = ResourceFold("resource/ada")
         state = fold.initial()
         for event in events_of(self.memory):
             state = fold.apply(state, event)
-        assert state == self.memory._belongings("ada").state  # pyright: ignore[reportPrivateUsage]
+        assert state == self.memory._resource_stream("ada").state  # pyright: ignore[reportPrivateUsage]
 
     def dreams_the_same_of_the_same(self) -> None:
         """Dreams are made of nothing but the journal and the time."""
@@ -210,14 +210,14 @@ class Dreaming(RuleBasedStateMachine):
                 memory.dream("ada")
                 pages.append(text_of(memory, STATE))
                 memory.dream("ada")
-                again, seeded = text_of(memory, STATE), memory._belongings("ada").state.dreams.seeded  # pyright: ignore[reportPrivateUsage]
+                again, seeded = text_of(memory, STATE), memory._resource_stream("ada").state.dreams.seeded  # pyright: ignore[reportPrivateUsage]
             if not seeded:  # what was written before the first dream is worked in little by little
                 assert without_header(again) == without_header(pages[-1]), "twice is as good as once"
         assert pages[0] == pages[1]
 
     def goes_on(self) -> None:
         """With what was left in the middle, if anything was: what was proposed by then is what comes of it."""
-        left = self.memory.belongings("ada").dreams.running
+        left = self.memory.resource("ada").state.dreams.running
         if left is None:
             return
         proposed = self.proposals()

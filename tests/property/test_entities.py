@@ -18,9 +18,9 @@ from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPi
 from inmind.core.events.session import ToolObserved
 from inmind.entities.config import EntityRules
 from inmind.entities.extract.from_result import things_of
-from inmind.entities.observe import Happening, sighted
+from inmind.entities.observe import Observation, draft_entity_events
 from inmind.entities.references.resolve import resolve
-from inmind.entities.render import block
+from inmind.entities.render import render_block
 from inmind.entities.serialize import deserialize, serialize
 from inmind.entities.window import Entities
 
@@ -60,7 +60,7 @@ TOOLS = st.sampled_from(
 RULES = st.sampled_from(
     [
         EntityRules(),
-        EntityRules(from_one_list=1, window=1),
+        EntityRules(max_per_list=1, window=1),
         EntityRules(id_keys={"name": "person"}, types={"page": ["order"]}),
     ]
 )
@@ -89,7 +89,7 @@ def test_extraction_takes_any_value_and_answers_the_same_each_time(
 def test_what_was_extracted_can_be_stored_shown_and_kept_as_a_checkpoint(tool: str, result: Any) -> None:
     things = things_of(ToolObserved(tool, {}, result))
     entities = Entities().apply(an_event(EntitiesSeen(things)))
-    assert len(block(entities).splitlines()) >= 1 + len(entities)
+    assert len(render_block(entities).splitlines()) >= 1 + len(entities)
     deserialize(json.loads(json.dumps(serialize(entities))))
 
 
@@ -117,13 +117,13 @@ def test_whatever_happens_the_window_keeps_its_word(happenings: list[EventPayloa
         before = entities
         entities = entities.apply(event(what, seq))
         leaving = entities.overflow(most)
-        entities = entities.without(leaving)
+        entities = entities.evict(leaving)
 
         assert len(entities) <= max(most, sum(entity.pinned for entity in entities))
         assert not any(entity.pinned for entity in leaving)
         keys = [entity.key for entity in entities]
         assert len(keys) == len(set(keys))
-        assert {entity.key for entity in entities.beyond}.isdisjoint(keys)
+        assert {entity.key for entity in entities.evicted_entities}.isdisjoint(keys)
         assert {id for id, _ in before.ids} <= {id for id, _ in entities.ids}
         for entity in entities:
             assert entity.id in entities.ids
@@ -189,13 +189,13 @@ def test_many_happenings_at_once_lead_to_what_they_lead_to_one_by_one(
 ) -> None:
     """A host may hand in one message at a time or a whole conversation."""
     rules = EntityRules(window=window)
-    told: list[Happening] = []
+    told: list[Observation] = []
     for n, (tool, size) in enumerate(calls):
         rows = [{"id": f"page-{n}{k}0", "title": f"Page {n}{k}"} for k in range(size)]
-        told.append(Happening(ToolObserved(tool, {}, rows), Origin.TOOL, f"session/s#{n}"))
+        told.append(Observation(ToolObserved(tool, {}, rows), Origin.TOOL, f"session/s#{n}"))
 
-    def led_to(entities: Entities, happenings: list[Happening], version: int) -> tuple[Entities, int]:
-        drafts = sighted(entities, happenings, rules, now=WHEN, stream="session/s", version=version)
+    def led_to(entities: Entities, happenings: list[Observation], version: int) -> tuple[Entities, int]:
+        drafts = draft_entity_events(entities, happenings, rules, now=WHEN, stream="session/s", version=version)
         for draft in drafts:
             version += 1
             entities = entities.apply(replace(event(draft.payload, version), at=WHEN, sources=draft.sources))

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from postgres import Tenants
 
 from inmind import InmindError, Memory, Session
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("J8", "J9", "K27")
@@ -128,11 +128,11 @@ class TwoMemories(RuleBasedStateMachine):
 
     @rule()
     def undo_dream(self) -> None:
-        self.of_memory(lambda memory: memory.undo_dream("ada").status)
+        self.of_memory(lambda memory: memory.resource("ada").undo_dream().status)
 
     @rule()
     def consolidate(self) -> None:
-        self.of_memory(lambda memory: memory.consolidate("ada"))
+        self.of_memory(lambda memory: memory.resource("ada").consolidate())
 
     @rule()
     def reopen(self) -> None:
@@ -184,7 +184,14 @@ def _journal(memory: Memory) -> Iterator[object]:
     for stream in store.streams(""):
         for event in store.read(stream):
             dreamt = event.kind.startswith(("dream", "seeded"))
-            yield event.id, event.at, event.origin, event.trust, event.sources, "" if dreamt else encode(event.payload)
+            yield (
+                event.id,
+                event.at,
+                event.origin,
+                event.trust,
+                event.sources,
+                "" if dreamt else encode_payload(event.payload),
+            )
 
 
 class TestTwoMemories(TwoMemories.TestCase):

@@ -19,7 +19,7 @@ from scratchpad_model import VALUES, home
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import EventPayload, Trust
-from inmind.core.events.codec import decode, encode
+from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
 from inmind.core.merge3 import of_both
 from inmind.core.tokens import estimator
@@ -183,7 +183,7 @@ def test_an_update_is_taken_or_refused_with_a_path_and_the_state_stays(
         assert json.loads(json.dumps(update.state)) == update.state
         assert not {"__proto__", "constructor", "prototype", "__class__"} & set(keys_of(update.state))
         event = update.event("p")
-        assert decode(event.kind, encode(event)) == event
+        assert decode_payload(event.kind, encode_payload(event)) == event
         assert same(merged(state, update.values, update.delete), update.state)
     assert same(state, before)
 
@@ -589,7 +589,7 @@ def test_folding_on_from_a_snapshot_gives_what_folding_everything_gives(
     start = min(at_event, len(events))
     again = Pads.thaw(json.loads(frozen[start]), "session/s")
     for event in events[start:]:
-        again = again.apply(replace(event, what=decode(event.kind, encode(event.payload))))
+        again = again.apply(replace(event, payload=decode_payload(event.kind, encode_payload(event.payload))))
     assert again == states[-1]
     assert [json.dumps(state.freeze()) for state in states] == frozen
 

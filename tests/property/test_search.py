@@ -80,7 +80,9 @@ def goes_to(back: int) -> Step:
     def step(life: Life) -> None:
         session = life.session
         ends = [
-            event.seq - 1 for event in session.journal() if event.starts_batch and event.seq - 1 > session.mind.begun
+            event.seq - 1
+            for event in session.events()
+            if event.starts_batch and event.seq - 1 > session.state.opening_end
         ]
         if ends:
             session.undo(to=ends[-1 - back % len(ends)])
@@ -92,7 +94,7 @@ def edits(text: str, kept: int) -> Step:
     """The host hands in its own list: the end regenerated, or the front dropped."""
 
     def step(life: Life) -> None:
-        said = [dict(entry.wire) for entry in life.session.mind.line]
+        said = [dict(entry.wire) for entry in life.session.state.conversation]
         life.session.prepare([*said[: kept % (len(said) + 1)], user(text)] if kept % 2 else [*said[2:], user(text)])
 
     return step
@@ -105,25 +107,27 @@ def finds(text: str) -> Step:
 def freezes(text: str) -> Step:
     def step(life: Life) -> None:
         for hit in life.session.search(text, limit=1):
-            life.memory.freeze(hit.crystal.id)
+            life.memory.pin(hit.crystal.id)
 
     return step
 
 
 def consolidates(life: Life) -> None:
-    life.memory.consolidate(life.resource)
+    life.memory.resource(life.resource).consolidate()
 
 
 def dreams(text: str, undone: bool) -> Step:
     """Goes over what was found again, makes something of it, and is undone or not."""
 
     def step(life: Life) -> None:
-        stream = life.memory._belongings(life.resource)  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
-        replayed = tuple(hit.crystal.id for hit in life.memory.search(text, resource=life.resource))
+        stream = life.memory._resource_stream(life.resource)  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
+        replayed = tuple(hit.crystal.id for hit in life.memory.resource(life.resource).search(text))
         dreamt = (DreamCommitted(stream.version + 1, "rules", 0, 0, replayed=replayed), CrystalCreated(f"more {text}"))
         made = stream.append(*(Draft(payload=what, origin=Origin.DREAM) for what in dreamt)).last
         if undone:
-            taken_back = DreamUndone(dream=made, last=0, upto=0, position=0, crystals=(f"{stream.name}#{made}",))
+            taken_back = DreamUndone(
+                dream=made, previous_dream=0, last_seq=0, journal_position=0, crystals=(f"{stream.name}#{made}",)
+            )
             stream.append(Draft(payload=taken_back, origin=Origin.OPERATOR))
 
     return step
@@ -154,13 +158,13 @@ def live(place: Path | str, steps: list[tuple[Step, bool]], *, private: bool, nu
             clock.advance(seconds=3_600)
             step(life)
             if looks:
-                memory.search("anchor", resource=resource)
+                memory.resource(resource).search("anchor")
         followed = life.known()
     if isinstance(place, Path):
         (place / "index.db").unlink()
     with Memory.open(place, clock=clock, embedder=None) as memory:
         if not isinstance(place, Path):
-            index = memory._deep()._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
+            index = memory._search_engine()._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
             before = index.identity()
             index.start_anew("a test")
             assert index.identity() != before

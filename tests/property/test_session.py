@@ -19,10 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from provider_rules import faults
 from scratchpad_model import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
 
-from inmind import Memory, Prompt, Recorded, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Prompt, RecordResult, ScratchpadLayer, Session, default_layers
 from inmind.core.tokens import estimator
 from inmind.documents.document import Scope
-from inmind.session.state import MindFold
+from inmind.session.state import SessionFold
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("A2", "A4", "A5", "A6", "C2", "C5", "C8", "C9", "D4", "D7")
@@ -119,7 +119,7 @@ class AnySession(RuleBasedStateMachine):
     def add(self, messages: list[dict[str, Any]]) -> None:
         """Results of calls that were answered before are repetitions, and left away."""
         self.session.add(messages)
-        said = [dict(wire) for wire in self.session.mind.line.wires]
+        said = [dict(wire) for wire in self.session.state.conversation.wires]
         assert said[: len(self.talk)] == self.talk
         assert all(message in said or message["role"] == "tool" for message in messages)
         self.talk = said
@@ -136,7 +136,7 @@ class AnySession(RuleBasedStateMachine):
             (self.home / "sessions/--w--/s/working-memory/overview.md").write_text(self.page)
         else:
             self.memory.edit(self.memory.page("overview.md", session="s"), self.page)
-        self.saved.append((self.session.mind.seq, self.page))
+        self.saved.append((self.session.state.seq, self.page))
 
     @rule(values=VALUES, delete=PATHS)
     def update(self, values: Pad, delete: list[str]) -> None:
@@ -196,12 +196,12 @@ class AnySession(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        before = json.dumps(MindFold("session/s").freeze(self.session.mind))
+        before = json.dumps(SessionFold("session/s").freeze(self.session.state))
         self.memory.close()
         self._open()
         self.session.read("overview.md")
-        if self.session.mind.documents.text("overview.md") == json.loads(before)["documents"]["overview.md"][0]:
-            assert json.dumps(MindFold("session/s").freeze(self.session.mind)) == before
+        if self.session.state.documents.text("overview.md") == json.loads(before)["documents"]["overview.md"][0]:
+            assert json.dumps(SessionFold("session/s").freeze(self.session.state)) == before
         for id, (_, pad) in self.children.items():
             assert self._child(id).scratchpad.snapshot == pad
 
@@ -209,12 +209,12 @@ class AnySession(RuleBasedStateMachine):
     @precondition(lambda self: self.session.mind.before > 0)
     def undo(self) -> None:
         self.session.read("overview.md")
-        target = self.session.mind.before
-        past = self.session.at(target)
+        target = self.session.state.undo_target
+        past = self.session.state_at(target)
         self.undone += [reply for seq, reply in self.replies if seq > target]
         self.replies = [(seq, reply) for seq, reply in self.replies if seq <= target]
         self.session.undo()
-        self.talk = [dict(wire) for wire in past.line.wires]
+        self.talk = [dict(wire) for wire in past.conversation.wires]
         saved = [page for seq, page in self.saved if seq >= target]
         self.page = saved[-1] if saved else past.documents.text("overview.md")
         known = max((one for one in self.known if one.seq <= target), key=lambda one: one.seq)
@@ -230,8 +230,8 @@ class AnySession(RuleBasedStateMachine):
     @invariant()
     def the_session_is_what_the_model_says(self) -> None:
         assert self.session.read("overview.md") == self.page
-        assert self.session.mind.line.wires == self.talk
-        assert self.session.mind.standing.calls == len(self.sent)
+        assert self.session.state.conversation.wires == self.talk
+        assert self.session.state.prompt.calls == len(self.sent)
         assert self.session.scratchpad.snapshot == self.pad
 
     def teardown(self) -> None:
@@ -244,7 +244,7 @@ class AnySession(RuleBasedStateMachine):
         return self.known[-1].pad
 
     def _now(self, pad: Pad, home: dict[str, Home] | None = None) -> None:
-        self.known.append(Known(self.session.mind.seq, pad, self.known[-1].home if home is None else home))
+        self.known.append(Known(self.session.state.seq, pad, self.known[-1].home if home is None else home))
 
     def _open(self) -> None:
         self.memory = Memory.open(self.home, clock=self.clock)
@@ -256,10 +256,10 @@ class AnySession(RuleBasedStateMachine):
         self.children.setdefault(id, (0, self.pad))
         return self.session.spawn(id, policy="fork")
 
-    def _record(self, reply: Reply) -> Recorded:
+    def _record(self, reply: Reply) -> RecordResult:
         recorded = self.session.record(reply.wire)
         assert not recorded.repeated
-        self.replies.append((self.session.mind.seq, reply))
+        self.replies.append((self.session.state.seq, reply))
         message = reply.wire["choices"][0]["message"]
         ids = [call["id"] for call in message.get("tool_calls", ())]
         left = [id for id, (name, _) in zip(ids, reply.calls, strict=True) if name == "get_page"]

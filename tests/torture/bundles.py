@@ -12,7 +12,7 @@ from torture.session_steps import sound
 
 import inmind.memory.bundle.export_bundle
 from inmind import Memory
-from inmind.apps.cli.console import look_into
+from inmind.apps.cli.console import select_place
 from inmind.apps.cli.export_import import import_
 from inmind.core.paths import DATABASE
 
@@ -34,19 +34,19 @@ def begin(voice: Voice, *, folder: str) -> None:
         memory.export(place / BUNDLE)
     lived(place / "used", session="mine", resource="ben", dreams=False)
     with Memory.open(place / "used", embedder=None) as memory:
-        memory.import_(place / "older.inmind")
+        memory.import_bundle(place / "older.inmind")
     voice.tell("begun")
 
 
 def bring_in(voice: Voice, *, folder: str) -> None:
     with Memory.open(Path(folder) / "used", embedder=None) as memory:
-        memory.import_(Path(folder) / BUNDLE)
+        memory.import_bundle(Path(folder) / BUNDLE)
         voice.tell("done")
 
 
 def bring_in_new(voice: Voice, *, folder: str) -> None:
     """By the command, which makes a home that is not there."""
-    look_into(Path(folder) / "new")
+    select_place(Path(folder) / "new")
     import_(str(Path(folder) / BUNDLE))
     voice.tell("done")
 
@@ -70,7 +70,7 @@ def look(_: Voice, *, folder: str) -> dict[str, Any]:
     out = Path(folder) / "out.inmind"
     if out.exists():
         with Memory.open(Path(folder) / "copy", embedder=None) as memory:
-            memory.import_(out)
+            memory.import_bundle(out)
         found["out"] = [repr(event) for event in events_in(Path(folder) / "copy")]
     return found
 

@@ -15,7 +15,7 @@ from torture.harness import Voice
 from torture.session_steps import sound
 
 from inmind import Memory, Session
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.session import Compacted
 from inmind.testing import ManualClock
 
@@ -42,11 +42,11 @@ def overflow_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
     """Undisturbed: what has happened then, and behind which of it a commit ended."""
     with Memory.open(home, clock=ManualClock()) as memory:
         session = _session(memory)
-        found = session.mind.seq
+        found = session.state.seq
         assert session.prepare(_talk(TURNS)).report.compacted
         voice.tell("done")
-        began = [event.seq for event in session.journal() if event.starts_batch and event.seq > found + 1]
-        ends = [found, *(seq - 1 for seq in began), session.mind.seq]
+        began = [event.seq for event in session.events() if event.starts_batch and event.seq > found + 1]
+        ends = [found, *(seq - 1 for seq in began), session.state.seq]
         return {"ends": ends, "journal": _journal(session), "left": _left(session)}
 
 
@@ -54,7 +54,7 @@ def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
     """How many of the commits are there; then the host asks again, and all is as if nothing had been stopped."""
     with Memory.open(home, clock=ManualClock()) as memory:
         session = _session(memory)
-        version = session.mind.seq
+        version = session.state.seq
         assert version in (told["ends"][-1:] if done else told["ends"]), f"{version} is inside of {told['ends']}"
         assert _journal(session) == told["journal"][:version]
         _agree(session, Path(home))
@@ -85,21 +85,21 @@ def _talk(turns: int) -> list[dict[str, Any]]:
 
 
 def _journal(session: Session) -> list[list[str]]:
-    return [[event.kind, encode(event.payload)] for event in session.journal()]
+    return [[event.kind, encode_payload(event.payload)] for event in session.events()]
 
 
 def _left(session: Session) -> dict[str, Any]:
     """What a host finds behind such a prompt, whenever it was made."""
     return {
-        "messages": list(session.mind.line.wires),
-        "view": list(session.mind.history.sent.wires),
+        "messages": list(session.state.conversation.wires),
+        "view": list(session.state.history.sent.wires),
         "documents": {path: session.read(path) for path in session.documents()},
     }
 
 
 def _agree(session: Session, home: Path) -> None:
     """Pages, index, stubs and files tell of the same compactions."""
-    made = [event.payload for event in session.journal() if isinstance(event.payload, Compacted)]
+    made = [event.payload for event in session.events() if isinstance(event.payload, Compacted)]
     pages = {path for one in made for path in one.archives}
     folder = home / "sessions" / "--w--" / "move" / "working-memory"
     files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
@@ -107,8 +107,8 @@ def _agree(session: Session, home: Path) -> None:
     for path in session.documents():
         assert (folder / path).read_text("utf-8") == session.read(path), path
     assert set(re.findall(r"archive/\S+\.md", session.overview)) == pages
-    stubs = [str(entry.wire["content"]) for entry in session.mind.history.sent if entry.stub]
+    stubs = [str(entry.wire["content"]) for entry in session.state.history.sent if entry.stub]
     assert {path for stub in stubs for path in re.findall(r"archive/\S+\.md", stub)} == pages
-    for entry in (entry for entry in session.mind.history.sent if not entry.block):
+    for entry in (entry for entry in session.state.history.sent if not entry.block):
         for path, line in re.findall(r"(archive/\S+\.md) from_line (\d+)", str(entry.wire["content"])):
             assert session.read(path).split("\n")[int(line) - 1] == f"## {entry.seq}: tool"

@@ -138,9 +138,9 @@ def versions(session: Any, path: str) -> list[list[str]]:
     stream = "resource/ada" if path == "MEMORY.md" else "session/s"
     events = session._store.read(stream, kind="document")
     return [
-        [event.what.text, event.origin.value]
+        [event.payload.text, event.origin.value]
         for event in events
-        if isinstance(event.what, DocumentWritten) and event.what.path == path
+        if isinstance(event.payload, DocumentWritten) and event.payload.path == path
     ]
 
 

@@ -63,8 +63,8 @@ def after_all(voice: Voice, *, home: str) -> dict[str, Any]:
         "said": before,
         "overview": session.overview,
         "memory": kept,
-        "observed": [event.kind for event in session.journal()].count("observed"),
-        "calls": session.mind.standing.calls,
+        "observed": [event.kind for event in session.events()].count("observed"),
+        "calls": session.state.prompt.calls,
     }
     session.add([{"role": "user", "content": "again"}])
     assert said(session) == [*before, "again"]
@@ -77,7 +77,7 @@ def after_all(voice: Voice, *, home: str) -> dict[str, Any]:
 
 
 def said(session: Session) -> list[str]:
-    return [event.payload.wire["content"] for event in session.journal() if isinstance(event.payload, MessageAdded)]
+    return [event.payload.wire["content"] for event in session.events() if isinstance(event.payload, MessageAdded)]
 
 
 # -- a disk that may only be read --------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def _unchanged(before: list[Any], session: Session, step: str) -> None:
 
 def _everything(session: Session) -> list[Any]:
     documents = session.documents()
-    return [len(session.journal()), documents, {path: len(session.read(path)) for path in documents}]
+    return [len(session.events()), documents, {path: len(session.read(path)) for path in documents}]
 
 
 def _agree(session: Session, home: str) -> None:

@@ -22,14 +22,14 @@ from torture.session_steps import sound
 
 import inmind.jobs.dreaming.lease
 from inmind import Memory
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.dreams import DreamProposed, DreamStarted
 from inmind.core.paths import DATABASE
 from inmind.documents.document import SCRATCH, STATE
 from inmind.dreams.page.adopt_existing import entries
 from inmind.dreams.state import LEASE
 from inmind.errors import DreamRunning, InmindError
-from inmind.memory.folder_backend import BACKUP
+from inmind.memory.folder_backend import SEED_BACKUP
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -113,7 +113,7 @@ def go_on(home: str, told: dict[str, Any]) -> None:
     """Somebody dreams after the lease: of a note more, and else as the dream that nobody disturbed."""
     with opened(home, LATER) as memory:
         late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
-        left = memory.belongings("ada").dreams.running
+        left = memory.resource("ada").state.dreams.running
         again = memory.dream("ada")
         if left is not None:
             assert again.id == left.dream, "whoever comes next goes on with what was left"
@@ -174,7 +174,7 @@ def look(voice: Voice, *, home: str) -> dict[str, Any]:
     with opened(home) as memory:
         _hold_promises(memory)
         account = accounted(memory)
-        ended = [dream.status for dream in memory.dreams("ada")]
+        ended = [dream.status for dream in memory.resource("ada").dreams()]
     sound(Path(home))
     voice.tell("looked")
     return {"waiting": account.waiting, "taken_in": account.taken_in, "dreams": ended}
@@ -220,7 +220,7 @@ def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
             resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         voice.tell("tried", code)
         _hold_promises(memory)
-        (dream, *_) = memory.dreams("ada")
+        (dream, *_) = memory.resource("ada").dreams()
         if code:
             assert dream.status in ("failed", "running")
             assert [memory.session("shop", resource="ada", cwd="/w").read(path) for path in (STATE, SCRATCH)] == before
@@ -254,9 +254,9 @@ def _hold_promises(memory: Memory) -> None:
     assert all(found(memory, text) for text in WAITING)
     assert REMARK in session.read(SCRATCH) or found(memory, REMARK)
     assert HERS in page or entries(SEED) <= entries(page), page
-    backup = folder_of(home_of(memory)) / BACKUP
+    backup = folder_of(home_of(memory)) / SEED_BACKUP
     assert not backup.exists() or backup.read_text("utf-8") == SEED
 
 
 def _journal(memory: Memory) -> list[list[str]]:
-    return [[event.kind, encode(event.payload)] for event in events_of(memory)]
+    return [[event.kind, encode_payload(event.payload)] for event in events_of(memory)]

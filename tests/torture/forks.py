@@ -128,12 +128,12 @@ def locks_of_a_child(voice: Voice, *, home: str) -> dict[str, bool]:
     here, there = os.pipe()
     pid = os.fork()
     if pid == 0:
-        session.mind  # noqa: B018
+        session.state  # noqa: B018
         os.write(there, b"1" if _holds_a_lock(home) else b"0")
         os._exit(0)
     child = os.read(here, 1) == b"1"
     _reap([pid])
-    session.mind  # noqa: B018
+    session.state  # noqa: B018
     parent = _holds_a_lock(home)
     memory.close()
     voice.tell("looked")

@@ -17,7 +17,7 @@ from torture.writers import opened, session_of
 import inmind.store.sqlite as sqlite
 from inmind import Memory
 from inmind.core.events.base import Draft, Origin
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import InmindError
@@ -38,7 +38,7 @@ def make_old(voice: Voice, *, home: str, steps: int) -> None:
     connection = connected(Path(home) / "inmind.db")  # as those have written who knew no more than this schema
     connection.execute("INSERT INTO streams (id, name) VALUES (1, 's')")
     for seq, text in enumerate(("old one", "old two"), start=1):
-        row = (seq, to_microseconds(WHEN), seq == 1, encode(DocumentWritten(path="overview.md", text=text)))
+        row = (seq, to_microseconds(WHEN), seq == 1, encode_payload(DocumentWritten(path="overview.md", text=text)))
         connection.execute(
             "INSERT INTO events (stream, seq, at, kind, origin, trust, opens, body)"
             " VALUES (1, ?1, ?2, 'document', 'user', 2, ?3, ?4)",
@@ -202,9 +202,9 @@ def meet_newer(voice: Voice, *, home: str) -> dict[str, Any]:
         "memory": session.read("MEMORY.md"),
         "documents": sorted(session.documents()),
         "sessions": [info.id for info in memory.sessions()],
-        "messages": [dict(wire) for wire in session.mind.line.wires],
+        "messages": [dict(wire) for wire in session.state.conversation.wires],
         "prompt": session.prompt(1).request["messages"][-1]["role"],
-        "past": session.at(2).seq,
+        "past": session.state_at(2).seq,
     }
     writes = {
         "add": lambda: session.add([{"role": "user", "content": "more"}]),
@@ -239,7 +239,7 @@ def open_with(voice: Voice, *, home: str, library: str) -> dict[str, Any]:
     mode = connection.pragma("journal_mode")
     connection.close()
     beside = sorted(file.name for file in Path(home).glob("inmind.db*"))
-    said = [wire["content"] for wire in session.mind.line.wires]
+    said = [wire["content"] for wire in session.state.conversation.wires]
     memory.close()
     voice.tell("opened")
     return {"mode": mode, "beside": beside, "said": said}

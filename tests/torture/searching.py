@@ -33,13 +33,13 @@ def note(_: Voice, *, home: str, text: str) -> str:
 
 def search(_: Voice, *, home: str, query: str, resource: str | None = None, limit: int = 10) -> list[str]:
     with Memory.open(home, embedder=None) as memory:
-        return [hit.crystal.id for hit in memory.search(query, resource=resource, limit=limit)]
+        return [hit.crystal.id for hit in memory.resource(resource).search(query, limit=limit)]
 
 
 def consolidate_once_and_wait(voice: Voice, *, home: str, days: int) -> None:
     """One batch, and then the end comes from outside."""
     memory = Memory.open(home, clock=_in(days), embedder=None)
-    done = memory.consolidate("ada", seconds=0)
+    done = memory.resource("ada").consolidate(seconds=0)
     assert not done.finished
     voice.tell("batch", done.expired)
     voice.wait()
@@ -47,7 +47,7 @@ def consolidate_once_and_wait(voice: Voice, *, home: str, days: int) -> None:
 
 def consolidate(_: Voice, *, home: str, days: int) -> dict[str, Any]:
     with Memory.open(home, clock=_in(days), embedder=None) as memory:
-        done = memory.consolidate("ada")
+        done = memory.resource("ada").consolidate()
     return {"expired": done.expired, "finished": done.finished}
 
 
@@ -109,7 +109,7 @@ def search_in_both(voice: Voice, *, home: str) -> None:
 
 
 def _texts(memory: Memory, query: str) -> list[str]:
-    return sorted(hit.crystal.text for hit in memory.search(query, resource="ada"))
+    return sorted(hit.crystal.text for hit in memory.resource("ada").search(query))
 
 
 def note_and_search_on(voice: Voice, *, home: str, name: str) -> None:
@@ -126,7 +126,7 @@ def note_and_search_on(voice: Voice, *, home: str, name: str) -> None:
 def known(_: Voice, *, home: str, ids: list[str]) -> list[str]:
     """Those of them that deep memory has."""
     with Memory.open(home, embedder=None) as memory:
-        return [id for id in ids if memory.crystal(id).lifecycle]
+        return [id for id in ids if memory.get(id).lifecycle]
 
 
 def fork_amid_searches(voice: Voice, *, home: str, forks: int) -> None:

@@ -29,7 +29,7 @@ State = dict[str, Any]
 
 # So that a life of a few steps meets snapshots and meta.json too.
 inmind.store.stream.SNAPSHOT_EVERY = 5
-inmind.session.meta_file.EVERY = 4
+inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES = 4
 
 
 class Life:
@@ -263,16 +263,16 @@ def state_of(life: Life) -> State | None:
 
 def state_of_session(session: Session) -> State:
     documents = {path: session.read(path) for path in session.documents()}
-    events = session.journal()
+    events = session.events()
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    pads = {name: pad.state for name, pad in session.mind.pads.by_name.items()}
+    pads = {name: pad.state for name, pad in session.state.scratchpads.by_name.items()}
     return {
         "documents": documents,
-        "messages": list(session.mind.line.wires),
+        "messages": list(session.state.conversation.wires),
         "scratchpads": pads,
-        "calls": session.mind.standing.calls,
+        "calls": session.state.prompt.calls,
         "journal": [[event.kind, event.origin.value] for event in events],
-        "prompts": [session.prompt(call + 1).request for call in range(session.mind.standing.calls)],
+        "prompts": [session.prompt(call + 1).request for call in range(session.state.prompt.calls)],
     }
 
 
@@ -286,10 +286,10 @@ def consistent(life: Life) -> None:
         assert file.read_text("utf-8") == session.read(path), path
     shown = [json.loads(line) for line in (life.folder / "messages.jsonl").read_text("utf-8").splitlines()]
     assert [line["seq"] for line in shown] == [
-        event.seq for event in session.journal() if isinstance(event.payload, MessageAdded | HistorySpliced | Reverted)
+        event.seq for event in session.events() if isinstance(event.payload, MessageAdded | HistorySpliced | Reverted)
     ]
     assert [line["message"] for line in shown if "message" in line] == [
-        event.payload.wire for event in session.journal() if isinstance(event.payload, MessageAdded)
+        event.payload.wire for event in session.events() if isinstance(event.payload, MessageAdded)
     ]
     meta = life.folder / "meta.json"
     assert not meta.exists() or json.loads(meta.read_text("utf-8"))["id"] == life.name

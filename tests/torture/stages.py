@@ -19,7 +19,7 @@ from torture.harness import Voice
 from inmind import Memory
 from inmind.core.events.dreams import DreamCommitted, DreamProposed, DreamResumed
 from inmind.documents.document import STATE
-from inmind.dreams.models import Question, Reply
+from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.state import LEASE
 from inmind.errors import DreamRunning
 from inmind.jobs.dreaming.lease import Lease
@@ -56,11 +56,11 @@ class Paid:
         """`unusable`: so many of its first answers are."""
         self._calls, self._unusable = Path(calls), unusable
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
         with self._calls.open("a") as calls:
             calls.write(f"{'again' if AGAIN in question.prompt else 'asked'}\n")
         if len(self._calls.read_text().splitlines()) <= self._unusable:
-            return Reply(text=UNUSABLE, tokens=COST)
+            return ModelReply(text=UNUSABLE, tokens=COST)
         told = {
             word: found[0]
             for word in ("Pascal", "tabs")
@@ -70,7 +70,7 @@ class Paid:
         edits = [
             {"op": "add", "section": "The Bond", "text": said[word], "sources": [label]} for word, label in told.items()
         ]
-        return Reply(text=json.dumps({"edits": edits}), tokens=COST)
+        return ModelReply(text=json.dumps({"edits": edits}), tokens=COST)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def end_behind_an_answer(voice: Voice, *, home: str, calls: str, unusable: int, 
     """With SIGKILL, as soon as so many answers are in the journal."""
     answered, left = Lease.answered, iter(range(answers - 1, -1, -1))
 
-    def ending(lease: Lease, reply: Reply, **given: Any) -> None:
+    def ending(lease: Lease, reply: ModelReply, **given: Any) -> None:
         answered(lease, reply, **given)
         if not next(left):
             voice.tell("ending", "answered")
@@ -158,7 +158,7 @@ def _staying(voice: Voice) -> Callable[[str, str], None]:
 
 
 def told(memory: Memory, dream: int) -> dict[str, Any]:
-    made = next(one for one in memory.dreams("ada") if one.id == dream)
+    made = next(one for one in memory.resource("ada").dreams() if one.id == dream)
     happened = [event.payload for event in events_of(memory)]
     return asdict(
         Found(
@@ -171,7 +171,7 @@ def told(memory: Memory, dream: int) -> dict[str, Any]:
             ends=sum(isinstance(what, DreamCommitted) for what in happened),
             taken=sum(isinstance(what, DreamResumed) for what in happened),
             proposed=sum(isinstance(what, DreamProposed) for what in happened),
-            spent=memory.belongings("ada").dreams.spent_on(NOON),
+            spent=memory.resource("ada").state.dreams.spent_on(NOON),
             version=len(happened),
         )
     )

@@ -129,7 +129,7 @@ def test_damage_is_an_event_and_no_version(home: Home) -> None:
     version = home.session.write("overview.md", GOOD)
     home.file("overview.md").write_bytes(b"")
     assert home.session.documents()["overview.md"] == version
-    events = [event for event in home.session.journal() if isinstance(event.payload, DocumentSetAside)]
+    events = [event for event in home.session.events() if isinstance(event.payload, DocumentSetAside)]
     assert [event.origin for event in events] == [Origin.FILE]
     assert (home.file("overview.md").parent / str(events[0].payload).split("kept_as='")[1].split("'")[0]).exists()
 

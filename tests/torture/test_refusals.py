@@ -131,7 +131,7 @@ class Texts:
             raise ZeroDivisionError("a tail")
         return (*state, event.payload.text) if isinstance(event.payload, DocumentWritten) else state
 
-    def reverted(self, past: tuple[str, ...], present: tuple[str, ...], event: Event) -> tuple[str, ...]:
+    def revert(self, past: tuple[str, ...], present: tuple[str, ...], event: Event) -> tuple[str, ...]:
         return (*past, f"after {len(present)}, at {event.seq}")
 
     def freeze(self, state: tuple[str, ...]) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def test_a_key_that_cannot_be_kept_is_refused_before_anything_is_stored(tmp_path
     """K25, J3: what could not be recognised again must not be accepted now."""
     with Memory.open(tmp_path) as memory:
         session = memory.session("s", cwd="/w")
-        before = len(session.journal())
+        before = len(session.events())
         with pytest.raises(InvalidInput) as caught:
             session.add([{"role": "user", "content": "hello"}], key=key)
         assert caught.value.field == "key"
-        assert len(session.journal()) == before
+        assert len(session.events()) == before

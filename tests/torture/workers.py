@@ -17,12 +17,12 @@ from torture.stages import BEHIND, Paid
 
 from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, queue_of
-from inmind.dreams.models import Question, Reply
+from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.state import LEASE
 from inmind.jobs.dreaming.lease import Lease
 from inmind.jobs.upkeep import Upkeep
-from inmind.memory.memory import house_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.testing import ManualClock
 
 SHORT = timedelta(seconds=1)
@@ -49,7 +49,7 @@ class Endless:
     def __init__(self, asked: Callable[[], object]) -> None:
         self._asked = asked
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
         self._asked()
         threading.Event().wait()
         raise AssertionError("nobody waits for ever")
@@ -66,7 +66,7 @@ def fill(url: str, *resources: str) -> None:
     with Memory.open(url, embedder=None) as memory:
         for resource in resources:
             for note in NOTES:
-                memory.note(resource, note)
+                memory.resource(resource).note(note)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def a_worker(
 ) -> Generator[DatabaseWorker]:
     given = {**QUICKLY, **(settings or {})}
     with Memory.open(url, embedder=embedder, model=model, settings=given, clock=clock) as memory:
-        house = house_of(memory)
+        house = upkeep_runner_of(memory)
         yield DatabaseWorker(house, queue_of(house), url, most=most, told=told or unheard)
 
 

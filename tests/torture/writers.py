@@ -80,7 +80,7 @@ def look(voice: Voice, *, home: str, library: str = "") -> list[str]:
     folder = Path(home) / "sessions" / "--w--" / "s"
     assert (folder / "working-memory" / "overview.md").read_text() == session.read("overview.md")
     shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
-    said = [event.seq for event in session.journal() if isinstance(event.payload, MessageAdded)]
+    said = [event.seq for event in session.events() if isinstance(event.payload, MessageAdded)]
     assert [line["seq"] for line in shown if "message" in line] == said
     memory.close()
     sound(Path(home))
@@ -90,7 +90,7 @@ def look(voice: Voice, *, home: str, library: str = "") -> list[str]:
 
 def written(session: Session) -> list[str]:
     """The names of all things that were written, each whole; of documents, also those that were overwritten."""
-    events = session.journal()
+    events = session.events()
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     names: list[str] = []
     parts: list[str] = []
@@ -119,7 +119,7 @@ def written(session: Session) -> list[str]:
 def check_replies(session: Session) -> None:
     """What a reply notes on the resource's scratchpad is there if, and only if, the reply is in the session."""
     noted = [line.removesuffix(f" {NOTED}") for line in scratchpad_lines(session) if line.endswith(NOTED)]
-    messages = [event.payload.wire for event in session.journal() if isinstance(event.payload, MessageAdded)]
+    messages = [event.payload.wire for event in session.events() if isinstance(event.payload, MessageAdded)]
     recorded = [wire["content"] for wire in messages if wire["role"] == "assistant"]
     assert len(noted) == len(set(noted)), "a reply was carried out twice"
     assert set(recorded) == set(noted), "a reply was recorded and not carried out, or the other way around"
@@ -220,7 +220,7 @@ def census(voice: Voice, *, home: str) -> dict[str, Any]:
     """Everything that the many have written."""
     memory = opened(home)
     session = session_of(memory)
-    events = session.journal()
+    events = session.events()
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     said = [event.payload.wire["id"] for event in events if isinstance(event.payload, MessageAdded)]
     observed = [event.payload.call_id for event in events if isinstance(event.payload, ToolObserved)]
@@ -229,7 +229,7 @@ def census(voice: Voice, *, home: str) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "said": said,
         "observed": observed,
-        "calls": session.mind.standing.calls,
+        "calls": session.state.prompt.calls,
         "shown": [line["message"]["id"] for line in shown if "message" in line],
         "documents": {path: session.read(path) for path in session.documents()},
         "leftovers": [str(file) for file in Path(home).rglob(".inmind-*")],

@@ -1,1 +1,1 @@
-"""Ways in for people and programs: parse, one call, present."""
+"""Applications on top of `inmind.memory`: parse the input, make one call, present the result."""

@@ -1,4 +1,4 @@
-"""Who is told of the signals that ask a process to end: for a while, somebody else than Python."""
+"""Temporary signal handlers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def signals_go_to(told: Callable[[int, object], object], *which: signal.Signals) -> Generator[None]:
-    """Whoever had them before gets them again at the end of the block."""
-    before = {one: signal.signal(one, told) for one in which}
+def handle_signals(handler: Callable[[int, object], object], *signals: signal.Signals) -> Generator[None]:
+    """Install a handler for the block; the previous handlers are restored at its end."""
+    previous = {one: signal.signal(one, handler) for one in signals}
     try:
         yield
     finally:
-        for one, handler in before.items():
+        for one, handler in previous.items():
             signal.signal(one, handler)

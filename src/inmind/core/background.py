@@ -20,14 +20,14 @@ TOGETHER = 0.1
 """Seconds in which more of the same may come in before it is done: well within the second that it may take."""
 
 
-class Afterwards:
+class BackgroundQueue:
     """What is to be done, by its name: the same twice is done once."""
 
     def __init__(self) -> None:
         self._begin_anew()
         tell_after_fork(self)
 
-    def soon(self, name: str, work: Callable[[], object]) -> None:
+    def submit(self, name: str, work: Callable[[], object]) -> None:
         """Do this in a moment. After `close` it is not done, and whoever needs it does it the next time."""
         with self._changed:
             if self._closing:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from inmind.core.frozen import frozen
-from inmind.errors import InvalidInput, ModelFailed, shown
+from inmind.errors import InvalidInput, ModelFailed, short_repr
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -167,7 +167,7 @@ class Server:
         pieces = _pieces(response, self.most_bytes, lambda: time.monotonic() > until)
         text, status = _without(key, b"".join(pieces).decode("utf-8", "replace")), response.status_code
         return _Answer(
-            f"{url} answered {status}: {shown(_complaint(text))}",
+            f"{url} answered {status}: {short_repr(_complaint(text))}",
             status=status,
             text=text,
             passes=status == 429 or status >= 500,
@@ -184,7 +184,9 @@ class Server:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise ModelFailed(reason=f"{self.url} answered with something else than an object of JSON: {shown(text)}")
+            raise ModelFailed(
+                reason=f"{self.url} answered with something else than an object of JSON: {short_repr(text)}"
+            )
         return cast(Json, value)
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
 from itertools import accumulate, count
 from operator import sub
 from typing import Any, TypeGuard
 
-from inmind.core.messages.model import Wire
 from inmind.errors import InvalidInput
 
 DEEPEST = 200
@@ -152,15 +150,6 @@ def typed_parts_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dic
 
 TEXTUAL = frozenset({"text", "input_text", "output_text"})
 """What parts are called that are words."""
-
-
-def last_place(wires: Sequence[Wire], wanted: Callable[[Wire], bool]) -> int | None:
-    return next((place for place in range(len(wires) - 1, -1, -1) if wanted(wires[place])), None)
-
-
-def without_id(wire: Wire) -> Wire:
-    """The very same object, unless it has an id that the provider would refuse."""
-    return {key: value for key, value in wire.items() if key != "id"} if "id" in wire else wire
 
 
 def _check_scalar(value: object, field: str) -> None:

@@ -33,7 +33,7 @@ class Rates:
 
 
 @frozen
-class Ledger:
+class TokenUsage:
     """Sums over all calls. `reported_*` is what the provider said, where it did."""
 
     calls: int = 0
@@ -57,7 +57,7 @@ class Ledger:
         rates = rates or Rates()
         return self.cached * rates.cached + self.written * rates.written + self.uncached * rates.uncached
 
-    def with_usage(self, reported: UsageReported, *, times: int = 1) -> Ledger:
+    def with_usage(self, reported: UsageReported, *, times: int = 1) -> TokenUsage:
         """With what the provider said of one call; `times=-1` takes it out again."""
         return replace(
             self,

@@ -13,7 +13,7 @@ from inmind.core.language.prose import own_words, sentences
 
 
 @frozen(kw_only=True)
-class Used:
+class ToolUse:
     """A tool that was called."""
 
     tool: str
@@ -23,7 +23,7 @@ class Used:
 
 
 @frozen(kw_only=True)
-class Spoke:
+class Utterance:
     """A message: by a user, the assistant, or what stands in for one: a tool that was observed."""
 
     id: str
@@ -32,10 +32,10 @@ class Spoke:
     role: str
     """`user`, `assistant` or `tool`."""
     text: str = ""
-    used: tuple[Used, ...] = ()
+    tool_uses: tuple[ToolUse, ...] = ()
     """Tools that it calls, or whose outcome it is."""
     trust: Trust = Trust.PERSON
-    _sentences: list[tuple[str, ...]] = field(
+    _sentence_cache: list[tuple[str, ...]] = field(
         default_factory=list[tuple[str, ...]], init=False, compare=False, hash=False, repr=False
     )
 
@@ -46,55 +46,55 @@ class Spoke:
         Gaps, loops and skills all look at this, and to tell it takes longer than all that they do with it: it is told
         when the first of them asks, and kept.
         """
-        if not self._sentences:
-            self._sentences.append(tuple(one for line in own_words(self.text) for one in sentences(line)))
-        return self._sentences[0]
+        if not self._sentence_cache:
+            self._sentence_cache.append(tuple(one for line in own_words(self.text) for one in sentences(line)))
+        return self._sentence_cache[0]
 
 
 @frozen(kw_only=True)
-class LookedUp:
+class SearchUse:
     """A search in deep memory."""
 
     id: str
     session: str
     at: datetime
     query: str
-    found: tuple[str, ...] = ()
+    hits: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
-class Lived:
+class Activity:
     """In the order in which it happened."""
 
-    talk: tuple[Spoke, ...] = ()
-    lookups: tuple[LookedUp, ...] = ()
+    utterances: tuple[Utterance, ...] = ()
+    searches: tuple[SearchUse, ...] = ()
 
 
-SOON: Final = timedelta(minutes=10)
+ANSWER_GRACE: Final = timedelta(minutes=10)
 """Whoever was asked no longer ago may be about to begin."""
 
 
-class Turn(NamedTuple):
+class ActivityTurn(NamedTuple):
     """Within one session."""
 
-    asked: tuple[Spoke, ...]
+    user_messages: tuple[Utterance, ...]
     """What a user said, in one message or several; nothing where the turn began before the last dream."""
-    answered: tuple[Spoke, ...]
+    responses: tuple[Utterance, ...]
     """What the assistant and tools made of it so far."""
 
     @property
-    def reply(self) -> str:
+    def final_reply(self) -> str:
         """What the assistant said in the end; nothing where it has not come to that."""
-        last = self.answered[-1] if self.answered else None
-        return last.text if last is not None and last.role == "assistant" and not last.used else ""
+        last = self.responses[-1] if self.responses else None
+        return last.text if last is not None and last.role == "assistant" and not last.tool_uses else ""
 
     @property
-    def calls(self) -> list[Used]:
+    def tool_calls(self) -> list[ToolUse]:
         """Tools that were used, in the order of the calls, each as it ended."""
-        calls: list[Used] = []
+        calls: list[ToolUse] = []
         open_calls: dict[str, list[int]] = {}
-        for spoke in self.answered:
-            for used in spoke.used:
+        for spoke in self.responses:
+            for used in spoke.tool_uses:
                 waiting = open_calls.get(used.tool)
                 if spoke.role == "tool" and waiting:
                     calls[waiting.pop(0)] = used
@@ -105,10 +105,10 @@ class Turn(NamedTuple):
         return calls
 
 
-def turns(talk: Iterable[Spoke]) -> list[Turn]:
+def split_turns(utterances: Iterable[Utterance]) -> list[ActivityTurn]:
     """Of every session, in the order in which the sessions came up."""
-    by_session: dict[str, list[tuple[list[Spoke], list[Spoke]]]] = {}
-    for spoke in talk:
+    by_session: dict[str, list[tuple[list[Utterance], list[Utterance]]]] = {}
+    for spoke in utterances:
         said = by_session.setdefault(spoke.session, [([], [])])
         asked, answered = said[-1]
         if spoke.role != "user":
@@ -117,10 +117,10 @@ def turns(talk: Iterable[Spoke]) -> list[Turn]:
             said.append(([spoke], []))
         else:
             asked.append(spoke)
-    return [Turn(tuple(asked), tuple(answered)) for said in by_session.values() for asked, answered in said]
+    return [ActivityTurn(tuple(asked), tuple(answered)) for said in by_session.values() for asked, answered in said]
 
 
-def left_alone(said: Sequence[Turn], now: datetime) -> list[Turn]:
+def unanswered_turns(turns: Sequence[ActivityTurn], now: datetime) -> list[ActivityTurn]:
     """Those with which a session ends, and for which nobody has said or done anything."""
-    last = {turn.asked[-1].session: turn for turn in said if turn.asked}
-    return [turn for turn in last.values() if not turn.answered and now - turn.asked[-1].at >= SOON]
+    last = {turn.user_messages[-1].session: turn for turn in turns if turn.user_messages}
+    return [turn for turn in last.values() if not turn.responses and now - turn.user_messages[-1].at >= ANSWER_GRACE]

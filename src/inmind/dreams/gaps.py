@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
 from inmind.core.text import shortened
-from inmind.dreams.activity import Lived, LookedUp, Spoke, Turn, left_alone, turns
-from inmind.dreams.names import names_said
+from inmind.dreams.activity import Activity, ActivityTurn, SearchUse, Utterance, split_turns, unanswered_turns
+from inmind.dreams.names import names_in_sentences
 from inmind.dreams.questions import left_open, questions_in
 from inmind.dreams.unknown_names import strangers_in
 from inmind.search.query_parse import key_words
@@ -42,10 +42,10 @@ MOST_SOURCES: Final = 5
 _WHYS = ("unanswered", "not_found", "mentioned_once")
 
 
-def gaps(lived: Lived, before: Sequence[KnowledgeGap], now: datetime) -> tuple[KnowledgeGap, ...]:
+def gaps(lived: Activity, before: Sequence[KnowledgeGap], now: datetime) -> tuple[KnowledgeGap, ...]:
     """All that there are from now on, the newest first."""
     recent = _since(lived, now - LASTS)
-    signals = sorted((*_from_talk(recent, before, now), *_from_lookups(recent.lookups)), key=lambda signal: signal.at)
+    signals = sorted((*_from_talk(recent, before, now), *_from_lookups(recent.searches)), key=lambda signal: signal.at)
     open_gaps = [_Open.of(gap) for gap in before if not _is_over(gap, now)]
     for signal in signals:
         open_gaps = [one for one in open_gaps if not signal.closes(one)]
@@ -73,7 +73,7 @@ class _Open(NamedTuple):
         better, other = sorted((self, newer), key=lambda one: _WHYS.index(one.gap.reason))
         gap = better.gap._replace(
             since=min(self.gap.since, newer.gap.since),
-            renewed=max(self.gap.last_seen, newer.gap.last_seen),
+            last_seen=max(self.gap.last_seen, newer.gap.last_seen),
             sources=tuple(dict.fromkeys((*self.gap.sources, *newer.gap.sources)))[-MOST_SOURCES:],
         )
         return better._replace(gap=gap) if better.words else other._replace(gap=gap)
@@ -102,44 +102,44 @@ def _opened(open_gaps: Sequence[_Open], new: _Open) -> list[_Open]:
     return [*(one for one in open_gaps if one is not same), same.renewed_by(new)]
 
 
-def _from_lookups(lookups: Iterable[LookedUp]) -> Iterator[_Signal]:
+def _from_lookups(lookups: Iterable[SearchUse]) -> Iterator[_Signal]:
     for lookup in lookups:
         words = _words(lookup.query)
-        if lookup.found:
+        if lookup.hits:
             yield _Signal(lookup.at, told=words)
         elif words:
             yield _Signal(lookup.at, opens=(_gap(lookup.query, "not_found", lookup.at, lookup.id),))
 
 
-def _from_talk(lived: Lived, before: Sequence[KnowledgeGap], now: datetime) -> Iterator[_Signal]:
-    said = turns(lived.talk)
+def _from_talk(lived: Activity, before: Sequence[KnowledgeGap], now: datetime) -> Iterator[_Signal]:
+    said = split_turns(lived.utterances)
     taken_up: set[str] = set()
     for turn in said:
-        if turn.reply:
-            lacking, known = left_open(turn.reply)
+        if turn.final_reply:
+            lacking, known = left_open(turn.final_reply)
             told, asked = frozenset(words_asked(known)), frozenset(words_asked(_asked(turn)))
             open_questions = tuple(_unanswered(turn, told)) if lacking else ()
-            yield _Signal(turn.answered[-1].at, open_questions, told, frozenset() if lacking else asked)
-        taken_up.update(word for spoke in turn.answered for word in words_asked(_taken_up(spoke)))
-    for turn in left_alone(said, now):
-        yield _Signal(turn.asked[-1].at, tuple(_unanswered(turn, frozenset())))
+            yield _Signal(turn.responses[-1].at, open_questions, told, frozenset() if lacking else asked)
+        taken_up.update(word for spoke in turn.responses for word in words_asked(_taken_up(spoke)))
+    for turn in unanswered_turns(said, now):
+        yield _Signal(turn.user_messages[-1].at, tuple(_unanswered(turn, frozenset())))
     yield from _names(lived, taken_up, {gap.topic for gap in before})
 
 
-def _unanswered(turn: Turn, told: frozenset[str]) -> Iterator[KnowledgeGap]:
-    for spoke in _people(turn.asked):
+def _unanswered(turn: ActivityTurn, told: frozenset[str]) -> Iterator[KnowledgeGap]:
+    for spoke in _people(turn.user_messages):
         for question in questions_in(spoke.sentences):
             words = _words(question)
             if len(words & told) < 0.6 * len(words):
                 yield _gap(question, "unanswered", spoke.at, spoke.id)
 
 
-def _names(lived: Lived, taken_up: set[str], known: set[str]) -> Iterator[_Signal]:
+def _names(lived: Activity, taken_up: set[str], known: set[str]) -> Iterator[_Signal]:
     """Names that stand in one message alone, those of the last messages; and those that are a gap already."""
     naming = [
         (spoke, names)
-        for spoke in _people(lived.talk)
-        if spoke.role == "user" and (names := names_said(spoke.sentences))
+        for spoke in _people(lived.utterances)
+        if spoke.role == "user" and (names := names_in_sentences(spoke.sentences))
     ]
     times = Counter(name for _, names in naming for name in names)
     said = ((spoke, strangers_in(spoke.sentences)) for spoke, _ in naming)
@@ -150,9 +150,9 @@ def _names(lived: Lived, taken_up: set[str], known: set[str]) -> Iterator[_Signa
         yield _Signal(spoke.at, (_gap(name, "mentioned_once", spoke.at, spoke.id),))
 
 
-def _taken_up(spoke: Spoke) -> str:
+def _taken_up(spoke: Utterance) -> str:
     """What the agent says, and asks of tools. What these answer is nobody's interest in anything."""
-    return "\n".join((spoke.text, *(used.arguments for used in spoke.used))) if spoke.role == "assistant" else ""
+    return "\n".join((spoke.text, *(used.arguments for used in spoke.tool_uses))) if spoke.role == "assistant" else ""
 
 
 def _gap(topic: str, why: str, at: datetime, source: str) -> KnowledgeGap:
@@ -167,17 +167,17 @@ def _is_over(gap: KnowledgeGap, now: datetime) -> bool:
     return now - datetime.fromisoformat(gap.last_seen) > LASTS
 
 
-def _since(lived: Lived, start: datetime) -> Lived:
+def _since(lived: Activity, start: datetime) -> Activity:
     """What is older can open nothing that would not be over, and what it closes was open before it."""
-    return Lived(
-        talk=tuple(spoke for spoke in lived.talk if spoke.at >= start),
-        lookups=tuple(lookup for lookup in lived.lookups if lookup.at >= start),
+    return Activity(
+        utterances=tuple(spoke for spoke in lived.utterances if spoke.at >= start),
+        searches=tuple(lookup for lookup in lived.searches if lookup.at >= start),
     )
 
 
-def _people(talk: Iterable[Spoke]) -> Iterator[Spoke]:
+def _people(talk: Iterable[Utterance]) -> Iterator[Utterance]:
     return (spoke for spoke in talk if spoke.trust >= Trust.PERSON)
 
 
-def _asked(turn: Turn) -> str:
-    return "\n".join(spoke.text for spoke in turn.asked)
+def _asked(turn: ActivityTurn) -> str:
+    return "\n".join(spoke.text for spoke in turn.user_messages)

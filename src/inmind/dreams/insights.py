@@ -19,11 +19,11 @@ from inmind.core.encoding import digest
 from inmind.core.events.base import Trust
 from inmind.core.language.prose import compiled
 from inmind.core.text import shortened
-from inmind.dreams.activity import Lived, LookedUp
+from inmind.dreams.activity import Activity, SearchUse
 from inmind.dreams.material import Insight
 from inmind.dreams.names import names_in
 from inmind.dreams.open_loops import Loop, open_loops, told_in, words_of
-from inmind.dreams.similarity import groups
+from inmind.dreams.similarity import group_similar
 from inmind.search.crystal import Crystal
 from inmind.search.lifecycle import alive
 from inmind.search.query_parse import key_words
@@ -48,13 +48,13 @@ MOST_CHARACTERS: Final = 400
 MOST_TEXT: Final = 240
 
 
-def replayed(lookups: Iterable[LookedUp]) -> tuple[str, ...]:
+def replayed(lookups: Iterable[SearchUse]) -> tuple[str, ...]:
     """Crystals that somebody has looked up, in the order in which that was first done."""
-    return tuple(dict.fromkeys(crystal for lookup in lookups for crystal in lookup.found))
+    return tuple(dict.fromkeys(crystal for lookup in lookups for crystal in lookup.hits))
 
 
 def insights(
-    crystals: Iterable[Crystal], lived: Lived, known: frozenset[str], now: datetime, *, loops: Collection[str] = ()
+    crystals: Iterable[Crystal], lived: Activity, known: frozenset[str], now: datetime, *, loops: Collection[str] = ()
 ) -> list[Insight]:
     """What can be seen now and is not known yet. `loops`: lines of those that are open already."""
     told = sorted(filter(_tells, crystals), key=lambda crystal: (crystal.at, crystal.id))
@@ -77,7 +77,7 @@ def _tells(crystal: Crystal) -> bool:
 
 def _said_again(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insight]:
     sets = [frozenset(words(crystal.text)) for crystal in told]
-    alike = (group for nearly in groups(sets) if len(nearly) >= LEAST_TIMES for group in _agreeing(nearly, sets))
+    alike = (group for nearly in group_similar(sets) if len(nearly) >= LEAST_TIMES for group in _agreeing(nearly, sets))
     for members in sorted((group for group in alike if len(group) >= LEAST_TIMES), key=len, reverse=True):
         same = [told[place] for place in members]
         fullest = told[max(members, key=lambda place: (len(sets[place]), place))]
@@ -86,8 +86,8 @@ def _said_again(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insi
         if new and len({*map(_occasion, same)}) >= LEAST_OCCASIONS and len(telling) >= LEAST_WORDS:
             yield Insight(
                 text=f"{shortened(fullest.text, MOST_TEXT)} {_times(fullest.text, len(same), same[0].at)}",
-                how="compression",
-                about=f"same {same[0].id}",
+                method="compression",
+                key=f"same {same[0].id}",
                 sources=tuple(crystal.id for crystal in same),
                 importance=min(0.8, max(0.5, *(crystal.importance for crystal in same))),
                 trust=min(crystal.trust for crystal in same),
@@ -126,8 +126,8 @@ def _linked(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insight]
         if occasions >= LEAST_SESSIONS and about not in known and {*words_asked(one)}.isdisjoint(words_asked(other)):
             yield Insight(
                 text=_link(spelt[one], spelt[other], occasions, of_both[0].at),
-                how="link",
-                about=about,
+                method="link",
+                key=about,
                 sources=tuple(crystal.id for crystal in of_both),
                 importance=0.4,
                 trust=min(crystal.trust for crystal in of_both),
@@ -143,18 +143,18 @@ def _link(one: str, other: str, occasions: int, since: datetime) -> str:
 # -- what is still open ------------------------------------------------------------------------------------
 
 
-def _open(lived: Lived, known: frozenset[str], now: datetime, loops: Collection[str]) -> Iterator[Insight]:
+def _open(lived: Activity, known: frozenset[str], now: datetime, loops: Collection[str]) -> Iterator[Insight]:
     """Told once while it is open. What was done and is asked for again on another day is another loop."""
     standing = {words_of(told_in(line)) for line in loops}
     found: dict[str, Loop] = {}
-    for loop in open_loops(lived.talk, now):
+    for loop in open_loops(lived.utterances, now):
         found.setdefault(f"open {digest(*sorted(loop.words))} {loop.said.at:%Y-%m-%d}", loop)
     for about, loop in found.items():
         if about not in known and loop.words not in standing:
             yield Insight(
                 text=loop.told,
-                how="open_loop",
-                about=about,
+                method="open_loop",
+                key=about,
                 sources=(loop.said.id,),
                 importance=0.6,
                 trust=loop.said.trust,

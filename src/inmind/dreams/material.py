@@ -17,7 +17,7 @@ from inmind.search.crystal import Crystal
 
 
 @frozen(kw_only=True)
-class Pending:
+class PendingNote:
     """A note that waits for a dream: as its page has it, which a person may have written or changed."""
 
     id: str
@@ -28,7 +28,7 @@ class Pending:
     at: str
     trust: Trust = Trust.AGENT
     valence: float = 0.0
-    gone: bool = False
+    superseded: bool = False
     """Another says the same, or says it anew: it is taken in with that one, and needs no line of its own."""
 
 
@@ -37,8 +37,8 @@ class Insight:
     """Something that no single crystal says."""
 
     text: str
-    how: Literal["compression", "link", "open_loop"]
-    about: str
+    method: Literal["compression", "link", "open_loop"]
+    key: str
     """What makes two insights the same one."""
     sources: tuple[str, ...]
     importance: float = 0.5
@@ -46,19 +46,19 @@ class Insight:
 
 
 @frozen(kw_only=True)
-class Material:
+class DreamMaterial:
     now: datetime
     page: Page
     """MEMORY.md as it was when the dream began."""
-    lines: Mapping[str, PageLine]
+    dream_lines: Mapping[str, PageLine]
     """Of those on the page the ones that dreams have written, by their text. Whatever else stands there is people's."""
-    seed: frozenset[str] = frozenset()
+    adopted: frozenset[str] = frozenset()
     """Entries that stood there before the first dream: dreams work them in."""
-    notes: tuple[Pending, ...] = ()
+    notes: tuple[PendingNote, ...] = ()
     crystals: tuple[Crystal, ...] = ()
     """New ones, the best of each kind."""
     insights: tuple[Insight, ...] = ()
-    closed: tuple[str, ...] = ()
+    closed_loops: tuple[str, ...] = ()
     """Lines of loops that somebody has closed."""
     levels: Levels
     mood: str = ""
@@ -66,13 +66,13 @@ class Material:
     skills: tuple[LearnedSkill, ...] = ()
     economics: tuple[CurrencyTotals, ...] = ()
     """Of each currency."""
-    finds: Callable[[str], frozenset[str]]
+    search: Callable[[str], frozenset[str]]
     """What a search for some words brings up: crystals, by their ids."""
-    known: Callable[[str], Crystal | None]
+    get_crystal: Callable[[str], Crystal | None]
     """A crystal by its id."""
 
 
-QUOTAS: Final[Mapping[str, int]] = {
+MAX_BY_KIND: Final[Mapping[str, int]] = {
     "preference": 60,
     "relationship": 60,
     "goal": 60,
@@ -85,7 +85,7 @@ QUOTAS: Final[Mapping[str, int]] = {
 }
 
 
-def chosen(crystals: Iterable[Crystal]) -> tuple[Crystal, ...]:
+def select_crystals(crystals: Iterable[Crystal]) -> tuple[Crystal, ...]:
     """The best of each kind, by their importance and then the newest, in the order in which they were said.
 
     Of what was said in sessions a person's words come first: a dream learns from these.
@@ -96,12 +96,12 @@ def chosen(crystals: Iterable[Crystal]) -> tuple[Crystal, ...]:
     best = [
         crystal
         for kind, some in by_kind.items()
-        for crystal in sorted(some, key=_first, reverse=True)[: QUOTAS.get(kind, 0)]
+        for crystal in sorted(some, key=_rank, reverse=True)[: MAX_BY_KIND.get(kind, 0)]
     ]
     return tuple(sorted(best, key=lambda crystal: (crystal.at, crystal.id)))
 
 
-def counted(crystals: Iterable[Crystal]) -> dict[str, int]:
+def count_by_kind(crystals: Iterable[Crystal]) -> dict[str, int]:
     """How many there are of each kind."""
     kinds: defaultdict[str, int] = defaultdict(int)
     for crystal in crystals:
@@ -109,5 +109,5 @@ def counted(crystals: Iterable[Crystal]) -> dict[str, int]:
     return dict(sorted(kinds.items()))
 
 
-def _first(crystal: Crystal) -> tuple[int, float, float, str]:
+def _rank(crystal: Crystal) -> tuple[int, float, float, str]:
     return crystal.trust, crystal.importance, crystal.at.timestamp(), crystal.id

@@ -20,18 +20,18 @@ class Question:
     prompt: str
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the answer, for models that can be held to one. Others are told in the prompt."""
-    most_tokens: int = 4_096
+    max_tokens: int = 4_096
     """Of the answer."""
 
 
 @frozen(kw_only=True)
-class Reply:
+class ModelReply:
     """What it answered."""
 
     text: str
     tokens: tuple[int, int] = (0, 0)
     """Read and written, as far as it says."""
-    cut: bool = False
+    truncated: bool = False
     """It had more to say than it was allowed to."""
 
 
@@ -42,7 +42,7 @@ class Model(Protocol):
     Its promises, each a test in tests/acceptance/test_models.py: an answer within `seconds` and of at most a megabyte,
     or ModelFailed; what may pass is tried again, twice at most; nobody reads its key in an error or a `repr`.
 
-    `inmind.dreams.models.model_of` makes one of a function.
+    `inmind.dreams.models.as_model` makes one of a function.
     """
 
     @property
@@ -50,4 +50,4 @@ class Model(Protocol):
         """As it stands in the record of a dream."""
         ...
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply: ...
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply: ...

@@ -11,55 +11,55 @@ from collections.abc import Iterable, Iterator
 
 from inmind.core.language.prose import compiled, own_words, sentences
 
-MOST_NAME = 40
+MAX_NAME_CHARACTERS = 40
 
 
 def names_in(text: str) -> list[str]:
     """Those that a person says in a text, in order, each once."""
-    if not compiled(_MAY_NAME).search(text):
+    if not compiled(_NAME_HINT).search(text):
         return []
-    return names_said(one for line in own_words(text) for one in sentences(line))
+    return names_in_sentences(one for line in own_words(text) for one in sentences(line))
 
 
-def names_said(said: Iterable[str]) -> list[str]:
+def names_in_sentences(sentences_: Iterable[str]) -> list[str]:
     """Those in some sentences."""
-    found = (name for sentence in said if compiled(_MAY_NAME).search(sentence) for name in _names(sentence))
-    return list(dict.fromkeys(name for name in found if 1 < len(name) <= MOST_NAME))
+    found = (name for sentence in sentences_ if compiled(_NAME_HINT).search(sentence) for name in _names(sentence))
+    return list(dict.fromkeys(name for name in found if 1 < len(name) <= MAX_NAME_CHARACTERS))
 
 
 def _names(sentence: str) -> Iterator[str]:
-    yield from (one for pair in compiled(_MARKED).findall(sentence) for one in pair if one)
+    yield from (one for pair in compiled(_MARKED_NAME).findall(sentence) for one in pair if one)
     tokens = sentence.split()
-    capitals = sum(token[:1].isupper() and not _names_nothing(token) for token in tokens)
+    capitals = sum(token[:1].isupper() and not _is_not_a_name(token) for token in tokens)
     if len(tokens) > 3 and 2 * capitals > len(tokens):
         return  # a headline
-    for found in compiled(_SPELT).finditer(sentence):
+    for found in compiled(_CAPITALIZED_NAME).finditer(sentence):
         parts: list[str] = found[0].split()
-        begins = not sentence[: found.start()].strip(_OPENS)
-        while parts and (_names_nothing(parts[0]) or parts[0].isupper() or (begins and parts[0].endswith("ing"))):
+        begins = not sentence[: found.start()].strip(_OPENING_MARKS)
+        while parts and (_is_not_a_name(parts[0]) or parts[0].isupper() or (begins and parts[0].endswith("ing"))):
             parts.pop(0)
             begins = False
-        while parts and _names_nothing(parts[-1]):
+        while parts and _is_not_a_name(parts[-1]):
             parts.pop()
         name = " ".join(parts)
-        if parts and not (begins and len(parts) == 1 and not compiled(_INNER).search(name)):
+        if parts and not (begins and len(parts) == 1 and not compiled(_INNER_CAPITAL).search(name)):
             yield name.removesuffix("'s").removesuffix("’s")
 
 
-def _names_nothing(word: str) -> bool:
+def _is_not_a_name(word: str) -> bool:
     low = word.lower()
-    return low in _NO_NAMES or low.removesuffix("s") in _NO_NAMES
+    return low in _NOT_NAMES or low.removesuffix("s") in _NOT_NAMES
 
 
-_MAY_NAME = r"\S\s+[A-Z]\w|[a-z][A-Z]|[《叫]"
-_OPENS = " \"'“‘(*_-•"
-_MARKED = (
+_NAME_HINT = r"\S\s+[A-Z]\w|[a-z][A-Z]|[《叫]"
+_OPENING_MARKS = " \"'“‘(*_-•"
+_MARKED_NAME = (
     r"《([^《》\n]{1,40})》|(?<!我)(?:名叫|叫做|叫作|叫)(?![什我你他她它])([一-鿿]{2,4}?)(?=[，。！？、,.!?\s]|的|$)"
 )
 _CAPITAL = r"[A-Z](?:[\w’'&-]|\.(?=\w))*\w"
-_SPELT = rf"(?<![\w@#/.-]){_CAPITAL}(?:(?: (?:of|of the|de|van|von|der|la))? {_CAPITAL})*(?![\w@/])"
-_INNER = r"[a-z][A-Z]"
-_NO_NAMES = frozenset(
+_CAPITALIZED_NAME = rf"(?<![\w@#/.-]){_CAPITAL}(?:(?: (?:of|of the|de|van|von|der|la))? {_CAPITAL})*(?![\w@/])"
+_INNER_CAPITAL = r"[a-z][A-Z]"
+_NOT_NAMES = frozenset(
     """
     monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun january
     february march april may june july august september october november december jan feb mar apr jun jul aug sep

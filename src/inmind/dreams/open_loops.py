@@ -18,7 +18,7 @@ from inmind.core.events.base import Trust
 from inmind.core.frozen import frozen
 from inmind.core.language.prose import compiled
 from inmind.core.text import shortened
-from inmind.dreams.activity import Spoke, left_alone, turns
+from inmind.dreams.activity import Utterance, split_turns, unanswered_turns
 from inmind.dreams.page.fact_checks import denies
 from inmind.dreams.questions import wants_answer
 from inmind.dreams.requests import MOST_SENTENCES, any_of, asks_for_deed, plain
@@ -40,7 +40,7 @@ class Loop:
 
     text: str
     words: frozenset[str]
-    said: Spoke
+    said: Utterance
 
     @property
     def told(self) -> str:
@@ -61,7 +61,7 @@ def words_of(text: str) -> frozenset[str]:
     return key_words(plain(text)) - _OF_EVERY_LOOP
 
 
-def closed(lines: Iterable[str], talk: Iterable[Spoke]) -> tuple[str, ...]:
+def closed(lines: Iterable[str], talk: Iterable[Utterance]) -> tuple[str, ...]:
     """Of the loops that stand on a page, the lines of those that somebody has closed since."""
     still = {line: words for line in lines if (words := words_of(told_in(line)))}
     done: list[str] = []
@@ -72,7 +72,7 @@ def closed(lines: Iterable[str], talk: Iterable[Spoke]) -> tuple[str, ...]:
     return tuple(done)
 
 
-def open_loops(talk: Sequence[Spoke], now: datetime) -> list[Loop]:
+def open_loops(talk: Sequence[Utterance], now: datetime) -> list[Loop]:
     """Those that nobody has closed, the oldest first."""
     still: list[Loop] = []
     just_now: dict[str, list[Loop]] = {}
@@ -88,7 +88,7 @@ def open_loops(talk: Sequence[Spoke], now: datetime) -> list[Loop]:
     return [*still, *_left_unanswered(talk, now)]
 
 
-def _without(still: list[Loop], spoke: Spoke, just_now: list[Loop]) -> list[Loop]:
+def _without(still: list[Loop], spoke: Utterance, just_now: list[Loop]) -> list[Loop]:
     """What is still open after somebody has said this. Most of what is said closes nothing and is not looked at."""
     if not still:
         return still
@@ -105,7 +105,7 @@ _Sign = tuple[bool, frozenset[str], frozenset[str]]
 _NO_SIGN: _Sign = (False, frozenset(), frozenset())
 
 
-def _sign(spoke: Spoke) -> _Sign:
+def _sign(spoke: Utterance) -> _Sign:
     return _deeds(spoke) if spoke.role == "tool" else _claims(spoke)
 
 
@@ -122,7 +122,7 @@ def _tells_of_a_deed(sentence: str) -> bool:
 _CALLED_OFF = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"
 
 
-def _claims(spoke: Spoke) -> _Sign:
+def _claims(spoke: Utterance) -> _Sign:
     """What somebody says. "I called the dentist" ends what was to be done as well as "done" does."""
     said = plain(" ".join(filter(_tells_of_a_deed, spoke.sentences)))
     past: list[str] = compiled(r"\b\w+ed\b").findall(said)
@@ -130,13 +130,13 @@ def _claims(spoke: Spoke) -> _Sign:
     return (done, frozenset(words_asked(" ".join(past))), frozenset(words_asked(said))) if done or past else _NO_SIGN
 
 
-def _deeds(spoke: Spoke) -> _Sign:
+def _deeds(spoke: Utterance) -> _Sign:
     """What a tool has done, by what it was handed. One that only reads has done nothing."""
-    worked = [used.arguments for used in spoke.used if not used.failed and not tool_named(used.tool).reads]
+    worked = [used.arguments for used in spoke.tool_uses if not used.failed and not tool_named(used.tool).reads]
     return (True, frozenset(), frozenset(words_asked("\n".join(worked)))) if worked else _NO_SIGN
 
 
-def _opened(spoke: Spoke) -> Iterator[Loop]:
+def _opened(spoke: Utterance) -> Iterator[Loop]:
     if not _has(_CUES, plain(spoke.text)):
         return
     cues = compiled(_ASKED if spoke.role == "user" else _PROMISED)
@@ -153,9 +153,9 @@ def _has(cues: frozenset[str], said: str) -> bool:
     return not said.isascii() or not cues.isdisjoint(compiled(r"[\w'-]+|\[.\]").findall(said))
 
 
-def _left_unanswered(said: Sequence[Spoke], now: datetime) -> Iterator[Loop]:
-    for turn in left_alone(turns(said), now):
-        asked = turn.asked[-1]
+def _left_unanswered(said: Sequence[Utterance], now: datetime) -> Iterator[Loop]:
+    for turn in unanswered_turns(split_turns(said), now):
+        asked = turn.user_messages[-1]
         if asked.trust >= Trust.PERSON and any(map(asks_for_deed, asked.sentences[:MOST_SENTENCES])):
             yield Loop(shortened(asked.text, MOST_SENTENCE), key_words(asked.text), asked)
 

@@ -15,7 +15,7 @@ from inmind.core.events.dreams import PageLine
 from inmind.core.frozen import frozen
 from inmind.core.text import inert
 from inmind.core.tokens import estimator
-from inmind.dreams.material import Material
+from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.eviction import is_told_anew
 from inmind.dreams.page.sections import Section
 from inmind.dreams.propose_by_rules import line_of
@@ -50,9 +50,9 @@ class Labels:
     """All of it as text, part by part."""
 
 
-def labelled(material: Material) -> Labels:
+def labelled(material: DreamMaterial) -> Labels:
     page = {f"L{number}": entry for number, entry in enumerate(material.page.everything(), 1)}
-    reasons = {label: _locked(section, material.lines.get(text)) for label, (section, text) in page.items()}
+    reasons = {label: _locked(section, material.dream_lines.get(text)) for label, (section, text) in page.items()}
     sources = {
         "notes": _named("N", _notes(material)),
         "crystals": _named("C", _crystals(material)),
@@ -62,7 +62,7 @@ def labelled(material: Material) -> Labels:
     told |= {part: {label: _told(one) for label, one in named.items()} for part, named in sources.items()}
     shown = {part: _fitting(texts, PARTS[part]) for part, texts in told.items()}
     return Labels(
-        lines={label: material.lines[page[label][1]] for label in shown["page"] if not reasons[label]},
+        lines={label: material.dream_lines[page[label][1]] for label in shown["page"] if not reasons[label]},
         locked={label: reason for label, reason in reasons.items() if reason},
         sources={label: one for part, named in sources.items() for label, one in named.items() if label in shown[part]},
         parts={part: "\n".join(f"{label} {text}" for label, text in texts.items()) for part, texts in shown.items()},
@@ -80,14 +80,14 @@ def _named(letter: str, sources: Iterator[Source]) -> dict[str, Source]:
     return {f"{letter}{number}": source for number, source in enumerate(sources, 1)}
 
 
-def _notes(material: Material) -> Iterator[Source]:
+def _notes(material: DreamMaterial) -> Iterator[Source]:
     """The most important first: the last may have no room."""
-    waiting = [note for note in material.notes if not note.gone]
+    waiting = [note for note in material.notes if not note.superseded]
     for note in sorted(waiting, key=lambda note: (-note.importance, note.at, note.id)):
         yield Source((note.id,), note.text, note.importance, note.kind, note.at, note.trust)
 
 
-def _crystals(material: Material) -> Iterator[Source]:
+def _crystals(material: DreamMaterial) -> Iterator[Source]:
     """What people said and wrote, the newest first. What tools have answered is long, and says nothing of anybody."""
     noted = {note.id for note in material.notes}
     told = [one for one in material.crystals if one.id not in noted and one.trust is not Trust.DATA]
@@ -99,7 +99,7 @@ def _newest(crystal: Crystal) -> tuple[int, float, str]:
     return -crystal.trust, -crystal.at.timestamp(), crystal.id
 
 
-def _insights(material: Material) -> Iterator[Source]:
+def _insights(material: DreamMaterial) -> Iterator[Source]:
     for one in material.insights:
         yield Source(one.sources, one.text, one.importance, "insight", material.now.isoformat(), one.trust)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from inmind.core.text import inert, shortened
 from inmind.dreams import economics, skills
-from inmind.dreams.material import Material
+from inmind.dreams.material import DreamMaterial
 from inmind.dreams.model import Model, Question
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.page.sections import weights
@@ -31,7 +31,7 @@ Check = Callable[[Proposal], list[str]]
 """What would be wrong with the page that a proposal leads to; nothing where it is all right."""
 
 
-def by_model(material: Material, model: Model, *, seconds: float, check: Check | None = None) -> Proposal:
+def by_model(material: DreamMaterial, model: Model, *, seconds: float, check: Check | None = None) -> Proposal:
     """What a model proposes, and rules for whatever it did not use.
 
     ModelFailed where it cannot be asked, or answers twice with something that cannot be used. `seconds` are for each
@@ -44,7 +44,9 @@ def by_model(material: Material, model: Model, *, seconds: float, check: Check |
         reply = model.ask(replace(question, prompt=question.prompt + _again(wrong)), seconds=seconds)
         answer = answered(reply.text, labels)
         wrong = (
-            f"it was cut off: answer with fewer edits ({answer.wrong})" if reply.cut and answer.wrong else answer.wrong
+            f"it was cut off: answer with fewer edits ({answer.wrong})"
+            if reply.truncated and answer.wrong
+            else answer.wrong
         )
         if wrong:
             continue
@@ -60,7 +62,7 @@ def by_model(material: Material, model: Model, *, seconds: float, check: Check |
     raise ModelFailed(reason=reason)
 
 
-def question_for(material: Material, labels: Labels) -> Question:
+def question_for(material: DreamMaterial, labels: Labels) -> Question:
     parts = [f'<memory part="{part}">\n{text}\n</memory>' for part, text in labels.parts.items() if text]
     known = "\n".join(inert(line) for line in _known(material))
     return Question(
@@ -70,7 +72,7 @@ def question_for(material: Material, labels: Labels) -> Question:
     )
 
 
-def _known(material: Material) -> Iterator[str]:
+def _known(material: DreamMaterial) -> Iterator[str]:
     """What is told by itself, and what counts most right now."""
     if material.mood:
         yield f"Mood: {shortened(material.mood, 100)}"

@@ -20,7 +20,7 @@ from inmind.dreams import economics, skills
 from inmind.dreams.affect.state import level_told
 from inmind.dreams.classify import section_of
 from inmind.dreams.line_index import Board
-from inmind.dreams.material import Insight, Material, Pending
+from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.open_loops import told_in
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, is_told_anew
@@ -50,7 +50,7 @@ _MENTIONED = 0.5
 """Importance from which on a crystal that nobody took as a note gets a line."""
 
 
-def by_rules(material: Material, *, besides: Sequence[Edit] = ()) -> Proposal:
+def by_rules(material: DreamMaterial, *, besides: Sequence[Edit] = ()) -> Proposal:
     """Edits that bring the page up to what is known. With nothing new there are none.
 
     `besides`: edits that are settled already. What they say is said, and the lines that they name are left to them.
@@ -76,11 +76,11 @@ def _is_said(wish: Add, besides: Sequence[Edit]) -> bool:
     return bool(said) and not lost(wish.text, said) and share_kept(wish.text, said) >= SHARED
 
 
-def _board(material: Material, besides: Sequence[Edit], named: Collection[str]) -> Board:
+def _board(material: DreamMaterial, besides: Sequence[Edit], named: Collection[str]) -> Board:
     """What the page says. Lines that are told from counts, and pointers, say nothing that another could say anew."""
     board = Board()
     for section, text in material.page.everything():
-        line = material.lines.get(text)
+        line = material.dream_lines.get(text)
         if text in named or section is Section.POINTERS:
             continue
         if line is None:
@@ -96,9 +96,9 @@ def _board(material: Material, besides: Sequence[Edit], named: Collection[str]) 
 # -- what wants a line -------------------------------------------------------------------------------------
 
 
-def _wishes(material: Material) -> Iterator[Add]:
+def _wishes(material: DreamMaterial) -> Iterator[Add]:
     noted = {note.id for note in material.notes}
-    yield from (_of_note(note) for note in material.notes if not note.gone and not _is_mood_alone(note.text))
+    yield from (_of_note(note) for note in material.notes if not note.superseded and not _is_mood_alone(note.text))
     yield from (_of_learned(one) for one in learned(material.crystals))
     yield from (_of_crystal(one) for one in material.crystals if one.id not in noted and _wants_a_line(one))
     yield from (_of_insight(one, material) for one in material.insights)
@@ -109,7 +109,7 @@ def _is_mood_alone(note: str) -> bool:
     return bool(level_told(note)) and "): the user " in note
 
 
-def _of_note(note: Pending) -> Add:
+def _of_note(note: PendingNote) -> Add:
     section, text = _placed(note.text, kind=note.kind, trust=note.trust, valence=note.valence)
     return Add(
         section=section,
@@ -147,7 +147,7 @@ def _of_crystal(one: Crystal) -> Add:
     )
 
 
-def _of_insight(one: Insight, material: Material) -> Add:
+def _of_insight(one: Insight, material: DreamMaterial) -> Add:
     section, text = _placed(one.text, kind="insight", trust=one.trust)
     return Add(
         section=section,
@@ -196,37 +196,37 @@ def line_of(text: str, most: int = MOST_LINE) -> str:
 # -- what is told anew -------------------------------------------------------------------------------------
 
 
-def _told_anew(material: Material) -> Iterator[Add | Retire]:
+def _told_anew(material: DreamMaterial) -> Iterator[Add | Retire]:
     """What is no longer so goes, what is so now comes, what stands there as it is stays."""
     wanted = {edit.text: edit for edit in (*_gaps(material), *_skills(material), *_economics(material))}
     standing = {text for _, text in material.page.everything()}
-    for text, line in material.lines.items():
+    for text, line in material.dream_lines.items():
         if text in standing and text not in wanted and is_told_anew(line):
             yield Retire(line=text)
     yield from (edit for text, edit in wanted.items() if text not in standing)
 
 
-def _closed(material: Material) -> Iterator[Retire]:
+def _closed(material: DreamMaterial) -> Iterator[Retire]:
     """A loop that is done is past: its line leaves for a pointer that finds what was asked for."""
     standing = {text for _, text in material.page.everything()}
-    for text in material.closed:
-        line = material.lines.get(text)
+    for text in material.closed_loops:
+        line = material.dream_lines.get(text)
         if line is None or text not in standing:
             continue
         for pointer in candidates(told_in(text)):
-            if material.finds(pointer.keywords).issuperset(line.sources):
+            if material.search(pointer.keywords).issuperset(line.sources):
                 yield Retire(line=text, topic=pointer.topic, keywords=pointer.keywords)
                 break
 
 
-def _gaps(material: Material) -> Iterator[Add]:
+def _gaps(material: DreamMaterial) -> Iterator[Add]:
     for gap in material.gaps:
         text = f"{line_of(gap.topic, MOST_LINE - 40)} ({_WHYS.get(gap.reason, gap.reason)})"
         sources = _known(gap.sources, material)
         yield Add(section=Section.GAPS, text=text, sources=sources, importance=_GAP, kind="gap", at=gap.last_seen)
 
 
-def _skills(material: Material) -> Iterator[Add]:
+def _skills(material: DreamMaterial) -> Iterator[Add]:
     for skill in skills.emerging(material.skills)[:MOST_SKILLS]:
         yield Add(
             section=Section.SKILLS,
@@ -238,14 +238,14 @@ def _skills(material: Material) -> Iterator[Add]:
         )
 
 
-def _economics(material: Material) -> Iterator[Add]:
+def _economics(material: DreamMaterial) -> Iterator[Add]:
     for text in (line for one in material.economics for line in economics.told(one)):
         yield Add(section=Section.NICHE, text=text, sources=(), kind=_ECONOMICS, at=material.now.isoformat())
 
 
-def _known(sources: Iterable[str], material: Material) -> tuple[str, ...]:
+def _known(sources: Iterable[str], material: DreamMaterial) -> tuple[str, ...]:
     """Those that can be found. Counts are made of calls, too, which are no crystals."""
-    return tuple(source for source in sources if material.known(source))
+    return tuple(source for source in sources if material.get_crystal(source))
 
 
 _WHYS = {
@@ -258,7 +258,7 @@ _WHYS = {
 # -- what people wrote before the first dream --------------------------------------------------------------
 
 
-def _worked_in(material: Material, named: Collection[str]) -> list[Rewrite]:
+def _worked_in(material: DreamMaterial, named: Collection[str]) -> list[Rewrite]:
     """A few of their entries, into their sections, word for word, as the last to leave these.
 
     Those that no line holds whole stay where they are: half of what a person wrote is not what they wrote. So do those
@@ -266,7 +266,7 @@ def _worked_in(material: Material, named: Collection[str]) -> list[Rewrite]:
     """
     if not material.page.header:
         return []
-    seeds = (text for _, text in read(_HEADED.split(material.page.above)[0]).everything() if text in material.seed)
+    seeds = (text for _, text in read(_HEADED.split(material.page.above)[0]).everything() if text in material.adopted)
     whole = (text for text in seeds if len(text) <= MOST_LINE and not _NO_LINE.search(text) and text not in named)
     return [
         Rewrite(lines=(text,), section=section_of(text, trust=Trust.PERSON), text=line_of(text), importance=PRECIOUS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from inmind.core.language.prose import compiled, is_greeting, sentences
-from inmind.dreams.names import names_said
+from inmind.dreams.names import names_in_sentences
 from inmind.dreams.requests import any_of, asks_for_deed, plain
 from inmind.search.query_parse import key_words
 
@@ -36,7 +36,7 @@ def _says_what_about(sentence: str) -> bool:
     """A word alone is not enough, but for a name and for what in Chinese takes two characters: only whoever knows what
     came before can answer "what happened?"."""
     telling = key_words(sentence)
-    return len(telling) > 1 or any(not word.isascii() for word in telling) or bool(names_said([sentence]))
+    return len(telling) > 1 or any(not word.isascii() for word in telling) or bool(names_in_sentences([sentence]))
 
 
 def left_open(reply: str) -> tuple[bool, str]:

@@ -14,31 +14,31 @@ from itertools import chain
 from math import ceil
 from typing import Final
 
-ALIKE: Final = 0.6
+MIN_SIMILARITY: Final = 0.6
 
-MEETINGS: Final = 3
+MIN_SHARED_RARE_WORDS: Final = 3
 """How often two sets have to meet before they are compared. More would mean to look under more words."""
 
-MOST_HELD: Final = 16
+MAX_GROUPS_PER_WORD: Final = 16
 """Groups that are looked at under one word, the last ones: a rare word of so many groups is not rare."""
 
 
-def groups(sets: Sequence[frozenset[str]]) -> list[list[int]]:
+def group_similar(sets: Sequence[frozenset[str]]) -> list[list[int]]:
     """The places of those that are alike, in their order; each group is of what its first one is like."""
     rarity = Counter(chain.from_iterable(sets))
     found: list[list[int]] = []
     wanted: list[int] = []
     """For each group, how often one meets what is like its first."""
     exactly: dict[frozenset[str], int] = {}
-    under: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_HELD))
+    under: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MAX_GROUPS_PER_WORD))
     for place, words in enumerate(sets):
         group = exactly.get(words)
         if group is None and words:
-            rare, often = _rarest(words, rarity), _meetings(words)
+            rare, often = _index_words(words, rarity), _min_shared_rare_words(words)
             met = Counter(chain.from_iterable(under[word] for word in rare if word in under))
             near = (one for one, times in met.items() if times >= often or times >= wanted[one])
-            best, nearest = max(((likeness(words, sets[found[one][0]]), -one) for one in near), default=(0.0, 0))
-            group = -nearest if best >= ALIKE else len(found)
+            best, nearest = max(((jaccard(words, sets[found[one][0]]), -one) for one in near), default=(0.0, 0))
+            group = -nearest if best >= MIN_SIMILARITY else len(found)
             if group == len(found):
                 found.append([])
                 wanted.append(often)
@@ -50,22 +50,26 @@ def groups(sets: Sequence[frozenset[str]]) -> list[list[int]]:
     return found
 
 
-def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared) if shared else 0.0
 
 
-def _shared(words: frozenset[str]) -> int:
+def _min_shared_words(words: frozenset[str]) -> int:
     """How many words at least it has in common with everything that it is like."""
-    return ceil(ALIKE * len(words))
+    return ceil(MIN_SIMILARITY * len(words))
 
 
-def _meetings(words: frozenset[str]) -> int:
-    return min(MEETINGS, _shared(words))
+def _min_shared_rare_words(words: frozenset[str]) -> int:
+    return min(MIN_SHARED_RARE_WORDS, _min_shared_words(words))
 
 
-def _rarest(words: frozenset[str], rarity: Counter[str]) -> list[str]:
+def _index_words(words: frozenset[str], frequencies: Counter[str]) -> list[str]:
     """The words under which it is kept and looked for: behind the last of them, too few are left to be alike without
     having met often enough before. A word that nobody else has is not worth keeping."""
-    often = sorted((rarity[word], word) for word in words)
-    return [word for times, word in often[: len(words) - _shared(words) + _meetings(words)] if times > 1]
+    often = sorted((frequencies[word], word) for word in words)
+    return [
+        word
+        for times, word in often[: len(words) - _min_shared_words(words) + _min_shared_rare_words(words)]
+        if times > 1
+    ]

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
 from inmind.core.text import shortened
-from inmind.dreams.activity import Lived, Turn, turns
+from inmind.dreams.activity import Activity, ActivityTurn, split_turns
 from inmind.dreams.requests import request_in
 
 LEAST: Final = 3
@@ -45,7 +45,7 @@ HALF_LIFE: Final = timedelta(days=30)
 _THEN = " > "
 
 
-def skills(lived: Lived, before: Sequence[LearnedSkill], now: datetime) -> tuple[LearnedSkill, ...]:
+def skills(lived: Activity, before: Sequence[LearnedSkill], now: datetime) -> tuple[LearnedSkill, ...]:
     """All that are known from now on, the most practised first."""
     known = {skill.name: skill for skill in before}
     for done in _practised(lived):
@@ -89,26 +89,26 @@ def _once_more(skill: LearnedSkill | None, done: _Done) -> LearnedSkill:
     )
 
 
-def _practised(lived: Lived) -> Iterator[_Done]:
-    for turn in turns(lived.talk):
-        if turn.answered:
+def _practised(lived: Activity) -> Iterator[_Done]:
+    for turn in split_turns(lived.utterances):
+        if turn.responses:
             yield from _tasks(turn)
             yield from _rows(turn)
 
 
-def _tasks(turn: Turn) -> Iterator[_Done]:
+def _tasks(turn: ActivityTurn) -> Iterator[_Done]:
     """What a person asked for. It came to a good end if the last thing that was done for it did."""
-    people = [spoke for spoke in turn.asked if spoke.trust >= Trust.PERSON]
+    people = [spoke for spoke in turn.user_messages if spoke.trust >= Trust.PERSON]
     task = next(((task, spoke) for spoke in people if (task := request_in(spoke.sentences))), None)
     if task is not None:
         name, asked = task
-        yield _Done(name, asked.at, asked.id, not (turn.calls and turn.calls[-1].failed))
+        yield _Done(name, asked.at, asked.id, not (turn.tool_calls and turn.tool_calls[-1].failed))
 
 
-def _rows(turn: Turn) -> Iterator[_Done]:
+def _rows(turn: ActivityTurn) -> Iterator[_Done]:
     """Tools in a row, the same one several times over counting as one; of two equal rows in a turn, the later."""
-    steps = [[*same][-1] for _, same in groupby(turn.calls, key=lambda call: call.tool)]
-    last = turn.answered[-1]
+    steps = [[*same][-1] for _, same in groupby(turn.tool_calls, key=lambda call: call.tool)]
+    last = turn.responses[-1]
     found = {
         _THEN.join(step.tool for step in steps[start : start + length]): not steps[start + length - 1].failed
         for length in ROWS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from inmind.core.language.prose import compiled
-from inmind.dreams.names import names_said
+from inmind.dreams.names import names_in_sentences
 from inmind.dreams.questions import wants_answer
 from inmind.dreams.requests import any_of, asks_for_deed, plain
 
@@ -25,7 +25,7 @@ def strangers_in(said: Iterable[str]) -> list[str]:
 
 
 def _strangers(sentence: str) -> Iterator[str]:
-    names = names_said([sentence])
+    names = names_in_sentences([sentence])
     if not names or _is_no_tale(sentence, names):
         return
     for name in names:

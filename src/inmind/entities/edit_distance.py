@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 
-def slips(one: str, other: str, *, most: int) -> int:
+def edit_distance(first: str, second: str, *, max_distance: int) -> int:
     """Letters that were added, left out, mistaken, or swapped with their neighbour; more than `most` is `most` + 1.
 
     Each pair of places is looked at in a band of that width only, so long texts cost no more than their length.
     """
-    if one == other:
+    if first == second:
         return 0
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    far = most + 1
-    before: dict[int, int] = {}
-    above = {column: column for column in range(min(len(other), most) + 1)}
-    for row, letter in enumerate(one, start=1):
-        here: dict[int, int] = {}
-        for column in range(max(0, row - most), min(len(other), row + most) + 1):
+    if abs(len(first) - len(second)) > max_distance:
+        return max_distance + 1
+    too_far = max_distance + 1
+    two_rows_up: dict[int, int] = {}
+    previous_row = {column: column for column in range(min(len(second), max_distance) + 1)}
+    for row, char in enumerate(first, start=1):
+        current_row: dict[int, int] = {}
+        for column in range(max(0, row - max_distance), min(len(second), row + max_distance) + 1):
             if column == 0:
-                here[0] = row
+                current_row[0] = row
                 continue
-            changed = above.get(column - 1, far) + (letter != other[column - 1])
-            best = min(changed, above.get(column, far) + 1, here.get(column - 1, far) + 1)
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == other[column - 1]:
-                best = min(best, before.get(column - 2, far) + 1)
-            here[column] = best
-        if min(here.values(), default=far) > most:
-            return far
-        before, above = above, here
-    return min(above.get(len(other), far), far)
+            changed = previous_row.get(column - 1, too_far) + (char != second[column - 1])
+            best = min(changed, previous_row.get(column, too_far) + 1, current_row.get(column - 1, too_far) + 1)
+            if row > 1 and column > 1 and char == second[column - 2] and first[row - 2] == second[column - 1]:
+                best = min(best, two_rows_up.get(column - 2, too_far) + 1)
+            current_row[column] = best
+        if min(current_row.values(), default=too_far) > max_distance:
+            return too_far
+        two_rows_up, previous_row = previous_row, current_row
+    return min(previous_row.get(len(second), too_far), too_far)

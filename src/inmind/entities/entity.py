@@ -6,12 +6,12 @@ from datetime import datetime
 
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.frozen import frozen
-from inmind.entities.nouns import same_type
+from inmind.entities.nouns import canonical_type
 
-MOST_PARTS = 64
+MAX_PARTS = 64
 """Ids that one thing carries. More than a block could ever show; a listing of thousands must not fill the state."""
 
-Key = tuple[str, str]
+EntityKey = tuple[str, str]
 """What makes two entities the same: type and id."""
 
 
@@ -25,14 +25,14 @@ class Entity:
     """The newest; the id where none was ever seen."""
     aliases: tuple[str, ...] = ()
     """Earlier names, the newest first."""
-    parent: Key | None = None
+    parent: EntityKey | None = None
     action: str = ""
     """What a tool last did with it: the verb of the call."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     source: str = ""
     """The sighting that last brought it."""
-    told_in: str = ""
+    observed_in: str = ""
     """The event that the sighting was made of: a message, or what a tool did."""
     deleted: bool = False
     pinned: bool = False
@@ -48,8 +48,8 @@ class Entity:
             object.__setattr__(self, "name", self.id)
 
     @property
-    def key(self) -> Key:
-        return same_type(self.type), self.id
+    def key(self) -> EntityKey:
+        return canonical_type(self.type), self.id
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Entity:
     def __str__(self) -> str:
         return f'{self.id}, "{self.name}"'
 
-    def as_seen(self) -> EntitySighting:
+    def to_sighting(self) -> EntitySighting:
         """All that is known of it, as an event carries it."""
         return EntitySighting(
             type=self.type,

@@ -21,15 +21,15 @@ from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
 from inmind.core.text import stands_in
 from inmind.entities.config import DEFAULT_RULES, EntityRules
-from inmind.entities.edit_distance import slips
+from inmind.entities.edit_distance import edit_distance
 from inmind.entities.entity import Entity
 from inmind.entities.extract.tool_name import Tool, tool_named
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import kind_of
-from inmind.entities.nouns import SAME_NOUN, UNTYPED, is_called, same_type, words
-from inmind.entities.window import SMALL, Entities
+from inmind.entities.nouns import SYNONYMS, UNTYPED, canonical_type, split_words, type_matches
+from inmind.entities.window import MIN_UNIQUE_DIGITS, Entities
 
 Standing = Literal["held", "known", "heard", "elsewhere", "deleted", "new", "unknown"]
 """How an id stands with this session: in mind; seen before and no longer in mind; only in the words of a message or
@@ -261,7 +261,7 @@ class _Seen:
     def _namesakes(self) -> dict[str, list[EntityPart]]:
         """Everything that goes by one of the ids that many things go by."""
         by_id: dict[str, list[EntityPart]] = {}
-        for part in chain(_parts(self.entities.window), _parts(self.entities.beyond)):
+        for part in chain(_parts(self.entities.window), _parts(self.entities.evicted_entities)):
             if not _speaks_for_itself(part.id):
                 by_id.setdefault(part.id, []).append(part)
         return by_id
@@ -281,7 +281,7 @@ def _may_be_new(found: Found, tool: Tool) -> str:
     # Something is added by the id that it has: only a plain `id` is that of what is made.
     if at_top and (tool.verb in _CREATES or (tool.verb == "add" and own)) and (own or found.type == tool.type):
         return "what is made may be given a new id"
-    spelt = words(found.key)
+    spelt = split_words(found.key)
     named_by_client = tool.verb in _BEGINS and "client" in spelt[:-2]  # client_order_id: a client_id is a client's
     by_request = "request" in spelt and "request" not in tool.nouns
     if named_by_client or by_request or not _CALLERS_OWN.isdisjoint(spelt):
@@ -291,14 +291,14 @@ def _may_be_new(found: Found, tool: Tool) -> str:
 
 def _speaks_for_itself(id: str) -> bool:
     """Can this be nothing but an id, by its shape?"""
-    return kind_of(id) is not None or (id.isdigit() and len(id) >= SMALL)
+    return kind_of(id) is not None or (id.isdigit() and len(id) >= MIN_UNIQUE_DIGITS)
 
 
 def _fits(part: EntityPart, type: str) -> bool:
     """May what is known as this be meant by an id of that type? A role is filled by a user."""
-    if UNTYPED in (part.type, type) or _is_a(part, type) or is_called(type, {part.type}):
+    if UNTYPED in (part.type, type) or _is_a(part, type) or type_matches(type, {part.type}):
         return True
-    return sense(type).says == "person" and is_called(part.type, {"user", *SAME_NOUN["user"]})
+    return sense(type).says == "person" and type_matches(part.type, {"user", *SYNONYMS["user"]})
 
 
 def _a(noun: str) -> str:
@@ -316,7 +316,7 @@ def _shown(part: EntityPart) -> str:
 
 
 def _is_a(part: EntityPart, type: str) -> bool:
-    return same_type(part.type) == same_type(type) or is_called(part.type, {type, *SAME_NOUN.get(type, ())})
+    return canonical_type(part.type) == canonical_type(type) or type_matches(part.type, {type, *SYNONYMS.get(type, ())})
 
 
 def _distance(found: Found, part: EntityPart) -> float | None:
@@ -332,7 +332,7 @@ def _distance(found: Found, part: EntityPart) -> float | None:
     allowed = 1 if len(given) < 6 else 2 if len(given) < 12 else 3
     if abs(len(given) - len(known)) > allowed or len(set(given) ^ set(known)) > 2 * allowed:
         return None
-    distance = slips(given, known, most=allowed)
+    distance = edit_distance(given, known, max_distance=allowed)
     return float(distance) if distance <= allowed else None
 
 

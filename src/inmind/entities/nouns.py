@@ -12,7 +12,7 @@ from functools import lru_cache
 UNTYPED = "reference"
 """The type of an id that nothing says anything about."""
 
-SAME_TYPE = {"image": "media"}
+TYPE_ALIASES = {"image": "media"}
 """Two names of one type: an image and a media item with the same id are the same thing."""
 
 # Compounds end in their noun, so one irregular serves all of them.
@@ -30,11 +30,11 @@ _IRREGULAR: dict[str, str] = {
     )
 }
 _SINGULAR = {many: one for one, many in _IRREGULAR.items()}
-_ALIKE = frozenset(
+_UNCOUNTABLE = frozenset(
     "content data equipment feedback fish furniture hardware info information luggage media metadata money news "
     "series sheep software species staff".split()
 )
-COMMON = frozenset(
+COMMON_TYPES = frozenset(
     "account alarm album appointment article asset bill board booking branch bug build campaign card cart case "
     "category channel chapter chat claim client collection comment commit company contact contract conversation "
     "course customer dashboard database dataset deal delivery deployment device document draft email employee "
@@ -50,7 +50,7 @@ COMMON = frozenset(
 )
 """What things are called in many applications. Any noun is a type; these are believed where little speaks for one."""
 
-SAME_NOUN: dict[str, tuple[str, ...]] = {
+SYNONYMS: dict[str, tuple[str, ...]] = {
     one: tuple(noun for noun in group.split(", ") if noun != one)
     for group in (
         "image, media, picture, photo, pic",
@@ -81,7 +81,7 @@ _WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|
 
 
 @lru_cache(maxsize=4096)
-def words(name: str) -> tuple[str, ...]:
+def split_words(name: str) -> tuple[str, ...]:
     """The words of a tool name or a key, in any convention, in small letters: cms_createPage, get-page, HTTPServer."""
     return tuple(word.lower() for word in _WORD.findall(name[:200]))
 
@@ -90,7 +90,7 @@ def words(name: str) -> tuple[str, ...]:
 def plural(noun: str) -> str:
     """entry, entries; category, categories; media, media; payment_method, payment_methods."""
     front, last = _last_word(noun)
-    if last in _ALIKE or not last:
+    if last in _UNCOUNTABLE or not last:
         return noun
     if last in _IRREGULAR:
         return front + _IRREGULAR[last]
@@ -107,7 +107,7 @@ def singular(noun: str) -> str:
     front, last = _last_word(noun)
     if last in _SINGULAR:
         return front + _SINGULAR[last]
-    if last in _ALIKE or last in _IRREGULAR or len(last) < 3 or not re.search(r"[^sui]s$", last):
+    if last in _UNCOUNTABLE or last in _IRREGULAR or len(last) < 3 or not re.search(r"[^sui]s$", last):
         return noun
     if last.endswith("ies"):
         return f"{front}{last[:-3]}y"
@@ -115,12 +115,12 @@ def singular(noun: str) -> str:
 
 
 def is_plural(noun: str) -> bool:
-    return singular(noun) != noun or _last_word(noun)[1] in _ALIKE
+    return singular(noun) != noun or _last_word(noun)[1] in _UNCOUNTABLE
 
 
-def same_type(type: str) -> str:
+def canonical_type(type: str) -> str:
     """What a type is called when two are compared."""
-    return SAME_TYPE.get(type, type)
+    return TYPE_ALIASES.get(type, type)
 
 
 def _last_word(noun: str) -> tuple[str, str]:
@@ -128,16 +128,16 @@ def _last_word(noun: str) -> tuple[str, str]:
     return noun[:cut], noun[cut:]
 
 
-def heads(type: str) -> tuple[str, ...]:
+def head_nouns(type: str) -> tuple[str, ...]:
     """The nouns that a type is called by: a payment_method is a payment method, and a method."""
-    spelt = words(type)
-    if not spelt or type == UNTYPED:
+    parts = split_words(type)
+    if not parts or type == UNTYPED:
         return ()
-    whole, last = " ".join(spelt), singular(spelt[-1])
-    return (whole,) if whole == last else (whole, last)
+    full_name, last = " ".join(parts), singular(parts[-1])
+    return (full_name,) if full_name == last else (full_name, last)
 
 
-def is_called(type: str, nouns: Collection[str]) -> bool:
+def type_matches(type: str, nouns: Collection[str]) -> bool:
     """Is this type what one of the nouns says?"""
-    called = {same_type(noun) for noun in nouns}
-    return any(same_type(head) in called for head in heads(type))
+    types = {canonical_type(noun) for noun in nouns}
+    return any(canonical_type(head) in types for head in head_nouns(type))

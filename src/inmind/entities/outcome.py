@@ -9,108 +9,123 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from inmind.entities.parse_result import is_list, is_object, looks_like_json, readings
+from inmind.entities.parse_result import is_list, is_object, looks_like_json, parse_layers
 
-_SENTENCE = 300
+_MAX_SENTENCE_CHARS = 300
 """Characters in which a text says that something failed."""
 
 
-def failed(result: object) -> bool:
+def is_failure(result: object) -> bool:
     """Does a result say of itself that the call did not succeed, whichever way it is written down?"""
-    if isinstance(result, str) and not (looks_like_json(result) or _TELLING.search(result)):
-        return says_failed(result)  # all of a conversation may be asked, and reading YAML takes its time
-    return any(map(says_failed, readings(result)))
+    if isinstance(result, str) and not (looks_like_json(result) or _OUTCOME_LINE.search(result)):
+        return reports_failure(result)  # all of a conversation may be asked, and reading YAML takes its time
+    return any(map(reports_failure, parse_layers(result)))
 
 
-def says_failed(value: object) -> bool:
+def reports_failure(value: object) -> bool:
     """The same of one of its readings, for those who have them."""
     if isinstance(value, str):
-        head = value[:_SENTENCE]
-        return bool(_FAILURE.match(head) or (len(value) < _SENTENCE and _REFUSAL.match(head)))
+        head = value[:_MAX_SENTENCE_CHARS]
+        return bool(_FAILURE.match(head) or (len(value) < _MAX_SENTENCE_CHARS and _REFUSAL.match(head)))
     if not is_object(value):
         return False
     if value.get("isError") is True or value.get("is_error") is True:
         return True
-    if any(value.get(flag) in (False, "false") for flag in _FLAGS):
+    if any(value.get(flag) in (False, "false") for flag in _SUCCESS_KEYS):
         return True
     if any(value.get(field) for field in ("error", "exception")) and not value.get("success"):
         return True
-    if value.get("errors") and not _holds_anything(value.get("data")):
+    if value.get("errors") and not _has_data(value.get("data")):
         return "data" in value or not any(is_object(item) or item is True for item in value.values())
-    bare = "id" not in value or len(value) < 4  # a build with the status failed is no failed call
-    if bare and (any(_is_bad(value.get(field)) for field in _STATUS) or exit_code(value)):
+    has_little_else = "id" not in value or len(value) < 4  # a build with the status failed is no failed call
+    if has_little_else and (any(_is_bad_status(value.get(field)) for field in _STATUS_KEYS) or exit_code(value)):
         return True
-    alone = not any(is_object(item) or is_list(item) for item in value.values())
-    said = (value.get(field) for field in _REASONS)
-    return alone and any(isinstance(text, str) and says_failed(text) for text in said)
+    is_flat = not any(is_object(item) or is_list(item) for item in value.values())
+    reasons = (value.get(field) for field in _REASON_KEYS)
+    return is_flat and any(isinstance(text, str) and reports_failure(text) for text in reasons)
 
 
 def exit_code(value: object) -> int:
     """What a command ended with; 0 where nothing says so."""
     if not is_object(value):
         return 0
-    told = [value, *(value[key] for key in ("metadata", "meta") if is_object(value.get(key)))]
-    codes = (one.get(key) for one in told for key in _EXIT_CODES)
+    objects = [value, *(value[key] for key in ("metadata", "meta") if is_object(value.get(key)))]
+    codes = (object_.get(key) for object_ in objects for key in _EXIT_CODE_KEYS)
     return next((code for code in codes if isinstance(code, int) and not isinstance(code, bool)), 0)
 
 
-def refused(result: object) -> bool:
+def deletion_refused(result: object) -> bool:
     """Does the answer to a deletion leave it open, or deny, that anything was deleted?"""
     if isinstance(result, str):
-        return len(result) < _SENTENCE and _UNDONE.search(result) is not None
+        return len(result) < _MAX_SENTENCE_CHARS and _DELETION_REFUSED.search(result) is not None
     if is_object(result):
-        done = (item for key, item in result.items() if "delet" in key.lower() or "remov" in key.lower())
-        if any(item is False or item == 0 for item in done) or result.get("dry_run") is True:
+        outcomes = (item for key, item in result.items() if "delet" in key.lower() or "remov" in key.lower())
+        if any(item is False or item == 0 for item in outcomes) or result.get("dry_run") is True:
             return True
         if any(key.lower().startswith("would") for key in result):
             return True
-        return any(isinstance(item, str) and refused(item) for item in result.values())
+        return any(isinstance(item, str) and deletion_refused(item) for item in result.values())
     return result is False
 
 
-def spared(result: object) -> tuple[set[str], set[str] | None]:
+def split_deletion(result: object) -> tuple[set[str], set[str] | None]:
     """Of a deletion that answers for each id: those that were not deleted, and those that were, if it says so."""
     if not is_object(result):
         return set(), None
-    kept = {str(id) for key in _KEPT for id in _scalars(result.get(key))}
+    not_deleted = {str(id) for key in _NOT_DELETED_KEYS for id in _scalar_items(result.get(key))}
     entries = [item for value in result.values() if is_list(value) for item in value if is_object(item)]
-    kept |= {str(item.get("id")) for item in entries if says_failed({k: v for k, v in item.items() if k != "id"})}
-    gone = {str(id) for key in ("deleted", "removed") for id in _scalars(result.get(key))}
-    return kept, gone or None
+    not_deleted |= {
+        str(item.get("id")) for item in entries if reports_failure({k: v for k, v in item.items() if k != "id"})
+    }
+    deleted = {str(id) for key in ("deleted", "removed") for id in _scalar_items(result.get(key))}
+    return not_deleted, deleted or None
 
 
-def _scalars(value: object) -> list[Any]:
+def _scalar_items(value: object) -> list[Any]:
     return [item for item in value if isinstance(item, str | int)] if is_list(value) else []
 
 
-_KEPT = ("failed", "skipped", "not_deleted", "notDeleted", "not_found", "remaining")
+_NOT_DELETED_KEYS = ("failed", "skipped", "not_deleted", "notDeleted", "not_found", "remaining")
 
 
-def is_empty(value: object) -> bool:
+def is_empty_result(value: object) -> bool:
     """Nothing was found."""
-    return value is None or value in ("", [], {}) or (isinstance(value, str) and value.strip().lower() in _NOTHING)
+    return value is None or value in ("", [], {}) or (isinstance(value, str) and value.strip().lower() in _EMPTY_TEXTS)
 
 
-_EXIT_CODES = ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
-_STATUS = ("status", "statusCode", "status_code", "code", "result")
-_FLAGS = ("success", "ok", "succeeded")
-_REASONS = ("message", "detail", "reason", "error_description")
-_OTHERS = ("isError", "is_error", "error", "exception", "errors", "metadata", "meta", "content", "structuredContent")
-# A pair that may say so where it stands for the whole answer, which is at the beginning of a line.
-_TELLING = re.compile(
-    rf"""^["']?(?:{"|".join((*_EXIT_CODES, *_STATUS, *_FLAGS, *_REASONS, *_OTHERS))})["']? *:""", re.MULTILINE
+_EXIT_CODE_KEYS = ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
+_STATUS_KEYS = ("status", "statusCode", "status_code", "code", "result")
+_SUCCESS_KEYS = ("success", "ok", "succeeded")
+_REASON_KEYS = ("message", "detail", "reason", "error_description")
+_OTHER_KEYS = (
+    "isError",
+    "is_error",
+    "error",
+    "exception",
+    "errors",
+    "metadata",
+    "meta",
+    "content",
+    "structuredContent",
 )
-_NOTHING = frozenset({"", "none", "null", "[]", "{}", "nothing found", "no results", "no results found", "not found"})
+# A pair that may say so where it stands for the whole answer, which is at the beginning of a line.
+_OUTCOME_LINE = re.compile(
+    rf"""^["']?(?:{"|".join((*_EXIT_CODE_KEYS, *_STATUS_KEYS, *_SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS))})["']? *:""",
+    re.MULTILINE,
+)
+_EMPTY_TEXTS = frozenset(
+    {"", "none", "null", "[]", "{}", "nothing found", "no results", "no results found", "not found"}
+)
 _BAD_WORDS = re.compile(r"error|fail|denied|forbidden|unauthori[sz]ed|not_?found|invalid", re.IGNORECASE)
 
 
-def _is_bad(status: object) -> bool:
+def _is_bad_status(status: object) -> bool:
     if isinstance(status, int) and not isinstance(status, bool):
         return 400 <= status < 600
     return isinstance(status, str) and len(status) < 40 and " " not in status and _BAD_WORDS.search(status) is not None
 
 
-def _holds_anything(data: object) -> bool:
+def _has_data(data: object) -> bool:
     """GraphQL answers with errors beside what it could find; with nothing found, the call failed."""
     return any(item is not None for item in data.values()) if is_object(data) else data is not None
 
@@ -132,7 +147,7 @@ _REFUSAL = re.compile(
     r"\bforbidden\b|\btimed out\b|\brate limit\b|未找到|不存在|失败)[^\n]{0,60}\s*\Z",
     re.IGNORECASE,
 )
-_UNDONE = re.compile(
+_DELETION_REFUSED = re.compile(
     r"(?<![A-Za-z])(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|"
     r"denied|locked|time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|"
     r"failed|failure|would delete)(?![A-Za-z])"

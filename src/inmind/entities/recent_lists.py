@@ -10,59 +10,68 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from inmind.core.events.entities import EntitySighting
-from inmind.entities.entity import Key
-from inmind.entities.nouns import same_type
+from inmind.entities.entity import EntityKey
+from inmind.entities.nouns import canonical_type
 
-MOST_LISTINGS = 10
+MAX_LISTINGS = 10
 """Lists of things that are remembered, and as many of parts: the newest."""
 
-MOST_LISTED = 1_000
+MAX_LISTING_ENTRIES = 1_000
 """Of one list. A list of thousands must not fill the state."""
 
 
 class Listing(NamedTuple):
     """Several of one type."""
 
-    inside: Key | None
+    parent: EntityKey | None
     """The thing that they are parts of; None for a list of things."""
-    keys: tuple[Key, ...]
+    keys: tuple[EntityKey, ...]
 
     @property
-    def place(self) -> tuple[Key | None, str]:
+    def slot(self) -> tuple[EntityKey | None, str]:
         """Where a newer list takes the place of this one."""
-        return self.inside, self.keys[0][0]
+        return self.parent, self.keys[0][0]
 
-    def renamed(self, before: Key, now: Key) -> Listing:
+    def replace_key(self, old: EntityKey, new: EntityKey) -> Listing:
         """The same list, when it is known of which type something in it is."""
         return Listing(
-            now if self.inside == before else self.inside, tuple(now if key == before else key for key in self.keys)
+            new if self.parent == old else self.parent, tuple(new if key == old else key for key in self.keys)
         )
 
 
-def after(listings: Sequence[Listing], seen: Sequence[tuple[EntitySighting, Key]]) -> tuple[Listing, ...]:
+def update_listings(
+    listings: Sequence[Listing], sightings: Sequence[tuple[EntitySighting, EntityKey]]
+) -> tuple[Listing, ...]:
     """The lists after one more sighting, those of things first, and the newest of each first.
 
     Several of a type are a list, with what rides beside them. So are several that were merely named, as in "compare
     these two"; but who names things of a list speaks of that list, and does not make another one.
     """
-    shown = [(thing, key) for thing, key in seen if thing.how in ("seen", "listed")]
+    shown = [(thing, key) for thing, key in sightings if thing.how in ("seen", "listed")]
     is_list = len(shown) > 1 or any(thing.how == "listed" for thing, _ in shown)
-    riding = [part for thing, _ in shown if is_list for part in thing.parts if part.beside]
-    lists = _several(None, [*(key for _, key in shown), *((same_type(part.type), part.id) for part in riding)])
+    also_listed = [part for thing, _ in shown if is_list for part in thing.parts if part.from_same_list]
+    lists = _listings_by_type(
+        None, [*(key for _, key in shown), *((canonical_type(part.type), part.id) for part in also_listed)]
+    )
     known = {key for listing in listings for key in listing.keys}
-    named = [listing for listing in _several(None, [key for _, key in seen]) if known.isdisjoint(listing.keys)]
-    inside = [_several(key, [(same_type(p.type), p.id) for p in thing.parts if not p.beside]) for thing, key in seen]
-    newest: dict[tuple[Key | None, str], Listing] = {}
-    for listing in (*lists, *named, *(listing for several in inside for listing in several), *listings):
-        newest.setdefault(listing.place, listing)
-    of_things = [listing for listing in newest.values() if listing.inside is None]
-    of_parts = [listing for listing in newest.values() if listing.inside is not None]
-    return (*of_things[:MOST_LISTINGS], *of_parts[:MOST_LISTINGS])
+    mentioned = [
+        listing for listing in _listings_by_type(None, [key for _, key in sightings]) if known.isdisjoint(listing.keys)
+    ]
+    part_lists = [
+        _listings_by_type(key, [(canonical_type(p.type), p.id) for p in thing.parts if not p.from_same_list])
+        for thing, key in sightings
+    ]
+    newest: dict[tuple[EntityKey | None, str], Listing] = {}
+    for listing in (*lists, *mentioned, *(listing for several in part_lists for listing in several), *listings):
+        newest.setdefault(listing.slot, listing)
+    of_things = [listing for listing in newest.values() if listing.parent is None]
+    of_parts = [listing for listing in newest.values() if listing.parent is not None]
+    return (*of_things[:MAX_LISTINGS], *of_parts[:MAX_LISTINGS])
 
 
-def _several(inside: Key | None, keys: Iterable[Key]) -> list[Listing]:
+def _listings_by_type(parent: EntityKey | None, keys: Iterable[EntityKey]) -> list[Listing]:
     """By type, those of which there is more than one."""
-    by_type: dict[str, dict[Key, None]] = {}
+    by_type: dict[str, dict[EntityKey, None]] = {}
     for key in keys:
         by_type.setdefault(key[0], {}).setdefault(key)
-    return [Listing(inside, tuple(row)[:MOST_LISTED]) for row in by_type.values() if len(row) > 1]
+    return [Listing(parent, tuple(row)[:MAX_LISTING_ENTRIES]) for row in by_type.values() if len(row) > 1]

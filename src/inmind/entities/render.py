@@ -33,42 +33,46 @@ from inmind.entities.window import Entities
 BANNER = "[WORKING MEMORY]"
 EMPTY = "No entities tracked yet."
 DELETED = " [deleted]"
-BESIDE = "also listed"
+ALSO_LISTED = "also listed"
 
 
-def _nowhere(_: str) -> bool:
+def _never_visible(_: str) -> bool:
     return False
 
 
 @frozen
-class _Line:
+class _EntityRow:
     """A thing and those of its parts that stand with it."""
 
     entity: Entity
     parts: tuple[EntityPart, ...]
 
 
-def block(entities: Entities) -> str:
+def render_block(entities: Entities) -> str:
     """All of it, with its banner."""
-    return f"{BANNER}\n{lines(entities).text}"
+    return f"{BANNER}\n{render_lines(entities).text}"
 
 
-def lines(
-    entities: Entities, *, budget: int | None = None, count: Counter = len, visible: Callable[[str], bool] = _nowhere
+def render_lines(
+    entities: Entities,
+    *,
+    budget: int | None = None,
+    count: Counter = len,
+    visible: Callable[[str], bool] = _never_visible,
 ) -> Cut:
     """The block below its banner, inside a budget if there is one. `visible`: does the conversation show this event?"""
     if not entities.window:
         return Cut(EMPTY, 0)
-    stand = _standing(entities.window, once=False)
+    rows = _rows(entities.window, unique_parts=False)
     hidden = sum(entity.parts_left_out for entity in entities.window)
-    whole = Cut(_render(stand, left_out=hidden, names=len(stand)), hidden)
-    if budget is None or count(whole.text) <= budget:
-        return whole
-    stand = _standing(entities.window, once=True)
-    return _fitted(stand, hidden, _going(stand, visible), budget=budget, count=count)
+    complete = Cut(_render_rows(rows, left_out=hidden, names=len(rows)), hidden)
+    if budget is None or count(complete.text) <= budget:
+        return complete
+    rows = _rows(entities.window, unique_parts=True)
+    return _fit(rows, hidden, _removal_order(rows, visible), budget=budget, count=count)
 
 
-def since(
+def render_changes(
     entities: Entities, sources: Container[str], visible: Callable[[str], bool], *, budget: int, count: Counter
 ) -> str | None:
     """What the model cannot know of things that were spoken of since a block was shown that came from these sources,
@@ -78,127 +82,132 @@ def since(
     here, with its parts, those of the most recent things first; and when it has died, since the block still has it
     alive.
     """
-    spoken = [entity for entity in entities if entity.source not in sources]
-    if not spoken:
+    changed = [entity for entity in entities if entity.source not in sources]
+    if not changed:
         return None
-    fresh = [entity for entity in spoken if entity.deleted or not visible(entity.told_in)]
-    full = [_in_one_line(entity, parts=not visible(entity.told_in)) for entity in fresh]
+    unseen = [entity for entity in changed if entity.deleted or not visible(entity.observed_in)]
+    full = [_inline(entity, parts=not visible(entity.observed_in)) for entity in unseen]
     short = [
-        _in_one_line(entity, parts=False) + ("" if visible(entity.told_in) else _unsaid(entity)) for entity in fresh
+        _inline(entity, parts=False) + ("" if visible(entity.observed_in) else _hidden_parts_note(entity))
+        for entity in unseen
     ]
 
     def without_parts(n: int) -> str:
         return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
 
-    def without_things(n: int) -> str:
+    def without_entities(n: int) -> str:
         return "; ".join([*short[: len(short) - n], f"({n} more)"]) if n else "; ".join(short)
 
-    step = without_parts if count(without_parts(len(full))) <= budget else without_things
-    return step(_fewest(len(full), lambda n: count(step(n)) <= budget))
+    step = without_parts if count(without_parts(len(full))) <= budget else without_entities
+    return step(_smallest_fitting(len(full), lambda n: count(step(n)) <= budget))
 
 
-def _unsaid(entity: Entity) -> str:
+def _hidden_parts_note(entity: Entity) -> str:
     return f" with {len(entity.parts)} ids not shown" if entity.parts else ""
 
 
-def _in_one_line(entity: Entity, *, parts: bool) -> str:
-    name = "" if entity.name == entity.id else f' "{_called(entity.name)}"'
-    said = [f"{_line(entity.type)}{name} ({_id(entity.id)}){DELETED if entity.deleted else ''}"]
-    said += [line.strip() for line in _parts(entity.parts, named=True)] if parts else []
-    return ", ".join(said)
+def _inline(entity: Entity, *, parts: bool) -> str:
+    name = "" if entity.name == entity.id else f' "{_quote_safe(entity.name)}"'
+    pieces = [f"{_single_line(entity.type)}{name} ({_format_id(entity.id)}){DELETED if entity.deleted else ''}"]
+    pieces += [line.strip() for line in _part_lines(entity.parts, named=True)] if parts else []
+    return ", ".join(pieces)
 
 
-def _fitted(stand: Sequence[_Line], hidden: int, going: Sequence[str], *, budget: int, count: Counter) -> Cut:
+def _fit(rows: Sequence[_EntityRow], hidden: int, removal_order: Sequence[str], *, budget: int, count: Counter) -> Cut:
     """The most that fits: the names of parts go first, oldest things first, then parts, then things."""
 
     def without_names(n: int) -> Cut:
-        return Cut(_render(stand, left_out=hidden, names=len(stand) - n), hidden)
+        return Cut(_render_rows(rows, left_out=hidden, names=len(rows) - n), hidden)
 
     def without_parts(n: int) -> Cut:
-        gone = set(going[:n])
-        kept = [replace(line, parts=tuple(part for part in line.parts if part.id not in gone)) for line in stand]
-        return Cut(_render(kept, left_out=hidden + n, names=0), hidden + n)
+        removed = set(removal_order[:n])
+        kept = [replace(line, parts=tuple(part for part in line.parts if part.id not in removed)) for line in rows]
+        return Cut(_render_rows(kept, left_out=hidden + n, names=0), hidden + n)
 
-    def without_things(n: int) -> Cut:
-        kept = [replace(line, parts=()) for line in stand[: len(stand) - n]]
-        out = hidden + len(going) + n
-        return Cut(_render(kept, left_out=out, names=0), out)
+    def without_entities(n: int) -> Cut:
+        kept = [replace(line, parts=()) for line in rows[: len(rows) - n]]
+        out = hidden + len(removal_order) + n
+        return Cut(_render_rows(kept, left_out=out, names=0), out)
 
-    for step, most in ((without_names, len(stand)), (without_parts, len(going)), (without_things, len(stand) - 1)):
-        if count(step(most).text) <= budget:
-            return step(_fewest(most, lambda n, step=step: count(step(n).text) <= budget))
-    return without_things(len(stand) - 1)
+    for step, limit in (
+        (without_names, len(rows)),
+        (without_parts, len(removal_order)),
+        (without_entities, len(rows) - 1),
+    ):
+        if count(step(limit).text) <= budget:
+            return step(_smallest_fitting(limit, lambda n, step=step: count(step(n).text) <= budget))
+    return without_entities(len(rows) - 1)
 
 
-def _standing(window: Sequence[Entity], *, once: bool) -> list[_Line]:
+def _rows(window: Sequence[Entity], *, unique_parts: bool) -> list[_EntityRow]:
     """Things with their parts, but for those that are things or names of things; each part with one thing only, or
     with all that carry it."""
-    met = {said for entity in window for said in (entity.id, entity.name)}
-    stand: list[_Line] = []
+    shown = {said for entity in window for said in (entity.id, entity.name)}
+    rows: list[_EntityRow] = []
     for entity in window:
-        parts = tuple(part for part in entity.parts if part.id not in met)
-        if once:
-            met.update(part.id for part in parts)
-        stand.append(_Line(entity, parts))
-    return stand
+        parts = tuple(part for part in entity.parts if part.id not in shown)
+        if unique_parts:
+            shown.update(part.id for part in parts)
+        rows.append(_EntityRow(entity, parts))
+    return rows
 
 
-def _going(stand: Sequence[_Line], visible: Callable[[str], bool]) -> list[str]:
+def _removal_order(rows: Sequence[_EntityRow], visible: Callable[[str], bool]) -> list[str]:
     """The parts in the order in which they have to go: what the conversation shows too, then what an older list held
     beside its best, then the oldest."""
-    oldest = [(line, part) for line in reversed(stand) for part in reversed(line.parts)]
-    newest = stand[0].entity.source
-    shown = [part.id for line, part in oldest if visible(line.entity.told_in)]
-    beside = [part.id for line, part in oldest if part.beside and line.entity.source != newest]
-    return list(dict.fromkeys([*shown, *beside, *(part.id for _, part in oldest)]))
+    oldest = [(line, part) for line in reversed(rows) for part in reversed(line.parts)]
+    newest = rows[0].entity.source
+    visible_parts = [part.id for line, part in oldest if visible(line.entity.observed_in)]
+    older_lists = [part.id for line, part in oldest if part.from_same_list and line.entity.source != newest]
+    return list(dict.fromkeys([*visible_parts, *older_lists, *(part.id for _, part in oldest)]))
 
 
-def _render(stand: Sequence[_Line], *, left_out: int, names: int) -> str:
+def _render_rows(rows: Sequence[_EntityRow], *, left_out: int, names: int) -> str:
     """Things by their types; the parts of the first `names` things with their names."""
     by_type: dict[str, list[str]] = {}
-    for place, line in enumerate(stand):
-        said = by_type.setdefault(_line(line.entity.type), [])
-        said.append(_thing(line.entity))
-        said += _parts(line.parts, named=place < names)
+    for index, line in enumerate(rows):
+        group = by_type.setdefault(_single_line(line.entity.type), [])
+        group.append(_entity_line(line.entity))
+        group += _part_lines(line.parts, named=index < names)
     text = "\n".join(f"{plural(type)}:\n" + "\n".join(said) for type, said in by_type.items())
     return f"{text}\n({left_out} more not shown)" if left_out else text
 
 
-def _thing(entity: Entity) -> str:
-    return f'  - "{_called(entity.name)}" ({_id(entity.id)}){DELETED if entity.deleted else ""}'
+def _entity_line(entity: Entity) -> str:
+    return f'  - "{_quote_safe(entity.name)}" ({_format_id(entity.id)}){DELETED if entity.deleted else ""}'
 
 
-def _parts(parts: Sequence[EntityPart], *, named: bool) -> list[str]:
+def _part_lines(parts: Sequence[EntityPart], *, named: bool) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for part in parts:
-        name = _id(part.name) if named and part.name and part.name != part.id else ""
-        label = BESIDE if part.beside else plural(_line(part.type))
-        by_type.setdefault(label, []).append(f"{name} {_id(part.id)}" if name else _id(part.id))
-    return [f"    {label}: {', '.join(said)}" for label, said in by_type.items()]
+        name = _format_id(part.name) if named and part.name and part.name != part.id else ""
+        label = ALSO_LISTED if part.from_same_list else plural(_single_line(part.type))
+        by_type.setdefault(label, []).append(f"{name} {_format_id(part.id)}" if name else _format_id(part.id))
+    return [f"    {label}: {', '.join(ids)}" for label, ids in by_type.items()]
 
 
-def _called(name: str) -> str:
+def _quote_safe(name: str) -> str:
     """A name as it may stand between quotes: were one in it, the rest could pass for an id."""
-    return _line(name).replace('"', "'")
+    return _single_line(name).replace('"', "'")
 
 
-def _id(text: str) -> str:
+def _format_id(text: str) -> str:
     """An id as it is; between quotes where it has in it what could pass for the end of one, or for a mark of ours."""
-    line = _line(text)
-    return json.dumps(line, ensure_ascii=False) if _MARKS.search(line) else line
+    line = _single_line(text)
+    return json.dumps(line, ensure_ascii=False) if _SPECIAL_CHARS.search(line) else line
 
 
-_MARKS = re.compile(r"[()\[\],;\"]")
+_SPECIAL_CHARS = re.compile(r"[()\[\],;\"]")
 
 
-def _line(text: str) -> str:
+def _single_line(text: str) -> str:
     """In one line, or what is stored could pass for lines of ours."""
     return text if text.isprintable() else " ".join(text.split())
 
 
-def _fewest(most: int, fits: Callable[[int], bool]) -> int:
+def _smallest_fitting(limit: int, fits: Callable[[int], bool]) -> int:
     """The least n up to `most` that fits, given that `most` does."""
-    low, high = 0, most
+    low, high = 0, limit
     while low < high:
         middle = (low + high) // 2
         if fits(middle):

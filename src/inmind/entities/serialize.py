@@ -23,36 +23,40 @@ VERSION = 2
 
 
 def serialize(entities: Entities) -> dict[str, Any]:
-    return {"entities": [_written(entity) for entity in entities], "version": VERSION}
+    return {"entities": [_entity_to_dict(entity) for entity in entities], "version": VERSION}
 
 
 def deserialize(data: object) -> tuple[EntitySighting, ...]:
     """The things of a checkpoint, the most recent first. Refused whole if any of it does not fit."""
     if not isinstance(data, Mapping):
         raise InvalidInput(field="data", value=data, expected="a checkpoint, as serialize() gives it")
-    given = cast(Mapping[str, Any], data)
-    version = given.get("version", 1)
+    mapping = cast(Mapping[str, Any], data)
+    version = mapping.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:
         raise InvalidInput(field="data.version", value=version, expected=f"1 to {VERSION}")
-    entities = given.get("entities")
+    entities = mapping.get("entities")
     if not isinstance(entities, list | tuple):
         raise InvalidInput(field="data.entities", value=entities, expected="a list")
-    things = [_read(item, f"data.entities[{n}]") for n, item in enumerate(cast(list[Any], entities))]
-    return tuple({(thing.type, thing.id): thing for thing in reversed(things)}.values())[::-1]
+    sightings = [_parse_entity(item, f"data.entities[{n}]") for n, item in enumerate(cast(list[Any], entities))]
+    return tuple({(sighting.type, sighting.id): sighting for sighting in reversed(sightings)}.values())[::-1]
 
 
-def thing_from(value: object, field: str) -> EntitySighting:
+def sighting_from(value: object, field: str) -> EntitySighting:
     """An entity as a host hands it in: one of ours, or an object with id, type and name.
 
     A host speaks of it by itself, so it is not one of a list; and an object may have its name under any usual key.
     """
     if isinstance(value, Entity):
-        return _read({**_written(value), "listed": False}, field)
-    thing = _read(value, field)
-    return thing if thing.name else replace(thing, name=name_of({**cast(Mapping[str, Any], value)}, thing.type))
+        return _parse_entity({**_entity_to_dict(value), "listed": False}, field)
+    sighting = _parse_entity(value, field)
+    return (
+        sighting
+        if sighting.name
+        else replace(sighting, name=name_of({**cast(Mapping[str, Any], value)}, sighting.type))
+    )
 
 
-def _written(entity: Entity) -> dict[str, Any]:
+def _entity_to_dict(entity: Entity) -> dict[str, Any]:
     return {
         "id": entity.id,
         "name": entity.name,
@@ -71,45 +75,55 @@ def _written(entity: Entity) -> dict[str, Any]:
     }
 
 
-def _read(item: object, field: str) -> EntitySighting:
+def _parse_entity(item: object, field: str) -> EntitySighting:
     if not isinstance(item, Mapping):
         raise InvalidInput(field=field, value=item, expected="an object with id, type and name")
-    given = cast(Mapping[str, Any], item)
-    id, type = _text(given.get("id"), f"{field}.id"), _text(given.get("type"), f"{field}.type")
-    name = _line(given.get("name"), f"{field}.name")
-    parent = given.get("parent")
-    parts = _listed(given.get("parts"), f"{field}.parts")
-    aliases = [_line(alias, f"{field}.aliases") for alias in _listed(given.get("aliases"), f"{field}.aliases")]
+    mapping = cast(Mapping[str, Any], item)
+    id, type = (
+        _parse_exact_line(mapping.get("id"), f"{field}.id"),
+        _parse_exact_line(mapping.get("type"), f"{field}.type"),
+    )
+    name = _parse_line(mapping.get("name"), f"{field}.name")
+    parent = mapping.get("parent")
+    parts = _parse_list(mapping.get("parts"), f"{field}.parts")
+    aliases = [
+        _parse_line(alias, f"{field}.aliases") for alias in _parse_list(mapping.get("aliases"), f"{field}.aliases")
+    ]
     return EntitySighting(
         type=type,
         id=id,
         name="" if name == id else name,
-        how="deleted" if given.get("deleted") is True else "listed" if given.get("listed") is True else "seen",
-        action=_line(given.get("action"), f"{field}.action"),
-        parent=_pair(parent, f"{field}.parent") if parent else None,
-        parts=tuple(_part(part, f"{field}.parts[{n}]") for n, part in enumerate(parts)),
+        how="deleted" if mapping.get("deleted") is True else "listed" if mapping.get("listed") is True else "seen",
+        action=_parse_line(mapping.get("action"), f"{field}.action"),
+        parent=_parse_key(parent, f"{field}.parent") if parent else None,
+        parts=tuple(_parse_part(part, f"{field}.parts[{n}]") for n, part in enumerate(parts)),
         aliases=tuple(filter(None, aliases)),
-        pinned=given.get("pinned") is True,
-        more=_number(given.get("parts_left_out"), f"{field}.parts_left_out"),
+        pinned=mapping.get("pinned") is True,
+        omitted_parts=_parse_count(mapping.get("parts_left_out"), f"{field}.parts_left_out"),
     )
 
 
-def _part(value: object, field: str) -> EntityPart:
+def _parse_part(value: object, field: str) -> EntityPart:
     if not isinstance(value, Mapping):
         raise InvalidInput(field=field, value=value, expected="an object with type and id")
-    given = cast(Mapping[str, Any], value)
-    type, id = _text(given.get("type"), f"{field}.type"), _text(given.get("id"), f"{field}.id")
-    return EntityPart(type, id, _line(given.get("name"), f"{field}.name"), beside=given.get("beside") is True)
+    mapping = cast(Mapping[str, Any], value)
+    type, id = (
+        _parse_exact_line(mapping.get("type"), f"{field}.type"),
+        _parse_exact_line(mapping.get("id"), f"{field}.id"),
+    )
+    return EntityPart(
+        type, id, _parse_line(mapping.get("name"), f"{field}.name"), from_same_list=mapping.get("beside") is True
+    )
 
 
-def _pair(value: object, field: str) -> tuple[str, str]:
-    pair = _listed(value, field)
+def _parse_key(value: object, field: str) -> tuple[str, str]:
+    pair = _parse_list(value, field)
     if len(pair) != 2:
         raise InvalidInput(field=field, value=pair, expected="a type and an id")
-    return _text(pair[0], field), _text(pair[1], field)
+    return _parse_exact_line(pair[0], field), _parse_exact_line(pair[1], field)
 
 
-def _listed(value: object, field: str) -> list[Any]:
+def _parse_list(value: object, field: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list | tuple):
@@ -117,7 +131,7 @@ def _listed(value: object, field: str) -> list[Any]:
     return list(cast(list[Any], value))
 
 
-def _number(value: object, field: str) -> int:
+def _parse_count(value: object, field: str) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
@@ -125,25 +139,25 @@ def _number(value: object, field: str) -> int:
     return value
 
 
-def _text(value: object, field: str) -> str:
+def _parse_exact_line(value: object, field: str) -> str:
     """What something goes by, exactly as it is. An id may be a number where it comes from."""
-    text = _line(value, field)
+    text = _parse_line(value, field)
     if not text or (isinstance(value, str) and text != value):
         raise InvalidInput(field=field, value=value, expected="a text of one line, without control characters")
     return text
 
 
-def _line(value: object, field: str) -> str:
+def _parse_line(value: object, field: str) -> str:
     """What something is called: a text of one line, or none. What nobody can see is left out of it."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**30:
         value = str(value)
     value = value or ""
-    if not isinstance(value, str) or len(value) > 500 or not _is_line(value):
+    if not isinstance(value, str) or len(value) > 500 or not _is_single_line(value):
         raise InvalidInput(field=field, value=value, expected="a text of one line, at most 500 characters")
     return value if value.isprintable() else "".join(c for c in value if unicodedata.category(c) != "Cc")
 
 
-def _is_line(value: str) -> bool:
+def _is_single_line(value: str) -> bool:
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -14,10 +14,10 @@ from typing import Any
 
 from inmind.core.encoding import digest_of
 from inmind.core.events.base import Event
-from inmind.core.events.codec import decode, encode
+from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, MessageAdded, Retained, RetainedItem
 from inmind.core.frozen import frozen
-from inmind.history.line import Conversation, ConversationEntry, Runs
+from inmind.history.conversation import Conversation, ConversationEntry, Runs
 
 
 @frozen
@@ -30,7 +30,9 @@ class Compaction:
 
     def among(self, entries: Iterable[ConversationEntry]) -> Iterator[ConversationEntry]:
         """The same entries, with its stubs in the places of what they stand for."""
-        runs = sorted((first, last, place) for place, stub in enumerate(self.what.stubs) for first, last in stub.of)
+        runs = sorted(
+            (first, last, place) for place, stub in enumerate(self.what.stubs) for first, last in stub.message_ranges
+        )
         starts = [first for first, _, _ in runs]
         shown: set[int] = set()
         for entry in entries:
@@ -44,7 +46,7 @@ class Compaction:
     @property
     def runs(self) -> Runs:
         """The messages that its stubs stand for."""
-        return tuple(run for stub in self.what.stubs for run in stub.of)
+        return tuple(run for stub in self.what.stubs for run in stub.message_ranges)
 
     def stands_for(self, some: Iterable[tuple[int, int]]) -> bool:
         """Is a message among these runs sent as a stub of its?"""
@@ -54,18 +56,18 @@ class Compaction:
     def stood_for(self) -> dict[str, Runs]:
         """Which messages each of its stubs stands for, by the stub's digest; none for a stub's second message."""
         return {
-            digest_of(wire): stub.of if number == 0 else ()
+            digest_of(wire): stub.message_ranges if number == 0 else ()
             for stub in self.what.stubs
-            for number, wire in enumerate(stub.wires)
+            for number, wire in enumerate(stub.messages)
         }
 
     def _stubs(self, place: int, seq: int) -> Iterator[ConversationEntry]:
         """What is sent there. It has the number of the first message that it stands for, and the id of the event."""
         stub = self.what.stubs[place]
-        for number, wire in enumerate(stub.wires):
-            of = stub.of if number == 0 else ()
+        for number, wire in enumerate(stub.messages):
+            of = stub.message_ranges if number == 0 else ()
             yield ConversationEntry(
-                seq, self.id, stub.format, wire, digest_of(wire), of=of, block=stub.block or number > 0
+                seq, self.id, stub.format, wire, digest_of(wire), of=of, block=stub.is_block or number > 0
             )
 
 
@@ -136,10 +138,10 @@ class History:
                 sent = self.sent.changed(list(compaction.among(self.sent)))
                 stood_for = {**self.stood_for, **compaction.stood_for()}
                 return replace(self, sent=sent, compactions=(*self.compactions, compaction), stood_for=stood_for)
-            case CompactionUndone(of=of):
+            case CompactionUndone(compaction_seq=of):
                 left = tuple(compaction for compaction in self.compactions if compaction.seq != of)
                 return replace(self, sent=_sent(self.line, left, self.sent), compactions=left)
-            case Retained(item=item, kept=kept):
+            case Retained(item=item, retain=kept):
                 others = tuple(one for one in self.pinned if one.text != item.text)
                 released = self.released - {item.text} if kept else self.released | {item.text}
                 return replace(self, pinned=(*others, item) if kept else others, released=released)
@@ -149,7 +151,7 @@ class History:
     def freeze(self) -> dict[str, Any]:
         return {
             "line": self.line.freeze(),
-            "compactions": [[one.seq, encode(one.what)] for one in self.compactions],
+            "compactions": [[one.seq, encode_payload(one.what)] for one in self.compactions],
             "pinned": list(self.pinned),
             "released": sorted(self.released),
             "stood_for": dict(self.stood_for),
@@ -195,7 +197,7 @@ def _sent(line: Conversation, compactions: Sequence[Compaction], before: Convers
 
 
 def _thawed(seq: int, body: str, stream: str) -> Compaction:
-    what = decode(Compacted.kind, body)
+    what = decode_payload(Compacted.kind, body)
     if not isinstance(what, Compacted):
         raise TypeError(f"{what.kind} is no compaction")
     return Compaction(seq, f"{stream}#{seq}", what)

@@ -16,7 +16,7 @@ from typing import Any
 
 from inmind.core.encoding import digest_of
 from inmind.core.frozen import frozen
-from inmind.history.line import Conversation
+from inmind.history.conversation import Conversation
 
 
 @frozen

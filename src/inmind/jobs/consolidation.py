@@ -89,7 +89,7 @@ class Consolidator:
                 self._commit(held)
                 upto, held = held.last_crystal, batch
             else:
-                held = replace(held if _decides(held) else batch, upto=batch.last_crystal)
+                held = replace(held if _decides(held) else batch, last_crystal=batch.last_crystal)
             done = done.and_then(batch)
             if seconds is not None and time.monotonic() - began >= seconds:
                 break

@@ -17,7 +17,7 @@ from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.core.settings import LimitSettings
 from inmind.documents.notes_page import stamp
-from inmind.dreams.model import Model, Question, Reply
+from inmind.dreams.model import Model, ModelReply, Question
 from inmind.dreams.state import LIMITED
 from inmind.errors import ModelFailed, StoreError
 from inmind.store.protocol import Clock, Store, Window
@@ -159,7 +159,7 @@ class _Limited:
     def name(self) -> str:
         return self._model.name
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
         held = self._allowances.set_aside(_most(question), self._prices)
         try:
             reply = self._model.ask(question, seconds=seconds)
@@ -176,4 +176,4 @@ def _most(question: Question) -> tuple[int, int]:
     """The tokens that a model may read and write for this. No token is less than a byte."""
     schema = to_json(question.schema) if question.schema else ""
     read = sum(len(text.encode("utf-8", "replace")) for text in (question.system, question.prompt, schema))
-    return read + OVERHEAD, question.most_tokens
+    return read + OVERHEAD, question.max_tokens

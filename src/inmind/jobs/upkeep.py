@@ -261,7 +261,7 @@ class Housekeeping:
 
     def _note_moods(self, resource: str) -> int:
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, int]:
-            notes = due_notes(owned.felt, now)
+            notes = due_notes(owned.affect, now)
             return Decision(notes, len(notes))
 
         return self.belongings(resource).commit(decide).answer or 0
@@ -306,7 +306,7 @@ class Housekeeping:
         return next_due(owned.dreams, self._rhythm(), now=now, strong=self._is_strong(owned, now), fresh=fresh)
 
     def _is_strong(self, owned: ResourceState, now: datetime) -> bool:
-        return self.settings.affect.enabled and is_strong(owned.felt.levels.then(now))
+        return self.settings.affect.enabled and is_strong(owned.affect.levels.then(now))
 
     def _fresh(self, resource: str, owned: ResourceState, now: datetime) -> Callable[[int], int]:
         done = owned.dreams.done

@@ -17,11 +17,11 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG
 from inmind.documents.document import STATE, checked_text
 from inmind.errors import Conflict
-from inmind.session.backend import Files
+from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.stream import Decision, Stream
 
-SETTINGS = (CONFIG, f"{CONFIG}.imported")
+SETTINGS_PATHS = (CONFIG, f"{CONFIG}.imported")
 """What is a session's or a resource's no more than anybody else's: settings, and those that came with a bundle."""
 
 S = TypeVar("S", SessionState, ResourceState)
@@ -40,23 +40,23 @@ class Page:
     """Whose it is: a session's, a resource's, or, of settings, everybody's."""
 
 
-class Editing(Generic[S]):
+class DocumentEditor(Generic[S]):
     """One document of a stream, and where it is shown."""
 
-    def __init__(self, blank: Page, stream: Stream[S], files: Files) -> None:
+    def __init__(self, blank: Page, stream: Stream[S], files: DocumentFiles) -> None:
         """`blank`: the page as it is where there is none yet."""
         self._blank, self._stream, self._files = blank, stream, files
 
     def read(self) -> Page:
         """With whatever people have just written into its file."""
-        self._files.take_in()
+        self._files.read_edits()
         documents, path = self._stream.refresh().documents, self._blank.path
         return replace(self._blank, text=documents.text(path), version=documents.version(path))
 
-    def rewrite(self, page: Page, text: str) -> Page:
+    def write(self, page: Page, text: str) -> Page:
         """As if it had been saved in the page's file: by a person, for good."""
         checked_text(text)
-        self._files.take_in()
+        self._files.read_edits()
         self._stream.refresh()
         self._stream.commit(partial(_decide, page=page, text=text))
         self._files.publish()

@@ -13,12 +13,12 @@ from inmind.core.paths import CONFIG, INDEX, as_file, place_of, resource_folder,
 from inmind.core.streams import SESSION_PREFIX
 from inmind.documents.document import MOST_BYTES, RESOURCE_PATHS, Document, checked_text
 from inmind.errors import Conflict, InvalidInput
-from inmind.session.backend import Views
-from inmind.session.legacy_files import Legacy, all_legacy, find_legacy
+from inmind.session.backend import SessionFiles
+from inmind.session.legacy_files import LegacySession, all_legacy, find_legacy
 from inmind.session.live_files import LiveFiles, resource_files, session_files
-from inmind.session.meta_file import Glance, MetaFile, brought_up, glance
+from inmind.session.meta_file import MetaFile, SessionSummary, complete_summary, read_summary
 from inmind.session.state import ResourceState, SessionState
-from inmind.session.transcript_file import Transcript
+from inmind.session.transcript_file import TranscriptFile
 from inmind.store.atomic_files import Folder, Found
 from inmind.store.protocol import Begun, Store
 from inmind.store.stream import Stream
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from inmind.search.index.base import Index
     from inmind.search.index.indexer import Read
 
-BACKUP = "MEMORY.md.seed-backup"
+SEED_BACKUP = "MEMORY.md.seed-backup"
 
 
-class InFolder:
+class FolderBackend:
     """One home."""
 
     def __init__(self, home: Path, store: Store) -> None:
@@ -82,11 +82,11 @@ class InFolder:
 
     # -- live views ----------------------------------------------------------------------------------------
 
-    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> Views:
+    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:
         folder = self._folder(session_folder(self.home, id, cwd))
-        return Views(
+        return SessionFiles(
             files=session_files(folder, stream, self.store),
-            transcript=Transcript(folder, self.store, stream.name),
+            transcript=TranscriptFile(folder, self.store, stream.name),
             meta=MetaFile(folder, stream, self.store),
         )
 
@@ -102,21 +102,21 @@ class InFolder:
         """Nobody has written anything where there are no files."""
         for owner in resources_in(self.home):
             if resource in ("", owner):
-                self.of_resource(owner, belongings(owner)).take_in()
+                self.of_resource(owner, belongings(owner)).read_edits()
         for begun in self.store.begun(SESSION_PREFIX, owner=resource or None):
             if place_of(self.home, begun.first).exists():
                 self._take_in_session(begun.first, minds(begun.first.stream.removeprefix(SESSION_PREFIX)))
 
     def _take_in_session(self, first: Event, stream: Stream[SessionState]) -> None:
         folder = self._folder(place_of(self.home, first))
-        MetaFile(folder, stream, self.store).take_in()
-        session_files(folder, stream, self.store).take_in()
+        MetaFile(folder, stream, self.store).read_title()
+        session_files(folder, stream, self.store).read_edits()
 
     def folder(self, id: str, cwd: str) -> Path:
         return session_folder(self.home, id, cwd)
 
-    def glance(self, begun: Begun) -> Glance:
-        return brought_up(glance(self._folder(place_of(self.home, begun.first))), self.store, begun)
+    def glance(self, begun: Begun) -> SessionSummary:
+        return complete_summary(read_summary(self._folder(place_of(self.home, begun.first))), self.store, begun)
 
     def has_files_of(self, resource: str) -> bool:
         folder = resource_folder(self.home, resource)
@@ -127,17 +127,17 @@ class InFolder:
 
     # -- what was there before -----------------------------------------------------------------------------
 
-    def older(self, id: str) -> list[Legacy]:
+    def older(self, id: str) -> list[LegacySession]:
         return find_legacy(self.home, as_file(id))
 
-    def all_older(self, *, but: Container[str]) -> list[Legacy]:
-        return all_legacy(self.home, but=but)
+    def all_older(self, *, but: Container[str]) -> list[LegacySession]:
+        return all_legacy(self.home, excluding=but)
 
     def back_up(self, resource: str, text: str) -> str:
         """Beside whatever has that name already, which may be somebody's only copy."""
         folder, data = self._folder(resource_folder(self.home, resource)), text.encode()
         with folder.locked():
-            for name in (BACKUP, f"{BACKUP}-{digest(text)}"):
+            for name in (SEED_BACKUP, f"{SEED_BACKUP}-{digest(text)}"):
                 found = folder.read(name, most=len(data) + 1)
                 if found.data is None and not found.unreadable:
                     folder.replace(name, data)

@@ -11,8 +11,8 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import folder_of, require_resource
 from inmind.core.streams import ANONYMOUS, PRIVATE, SESSION_PREFIX, opened_by
 from inmind.errors import InvalidInput
-from inmind.session.backend import Abode
-from inmind.session.legacy_files import Legacy
+from inmind.session.backend import Backend
+from inmind.session.legacy_files import LegacySession
 from inmind.store.protocol import Begun, Store
 
 
@@ -40,16 +40,16 @@ class SessionInfo:
     """The session that it was spawned from."""
 
 
-LATELY = 200
+RECENT_SESSIONS = 200
 """Sessions among which those that are looked for are nearly always: only if they are not, one looks further."""
 
-FURTHEST = 5_000
+MAX_SCANNED_SESSIONS = 5_000
 """Sessions of everybody among which some are looked for, the last used first. A resource's own are all gone through,
 and so are everybody's where all of them are wanted."""
 
 
-def sessions_in(
-    place: Abode, *, cwd: str | None, resource: str | None, most: int | None = None, children: bool = True
+def list_sessions(
+    place: Backend, *, cwd: str | None, resource: str | None, most: int | None = None, children: bool = True
 ) -> list[SessionInfo]:
     """The most recently used first: those that began in a folder, or belong to a resource, where these are named.
 
@@ -62,19 +62,23 @@ def sessions_in(
         here, theirs = cwd is None or opened.cwd == cwd, resource is None or opened.resource == resource
         return here and theirs and (children or not opened.parent)
 
-    found: list[tuple[str, Begun | Legacy]] = [
+    found: list[tuple[str, Begun | LegacySession]] = [
         (one.updated.isoformat(), one) for one in _begun(place.store, resource, fits, most)
     ]
     if resource is None:  # those of the older kind belong to nobody yet
-        older = place.all_older(but=_Known(place.store))
-        found += [(one.changed.isoformat(), one) for one in older if cwd is None or is_of(one, cwd)]
+        older = place.all_legacy_sessions(but=_Known(place.store))
+        found += [(one.changed.isoformat(), one) for one in older if cwd is None or belongs_to_folder(one, cwd)]
     found.sort(key=itemgetter(0), reverse=True)
-    return [_legacy_info(one) if isinstance(one, Legacy) else _info(place, one) for _, one in found[:most]]
+    return [_legacy_info(one) if isinstance(one, LegacySession) else _info(place, one) for _, one in found[:most]]
 
 
 def _begun(store: Store, resource: str | None, fits: Callable[[Begun], bool], most: int | None) -> Sequence[Begun]:
     owner = None if resource in (None, ANONYMOUS) else resource
-    looks = (None,) if most is None else (max(most, LATELY), max(most, FURTHEST) if owner is None else None)
+    looks = (
+        (None,)
+        if most is None
+        else (max(most, RECENT_SESSIONS), max(most, MAX_SCANNED_SESSIONS) if owner is None else None)
+    )
     found: list[Begun] = []
     for look in looks:
         there = store.begun(SESSION_PREFIX, owner=owner, most=look)
@@ -94,12 +98,12 @@ class _Known:
         return self._store.version(f"{SESSION_PREFIX}{id}") > 0
 
 
-def resources_in(store: Store) -> Iterator[str]:
+def list_resources(store: Store) -> Iterator[str]:
     """Everybody in particular: sessions that name nobody are strangers to each other."""
     return (owner for owner in store.owners() if owner not in ("", ANONYMOUS) and not owner.startswith(PRIVATE))
 
 
-def is_known(store: Store, resource: object) -> bool:
+def is_known_resource(store: Store, resource: object) -> bool:
     """Is it one of these? What nobody can be called is not."""
     try:
         return bool(store.streams("", owner=require_resource(resource), most=1))
@@ -107,14 +111,14 @@ def is_known(store: Store, resource: object) -> bool:
         return False
 
 
-AMONG = 1_000
+MAX_NAME_CANDIDATES = 1_000
 """Names among which one is looked for that somebody may have meant: so many each time, however many there are."""
 
 
 def nearest_session(store: Store, id: str) -> str:
     """The id that somebody may have meant who has mistyped it; empty where none resembles it."""
     for begins in _beginnings(id):
-        streams = store.streams(SESSION_PREFIX + begins, most=AMONG)
+        streams = store.streams(SESSION_PREFIX + begins, most=MAX_NAME_CANDIDATES)
         if near := get_close_matches(id, [stream.removeprefix(SESSION_PREFIX) for stream in streams], n=1):
             return near[0]
     return ""
@@ -123,7 +127,7 @@ def nearest_session(store: Store, id: str) -> str:
 def nearest_resource(store: Store, name: str) -> str:
     """Likewise."""
     for begins in _beginnings(name):
-        owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", most=AMONG)
+        owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", most=MAX_NAME_CANDIDATES)
         there = [owner for owner in owners if owner.startswith(begins) and owner != ANONYMOUS]
         if near := get_close_matches(name, there, n=1):
             return near[0]
@@ -138,15 +142,15 @@ def _beginnings(name: str) -> Iterable[str]:
     return dict.fromkeys([*(name[: max(length, 0)] for length in lengths), name[:1].swapcase(), ""])
 
 
-def is_of(legacy: Legacy, cwd: str) -> bool:
+def belongs_to_folder(legacy: LegacySession, cwd: str) -> bool:
     """By what it says, or by where its file lies: a folder's name cannot tell "-" from "/", and is all there is."""
     return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
 
 
-def _info(place: Abode, begun: Begun) -> SessionInfo:
+def _info(place: Backend, begun: Begun) -> SessionInfo:
     """The journal says whose it is; what it adds up to is told at a glance."""
     first = begun.first
-    id, opened, said = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), place.glance(begun)
+    id, opened, said = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), place.session_summary(begun)
     return SessionInfo(
         id=id,
         title=said.title,
@@ -157,12 +161,12 @@ def _info(place: Abode, begun: Begun) -> SessionInfo:
         calls=said.calls,
         created=said.created or first.at.isoformat(),
         updated=said.updated,
-        folder=place.folder(id, opened.cwd),
+        folder=place.session_folder(id, opened.cwd),
         parent=opened.parent,
     )
 
 
-def _legacy_info(legacy: Legacy) -> SessionInfo:
+def _legacy_info(legacy: LegacySession) -> SessionInfo:
     return SessionInfo(
         id=legacy.id,
         title=legacy.title,

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
-from inmind.core.background import Afterwards
+from inmind.core.background import BackgroundQueue
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import CrystalPinned
 from inmind.core.events.documents import DocumentWritten
@@ -41,18 +41,18 @@ from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize
 from inmind.errors import Closed, InvalidInput, ModelFailed, NotFound, UnsafeStorage
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
-from inmind.memory.documents import SETTINGS, Editing, Page
-from inmind.memory.folder_backend import InFolder
-from inmind.memory.listing import SessionInfo, is_known, is_of, resources_in, sessions_in
+from inmind.memory.documents import SETTINGS_PATHS, DocumentEditor, Page
+from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.listing import SessionInfo, belongs_to_folder, is_known_resource, list_resources, list_sessions
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layers.base import DocumentLayer, EntityLayer, Layer, NotesLayer, StateLayer, checked_layers
 from inmind.prompt.plan import Limits
 from inmind.search.note import IMPORTANCE, checked_note
-from inmind.session.backend import Abode, Files
-from inmind.session.context import Parts, Setup
-from inmind.session.legacy_files import Legacy, messages_of
-from inmind.session.sibling_entities import Siblings
-from inmind.session.state import BelongingsFold, MindFold, ResourceState, SessionState
+from inmind.session.backend import Backend, DocumentFiles
+from inmind.session.context import SessionConfig, SessionContext
+from inmind.session.legacy_files import LegacySession, read_messages
+from inmind.session.sibling_entities import SiblingEntities
+from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.store.atomic_files import make_private
 from inmind.store.protocol import Clock, Store
 from inmind.store.sqlite import SqliteStore
@@ -74,20 +74,20 @@ if TYPE_CHECKING:
     from inmind.search.note import Note
     from inmind.search.query import Hit, Query
     from inmind.session.affect import Affect
-    from inmind.session.economics import Books
-    from inmind.session.notes import Notebook
+    from inmind.session.economics import Economics
+    from inmind.session.notes import NoteWriter
     from inmind.session.session import Session
 
 log = logging.getLogger("inmind")
 
-LONGEST = 366 * 86_400
+MAX_UPKEEP_INTERVAL_SECONDS = 366 * 86_400
 """Seconds between two rounds of upkeep, at most: a thread cannot wait for any number of them."""
-SLICE = 1.0
+EMBEDDING_SLICE_SECONDS = 1.0
 """Seconds of embedding at a time: whoever closes a memory waits for no more."""
-WINDOW = 128_000
-RESERVE = 4_096
+DEFAULT_WINDOW = 128_000
+DEFAULT_RESERVE = 4_096
 """Kept free for the model's answer."""
-LEAST_WINDOW = 1_000
+MIN_WINDOW = 1_000
 
 
 def default_layers(*own: Layer) -> tuple[Layer, ...]:
@@ -108,7 +108,7 @@ class Memory:
 
     def __init__(
         self,
-        place: Abode,
+        place: Backend,
         *,
         clock: Clock | None = None,
         embedder: str | Embedder | None = "auto",
@@ -117,7 +117,7 @@ class Memory:
     ) -> None:
         from inmind.core.settings import Settings  # whoever only imports us has nothing to set
 
-        self._place, self._store = place, place.store
+        self._backend, self._store = place, place.store
         self.settings = settings or Settings()
         self._given: object = self.settings
         """Settings that go before those in config.toml."""
@@ -126,8 +126,8 @@ class Memory:
         self._unembedded: set[str] = set()
         """Of whom something is new here that vectors may not have been made of."""
         self._housekeeping: Housekeeping | None = None
-        self._afterwards = Afterwards()
-        self._siblings = Siblings(self._store)
+        self._background = BackgroundQueue()
+        self._siblings = SiblingEntities(self._store)
         self._clock: Clock = _telling(clock) if clock else place.clock
         self._lock = threading.RLock()
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -184,12 +184,12 @@ class Memory:
     @property
     def home(self) -> Path | None:
         """The folder that it is in; None where it is in a database."""
-        return self._place.home
+        return self._backend.home
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, in words: the folder, or the URL of the database without its password."""
-        return str(self._place)
+        return str(self._backend)
 
     def session(
         self,
@@ -197,7 +197,7 @@ class Memory:
         *,
         resource: str | None = None,
         layers: Sequence[Layer] | None = None,
-        window: int = WINDOW,
+        window: int = DEFAULT_WINDOW,
         reserve: int | None = None,
         counter: Counter | None = None,
         cache_seconds: float = CACHE_SECONDS,
@@ -234,7 +234,7 @@ class Memory:
             raise InvalidInput(field="summarizer", value=summarizer, expected="a function from a prompt to a text")
         chosen = default_layers() if layers is None else checked_layers(layers)
         private = _with_a_private_scratchpad(chosen)
-        setup = Setup(
+        setup = SessionConfig(
             layers=chosen,
             limits=limits,
             counter=count,
@@ -252,7 +252,7 @@ class Memory:
         reached = self._handed_down(private if opened.resource == ANONYMOUS else chosen, opened)
         return self._opened(name, stream, opened, replace(setup, layers=reached))
 
-    def restore(
+    def import_entities(
         self,
         data: object,
         id: str | None = None,
@@ -268,7 +268,7 @@ class Memory:
         deserialize(data)
         name = f"restored-{os.urandom(6).hex()}" if id is None else id
         session = self.session(name, resource=resource, entities=entities)
-        session.restore(data)
+        session.import_entities(data)
         return session
 
     def sessions(
@@ -283,7 +283,7 @@ class Memory:
         owner = None if resource is None else checked_name(resource, "resource")
         if limit is not None and (type(limit) is not int or limit < 1):
             raise InvalidInput(field="limit", value=limit, expected="a whole number of 1 or more")
-        return sessions_in(self._place, cwd=here, resource=owner, most=limit)
+        return list_sessions(self._backend, cwd=here, resource=owner, most=limit)
 
     def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
         """The session to go on with in a folder, the current one by default: the most recently used.
@@ -292,21 +292,21 @@ class Memory:
         for among all that a named resource has, or among the 5,000 of everybody that were used last.
         """
         owner = None if resource is None else checked_name(resource, "resource")
-        found = sessions_in(self._place, cwd=working_directory(cwd), resource=owner, most=1, children=False)
+        found = list_sessions(self._backend, cwd=working_directory(cwd), resource=owner, most=1, children=False)
         return found[0] if found else None
 
     def resources(self) -> list[str]:
         """Everybody whom something belongs to here: by sessions of theirs, or by what was written down for them."""
-        return list(resources_in(self._store))
+        return list(list_resources(self._store))
 
-    def knows(self, resource: str) -> bool:
+    def has_resource(self, resource: str) -> bool:
         """Whether anything belongs to a resource: a session, or something that was written down for it."""
-        return is_known(self._store, resource)
+        return is_known_resource(self._store, resource)
 
-    def belongings(self, resource: str) -> ResourceState:
+    def belongings__R(self, resource: str) -> ResourceState:
         """What a resource owns, shared by all of its sessions: its pages, its scratchpads, what it feels and dreams."""
-        stream = self._belongings(checked_name(resource, "resource"))
-        self._resource_files(resource, stream).take_in()
+        stream = self._resource_stream(checked_name(resource, "resource"))
+        self._resource_files(resource, stream).read_edits()
         return stream.state
 
     # -- documents -----------------------------------------------------------------------------------------
@@ -317,9 +317,9 @@ class Memory:
         overview.md, detail/… and archive/… are a session's; MEMORY.md and memory/scratch.md a resource's, which may be
         named by one of its sessions; config.toml is everybody's.
         """
-        if path in SETTINGS:
+        if path in SETTINGS_PATHS:
             _check_unnamed(session, resource)
-            config = self._place.config(path)
+            config = self._backend.read_config(path)
             return Page(path=path, text=config.text, version=config.version)
         return self._editing(path, session, resource).read()
 
@@ -330,14 +330,14 @@ class Memory:
         """
         if not isinstance(page, Page):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="page", value=page, expected="a Page, as `page` answers with")
-        if page.path in SETTINGS:
-            version = self._place.configure(text, base=page.version, at=self._clock(), name=page.path)
+        if page.path in SETTINGS_PATHS:
+            version = self._backend.write_config(text, base=page.version, at=self._clock(), name=page.path)
             return replace(page, text=text, version=version)
-        return self._editing(page.path, page.session or None, page.resource or None).rewrite(page, text)
+        return self._editing(page.path, page.session or None, page.resource or None).write(page, text)
 
     def _editing(
         self, path: str, session: str | None, resource: str | None
-    ) -> Editing[SessionState] | Editing[ResourceState]:
+    ) -> DocumentEditor[SessionState] | DocumentEditor[ResourceState]:
         if self._closed:
             raise Closed
         if session is None:
@@ -355,17 +355,17 @@ class Memory:
             return self._editing_shared(name, owner)
         stream = self._stream(session)
         opened = stream.state.opened
-        files = self._place.of_session(session, opened.cwd if opened else "", stream).files
-        return Editing(Page(path=name, text="", version=0, session=session), stream, files)
+        files = self._backend.session_files(session, opened.cwd if opened else "", stream).files
+        return DocumentEditor(Page(path=name, text="", version=0, session=session), stream, files)
 
-    def _editing_shared(self, path: str, resource: str) -> Editing[ResourceState]:
-        stream = self._belongings(resource)
+    def _editing_shared(self, path: str, resource: str) -> DocumentEditor[ResourceState]:
+        stream = self._resource_stream(resource)
         blank = Page(path=path, text="", version=0, resource=resource)
-        return Editing(blank, stream, self._resource_files(resource, stream))
+        return DocumentEditor(blank, stream, self._resource_files(resource, stream))
 
     # -- deep memory ---------------------------------------------------------------------------------------
 
-    def note(
+    def note__R(
         self,
         resource: str,
         text: str,
@@ -384,10 +384,10 @@ class Memory:
         )
         if self._closed:
             raise Closed
-        stream = self._belongings(owner := require_resource(resource))
-        return self._notebook(stream, self._resource_files(owner, stream), owner).take(what, origin=origin, key=key)
+        stream = self._resource_stream(owner := require_resource(resource))
+        return self._notebook(stream, self._resource_files(owner, stream), owner).add(what, origin=origin, key=key)
 
-    def search(self, query: str, *, resource: str | None = None, **filters: Any) -> list[Hit]:
+    def search__R(self, query: str, *, resource: str | None = None, **filters: Any) -> list[Hit]:
         """Find what was ever said, noted or seen, the best first: of one resource, or in all of this home.
 
         Filters: `limit`, `kinds`, `sources`, `since`, `until`, `session`, and `as_of`, the day to look back from.
@@ -398,41 +398,43 @@ class Memory:
         asked = checked_query(query, **checked_filters(filters))
         return self._search(asked, None if resource is None else [checked_name(resource, "resource")])
 
-    def crystal(self, id: str) -> Crystal:
+    def get(self, id: str) -> Crystal:
         """One crystal by its id, as it stands now."""
         if not isinstance(id, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="id", value=id, expected="the id of a crystal")
-        return self._deep().crystal(id)
+        return self._search_engine().crystal(id)
 
-    def freeze(self, id: str, *, key: str | None = None) -> Crystal:
+    def pin(self, id: str, *, key: str | None = None) -> Crystal:
         """Let a crystal never fade, whatever it is worth."""
         return self._frozen(id, key, frozen=True)
 
-    def thaw(self, id: str, *, key: str | None = None) -> Crystal:
+    def unpin(self, id: str, *, key: str | None = None) -> Crystal:
         """Let it fade again as others do."""
         return self._frozen(id, key, frozen=False)
 
-    def consolidate(self, resource: str, *, seconds: float | None = None) -> Consolidation:
+    def consolidate__R(self, resource: str, *, seconds: float | None = None) -> Consolidation:
         """Merge what says the same, mark what was said anew, and let go of what has faded.
 
         With `seconds`, for about so long, and for as long as it takes to read through all notes: the next one goes on
         where this one stopped.
         """
         limit = None if seconds is None else _seconds(seconds, "seconds")
-        return self._keep_house().consolidate(checked_name(resource, "resource"), limit)
+        return self._upkeep_runner().consolidate(checked_name(resource, "resource"), limit)
 
-    def upkeep(self, *, seconds: float = 60.0) -> Upkeep:
+    def run_upkeep(self, *, seconds: float = 60.0) -> Upkeep:
         """What keeps a memory fit, when there is time: the index, consolidations and dreams that are due, vectors.
 
         It takes about so many seconds at most, but for a dream; the answer says what was done.
         """
-        return self._keep_house().run(_seconds(seconds, "seconds"))
+        return self._upkeep_runner().run(_seconds(seconds, "seconds"))
 
-    def begin_upkeep(self, *, every: float = 60.0) -> None:
+    def start_upkeep(self, *, every: float = 60.0) -> None:
         """Let a thread in the background see to that, every so many seconds, until this memory is closed."""
-        if not 0 < _seconds(every, "every") <= LONGEST:
-            raise InvalidInput(field="every", value=every, expected=f"more than 0 seconds, and at most {LONGEST:,}")
-        self._keep_house().begin(every)
+        if not 0 < _seconds(every, "every") <= MAX_UPKEEP_INTERVAL_SECONDS:
+            raise InvalidInput(
+                field="every", value=every, expected=f"more than 0 seconds, and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
+            )
+        self._upkeep_runner().begin(every)
 
     # -- dreams --------------------------------------------------------------------------------------------
 
@@ -452,45 +454,45 @@ class Memory:
         is asked now and then.
         """
         owner = require_resource(resource)
-        if not self.knows(owner) and not self._place.has_files_of(owner):
+        if not self.has_resource(owner) and not self._backend.has_resource_files(owner):
             hint = "no session names it, and nothing was written down for it"
             raise NotFound(what="resource", name=resource, hint=hint)
         return self._dream(owner, "asked", watch=watch, cancelled=cancelled, key=key)
 
-    def dreams(self, resource: str) -> list[Dream]:
+    def dreams__R(self, resource: str) -> list[Dream]:
         """The dreams of a resource, the newest first, with what each did and why."""
         return self._dreams(require_resource(resource)).all()
 
-    def undo_dream(self, resource: str, dream: int | None = None, *, key: str | None = None) -> Dream:
+    def undo_dream__R(self, resource: str, dream: int | None = None, *, key: str | None = None) -> Dream:
         """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again."""
         owner = require_resource(resource)
-        files = self._resource_files(owner, stream := self._belongings(owner))
-        files.take_in()
+        files = self._resource_files(owner, stream := self._resource_stream(owner))
+        files.read_edits()
         undone = self._dreams(owner, stream).undo(dream, key_for(key, "undo_dream", owner, dream))
         files.publish()
         return undone
 
-    def call_off_dream(self, resource: str, *, key: str | None = None) -> bool:
+    def cancel_dream__R(self, resource: str, *, key: str | None = None) -> bool:
         """End the dream that is going on, in whichever process: it changes nothing any more. False if there is none."""
         owner = require_resource(resource)
         return self._dreams(owner).call_off(key_for(key, "call_off_dream", owner))
 
-    def affect(self, resource: str) -> Affect:
+    def affect__R(self, resource: str) -> Affect:
         """How things have been going for a resource: the levels now, their mood in words, and their history."""
         from inmind.session.affect import Affect
 
         owner = require_resource(resource)
-        stream = self._belongings(owner)
+        stream = self._resource_stream(owner)
         show = self._resource_files(owner, stream).publish
         return Affect(stream, self._store, self._clock, enabled=self.settings.affect.enabled, show=show)
 
     @property
-    def ledger(self) -> Books:
+    def ledger__R(self) -> Economics:
         """What resources have earned, spent and offered: `record` and `report`."""
-        from inmind.session.economics import Books
+        from inmind.session.economics import Economics
 
-        return Books(
-            lambda resource: self._belongings(require_resource(resource)),
+        return Economics(
+            lambda resource: self._resource_stream(require_resource(resource)),
             self._store,
             self._clock,
             lambda: self.settings.affect.enabled,
@@ -516,13 +518,13 @@ class Memory:
             raise Closed
         place = checked_file(to, "to")
         owner = "" if resource is None else require_resource(resource)
-        if owner and not self.knows(owner):
+        if owner and not self.has_resource(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and nothing was written for it")
-        self._place.take_in(owner, self._stream, self._belongings)
+        self._backend.read_edits(owner, self._stream, self._resource_stream)
         told, now = watch or _unwatched, self._clock()
-        return export(self._place, place, resource=owner, now=now, overwrite=overwrite, watch=told)
+        return export(self._backend, place, resource=owner, now=now, overwrite=overwrite, watch=told)
 
-    def import_(
+    def import_bundle(
         self,
         bundle: str | Path | BinaryIO,
         *,
@@ -541,11 +543,11 @@ class Memory:
         told = watch or _unwatched
         with opened(checked_file(bundle, "bundle")) if isinstance(bundle, str | Path) else nullcontext(bundle) as file:
             now = self._clock()
-            return bring_in(file, self._place, fold=self._folded, only_new=only_new, now=now, watch=told)
+            return bring_in(file, self._backend, fold=self._folded, only_new=only_new, now=now, watch=told)
 
     def flush(self) -> None:
         """Come back when what is done in the background is done: vectors of what is new, pages of notes."""
-        self._afterwards.flush()
+        self._background.flush()
         if self._deep_memory is not None:
             try:
                 self._embed()
@@ -556,16 +558,16 @@ class Memory:
         """Whether there is a session of this id, so that opening it would not begin one."""
         if not isinstance(id, str) or not id.isprintable():
             return False
-        return self._store.version(SESSION_PREFIX + id) > 0 or bool(self._place.older(id))
+        return self._store.version(SESSION_PREFIX + id) > 0 or bool(self._backend.legacy_sessions(id))
 
     def __repr__(self) -> str:
-        return f"<Memory at {self.place!r}{', closed' if self._closed else ''}>"
+        return f"<Memory at {self.location!r}{', closed' if self._closed else ''}>"
 
     def close(self) -> None:
         """Write the last views and let go. What was acknowledged is durable with or without this."""
         if self._housekeeping is not None:
             self._housekeeping.end()
-        self._afterwards.close()
+        self._background.close()
         with self._lock:
             if self._closed:
                 return
@@ -591,7 +593,7 @@ class Memory:
         stream.commit(lambda mind, _: Decision(self._opening(mind, id, opening, handed), None))
         return stream
 
-    def _beget(self, id: str, opening: SessionOpened, handed: Sequence[Draft], setup: Setup) -> Session:
+    def _beget(self, id: str, opening: SessionOpened, handed: Sequence[Draft], setup: SessionConfig) -> Session:
         """A child of one of our sessions, set up as its parent is; the one that is there already, if it is its own."""
         if self._closed:
             raise Closed
@@ -602,20 +604,20 @@ class Memory:
             raise InvalidInput(field="id", value=id, expected="a new id, or one of this session's own children")
         return self._opened(name, stream, opened, replace(setup, layers=_handed_on(setup.layers, opened)))
 
-    def _opened(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: Setup) -> Session:
+    def _opened(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig) -> Session:
         from inmind.prompt.layers.retained import RETAINED, RetainedLayer
         from inmind.session.session import Session  # what sessions alone need comes with the first one
 
         if RETAINED not in {layer.name for layer in setup.layers}:
             setup = replace(setup, layers=checked_layers([*setup.layers, RetainedLayer()]))
         parts = self._parts(id, stream, opened, setup)
-        parts.meta.take_in()
+        parts.meta.read_title()
         session = Session(parts, self._beget)
         with self._lock:
             self._sessions.add(session)
         return session
 
-    def _deep(self) -> DeepMemory:
+    def _search_engine(self) -> DeepMemory:
         """Deep memory, put together when somebody first asks for it."""
         from inmind.search.embedders import embedder
         from inmind.search.engine import DeepMemory, reader
@@ -626,17 +628,17 @@ class Memory:
         with self._lock:
             if self._deep_memory is None:
                 read = reader(is_memory_tool)
-                index = self._place.index(read)
+                index = self._backend.index(read)
                 self._deep_memory = DeepMemory(index, self._store, read, self._clock, embedder(self._embedder))
             return self._deep_memory
 
     def _search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
-        deep = self._deep()
+        deep = self._search_engine()
         if not query.sources:
             query = replace(query, sources=self._where())
         hits = deep.search(query, resources)
         if deep.behind:
-            self._keep_found(deep.behind)
+            self._embed_soon(deep.behind)
         return hits
 
     def _where(self) -> tuple[str, ...]:
@@ -644,40 +646,40 @@ class Memory:
         sources = self.settings.search.sources
         return () if sources == SOURCES else sources
 
-    def _keep_found(self, owners: Iterable[str], *, begin: bool = False) -> None:
+    def _embed_soon(self, owners: Iterable[str], *, begin: bool = False) -> None:
         """Make vectors of what is new of some, in the background; `begin`: even where nobody has searched so far."""
         if self._deep_memory.vectors if self._deep_memory else begin and self._embedder is not None:
             self._unembedded.update(owners)
-            self._afterwards.soon("vectors", partial(self._embed, seconds=SLICE))
+            self._background.submit("vectors", partial(self._embed, seconds=EMBEDDING_SLICE_SECONDS))
 
     def _embed(self, seconds: float | None = None) -> None:
         """As long as there is time; what is left is gone on with in a moment, or with the next change."""
         owners, self._unembedded = self._unembedded, set()
         finished = False
         try:
-            finished = self._deep().embed(sorted(owners), seconds=seconds)
+            finished = self._search_engine().embed(sorted(owners), seconds=seconds)
         finally:
             if not finished:
                 self._unembedded |= owners
         if not finished:
-            self._keep_found(())
+            self._embed_soon(())
 
-    def _notebook(self, stream: Stream[Any], files: Files, owner: str) -> Notebook:
-        from inmind.session.notes import Notebook
+    def _notebook(self, stream: Stream[Any], files: DocumentFiles, owner: str) -> NoteWriter:
+        from inmind.session.notes import NoteWriter
 
-        keep_found = partial(self._keep_found, [owner], begin=True)
-        return Notebook(stream, files, soon=self._afterwards.soon, keep_found=keep_found)
+        keep_found = partial(self._embed_soon, [owner], begin=True)
+        return NoteWriter(stream, files, soon=self._background.submit, keep_found=keep_found)
 
     def _consolidator(self, resource: str) -> Consolidator:
         from inmind.jobs.consolidation import Consolidator
 
-        return Consolidator(self._deep(), self._store, self._belongings(resource), resource, self._clock)
+        return Consolidator(self._search_engine(), self._store, self._resource_stream(resource), resource, self._clock)
 
-    def _belongings(self, resource: str) -> Stream[ResourceState]:
+    def _resource_stream(self, resource: str) -> Stream[ResourceState]:
         name = f"{RESOURCE_PREFIX}{resource}"
-        return Stream(self._store, name, BelongingsFold(name), self._clock)
+        return Stream(self._store, name, ResourceFold(name), self._clock)
 
-    def _keep_house(self) -> Housekeeping:
+    def _upkeep_runner(self) -> Housekeeping:
         from inmind.jobs.upkeep import Housekeeping
 
         if self._closed:
@@ -686,8 +688,8 @@ class Memory:
             if self._housekeeping is None:
                 self._housekeeping = Housekeeping(
                     store=self._store,
-                    deep=self._deep,
-                    belongings=self._belongings,
+                    deep=self._search_engine,
+                    belongings=self._resource_stream,
                     consolidator=self._consolidator,
                     dream=self._dream,
                     allowances=self._allowances(),
@@ -711,14 +713,14 @@ class Memory:
 
         if self._closed:
             raise Closed
-        stream = self._belongings(resource)
+        stream = self._resource_stream(resource)
         dreamer = Dreamer(
             resource=resource,
             stream=stream,
             files=self._resource_files(resource, stream),
-            back_up=partial(self._place.back_up, resource),
+            back_up=partial(self._backend.back_up_state, resource),
             store=self._store,
-            deep=self._deep(),
+            deep=self._search_engine(),
             clock=self._clock,
             sources=self._where(),
         )
@@ -731,7 +733,7 @@ class Memory:
         """As config.toml has them by now."""
         from inmind.core.settings import settings_in
 
-        self.settings = settings_in(self._place.config().text, self._given)
+        self.settings = settings_in(self._backend.read_config().text, self._given)
         return self.settings
 
     def _may_spend(self, owned: ResourceState) -> bool:
@@ -740,11 +742,11 @@ class Memory:
 
     def _asked(self) -> Asked | None:
         """The model that dreams ask: the one that this was opened with, or the one that the settings name."""
-        from inmind.dreams.models import configured, model_of
+        from inmind.dreams.models import as_model, model_from_settings
         from inmind.jobs.dreaming.model_call import Asked
 
         told = self.settings.model
-        model = model_of(self._model) if self._model is not None else configured(told)
+        model = as_model(self._model) if self._model is not None else model_from_settings(told)
         if model is None:
             return None
         prices = (told.input_price / 1e6, told.output_price / 1e6)
@@ -758,22 +760,20 @@ class Memory:
     def _dreams(self, resource: str, stream: Stream[ResourceState] | None = None) -> Dreams:
         from inmind.jobs.dreaming.history import Dreams
 
-        return Dreams(resource, stream or self._belongings(resource), self._store, self._clock)
+        return Dreams(resource, stream or self._resource_stream(resource), self._store, self._clock)
 
     def _frozen(self, id: str, key: str | None, *, frozen: bool) -> Crystal:
-        crystal = self.crystal(id)
+        crystal = self.get(id)
         name = f"{RESOURCE_PREFIX}{crystal.resource}"
         draft = Draft(payload=CrystalPinned(id, frozen), origin=Origin.OPERATOR)
-        Stream(self._store, name, BelongingsFold(name), self._clock).append(
-            draft, key=key_for(key, "freeze", id, frozen)
-        )
-        return self.crystal(id)
+        Stream(self._store, name, ResourceFold(name), self._clock).append(draft, key=key_for(key, "freeze", id, frozen))
+        return self.get(id)
 
-    def _resource_files(self, resource: str, stream: Stream[ResourceState]) -> Files:
-        return self._place.of_resource(resource, stream)
+    def _resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles:
+        return self._backend.resource_files(resource, stream)
 
     def _stream(self, id: str) -> Stream[SessionState]:
-        return Stream(self._store, SESSION_PREFIX + id, MindFold(SESSION_PREFIX + id), self._clock)
+        return Stream(self._store, SESSION_PREFIX + id, SessionFold(SESSION_PREFIX + id), self._clock)
 
     def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[SessionState]]:
         """The sessions that one comes from, its parent first."""
@@ -791,17 +791,19 @@ class Memory:
                 layers = _handed_on(layers, one)
         return layers
 
-    def _parts(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: Setup) -> Parts:
-        from inmind.session.entities import Attention
+    def _parts(
+        self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig
+    ) -> SessionContext:
+        from inmind.session.entities import EntityTracker
         from inmind.session.scratchpad import scratchpad_among
         from inmind.session.tools.tools import is_memory_tool
 
-        views = self._place.of_session(id, opened.cwd, stream)
-        resource = self._belongings(opened.resource)
+        views = self._backend.session_files(id, opened.cwd, stream)
+        resource = self._resource_stream(opened.resource)
         ancestors = tuple(self._ancestors(opened))
         files, shared = views.files, self._resource_files(opened.resource, resource)
         alone, owner = opened.resource == ANONYMOUS, owner_of(stream.name, opened.resource)
-        return Parts(
+        return SessionContext(
             id=id,
             store=self._store,
             stream=stream,
@@ -810,19 +812,19 @@ class Memory:
             resource_files=shared,
             transcript=views.transcript,
             meta=views.meta,
-            attention=Attention(stream, self._store, self._siblings, setup.entities, is_memory_tool),
+            entities=EntityTracker(stream, self._store, self._siblings, setup.entities, is_memory_tool),
             scratchpad=scratchpad_among(setup.layers, (stream, *ancestors), resource, self._store),
             ancestors=ancestors,
-            setup=setup,
-            stream_of=self._stream,
-            notebook=self._notebook(stream, files, owner) if alone else self._notebook(resource, shared, owner),
+            config=setup,
+            session_stream=self._stream,
+            notes=self._notebook(stream, files, owner) if alone else self._notebook(resource, shared, owner),
             search=self._search,
-            keep_found=partial(self._keep_found, [owner]),
+            schedule_embedding=partial(self._embed_soon, [owner]),
         )
 
     def _folded(self, stream: str) -> Stream[SessionState] | Stream[ResourceState]:
         kind, _, name = stream.partition("/")
-        return self._stream(name) if f"{kind}/" == SESSION_PREFIX else self._belongings(name)
+        return self._stream(name) if f"{kind}/" == SESSION_PREFIX else self._resource_stream(name)
 
     def _opening(self, mind: SessionState, id: str, opening: SessionOpened, handed: Sequence[Draft]) -> list[Draft]:
         """The first events of a session; none for one that has them."""
@@ -839,38 +841,38 @@ class Memory:
             *([] if inherited else [Draft(payload=page, origin=Origin.OPERATOR)]),
             *handed,
             *([Draft(payload=SessionTitled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
-            *(messages_of(legacy) if legacy else ()),
+            *(read_messages(legacy) if legacy else ()),
         ]
 
-    def _older(self, id: str, cwd: str) -> Legacy | None:
+    def _older(self, id: str, cwd: str) -> LegacySession | None:
         """The session of the older kind that is meant: of several with one id, the one that belongs to this folder.
 
         An id is unique in a home by now, so the others cannot be opened under theirs, and that is said.
         """
-        found = sorted(self._place.older(id), key=lambda one: not is_of(one, cwd))
+        found = sorted(self._backend.legacy_sessions(id), key=lambda one: not belongs_to_folder(one, cwd))
         for other in found[1:]:
             log.warning("%s has the id of another session and stays only in its file: rename it to open it", other.file)
         return found[0] if found else None
 
 
-def house_of(memory: Memory) -> Housekeeping:
+def upkeep_runner_of(memory: Memory) -> Housekeeping:
     """For workers, who look after it: see `doors/worker`."""
-    return memory._keep_house()  # pyright: ignore[reportPrivateUsage] -- hosts have no use for it, so it is no method
+    return memory._upkeep_runner()  # pyright: ignore[reportPrivateUsage] -- hosts have no use for it, so it is no method
 
 
-def existing(
+def open_existing(
     where: str | Path, *, embedder: str | Embedder | None, settings: Settings | Mapping[str, Any] | None
 ) -> Memory:
     """For whoever only looks: NotFound where there is none."""
     return Memory._at(where, embedder=embedder, settings=settings, make=False)  # pyright: ignore[reportPrivateUsage] -- hosts that want a memory have one made
 
 
-def meant(memory: Memory, name: str, *nearest: Callable[[Store, str], str]) -> str:
+def suggest_name(memory: Memory, name: str, *nearest: Callable[[Store, str], str]) -> str:
     """What somebody may have meant who has mistyped a name: see `listing`. Empty where nothing resembles it."""
     return next(filter(None, (look(memory._store, name) for look in nearest)), "")  # pyright: ignore[reportPrivateUsage] -- for the command line, whose users type
 
 
-def _in_folder(where: object, settings: object, make: bool) -> tuple[Abode, Settings]:
+def _in_folder(where: object, settings: object, make: bool) -> tuple[Backend, Settings]:
     from inmind.core.settings import settings_of
 
     home = checked_home(where)
@@ -883,7 +885,7 @@ def _in_folder(where: object, settings: object, make: bool) -> tuple[Abode, Sett
     if not os.access(home, os.R_OK | os.X_OK):
         raise UnsafeStorage(place=str(home), reason="it is somebody else's: only its owner may look into it")
     told = settings_of(home, settings)
-    return InFolder(home.resolve(), SqliteStore(home.resolve() / DATABASE)), told
+    return FolderBackend(home.resolve(), SqliteStore(home.resolve() / DATABASE)), told
 
 
 def _has_journal(home: Path) -> bool:
@@ -893,11 +895,11 @@ def _has_journal(home: Path) -> bool:
         return True
 
 
-def _in_database(url: object, settings: object, make: bool) -> tuple[Abode, Settings]:
+def _in_database(url: object, settings: object, make: bool) -> tuple[Backend, Settings]:
     from inmind.core.settings import Settings, settings_in
-    from inmind.memory.postgres_backend import opened_at
+    from inmind.memory.postgres_backend import open_postgres
 
-    place = opened_at(checked_url(url, "home"), make=make)
+    place = open_postgres(checked_url(url, "home"), make=make)
     try:
         return place, settings_in("" if isinstance(settings, Settings) else place.config().text, settings)
     except BaseException:
@@ -914,14 +916,14 @@ def _with_a_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
 
 
 def _handed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
-    from inmind.session.children.inherit import handed_on  # only those who have children need it
+    from inmind.session.children.inherit import child_layers  # only those who have children need it
 
-    return handed_on(layers, dict(opened.handed))
+    return child_layers(layers, dict(opened.inheritance))
 
 
-def _imported(legacy: Legacy) -> SessionImported:
+def _imported(legacy: LegacySession) -> SessionImported:
     began = legacy.began.isoformat() if legacy.began else ""
-    return SessionImported(file=legacy.file, began=began, model=legacy.model)
+    return SessionImported(file=legacy.file, started_at=began, model=legacy.model)
 
 
 def _check_unnamed(*owners: str | None) -> None:
@@ -953,10 +955,10 @@ def _counting(counter: Counter) -> Counter:
 
 def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:
     """Nobody's reserve is the usual one, or half of a window that is smaller than two of it."""
-    if isinstance(window, bool) or not isinstance(window, int) or window < LEAST_WINDOW:
-        raise InvalidInput(field="window", value=window, expected=f"tokens, {LEAST_WINDOW} or more")
+    if isinstance(window, bool) or not isinstance(window, int) or window < MIN_WINDOW:
+        raise InvalidInput(field="window", value=window, expected=f"tokens, {MIN_WINDOW} or more")
     if reserve is None:
-        reserve = min(RESERVE, window // 2)
+        reserve = min(DEFAULT_RESERVE, window // 2)
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
         raise InvalidInput(field="reserve", value=reserve, expected="0 or more tokens, and less than the window")
     return Limits(window=window, reserve=reserve, exact=exact, cache_seconds=_seconds(cache_seconds, "cache_seconds"))

@@ -20,9 +20,9 @@ from inmind.core.settings import settings_in
 from inmind.core.streams import SETTINGS_STREAM
 from inmind.documents.document import Document, checked_text
 from inmind.errors import Conflict, InvalidInput
-from inmind.session.backend import Views
-from inmind.session.legacy_files import Legacy
-from inmind.session.meta_file import Glance, brought_up
+from inmind.session.backend import SessionFiles
+from inmind.session.legacy_files import LegacySession
+from inmind.session.meta_file import SessionSummary, complete_summary
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Begun, Clock, Store
 from inmind.store.stream import Stream
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from inmind.store.postgres import PostgresStore
 
 
-class InDatabase:
+class PostgresBackend:
     """One database, or another store that has no folder."""
 
     home = None
@@ -71,11 +71,11 @@ class InDatabase:
 
     # -- what a folder would have --------------------------------------------------------------------------
 
-    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> Views:  # noqa: ARG002 -- as an abode has it
-        return Views(files=_NOWHERE, transcript=_NOWHERE, meta=_NOWHERE)
+    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:  # noqa: ARG002 -- as an abode has it
+        return SessionFiles(files=_NO_FILES, transcript=_NO_FILES, meta=_NO_FILES)
 
-    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> Nowhere:  # noqa: ARG002 -- as an abode has it
-        return _NOWHERE
+    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> NoFiles:  # noqa: ARG002 -- as an abode has it
+        return _NO_FILES
 
     def take_in(
         self,
@@ -88,16 +88,16 @@ class InDatabase:
     def folder(self, id: str, cwd: str) -> None:
         """It has none."""
 
-    def glance(self, begun: Begun) -> Glance:
-        return brought_up(Glance(), self.store, begun)
+    def glance(self, begun: Begun) -> SessionSummary:
+        return complete_summary(SessionSummary(), self.store, begun)
 
     def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as an abode has it
         return False
 
-    def older(self, id: str) -> list[Legacy]:  # noqa: ARG002 -- as an abode has it
+    def older(self, id: str) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
         return []
 
-    def all_older(self, *, but: Container[str]) -> list[Legacy]:  # noqa: ARG002 -- as an abode has it
+    def all_older(self, *, but: Container[str]) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
         return []
 
     def back_up(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as an abode has it
@@ -105,7 +105,7 @@ class InDatabase:
         return ""
 
 
-class Nowhere:
+class NoFiles:
     """The views of whatever has none."""
 
     def take_in(self) -> None: ...
@@ -125,7 +125,7 @@ class Nowhere:
         return ""
 
 
-_NOWHERE = Nowhere()
+_NO_FILES = NoFiles()
 
 
 def _document(events: Sequence[Event], path: str) -> Document:
@@ -135,7 +135,7 @@ def _document(events: Sequence[Event], path: str) -> Document:
     return Document(text="", version=0, source="")
 
 
-def opened_at(url: str, *, make: bool = True) -> InDatabase:
+def open_postgres(url: str, *, make: bool = True) -> PostgresBackend:
     """The memory of whoever the URL lets in. `make`: one, where there is none; else that is NotFound."""
     store = _stores(url).open(url, make=make)
     store.clock.compare()
@@ -145,7 +145,7 @@ def opened_at(url: str, *, make: bool = True) -> InDatabase:
 
         return PostgresIndex(store, read)
 
-    return InDatabase(store, shown=shown_url(url), index=index, clock=store.clock)
+    return PostgresBackend(store, shown=shown_url(url), index=index, clock=store.clock)
 
 
 def _stores(url: str) -> type[PostgresStore]:

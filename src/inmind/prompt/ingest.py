@@ -67,9 +67,9 @@ def taken_in(standing: Standing, history: History, given: Given, offered: Sequen
         for index, tool in enumerate(_listed(tools, "tools")):
             spoken.check_tool(tool if is_object(tool) else plain(tool, "tools"), field=f"tools[{index}]")
     if (tools if tools is None else list(tools)) != standing.tools or offered != standing.offered:
-        what = ToolsSet(tools=_objects(tools, "tools"), offered=_objects(offered, "offered") or ())
-        if (what.tools, what.offered) != (standing.tools, standing.offered):
-            _refuse_twins([*(what.tools or ()), *what.offered])
+        what = ToolsSet(tools=_objects(tools, "tools"), layer_tools=_objects(offered, "offered") or ())
+        if (what.tools, what.layer_tools) != (standing.tools, standing.offered):
+            _refuse_twins([*(what.tools or ()), *what.layer_tools])
             drafts.append(Draft(payload=what, origin=Origin.OPERATOR))
     return drafts
 
@@ -111,7 +111,7 @@ def message_added(wire: Wire, spoken: Format, *, ours: bool = False) -> Draft:
     message = spoken.read(wire)
     origin = Origin.TOOL if message.results else _ORIGINS[message.role]
     mixed = bool(message.results) and len(message.results) < len(message.parts)
-    what = MessageAdded(wire=wire, format=spoken.name, ours=ours)
+    what = MessageAdded(wire=wire, format=spoken.name, from_memory=ours)
     return Draft(payload=what, origin=origin, trust=Trust.DATA if mixed else None)
 
 

@@ -113,7 +113,7 @@ def plan(occasion: Occasion) -> Plan:
         anchor = Anchor(blocks=blocks, reason=settled.moved, seq=0, call=standing.calls + 1)
         standing = replace(standing, anchor=anchor, tail="", fresh=(), tail_sources=())
     elif (settled.changes, settled.fresh) != (standing.tail, standing.fresh):
-        changed = TailChanged(text=settled.changes, fresh=settled.fresh)
+        changed = TailChanged(text=settled.changes, new_blocks=settled.fresh)
         drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
         standing = replace(standing, tail=settled.changes, fresh=settled.fresh, tail_sources=settled.sources)
     tokens = measure(standing, line, view, meter, limits.window)
@@ -246,7 +246,7 @@ def _prepared(
         cached=cached,
         written=used - tail - cached,
         changes=tokens["changes"],
-        behind=view.behind,
+        messages_after_tail=view.behind,
         format=view.format,
         window=limits.window,
         reserve=limits.reserve,

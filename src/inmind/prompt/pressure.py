@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from inmind.core.events.prompt import AnchorMoved
 from inmind.core.frozen import frozen
-from inmind.history.compaction.limits import Room
 from inmind.history.compaction.policy import FULL, RELIEVED
+from inmind.history.compaction.select import Room
 from inmind.prompt.plan import Occasion, Plan, block_of, framed, most_meta, without_memory, wording_of
 
 

@@ -61,14 +61,14 @@ def render(
     format = FORMATS[prepared.format]
     memory = memory_text(standing.wording, standing.blocks)
     tail = tail_text(standing, line, prepared) if view.carrier is not None else ""
-    if prepared.marks:
-        wires = marked(wires, prepared.marks, words=format.demands.words)
+    if prepared.cache_marks:
+        wires = marked(wires, prepared.cache_marks, words=format.demands.words)
     carried = format.carry(wires, tail) if tail else None
     tools = handed.of(standing.tools_name, standing.all_tools)
     head = Head(system=_system(standing, prepared.format, handed), memory=memory)
     request = format.request(head, wires if carried is None else carried, tools)
     names = (standing.system_name, standing.tools_name, view.name, str(view.carrier))
-    marks = [to_json(prepared.marks)] if prepared.marks else []
+    marks = [to_json(prepared.cache_marks)] if prepared.cache_marks else []
     name = digest(RENDERING, prepared.format, memory, *names, tail, *marks)
     return Rendered(request, name=name, memory=memory)
 

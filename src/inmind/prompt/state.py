@@ -17,7 +17,7 @@ from inmind.core.events.base import Event
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, UsageReported, WordingSet
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
-from inmind.core.pricing import Ledger
+from inmind.core.pricing import TokenUsage
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.core.tokens import Calibration
 from inmind.prompt.anchor import Anchor
@@ -65,7 +65,7 @@ class Standing:
     calls: int = 0
     asked: datetime | None = None
     sent: Sent = field(default_factory=Sent)
-    ledger: Ledger = field(default_factory=Ledger)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     usage: UsageReported | None = None
     """What the provider reported last."""
     calibration: Calibration = field(default_factory=Calibration)
@@ -100,7 +100,7 @@ class Standing:
             case SystemSet(system=system, format=format):
                 name, sources = digest_of([format, system]), {**self.sources, "system": event.id}
                 return replace(self, system=system, system_format=format, system_name=name, sources=sources)
-            case ToolsSet(tools=tools, offered=offered):
+            case ToolsSet(tools=tools, layer_tools=offered):
                 name, sources = digest_of([tools, offered]), {**self.sources, "tools": event.id}
                 return replace(self, tools=tools, offered=offered, tools_name=name, sources=sources)
             case WordingSet(wording=wording):
@@ -110,7 +110,7 @@ class Standing:
                 moved = replace(self, anchor=anchor, tail="", fresh=(), tail_sources=())
                 return replace(moved, ridden=0, spliced=False, compacted=False)
             case TailChanged() as what:
-                return replace(self, tail=what.text, fresh=what.fresh, tail_sources=event.sources)
+                return replace(self, tail=what.text, fresh=what.new_blocks, tail_sources=event.sources)
             case UsageReported() as what:
                 return self._reported(what)
             case _:
@@ -124,7 +124,7 @@ class Standing:
             calls=present.calls,
             asked=present.asked,
             sent=sent,
-            ledger=present.ledger,
+            ledger=present.usage,
             usage=present.usage,
             calibration=present.calibration,
         )
@@ -141,7 +141,7 @@ class Standing:
             "calls": self.calls,
             "asked": to_microseconds(self.asked) if self.asked else None,
             "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
-            "ledger": self.ledger.freeze(),
+            "ledger": self.usage.freeze(),
             "usage": asdict(self.usage) if self.usage else None,
             "calibration": [self.calibration.factor, self.calibration.samples],
         }
@@ -171,7 +171,7 @@ class Standing:
             calls=frozen["calls"],
             asked=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
             sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
-            ledger=Ledger(**frozen["ledger"]),
+            ledger=TokenUsage(**frozen["ledger"]),
             usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
             calibration=Calibration(factor=factor, samples=samples),
         )
@@ -186,13 +186,13 @@ class Standing:
     def _prepared(self, what: PromptPrepared, event: Event, messages: int) -> Standing:
         correct = self.calibration.correct
         ledger = replace(
-            self.ledger,
-            calls=self.ledger.calls + 1,
-            cached=self.ledger.cached + correct(what.cached),
-            written=self.ledger.written + correct(what.written),
-            uncached=self.ledger.uncached + correct(what.uncached),
+            self.usage,
+            calls=self.usage.calls + 1,
+            cached=self.usage.cached + correct(what.cached),
+            written=self.usage.written + correct(what.written),
+            uncached=self.usage.uncached + correct(what.uncached),
         )
-        sent = Sent(parts=self.parts(what.format), messages=messages - what.behind, counted=what.used)
+        sent = Sent(parts=self.parts(what.format), messages=messages - what.messages_after_tail, counted=what.used)
         ridden = self.ridden + what.changes
         return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger, ridden=ridden)
 
@@ -201,7 +201,7 @@ class Standing:
         first = self.usage if self.usage is not None and self.usage.call == what.call else None
         if first == what:
             return self
-        ledger = self.ledger if first is None else self.ledger.with_usage(first, times=-1)
+        ledger = self.usage if first is None else self.usage.with_usage(first, times=-1)
         calibration = self.calibration.learn(counted=what.counted, reported=what.prompt_tokens)
         return replace(self, ledger=ledger.with_usage(what), usage=what, calibration=calibration)
 

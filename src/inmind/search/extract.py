@@ -14,7 +14,7 @@ from typing import Any
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.entities import EntitiesLeft, EntitySighting
+from inmind.core.events.entities import EntitiesEvicted, EntitySighting
 from inmind.core.events.prompt import AnchorMoved, TailChanged
 from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
@@ -74,7 +74,7 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
     """The crystals of an event, in their order. `said`: its message, read."""
     match event.payload:
         case MessageAdded() as message:
-            return _message(message, said, event.trust) if said and not message.ours else []
+            return _message(message, said, event.trust) if said and not message.from_memory else []
         case NoteAdded() as note:
             return [_written(note, NOTES)]
         case CrystalCreated() as crystal:
@@ -86,7 +86,7 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
                 Gleaned(text=part, series=path, part=number, about=path)
                 for number, part in enumerate(_sections(text), 1)
             ]
-        case EntitiesLeft(things=things):
+        case EntitiesEvicted(sightings=things):
             return [_thing(thing, number) for number, thing in enumerate(things, 1)]
         case _:
             return []
@@ -97,7 +97,7 @@ def subjects(event: Event) -> list[tuple[str, str]]:
     match event.payload:
         case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW, SCRATCH):
             return [(path, path)]
-        case EntitiesLeft(things=things):
+        case EntitiesEvicted(sightings=things):
             return [(THINGS, _of(thing)) for thing in things]
         case _:
             return []
@@ -146,7 +146,7 @@ def _written(what: NoteAdded | CrystalCreated, series: str, *, consolidated: boo
     return Gleaned(
         text=what.text,
         series=series,
-        kind=what.about if what.about in KINDS else "general",
+        kind=what.category if what.category in KINDS else "general",
         importance=what.importance,
         valence=what.valence,
         valid_from=moment_in(what.valid_from),
@@ -214,11 +214,11 @@ def moment_in(text: str) -> datetime | None:
 def words_shown(event: Event, said: Said | None = None) -> Iterable[str]:
     """Texts by which memory has shown the model something: its blocks in prompts, and its answers to calls."""
     match event.payload:
-        case MessageAdded(ours=True) if said is not None:
+        case MessageAdded(from_memory=True) if said is not None:
             yield said.text
         case AnchorMoved(blocks=blocks):
             yield from (block.text for block in blocks)
-        case TailChanged(text=text, fresh=fresh):
+        case TailChanged(text=text, new_blocks=fresh):
             yield text
             yield from (block.text for block in fresh)
         case _:

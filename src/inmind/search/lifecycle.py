@@ -30,11 +30,11 @@ def holds_from(crystal: Crystal) -> datetime:
 def after(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) -> Crystal:
     """The crystal once this has happened; `known` has the crystals that the event names, as they were before it."""
     match event.payload:
-        case SearchRecorded(found=wanted) | DreamCommitted(replayed=wanted) if crystal.id in wanted:
+        case SearchRecorded(hits=wanted) | DreamCommitted(replayed=wanted) if crystal.id in wanted:
             return _wanted(crystal, event.at)
         case Consolidated() as pass_:
             return _consolidated(crystal, pass_, known)
-        case CrystalPinned(id=id, frozen=frozen) if id == crystal.id:
+        case CrystalPinned(id=id, pinned=frozen) if id == crystal.id:
             return _frozen(crystal) if frozen else _thawed(crystal)
         case _:
             return crystal

@@ -58,7 +58,7 @@ def checked_note(
     return NoteAdded(
         text=said,
         importance=_between(importance, 0, 1, "importance"),
-        about=str(kind),
+        category=str(kind),
         valence=_between(valence, -1, 1, "valence"),
         valid_from=_stored(begins),
         valid_to=_stored(ends),

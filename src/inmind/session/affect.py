@@ -21,27 +21,26 @@ from inmind.documents.document import checked_text
 from inmind.documents.overview.event_log import Noted
 from inmind.documents.overview.tool_rules import occurrences
 from inmind.dreams.affect.auto_notes import with_notes
-from inmind.dreams.affect.levels import SPIKES, Levels
-from inmind.dreams.affect.mood import mood
-from inmind.dreams.affect.rules import Stirred, Tried, by_outcome, by_words, may_move, recalled
+from inmind.dreams.affect.levels import SPIKES, Levels, mood
+from inmind.dreams.affect.rules import AffectSignal, ToolOutcome, by_outcome, by_words, may_move, recalled
 from inmind.dreams.affect.state import Felt, history
-from inmind.entities.observe import Happening
+from inmind.entities.observe import Observation
 from inmind.errors import InvalidInput
 from inmind.session.overview import outcome_of
-from inmind.session.replies import LookedUp
+from inmind.session.replies import SearchCall
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Appended, Clock, Store
 from inmind.store.stream import Decision, Stream, key_for
 
-MOST_WHY: Final = 200
-LEAST_MINUTES: Final = 1e-6
+MAX_REASON_LENGTH: Final = 200
+MIN_MINUTES: Final = 1e-6
 """Some microseconds, of which a time is made."""
-MOST_MINUTES: Final = 100 * 366 * 24 * 60
+MAX_MINUTES: Final = 100 * 366 * 24 * 60
 """A hundred years: a history from before there were computers has nothing to tell."""
-MOST_POINTS: Final = 10_000
+MAX_HISTORY_POINTS: Final = 10_000
 """Of a history: more than any plot has pixels."""
 
-Stirs = Callable[[Felt], Iterable[Stirred]]
+SignalSource = Callable[[Felt], Iterable[AffectSignal]]
 """What something stirs up in whoever feels so far as this."""
 
 
@@ -68,27 +67,27 @@ class Affect:
     @property
     def levels(self) -> Levels:
         """What they are right now."""
-        return self._stream.refresh().felt.levels.then(self._clock()) if self.enabled else Levels()
+        return self._stream.refresh().affect.levels.then(self._clock()) if self.enabled else Levels()
 
     @property
     def mood(self) -> str:
         """The levels in words."""
         return mood(self.levels)
 
-    def raise_(self, spike: str, why: str = "", *, key: str | None = None) -> Appended | None:
+    def spike(self, spike: str, why: str = "", *, key: str | None = None) -> Appended | None:
         """Something happened that is felt: reward, error, social, achievement, urgency, sale, recall or missed.
 
         `why` stands in the note that a high level writes. None where affect is switched off: nothing was kept.
         """
         if spike not in SPIKES:
             raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
-        what = AffectSpiked(spike, why=shortened(checked_text(why, field="why"), MOST_WHY))
+        what = AffectSpiked(spike, reason=shortened(checked_text(why, field="why"), MAX_REASON_LENGTH))
         named = key_for(key, "raise", spike, why)
         if not self.enabled:
             return None
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            return Decision(with_notes(owned.felt, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
+            return Decision(with_notes(owned.affect, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
 
         appended = self._stream.commit(decide, key=named).appended
         self._show()
@@ -98,22 +97,22 @@ class Affect:
         """The levels of the last hours, a point every so many minutes, each with its time; the last is now."""
         span, step = _minutes(hours, 60, "hours"), _minutes(step_minutes, 1, "step_minutes")
         steps = int(span / step)
-        if steps >= MOST_POINTS:
+        if steps >= MAX_HISTORY_POINTS:
             raise InvalidInput(
-                field="step_minutes", value=step_minutes, expected=f"at most {MOST_POINTS} points in all"
+                field="step_minutes", value=step_minutes, expected=f"at most {MAX_HISTORY_POINTS} points in all"
             )
         now, every = self._clock(), timedelta(minutes=step)
         events = self._store.read(self._stream.name, kind=AffectSpiked.kind)
         return history(events, since=now - steps * every, until=now, step=every)
 
 
-class Feelings:
+class SessionAffect:
     """What happens in one session, as its resource feels it."""
 
     def __init__(self, resource: Stream[ResourceState], *, enabled: bool) -> None:
         self._resource, self._enabled = resource, enabled
 
-    def about(self, mind: SessionState, told: Sequence[Happening], now: datetime) -> list[Draft]:
+    def spikes_for(self, mind: SessionState, told: Sequence[Observation], now: datetime) -> list[Draft]:
         """What these stir up, for the resource's stream.
 
         Only what is new is felt: a host that hands in a long conversation at once brings back what was said long ago.
@@ -122,66 +121,66 @@ class Feelings:
         if not self._enabled or not told:
             return []
         child = mind.opened is not None and bool(mind.opened.parent)
-        news = told[max((place for place, one in enumerate(told) if isinstance(one.said, str)), default=0) :]
+        news = told[max((place for place, one in enumerate(told) if isinstance(one.content, str)), default=0) :]
         return self._raised(
-            mind, now, [(partial(_stirred, one, now, child=child), one.origin, one.source) for one in news]
+            mind, now, [(partial(_signals_for, one, now, child=child), one.origin, one.source) for one in news]
         )
 
-    def recalled(self, mind: SessionState, now: datetime, lookups: Sequence[LookedUp]) -> list[Draft]:
+    def spikes_for_searches(self, mind: SessionState, now: datetime, lookups: Sequence[SearchCall]) -> list[Draft]:
         """The same for what the model has asked its memory."""
         if not self._enabled:
             return []
-        return self._raised(mind, now, [(partial(_recalled, one), Origin.ASSISTANT, one.by) for one in lookups])
+        return self._raised(
+            mind, now, [(partial(_search_signals, one), Origin.ASSISTANT, one.event) for one in lookups]
+        )
 
-    def _raised(self, mind: SessionState, now: datetime, moving: Iterable[tuple[Stirs, Origin, str]]) -> list[Draft]:
+    def _raised(
+        self, mind: SessionState, now: datetime, moving: Iterable[tuple[SignalSource, Origin, str]]
+    ) -> list[Draft]:
         """Each is asked what it stirs up once those before it are felt.
 
         Every spike comes once: three calls that fail side by side are one mishap.
         """
-        owned = self._resource.state.felt
+        owned = self._resource.state.affect
         felt, session = owned, mind.stream.removeprefix("session/")
         raised: dict[str, Draft] = {}
         for stirs, origin, source in moving:
             for one in stirs(felt):
-                what = AffectSpiked(one.spike, why=one.why, about=one.about, session=session)
+                what = AffectSpiked(one.spike, reason=one.why, subject=one.about, session=session)
                 draft = Draft(payload=what, origin=origin, sources=(source,))
                 if raised.setdefault(one.spike, draft) is draft:
-                    felt = felt.raised(what, at=now, trust=draft.trusted)
+                    felt = felt.raised(what, at=now, trust=draft.effective_trust)
         return with_notes(owned, raised.values(), now)
 
 
-def _stirred(one: Happening, now: datetime, felt: Felt, *, child: bool) -> Iterable[Stirred]:
-    if isinstance(one.said, str):
-        return () if child else stirred_by(one.said)
-    stirred = by_outcome(tried(one.said), felt, now)
+def _signals_for(one: Observation, now: datetime, felt: Felt, *, child: bool) -> Iterable[AffectSignal]:
+    if isinstance(one.content, str):
+        return () if child else affect_from_text(one.content)
+    stirred = by_outcome(tool_outcome(one.content), felt, now)
     return () if stirred is None else (stirred,)
 
 
-def _recalled(one: LookedUp, _: Felt) -> Iterable[Stirred]:
-    return (recalled(found=one.found),)
+def _search_signals(one: SearchCall, _: Felt) -> Iterable[AffectSignal]:
+    return (recalled(found=one.has_hits),)
 
 
-def stirred_by(text: str) -> list[Stirred]:
+def affect_from_text(text: str) -> list[AffectSignal]:
     """What a person's message says that is felt, in their own words."""
     if not may_move(text) or is_headed(text) or begins_as_output(text) or is_screen(text):
         return []
     return by_words([sentence for line in own_words(text) for sentence in sentences(line)])
 
 
-def tried(told: ToolObserved) -> Tried:
+def tool_outcome(told: ToolObserved) -> ToolOutcome:
     """What came of a call. A search that finds nothing has done what it was asked, whatever it ends with."""
     outcome = outcome_of(told)
     counts = outcome.failed and bool(occurrences([outcome], Noted(), worked=lambda _: True, language="en"))
-    return Tried(tool=told.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
+    return ToolOutcome(tool=told.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
 
 
 def _minutes(value: object, each: int, field: str) -> float:
     """What somebody says in units of so many minutes: no less than a clock tells, and no more than it has told."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not LEAST_MINUTES <= value * each <= MOST_MINUTES
-    ):
-        most = MOST_MINUTES // each
+    if isinstance(value, bool) or not isinstance(value, int | float) or not MIN_MINUTES <= value * each <= MAX_MINUTES:
+        most = MAX_MINUTES // each
         raise InvalidInput(field=field, value=value, expected=f"a number above 0, and at most {most:,}")
     return float(value * each)

@@ -16,8 +16,8 @@ from inmind.core.events.base import Event
 from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG
 from inmind.documents.document import Document
-from inmind.session.legacy_files import Legacy
-from inmind.session.meta_file import Glance
+from inmind.session.legacy_files import LegacySession
+from inmind.session.meta_file import SessionSummary
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Begun, Store
 from inmind.store.stream import Stream
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from inmind.search.index.indexer import Read
 
 
-class Files(Protocol):
+class DocumentFiles(Protocol):
     """The documents of one stream, where people can read and write them."""
 
-    def take_in(self) -> None:
+    def read_edits(self) -> None:
         """Bring in what they have written since the last look."""
         ...
 
@@ -43,22 +43,22 @@ class Files(Protocol):
         ...
 
 
-class Lines(Protocol):
+class Transcript(Protocol):
     """The conversation of a session, a line for each message."""
 
-    def catch_up(self, fresh: Sequence[Event] = ()) -> str:
+    def update(self, fresh: Sequence[Event] = ()) -> str:
         """Write what is missing; answers with what people should know, if anything."""
         ...
 
 
-class About(Protocol):
+class SessionMeta(Protocol):
     """A session at a glance, for whoever looks for it."""
 
-    def take_in(self) -> None:
+    def read_title(self) -> None:
         """Make a title that somebody has written there the session's own."""
         ...
 
-    def lags(self, mind: SessionState) -> bool: ...
+    def is_stale(self, mind: SessionState) -> bool: ...
 
     def write(self, mind: SessionState) -> str:
         """Answers with what went wrong, if anything."""
@@ -66,15 +66,15 @@ class About(Protocol):
 
 
 @frozen(kw_only=True)
-class Views:
+class SessionFiles:
     """What is shown of one session."""
 
-    files: Files
-    transcript: Lines
-    meta: About
+    files: DocumentFiles
+    transcript: Transcript
+    meta: SessionMeta
 
 
-class Abode(Protocol):
+class Backend(Protocol):
     """Where a memory is. In words, `str(abode)`, it is never more than people may read."""
 
     @property
@@ -93,22 +93,22 @@ class Abode(Protocol):
         """The index of deep memory, which is made of the journal."""
         ...
 
-    def config(self, name: str = CONFIG) -> Document:
+    def read_config(self, name: str = CONFIG) -> Document:
         """Its config.toml, or what stands beside that under another name; of version 0 where there is none."""
         ...
 
-    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
+    def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
         """Another text instead of version `base`; answers with its version. Conflict if it has moved on by now.
 
         A config.toml that could not be read is refused.
         """
         ...
 
-    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> Views: ...
+    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles: ...
 
-    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> Files: ...
+    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles: ...
 
-    def take_in(
+    def read_edits(
         self,
         resource: str,
         minds: Callable[[str], Stream[SessionState]],
@@ -117,26 +117,26 @@ class Abode(Protocol):
         """What people have written for a resource, or for everybody where none is named."""
         ...
 
-    def folder(self, id: str, cwd: str) -> Path | None:
+    def session_folder(self, id: str, cwd: str) -> Path | None:
         """Of a session."""
         ...
 
-    def glance(self, begun: Begun) -> Glance:
+    def session_summary(self, begun: Begun) -> SessionSummary:
         """What a list shows of a session."""
         ...
 
-    def has_files_of(self, resource: str) -> bool:
+    def has_resource_files(self, resource: str) -> bool:
         """Has somebody begun to write for a resource, of which the journal may know nothing yet?"""
         ...
 
-    def older(self, id: str) -> list[Legacy]:
+    def legacy_sessions(self, id: str) -> list[LegacySession]:
         """Sessions of the older kind that have this id."""
         ...
 
-    def all_older(self, *, but: Container[str]) -> list[Legacy]:
+    def all_legacy_sessions(self, *, but: Container[str]) -> list[LegacySession]:
         """All that are there, but those with these ids."""
         ...
 
-    def back_up(self, resource: str, text: str) -> str:
+    def back_up_state(self, resource: str, text: str) -> str:
         """Keep MEMORY.md as somebody has written it; answers with where it is, beside the journal, if anywhere."""
         ...

@@ -19,33 +19,32 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, RetainedItem
 from inmind.documents.document import Documents
 from inmind.documents.overview.maintain import kept_up
-from inmind.entities.render import lines
+from inmind.entities.render import render_lines
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
 from inmind.history import Compaction, History
 from inmind.history.compaction.build import Made, compaction
-from inmind.history.compaction.limits import KEEP_ASKED
-from inmind.history.compaction.lost_ids import words_in
 from inmind.history.compaction.policy import Summarizer
-from inmind.history.compaction.report import CompactionReport, Lifted
+from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.request import Wanted, checked_keep, requested, sized
 from inmind.history.compaction.retention import items_of, request_of
-from inmind.history.compaction.select import Leaving, asked
-from inmind.history.compaction.spoken import Reader, conversation, spoken
+from inmind.history.compaction.select import KEEP_ASKED, Leaving, asked
+from inmind.history.compaction.stubs import words_in
 from inmind.history.compaction.summary import checked, prompt_for
 from inmind.history.token_meter import Meter
+from inmind.history.turn_messages import Reader, conversation, spoken
 from inmind.history.turns import Spoken
 from inmind.prompt.layers.base import EntityLayer
 from inmind.prompt.pressure import Crowd
-from inmind.session.compaction_trigger import Due, Relief
-from inmind.session.context import Parts
+from inmind.session.compaction_trigger import CompactionTrigger, PlannedCompaction
+from inmind.session.context import SessionContext
 from inmind.session.state import SessionState
 from inmind.store.protocol import Appended
 from inmind.store.stream import Decision, key_for
 
 log = logging.getLogger("inmind")
 
-MOST_TRIES = 3
+MAX_SUMMARY_ATTEMPTS = 3
 """Summaries that are asked for while others keep changing the conversation underneath."""
 
 NOTHING = "nothing is old enough, or large enough, to leave"
@@ -53,22 +52,22 @@ BY_HOST = "asked by the host"
 BY_MODEL = "asked by the model"
 
 
-class Relieved(NamedTuple):
+class PlannedCompactionResult(NamedTuple):
     """What became of a compaction that had come due."""
 
-    settled: bool
+    done: bool
     """It was made, or would have made nothing shorter. Otherwise others have said more meanwhile."""
     notices: tuple[str, ...] = ()
 
 
-class Archivist:
+class Compactor:
     """The history of one session."""
 
-    def __init__(self, parts: Parts, meter: Meter, read: Reader) -> None:
+    def __init__(self, parts: SessionContext, meter: Meter, read: Reader) -> None:
         self._read, self._said = read, (("", 0, 0), list[Spoken]())
         self._asked: tuple[tuple[str, int], RetainedItem | None] = (("", -1), None)
-        self._stream, self._store, self._setup, self._meter = parts.stream, parts.store, parts.setup, meter
-        self._relief = Relief(parts.setup.compression, meter, said=self.said, complete=self._complete)
+        self._stream, self._store, self._setup, self._meter = parts.stream, parts.store, parts.config, meter
+        self._relief = CompactionTrigger(parts.config.compression, meter, said=self.messages, complete=self._complete)
 
     # -- asked for -----------------------------------------------------------------------------------------
 
@@ -88,7 +87,7 @@ class Archivist:
         writes = model or self._setup.summarizer
         if named is not None and (earlier := self._store.receipt(self._stream.name, named)) is not None:
             return self._report_of(earlier), ()  # before a model is asked for nothing
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_SUMMARY_ATTEMPTS):
             summary, of = "", list[int]()
             if strategy == "summarize" and writes is not None:
                 summary, of = self._summary(writes, target, kept)
@@ -96,16 +95,16 @@ class Archivist:
             def decide(
                 mind: SessionState, _: datetime, summary: str = summary, of: list[int] = of
             ) -> Decision[SessionState, Made]:
-                said = self.said(mind.history)
+                said = self.messages(mind.history)
                 leaving = asked(said, target=target, keep_recent=kept)
                 if summary and [said[place].seq for place in leaving.whole] != of:
-                    raise _MovedOn
+                    raise _ConversationChanged
                 made = self._if_shorter(mind, said, leaving, self._complete(mind, replace(wanted, summary=summary)))
                 return Decision(made.drafts, made)
 
             try:
                 done = self._stream.commit(decide, key=named)
-            except _MovedOn:
+            except _ConversationChanged:
                 continue
             if done.answer is None:
                 return self._report_of(done.appended), ()
@@ -113,18 +112,18 @@ class Archivist:
         version = self._stream.version
         raise Conflict(stream=self._stream.name, expected=version, actual=version)
 
-    def by_model(self, mind: SessionState, arguments: dict[str, Any]) -> Made:
+    def compact_by_model(self, mind: SessionState, arguments: dict[str, Any]) -> Made:
         """What the tool `compact_history` comes to. Its summary is extracted: a reply is carried out in one step."""
         target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
         to = arguments.get("archive_to") or None
         wanted = self._requested(target=target, strategy=strategy, archive_to=to, reason=BY_MODEL)
         given = arguments.get("keep_recent")
         kept = checked_keep(KEEP_ASKED if given is None else given)
-        said = self.said(mind.history)
+        said = self.messages(mind.history)
         leaving = asked(said, target=wanted.target, keep_recent=kept)
         return self._if_shorter(mind, said, leaving, self._complete(mind, wanted))
 
-    def lift(self, *, key: str | None) -> tuple[Lifted, Sequence[Event]]:
+    def undo(self, *, key: str | None) -> tuple[CompactionUndoReport, Sequence[Event]]:
         """Send again what the last compaction took out; what came since stays."""
         named = key_for(key, "lift")
 
@@ -137,10 +136,14 @@ class Archivist:
         done = self._stream.commit(decide, key=named)
         events = done.events or self._between(done.appended.first, done.appended.last)
         (lifted,) = (one.payload for one in events if isinstance(one.payload, CompactionUndone))
-        (what,) = (one.payload for one in self._between(lifted.of, lifted.of) if isinstance(one.payload, Compacted))
-        return Lifted.of(lifted.of, what, lifted.archives), done.events
+        (what,) = (
+            one.payload
+            for one in self._between(lifted.compaction_seq, lifted.compaction_seq)
+            if isinstance(one.payload, Compacted)
+        )
+        return CompactionUndoReport.of(lifted.compaction_seq, what, lifted.archives), done.events
 
-    def lifted_by(self, mind: SessionState, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
+    def undone_by_edits(self, mind: SessionState, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
         """Compactions that an edit of the host's among these drafts takes back.
 
         A host that goes back to before a message that was compacted, or changes it, has another conversation: what a
@@ -148,7 +151,7 @@ class Archivist:
         page that both rely on does.
         """
         edits = [draft.payload for draft in drafts if isinstance(draft.payload, HistorySpliced)]
-        changed = [(entry.seq, entry.seq) for edit in edits for entry in mind.line[edit.start : edit.stop]]
+        changed = [(entry.seq, entry.seq) for edit in edits for entry in mind.conversation[edit.start : edit.stop]]
         going: list[Compaction] = []
         for one in mind.history.compactions if changed else ():
             if one.stands_for(changed):
@@ -161,56 +164,56 @@ class Archivist:
             lifted += more
         return lifted
 
-    def unasked(self, history: History, *, since: int) -> list[Compacted]:
+    def automatic_since(self, history: History, *, since: int) -> list[Compacted]:
         """Compactions in force that have come by themselves, behind event `since`."""
         return [
             one.what for one in history.compactions if one.seq > since and one.what.reason not in (BY_HOST, BY_MODEL)
         ]
 
-    def told(self, what: Compacted, history: History) -> CompactionReport:
+    def report_for(self, what: Compacted, history: History) -> CompactionReport:
         """What a compaction did, as things stand now."""
         request = self._request(history)
         return CompactionReport.of(what, unsaid=history.unsaid, request=request, left_out=history.left_out)
 
     # -- due by itself -------------------------------------------------------------------------------------
 
-    def due(self, mind: SessionState, crowd: Crowd) -> Due | None:
+    def planned(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
-        return self._relief.due(mind, crowd)
+        return self._relief.plan(mind, crowd)
 
-    def relieve(self, due: Due) -> Relieved:
+    def run_planned(self, due: PlannedCompaction) -> PlannedCompactionResult:
         """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
         wanted, notices = self._in_words(due)
 
         def decide(mind: SessionState, _: datetime) -> Decision[SessionState, bool]:
-            if mind.history.sent.name() != due.found_on:
+            if mind.history.sent.name() != due.based_on:
                 return Decision([], False)
-            return Decision(self.relief(mind, due.leaving, wanted), True)
+            return Decision(self.planned_drafts(mind, due.selection, wanted), True)
 
-        return Relieved(settled=bool(self._stream.commit(decide).answer), notices=notices)
+        return PlannedCompactionResult(done=bool(self._stream.commit(decide).answer), notices=notices)
 
-    def relief(self, mind: SessionState, leaving: Leaving, wanted: Wanted) -> Sequence[Draft]:
+    def planned_drafts(self, mind: SessionState, leaving: Leaving, wanted: Wanted) -> Sequence[Draft]:
         """What that would bring about; nothing where it makes nothing shorter."""
-        return self._if_shorter(mind, self.said(mind.history), leaving, wanted).drafts
+        return self._if_shorter(mind, self.messages(mind.history), leaving, wanted).drafts
 
-    def _in_words(self, due: Due) -> tuple[Wanted, tuple[str, ...]]:
+    def _in_words(self, due: PlannedCompaction) -> tuple[Wanted, tuple[str, ...]]:
         """With a summary by the session's model, where it has one. What it does wrong is no reason not to make room."""
         mind, model = self._stream.state, self._setup.summarizer
-        if model is None or due.wanted.strategy != "summarize" or mind.history.sent.name() != due.found_on:
-            return due.wanted, ()
-        said = self.said(mind.history)
-        if self._if_shorter(mind, said, due.leaving, due.wanted) is _NOTHING_MADE:
-            return due.wanted, ()  # a model would be asked for nothing
+        if model is None or due.request.strategy != "summarize" or mind.history.sent.name() != due.based_on:
+            return due.request, ()
+        said = self.messages(mind.history)
+        if self._if_shorter(mind, said, due.selection, due.request) is _NOTHING_MADE:
+            return due.request, ()  # a model would be asked for nothing
         try:
-            return replace(due.wanted, summary=self._written_by(model, said, due.leaving)), ()
+            return replace(due.request, summary=self._written_by(model, said, due.selection)), ()
         except (ModelFailed, SummaryRefused) as error:
             notice = f"a summary was extracted, since the session's model gave none: {error.reason}"
             log.warning("%s: %s", self._stream.name, notice)
-            return due.wanted, (notice,)
+            return due.request, (notice,)
 
     # -- inside --------------------------------------------------------------------------------------------
 
-    def said(self, history: History) -> list[Spoken]:
+    def messages(self, history: History) -> list[Spoken]:
         """What is sent, message by message."""
         sent = history.sent
         name = (sent.name(), len(sent), sent[-1].seq if len(sent) else 0)
@@ -236,7 +239,7 @@ class Archivist:
             said,
             leaving,
             wanted,
-            noted=mind.noted,
+            noted=mind.overview_lines,
             language=mind.language,
             meter=self._meter,
         )
@@ -247,7 +250,7 @@ class Archivist:
 
     def _ids(self, entities: Entities) -> list[str]:
         """All that are known: those first that the block of things has no room for, each the most recent first."""
-        shown = words_in(lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
+        shown = words_in(render_lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
         return sorted(entities.ids_by_recency, key=shown.__contains__)
 
     def _request(self, history: History) -> RetainedItem | None:
@@ -261,7 +264,7 @@ class Archivist:
 
     def _summary(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
         """What a model writes about the messages that would leave now, and which those are."""
-        said = self.said(self._stream.refresh().history)
+        said = self.messages(self._stream.refresh().history)
         leaving = asked(said, target=target, keep_recent=keep_recent)
         return self._written_by(model, said, leaving), [said[place].seq for place in leaving.whole]
 
@@ -289,13 +292,13 @@ class Archivist:
         ours = {event.payload.path: event.payload.text for event in since if isinstance(event.payload, DocumentWritten)}
         untouched = [path for path in what.archives if mind.documents.text(path) == ours.get(path)]
         new = tuple(path for path in untouched if path not in then.by_path)
-        drafts = [Draft(payload=CompactionUndone(of=of, archives=new), origin=Origin.USER)]
+        drafts = [Draft(payload=CompactionUndone(compaction_seq=of, archives=new), origin=Origin.USER)]
         for path in untouched:
             if path in then.by_path:
                 written = DocumentWritten(path, then.text(path), upkeep=True)
                 drafts.append(Draft(payload=written, origin=Origin.OPERATOR, trust=then.by_path[path].trust))
         left = Documents({path: page for path, page in mind.documents.by_path.items() if path not in new})
-        return [*drafts, *kept_up(left, mind.language, noted=mind.noted.without_compaction(of))]
+        return [*drafts, *kept_up(left, mind.language, noted=mind.overview_lines.without_compaction(of))]
 
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)
@@ -305,11 +308,11 @@ class Archivist:
         if done.last < done.first:
             return CompactionReport(reason=NOTHING)
         (what,) = (one.payload for one in self._between(done.first, done.last) if isinstance(one.payload, Compacted))
-        return self.told(what, self._stream.at(done.last).history)
+        return self.report_for(what, self._stream.at(done.last).history)
 
 
 _NOTHING_MADE = Made([], CompactionReport(reason=NOTHING))
 
 
-class _MovedOn(Exception):
+class _ConversationChanged(Exception):
     """The conversation went on while its summary was written."""

@@ -14,18 +14,18 @@ from inmind.core.pricing import Rates
 from inmind.history import History
 from inmind.history.compaction.policy import CompressionPolicy, pays
 from inmind.history.compaction.request import Wanted, sized
+from inmind.history.compaction.retention import survivors, unsaid
 from inmind.history.compaction.select import Leaving, asked, covered, output_stub, relieved
 from inmind.history.compaction.stubs import stub_size
-from inmind.history.compaction.surviving import survivors, unsaid
 from inmind.history.token_meter import Meter, band
 from inmind.history.turns import Spoken
 from inmind.prompt.layers.retained import RetainedLayer, retained
 from inmind.prompt.pressure import Crowd
 from inmind.session.state import SessionState
 
-LEAST_NAMED = 100
+MIN_NAMED_ID_TOKENS = 100
 """Tokens of ids below which a stub is not made shorter any more."""
-LEAST_GAIN = 300
+MIN_GAIN_TOKENS = 300
 """Tokens that a compaction which nothing forces has to make free."""
 
 FULL = "the window was full"
@@ -34,16 +34,16 @@ PAYS = "it pays"
 
 
 @frozen
-class Due:
+class PlannedCompaction:
     """A compaction that has come due by itself: what leaves, and how it is to be done."""
 
-    leaving: Leaving
-    wanted: Wanted
-    found_on: str
+    selection: Leaving
+    request: Wanted
+    based_on: str
     """The name of what was sent when it was found."""
 
 
-class Relief:
+class CompactionTrigger:
     """The judgement of one session."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Relief:
         """`said`: what is sent, message by message. `complete`: a wish, with what is known at the moment."""
         self._policy, self._meter, self._said, self._complete = policy, meter, said, complete
 
-    def due(self, mind: SessionState, crowd: Crowd) -> Due | None:
+    def plan(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
         if crowd.hopeless:
             return None
@@ -65,7 +65,7 @@ class Relief:
             return self._when_full(mind, crowd)
         return self._when_covered(mind, crowd) or self._by_policy(mind, crowd)
 
-    def _when_full(self, mind: SessionState, crowd: Crowd) -> Due | None:
+    def _when_full(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """A stub says all that it has to say, unless nothing could be sent for it."""
         said = self._said(mind.history)
         wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), crowd.room.most))
@@ -73,29 +73,29 @@ class Relief:
             stub = stub_size(said, wanted, self._meter)
             leaving = self._relieved(mind.history, said, crowd, stub)
             gain = self._gain(said, leaving, stub)
-            if crowd.history - gain <= crowd.available - crowd.fixed or wanted.naming < LEAST_NAMED:
+            if crowd.history - gain <= crowd.available - crowd.fixed or wanted.naming < MIN_NAMED_ID_TOKENS:
                 break
             wanted = replace(wanted, naming=wanted.naming // 2, stub=wanted.stub // 2)
         worth = crowd.over or gain >= crowd.least_gain
         return self._due(mind, leaving, wanted) if leaving and worth else None
 
-    def _when_covered(self, mind: SessionState, crowd: Crowd) -> Due | None:
+    def _when_covered(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """Where the overview tells it and everything is written anew anyway."""
-        if not (crowd.moves and mind.covered):
+        if not (crowd.moves and mind.overview_covers):
             return None
         said = self._said(mind.history)
-        leaving = covered(said, upto=mind.covered, keep_recent=self._policy.keep_recent)
+        leaving = covered(said, upto=mind.overview_covers, keep_recent=self._policy.keep_recent)
         wanted = self._complete(mind, sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most))
         gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
-        return self._due(mind, leaving, wanted) if leaving and gain >= LEAST_GAIN else None
+        return self._due(mind, leaving, wanted) if leaving and gain >= MIN_GAIN_TOKENS else None
 
-    def _by_policy(self, mind: SessionState, crowd: Crowd) -> Due | None:
+    def _by_policy(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """What the host's policy asks for in this band, where there is enough to gain and the price agrees."""
         name = band(crowd.percent)
         asks = self._policy.asks_for(name)
         rates = self._policy.rates
         # Where prices decide, they know best; otherwise each message would be followed by a compaction of its own.
-        least = max(LEAST_GAIN, crowd.least_gain // 4 if rates else crowd.least_gain)
+        least = max(MIN_GAIN_TOKENS, crowd.least_gain // 4 if rates else crowd.least_gain)
         if asks is None or crowd.history < least:
             return None
         target, keep = asks
@@ -141,5 +141,5 @@ class Relief:
         cut = sum(said[place].tokens - stays for place, stays in leaving.cut.items())
         return outputs - stubs + whole - stub * len(leaving.runs) + cut
 
-    def _due(self, mind: SessionState, leaving: Leaving, wanted: Wanted) -> Due:
-        return Due(leaving, wanted, mind.history.sent.name())
+    def _due(self, mind: SessionState, leaving: Leaving, wanted: Wanted) -> PlannedCompaction:
+        return PlannedCompaction(leaving, wanted, mind.history.sent.name())

@@ -11,20 +11,20 @@ from inmind.entities.config import EntityRules
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.plan import Limits
-from inmind.session.backend import About, Files, Lines
+from inmind.session.backend import DocumentFiles, SessionMeta, Transcript
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
     from inmind.search.query import Hit, Query
-    from inmind.session.entities import Attention
-    from inmind.session.notes import Notebook
+    from inmind.session.entities import EntityTracker
+    from inmind.session.notes import NoteWriter
     from inmind.session.scratchpad import Scratchpad
 
 
 @frozen(kw_only=True)
-class Setup:
+class SessionConfig:
     """How a host wants a session; a child has its parent's."""
 
     layers: tuple[Layer, ...]
@@ -39,25 +39,25 @@ class Setup:
 
 
 @frozen(kw_only=True)
-class Parts:
+class SessionContext:
     """The parts of one session; `Memory` puts them together."""
 
     id: str
     store: Store
     stream: Stream[SessionState]
     resource: Stream[ResourceState]
-    files: Files
-    resource_files: Files
-    transcript: Lines
-    meta: About
-    attention: Attention
+    files: DocumentFiles
+    resource_files: DocumentFiles
+    transcript: Transcript
+    meta: SessionMeta
+    entities: EntityTracker
     scratchpad: Scratchpad | None
     ancestors: tuple[Stream[SessionState], ...]
     """Streams of the sessions that this one comes from, its parent first."""
-    setup: Setup
-    stream_of: Callable[[str], Stream[SessionState]]
-    notebook: Notebook
+    config: SessionConfig
+    session_stream: Callable[[str], Stream[SessionState]]
+    notes: NoteWriter
     search: Callable[[Query, Sequence[str]], list[Hit]]
     """What deep memory answers, of some resources."""
-    keep_found: Callable[[], None]
+    schedule_embedding: Callable[[], None]
     """See to it, in the background, that what is new here will also be found by its meaning."""

@@ -16,14 +16,14 @@ from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
 from inmind.documents.document import checked_text
 from inmind.dreams.affect.auto_notes import with_notes
-from inmind.dreams.economics import Economics, money, report
+from inmind.dreams.economics import CurrencyTotals, money, report
 from inmind.errors import InvalidInput
 from inmind.search.extract import moment_in
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Appended, Clock, Store
 from inmind.store.stream import Decision, Stream, key_for
 
-What = Literal["earning", "spending", "listing"]
+TradeKind = Literal["earning", "spending", "listing"]
 
 MOST: Final = Decimal(10) ** 15
 MOST_PLACES: Final = 18
@@ -33,7 +33,7 @@ MOST_NAME: Final = 200
 MOST_NOTE: Final = 2_000
 
 
-class Books:
+class Economics:
     """What `memory.ledger` is."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Books:
 
     def record(
         self,
-        what: What,
+        what: TradeKind,
         *,
         resource: str,
         amount: Decimal | float | str = 0,
@@ -65,25 +65,25 @@ class Books:
         where that is not now. An earning pleases: where affect is on, it is felt.
         """
         trade = TradeRecorded(
-            what=_what(what),
+            trade_type=_what(what),
             amount=format(_amount(amount), "f"),
             currency=_currency(currency),
             skill=_line(skill, "skill"),
-            with_whom=_line(buyer, "buyer") or _line(seller, "seller"),
+            counterparty=_line(buyer, "buyer") or _line(seller, "seller"),
             note=_bounded(note, "note", MOST_NOTE),
-            on=_when(on),
+            date=_when(on),
         )
         _refuse_what_makes_no_sense(trade, buyer=buyer, seller=seller)
         drafts = [Draft(payload=trade, origin=Origin.OPERATOR)]
-        if trade.what == "earning" and self._feels():
-            drafts.append(Draft(payload=AffectSpiked("sale", why=_told(trade)), origin=Origin.OPERATOR))
+        if trade.trade_type == "earning" and self._feels():
+            drafts.append(Draft(payload=AffectSpiked("sale", reason=_told(trade)), origin=Origin.OPERATOR))
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            return Decision(with_notes(owned.felt, drafts, now), None)
+            return Decision(with_notes(owned.affect, drafts, now), None)
 
         return self._belongings(resource).commit(decide, key=key_for(key, "record", trade)).appended
 
-    def report(self, resource: str) -> tuple[Economics, ...]:
+    def report(self, resource: str) -> tuple[CurrencyTotals, ...]:
         """The figures so far, for each currency, the one that was traded in most often first."""
         return report(trades(self._store, self._belongings(resource).name), self._clock())
 
@@ -95,21 +95,23 @@ def trades(store: Store, stream: str) -> Sequence[Event]:
 
 def _refuse_what_makes_no_sense(trade: TradeRecorded, *, buyer: str, seller: str) -> None:
     """Each field fits by itself; here they have to fit each other."""
-    if trade.what == "listing" and not trade.skill:
+    if trade.trade_type == "listing" and not trade.skill:
         raise InvalidInput(field="skill", value=trade.skill, expected="the skill that is offered")
-    if trade.what != "listing" and not Decimal(trade.amount):
-        raise InvalidInput(field="amount", value=trade.amount, expected=f"more than 0 for an entry of {trade.what}")
-    if trade.what != "earning" and buyer:
-        raise InvalidInput(field="buyer", value=buyer, expected=f"nobody: {trade.what} has no buyer")
-    if trade.what != "spending" and seller:
-        raise InvalidInput(field="seller", value=seller, expected=f"nobody: {trade.what} has no seller")
+    if trade.trade_type != "listing" and not Decimal(trade.amount):
+        raise InvalidInput(
+            field="amount", value=trade.amount, expected=f"more than 0 for an entry of {trade.trade_type}"
+        )
+    if trade.trade_type != "earning" and buyer:
+        raise InvalidInput(field="buyer", value=buyer, expected=f"nobody: {trade.trade_type} has no buyer")
+    if trade.trade_type != "spending" and seller:
+        raise InvalidInput(field="seller", value=seller, expected=f"nobody: {trade.trade_type} has no seller")
 
 
-def _what(what: object) -> What:
-    for known in get_args(What):
+def _what(what: object) -> TradeKind:
+    for known in get_args(TradeKind):
         if what == known:
             return known
-    raise InvalidInput(field="what", value=what, expected=f"one of {', '.join(get_args(What))}")
+    raise InvalidInput(field="what", value=what, expected=f"one of {', '.join(get_args(TradeKind))}")
 
 
 def _amount(amount: object) -> Decimal:

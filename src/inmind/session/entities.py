@@ -19,13 +19,13 @@ from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPi
 from inmind.core.events.session import ToolObserved
 from inmind.entities.config import EntityRules
 from inmind.entities.entity import Entity
-from inmind.entities.nouns import same_type
-from inmind.entities.observe import Happening, leaving, sighted
-from inmind.entities.serialize import deserialize, thing_from
+from inmind.entities.nouns import canonical_type
+from inmind.entities.observe import Observation, draft_entity_events, draft_evictions
+from inmind.entities.serialize import deserialize, sighting_from
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.message_events import heard, last_reply, words_told
-from inmind.session.sibling_entities import Siblings
+from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
 from inmind.store.protocol import Appended, Key, Store
 from inmind.store.stream import Decision, Stream
@@ -37,38 +37,38 @@ if TYPE_CHECKING:
     from inmind.entities.references.result import Resolution
 
 
-class Attention:
+class EntityTracker:
     """The entities of one session."""
 
     def __init__(
         self,
         stream: Stream[SessionState],
         store: Store,
-        siblings: Siblings,
+        siblings: SiblingEntities,
         rules: EntityRules,
         own_tool: Callable[[str], bool],
     ) -> None:
         self._stream, self._store, self._siblings, self.rules = stream, store, siblings, rules
         self._own_tool = own_tool
 
-    def told(self, mind: SessionState, drafts: Sequence[Draft]) -> list[Happening]:
+    def observations(self, mind: SessionState, drafts: Sequence[Draft]) -> list[Observation]:
         """What the messages among these drafts tell, and what tools are said to have done."""
-        messages = heard(mind.line, drafts, stream=mind.stream, version=mind.seq, own=self._own_tool)
+        messages = heard(mind.conversation, drafts, stream=mind.stream, version=mind.seq, own=self._own_tool)
         observed = (
-            Happening(draft.payload, draft.origin, f"{mind.stream}#{mind.seq + 1 + place}")
+            Observation(draft.payload, draft.origin, f"{mind.stream}#{mind.seq + 1 + place}")
             for place, draft in enumerate(drafts)
             if isinstance(draft.payload, ToolObserved)
         )
         return [*messages, *observed]
 
-    def brought(self, mind: SessionState, told: Sequence[Happening], behind: int, now: datetime) -> list[Draft]:
+    def sightings(self, mind: SessionState, told: Sequence[Observation], behind: int, now: datetime) -> list[Draft]:
         """What that brings to mind; it will be appended behind so many events."""
         return self._sighted(mind, told, behind, now) if told else []
 
     def track(self, entities: Sequence[Any], key: Key | None) -> Appended:
         """Bring things to the front one by one, so that the last of them comes to stand first."""
-        things = [thing_from(entity, f"entities[{n}]") for n, entity in enumerate(entities)]
-        pins = {(same_type(thing.type), thing.id): thing for thing in things if thing.pinned}
+        things = [sighting_from(entity, f"entities[{n}]") for n, entity in enumerate(entities)]
+        pins = {(canonical_type(thing.type), thing.id): thing for thing in things if thing.pinned}
 
         def decide(mind: SessionState) -> list[Draft]:
             held = {entity.key for entity in mind.entities if entity.pinned}
@@ -81,12 +81,12 @@ class Attention:
         same = replace(key, request=digest_of([to_json(thing) for thing in things])) if key else None
         return self._commit(decide, same)
 
-    def restore(self, data: object, key: Key | None = None) -> Appended:
+    def import_entities(self, data: object, key: Key | None = None) -> Appended:
         """What a checkpoint holds was once shown by tools: that a host hands it in makes it no more than data."""
         things = deserialize(data)
         return self._commit(lambda mind: self._restored(things, mind), key)
 
-    def brought_home(self, mind: SessionState, things: Sequence[EntitySighting], now: datetime) -> list[Draft]:
+    def sightings_from_child(self, mind: SessionState, things: Sequence[EntitySighting], now: datetime) -> list[Draft]:
         """What another session has seen, in front of what is in mind here, and what leaves for it."""
         return self._with_leaving(mind, self._restored(things, mind), now)
 
@@ -108,7 +108,7 @@ class Attention:
         )
 
         mind = self._stream.refresh()
-        said = last_reply(mind.line)
+        said = last_reply(mind.conversation)
         fresh = said is not None and all(_place(entity.source) < said.seq for entity in mind.entities)
         after = said.text if said is not None and fresh else ""
         return resolve(text, mind.entities, after=after, deep=self._deep(mind), rules=self.rules)
@@ -122,7 +122,7 @@ class Attention:
             arguments,
             mind.entities,
             told=lambda: self._told(mind),
-            elsewhere=lambda: self._siblings.of(_owner(mind), but=mind.stream),
+            elsewhere=lambda: self._siblings.entities_of(_owner(mind), but=mind.stream),
             rules=self.rules,
         )
 
@@ -132,7 +132,7 @@ class Attention:
 
     def _pinnable(self, things: Sequence[EntitySighting], mind: SessionState) -> tuple[EntitySighting, ...]:
         """Those of a checkpoint with as many pins as the window has room for, the most recent first."""
-        restored = {(same_type(thing.type), thing.id) for thing in things}
+        restored = {(canonical_type(thing.type), thing.id) for thing in things}
         room = self.rules.window - 1 - sum(entity.pinned for entity in mind.entities if entity.key not in restored)
         kept = {(thing.type, thing.id) for thing in [t for t in things if t.pinned][: max(0, room)]}
         return tuple(replace(thing, pinned=(thing.type, thing.id) in kept) for thing in things)
@@ -140,9 +140,9 @@ class Attention:
     def _most_pinned(self) -> str:
         return f"at most {self.rules.window - 1} pinned, so that the window can still move"
 
-    def _sighted(self, mind: SessionState, told: Sequence[Happening], behind: int, now: datetime) -> list[Draft]:
+    def _sighted(self, mind: SessionState, told: Sequence[Observation], behind: int, now: datetime) -> list[Draft]:
         version = mind.seq + behind
-        return sighted(mind.entities, told, self.rules, now=now, stream=mind.stream, version=version)
+        return draft_entity_events(mind.entities, told, self.rules, now=now, stream=mind.stream, version=version)
 
     def _commit(self, decide: Callable[[SessionState], list[Draft]], key: Key | None) -> Appended:
         """What the host itself says of things, and what leaves for it."""
@@ -154,18 +154,18 @@ class Attention:
 
     def _with_leaving(self, mind: SessionState, drafts: list[Draft], now: datetime) -> list[Draft]:
         foreseen = self._stream.foresee(mind, mind.seq, drafts, now)
-        return [*drafts, *(leaving(foreseen.entities, self.rules) if drafts else [])]
+        return [*drafts, *(draft_evictions(foreseen.entities, self.rules) if drafts else [])]
 
     def _deep(self, mind: SessionState) -> Iterator[Entity]:
-        yield from mind.entities.beyond
-        for other in self._siblings.of(_owner(mind), but=mind.stream):
-            yield from chain(other.window, other.beyond)
+        yield from mind.entities.evicted_entities
+        for other in self._siblings.entities_of(_owner(mind), but=mind.stream):
+            yield from chain(other.window, other.evicted_entities)
 
     def _told(self, mind: SessionState) -> Told:
         """The slow way, for an id that no sighting has: everything that this session was told."""
         events = self._store.read(mind.stream, kind=ToolObserved.kind)
         observed = (event.payload for event in events if isinstance(event.payload, ToolObserved))
-        return words_told(mind.line, system=mind.standing.system, observed=observed)
+        return words_told(mind.conversation, system=mind.prompt.system, observed=observed)
 
 
 def _by_host(what: EventPayload) -> Draft:

@@ -29,7 +29,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.text import shortened
 from inmind.errors import InvalidInput
 from inmind.prompt.ingest import message_added
-from inmind.session.state import MOST_TITLE
+from inmind.session.state import MAX_TITLE_LENGTH
 from inmind.store.atomic_files import open_plain
 
 log = logging.getLogger("inmind")
@@ -41,7 +41,7 @@ _ABOUT = frozenset({"session", "session_info"})
 
 
 @frozen(kw_only=True)
-class Legacy:
+class LegacySession:
     """What is known of such a session at a glance."""
 
     path: Path
@@ -60,17 +60,17 @@ class Legacy:
         return unquote(self.path.stem)
 
 
-def find_legacy(home: Path, file: str) -> list[Legacy]:
+def find_legacy(home: Path, file: str) -> list[LegacySession]:
     """All of this name: theirs were unique only in a folder."""
     return [found for path in _paths(home) if path.stem == file and (found := _glanced(path, home))]
 
 
-def all_legacy(home: Path, *, but: Container[str]) -> list[Legacy]:
+def all_legacy(home: Path, *, excluding: Container[str]) -> list[LegacySession]:
     """All that are there, but those with these ids: they have been brought in, and their files are not read again."""
-    return [found for path in _paths(home) if unquote(path.stem) not in but and (found := _glanced(path, home))]
+    return [found for path in _paths(home) if unquote(path.stem) not in excluding and (found := _glanced(path, home))]
 
 
-def messages_of(legacy: Legacy) -> tuple[Draft, ...]:
+def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
     """Everything that was said, to be brought in."""
     drafts: list[Draft] = []
     with open_plain(legacy.path) as file:
@@ -90,7 +90,7 @@ def _paths(home: Path) -> list[Path]:
     return sorted(path for folder in folders for path in folder.glob("*.jsonl"))
 
 
-def _glanced(path: Path, home: Path) -> Legacy | None:
+def _glanced(path: Path, home: Path) -> LegacySession | None:
     """None for what cannot be read, which is said: one odd file must not hide all other sessions."""
     about: dict[str, Any] = {}
     messages = 0
@@ -106,13 +106,13 @@ def _glanced(path: Path, home: Path) -> Legacy | None:
         log.warning("%s is no session of the older kind and is left alone: %s", path, error.strerror)
         return None
     about |= _beside(path)
-    return Legacy(
+    return LegacySession(
         path=path,
         file=path.relative_to(home).as_posix(),
         changed=changed,
         messages=messages,
         cwd=_words(about, "cwd"),
-        title=shortened(_words(about, "title", "name"), MOST_TITLE),
+        title=shortened(_words(about, "title", "name"), MAX_TITLE_LENGTH),
         model=_words(about, "model"),
         began=_time(_words(about, "createdAt", "created_at", "created")),
     )
@@ -144,7 +144,7 @@ def _draft(line: Any) -> Draft:
     spoken = FORMATS["anthropic" if _has_anthropic_blocks(wire) else "openai"]
     spoken.check(wire, field="line")
     draft = message_added(wire, spoken)
-    return replace(draft, trust=min(draft.trusted, Trust.PERSON))
+    return replace(draft, trust=min(draft.effective_trust, Trust.PERSON))
 
 
 def _has_anthropic_blocks(wire: Any) -> bool:

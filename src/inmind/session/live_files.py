@@ -90,7 +90,7 @@ class LiveFiles(Generic[S]):
         self._said: set[str] = set()
         self._tidied = False
 
-    def take_in(self) -> None:
+    def read_edits(self) -> None:
         """Bring in what people and tools have written since the last look. A few `stat` calls when nothing changed."""
         if not self._tidied:
             self._tidy()
@@ -100,21 +100,21 @@ class LiveFiles(Generic[S]):
             signature = self._folder.signature(self._inside + path)
             if signature != self._seen.get(path) or (signature is None and path in documents):
                 changed.append(path)
-        self.settle(*changed)
+        self.sync(*changed)
 
     def publish(self) -> None:
         """Show the newest version of every document that changed."""
         documents = self._documents(self._stream.state).by_path
         versions = {path: document.version for path, document in documents.items()}
         behind = [path for path in {**versions, **self._shown} if self._shown.get(path) != versions.get(path, 0)]
-        self.settle(*self._reachable(behind))
+        self.sync(*self._reachable(behind))
 
     def notices(self) -> tuple[str, ...]:
         """What people should know, each said once."""
         said, self._notices = tuple(self._notices), []
         return said
 
-    def look(self) -> Iterator[tuple[str, Judgement]]:
+    def inspect(self) -> Iterator[tuple[str, Judgement]]:
         """What `settle` would find in each file as it stands now; nothing is written, taken in or waited for.
 
         A page that was never shown, as in a home that was just imported, is not missing.
@@ -128,7 +128,7 @@ class LiveFiles(Generic[S]):
             elif found.data is not None or path in shown:
                 yield path, self._judged(path, found, documents.get(path), shown.get(path))
 
-    def settle(self, *paths: str) -> None:
+    def sync(self, *paths: str) -> None:
         """Bring files and their documents together, whoever of the two is ahead.
 
         What was last published is marked with the folder locked, so one look at it is good for all that are settled
@@ -175,7 +175,7 @@ class LiveFiles(Generic[S]):
         self._tidied = True
         for path in displaced:
             if _is_document(path):
-                self.settle(path)
+                self.sync(path)
 
     def _round(self, path: str, shown: dict[str, Published]) -> bool:
         """One look and one act; False when an editor's save came to light and has to be looked at."""
@@ -347,7 +347,7 @@ class LiveFiles(Generic[S]):
         name = self._inside + path
         kept = self._folder.keep(name, kept_as=f"{name}{DAMAGED}{digest(data.hex())[:8]}")
         kept_as = kept.removeprefix(self._inside)
-        what = DocumentSetAside(path=path, reason=judgement.reason, kept_as=kept_as)
+        what = DocumentSetAside(path=path, reason=judgement.reason, saved_as=kept_as)
         draft = Draft(payload=what, origin=Origin.FILE)
         self._stream.append(draft)
         self._notice(f"{path} was not taken in ({judgement.reason}); restored, what stood there is in {kept_as}")

@@ -11,8 +11,8 @@ from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Opaque, Part, Result, Text
-from inmind.entities.observe import Happening
-from inmind.entities.outcome import failed
+from inmind.entities.observe import Observation
+from inmind.entities.outcome import is_failure
 from inmind.history import Conversation, ConversationEntry
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ FURTHEST = 64
 
 def heard(
     line: Conversation, drafts: Sequence[Draft], *, stream: str, version: int, own: Callable[[str], bool]
-) -> list[Happening]:
+) -> list[Observation]:
     """What the messages among these drafts tell, in order; they will stand in the stream right after `version`.
 
     `own`: names of memory's own tools. What they answer came from memory, and is not learned again as if it were new.
     """
-    told: list[Happening] = []
+    told: list[Observation] = []
     calls: dict[str, Call] = {}
     for place, draft in enumerate(drafts):
         if not isinstance(draft.payload, MessageAdded):
@@ -38,7 +38,7 @@ def heard(
         calls.update((call.id, call) for call in message.calls)
         source = f"{stream}#{version + 1 + place}"
         said = (one for one in _told_by(message, line, calls, draft) if isinstance(one, str) or not own(one.tool))
-        told += [Happening(one, draft.origin, source) for one in said]
+        told += [Observation(one, draft.origin, source) for one in said]
     return told
 
 
@@ -77,11 +77,11 @@ def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObs
 
     people: list[str] = []
     operator = [to_json(system)] if system else []
-    tools = [to_json(outcome.result) for outcome in observed if not (outcome.error or failed(outcome.result))]
+    tools = [to_json(outcome.result) for outcome in observed if not (outcome.error or is_failure(outcome.result))]
     for entry in line:
         message = FORMATS[entry.format].read(entry.wire)
         for result in message.results:
-            if not (result.error or failed(_answer(result))):
+            if not (result.error or is_failure(_answer(result))):
                 tools += _texts(result.parts)
         if message.role != "assistant":
             said = people if message.role == "user" else tools if message.role == "tool" else operator

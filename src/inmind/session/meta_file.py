@@ -26,7 +26,7 @@ from inmind.core.json import check_text, is_object
 from inmind.core.text import shortened
 from inmind.documents.document import ARCHIVE
 from inmind.errors import Damaged, InmindError, InvalidInput, StoreError
-from inmind.session.state import MOST_TITLE, SessionState, title_after
+from inmind.session.state import MAX_TITLE_LENGTH, SessionState, title_after
 from inmind.store.atomic_files import Folder
 from inmind.store.protocol import Begun, Store
 from inmind.store.stream import Stream
@@ -35,18 +35,18 @@ log = logging.getLogger("inmind")
 
 FILE = "meta.json"
 
-EVERY = 200
+MIN_EVENTS_BETWEEN_WRITES = 200
 """Events between two writings while a session runs. It is also written when the session opens and closes, and as soon
 as it has a title or another model: those are what people look for in a list."""
 
-SHARE = 20
+WRITE_EVERY_NTH_PART = 20
 """A long session is written once in a twentieth of its length: counting its events reads all of them."""
 
-_MOST_BYTES = 65_536
+_MAX_BYTES = 65_536
 
 
 @frozen(kw_only=True)
-class Glance:
+class SessionSummary:
     """What the file says that a list shows, as of event `version`; of event 0, if its numbers cannot be believed."""
 
     title: str = ""
@@ -58,15 +58,15 @@ class Glance:
     updated: str = ""
 
 
-def glance(folder: Folder) -> Glance:
+def read_summary(folder: Folder) -> SessionSummary:
     """Anybody may have written there: what does not read says nothing."""
     said = _said(folder)
     texts = {name: said[name] for name in ("title", "model", "created", "updated") if _is_text(said.get(name))}
     numbers = {name: said[name] for name in ("version", "messages", "calls") if _is_number(said.get(name))}
-    return Glance(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
+    return SessionSummary(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
 
 
-def brought_up(said: Glance, store: Store, begun: Begun) -> Glance:
+def complete_summary(said: SessionSummary, store: Store, begun: Begun) -> SessionSummary:
     """What the file says, as far as it is as new as the journal, which is asked for the rest; where there is no file,
     for all of it."""
     stream = begun.first.stream
@@ -93,7 +93,7 @@ class MetaFile:
         self._version = -1
         self._called: tuple[str, str] | None = None
 
-    def take_in(self) -> None:
+    def read_title(self) -> None:
         """Make a title that somebody has written into the file the session's own."""
         try:
             if title := self._edited(self._stream.state):
@@ -101,8 +101,8 @@ class MetaFile:
         except StoreError as error:
             log.warning("the title in %s was not taken in: %s", self._folder.path / FILE, error)
 
-    def lags(self, mind: SessionState) -> bool:
-        due = max(EVERY, self._version // SHARE)
+    def is_stale(self, mind: SessionState) -> bool:
+        due = max(MIN_EVENTS_BETWEEN_WRITES, self._version // WRITE_EVERY_NTH_PART)
         return mind.seq - self._version >= due or self._called != (mind.title, mind.model)
 
     def write(self, mind: SessionState) -> str:
@@ -134,8 +134,8 @@ class MetaFile:
         The file may lag, after a kill for one: an old title is none that somebody wrote. What it had to say when it was
         written is in the journal, so that can be told without keeping anything beside it.
         """
-        said = glance(self._folder)
-        title = shortened(said.title, MOST_TITLE)
+        said = read_summary(self._folder)
+        title = shortened(said.title, MAX_TITLE_LENGTH)
         if title in ("", mind.title) or not 0 < said.version <= mind.seq:
             return ""
         return "" if title == self._stream.at(said.version).title else title
@@ -154,13 +154,13 @@ class MetaFile:
             "parent": opened.parent or None,
             "imported": older.file if older else None,
             "messages": summary.kinds.get(MessageAdded.kind, 0),
-            "messages_in_history": len(mind.line),
+            "messages_in_history": len(mind.conversation),
             "calls": summary.kinds.get(PromptPrepared.kind, 0),
             "compactions": summary.kinds.get(Compacted.kind, 0),
             "archives": sum(path.startswith(ARCHIVE) for path in mind.documents.by_path),
-            "created": (older and older.began) or first.at.isoformat(),
+            "created": (older and older.started_at) or first.at.isoformat(),
             "updated": summary.updated.isoformat(),
-            "asked": mind.standing.asked.isoformat() if mind.standing.asked else None,
+            "asked": mind.prompt.asked.isoformat() if mind.prompt.asked else None,
             "version": mind.seq,
         }
         return (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode()
@@ -199,7 +199,7 @@ def _pieces(length: int) -> Iterator[tuple[int, int]]:
 
 def _said(folder: Folder) -> dict[str, Any]:
     try:
-        said = json.loads(folder.read(FILE, most=_MOST_BYTES).data or b"{}")
+        said = json.loads(folder.read(FILE, most=_MAX_BYTES).data or b"{}")
     except (ValueError, RecursionError):
         return {}
     return said if is_object(said) else {}

@@ -10,31 +10,33 @@ from collections.abc import Callable
 from typing import Any
 
 from inmind.core.events.base import Draft
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import NoteAdded
 from inmind.search.note import Note, checked_taker
-from inmind.session.backend import Files
+from inmind.session.backend import DocumentFiles
 from inmind.store.stream import Stream, key_for
 
-Soon = Callable[[str, Callable[[], object]], None]
+Submit = Callable[[str, Callable[[], object]], None]
 """Have something done in a moment, under a name by which twice is once."""
 
 
-class Notebook:
+class NoteWriter:
     """The notes of one stream."""
 
-    def __init__(self, stream: Stream[Any], files: Files, *, soon: Soon, keep_found: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: Stream[Any], files: DocumentFiles, *, soon: Submit, keep_found: Callable[[], None]
+    ) -> None:
         self._stream, self._files, self._soon, self._keep_found = stream, files, soon, keep_found
 
-    def take(self, what: NoteAdded, *, origin: object, key: str | None) -> Note:
+    def add(self, what: NoteAdded, *, origin: object, key: str | None) -> Note:
         """`origin`: whose words it is."""
         taker, name = checked_taker(origin), self._stream.name
-        named = None if key is None else key_for(key, "note", encode(what), taker)
+        named = None if key is None else key_for(key, "note", encode_payload(what), taker)
         appended = self._stream.append(Draft(payload=what, origin=taker), key=named)
-        self.show()
+        self.publish()
         return Note(at=appended.at, id=f"{name}#{appended.first}", repeated=appended.repeated)
 
-    def show(self) -> None:
+    def publish(self) -> None:
         """What was taken stands on its page in a moment, and is found."""
         self._soon(f"notes of {self._stream.name}", self._files.publish)
         self._keep_found()

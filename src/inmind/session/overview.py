@@ -17,9 +17,9 @@ from inmind.documents.document import Documents
 from inmind.documents.overview.event_log import Noted, occurrence
 from inmind.documents.overview.maintain import kept_up
 from inmind.documents.overview.tool_rules import Outcome, occurrences
-from inmind.entities.observe import Happening
-from inmind.entities.outcome import exit_code, failed, says_failed
-from inmind.entities.parse_result import is_object, looks_like_json, readings
+from inmind.entities.observe import Observation
+from inmind.entities.outcome import exit_code, is_failure, reports_failure
+from inmind.entities.parse_result import is_object, looks_like_json, parse_layers
 from inmind.history import Conversation
 from inmind.session.message_events import FURTHEST, outcomes_in
 from inmind.session.state import SessionState
@@ -27,7 +27,7 @@ from inmind.store.protocol import Appended, Key
 from inmind.store.stream import Decision, Stream
 
 
-class Chronicle:
+class OverviewWriter:
     """The overview of one session, as far as memory itself keeps it."""
 
     def __init__(self, stream: Stream[SessionState], own_tool: Callable[[str], bool]) -> None:
@@ -37,52 +37,54 @@ class Chronicle:
         self._worked: tuple[int, str, frozenset[str]] = (0, "", frozenset())
         """A beginning of the conversation, by its length and its name, and the tools that have worked in it."""
 
-    def event(self, kind: str, text: str, key: Key | None) -> Appended:
+    def add_event(self, kind: str, text: str, key: Key | None) -> Appended:
         """Something that the host says has happened."""
         told = occurrence(kind, text)
 
         def decide(mind: SessionState, _: datetime) -> Decision[SessionState, None]:
-            return Decision(kept_up(mind.documents, mind.language, [told], noted=mind.noted), None)
+            return Decision(kept_up(mind.documents, mind.language, [told], noted=mind.overview_lines), None)
 
         return self._stream.commit(decide, key=key).appended
 
-    def entered(
-        self, mind: Callable[[], SessionState], before: SessionState, told: Sequence[Happening], *, wrote: bool
+    def entries_for(
+        self, mind: Callable[[], SessionState], before: SessionState, told: Sequence[Observation], *, wrote: bool
     ) -> list[Draft]:
         """What is entered for what tools did, and for pages that were written. `mind`: what is then in mind.
 
         `before`: what was in mind until then. `wrote`: whether pages were among what happened.
         """
         done = [
-            (outcome_of(one.said), one.source)
+            (outcome_of(one.content), one.source)
             for one in told
-            if isinstance(one.said, ToolObserved) and not self._own_tool(one.said.tool)
+            if isinstance(one.content, ToolObserved) and not self._own_tool(one.content.tool)
         ]
         language = before.language
         occurred = occurrences(
             (outcome for outcome, _ in done),
-            before.noted,
-            worked=lambda tool: tool in before.worked or tool in self._worked_in(before.line),
+            before.overview_lines,
+            worked=lambda tool: tool in before.working_tools or tool in self._worked_in(before.conversation),
             language=language,
         )
-        if not occurred and not wrote and (before.documents, before.noted) == self._current:
+        if not occurred and not wrote and (before.documents, before.overview_lines) == self._current:
             return []
         then = mind()
         sources = tuple(dict.fromkeys(source for _, source in done)) if occurred else ()
-        drafts = kept_up(then.documents, language, occurred, noted=then.noted, trust=Trust.DATA, sources=sources)
+        drafts = kept_up(
+            then.documents, language, occurred, noted=then.overview_lines, trust=Trust.DATA, sources=sources
+        )
         if not drafts:
-            self._current = (then.documents, then.noted)
+            self._current = (then.documents, then.overview_lines)
         return drafts
 
-    def catch_up(self) -> bool:
+    def refresh(self) -> bool:
         """Enter what follows from pages that people wrote as files; answers whether there was anything to enter."""
 
         def decide(mind: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, Noted]]:
-            drafts = kept_up(mind.documents, mind.language, noted=mind.noted)
-            return Decision(drafts, (mind.documents, mind.noted))
+            drafts = kept_up(mind.documents, mind.language, noted=mind.overview_lines)
+            return Decision(drafts, (mind.documents, mind.overview_lines))
 
         state = self._stream.state
-        if (state.documents, state.noted) == self._current:
+        if (state.documents, state.overview_lines) == self._current:
             return False
         done = self._stream.commit(decide)
         if not done.events:
@@ -96,19 +98,21 @@ class Chronicle:
             length, worked = 0, frozenset[str]()
         if length < len(line):
             outcomes = outcomes_in(line[max(0, length - FURTHEST) :])
-            worked |= {one.tool for one in outcomes if one.tool not in worked and not (one.error or failed(one.result))}
+            worked |= {
+                one.tool for one in outcomes if one.tool not in worked and not (one.error or is_failure(one.result))
+            }
             self._worked = (len(line), line.name(), worked)
         return worked
 
 
 def outcome_of(told: ToolObserved) -> Outcome:
     """What a tool did, read once for all rules."""
-    answer = readings(told.result)
+    answer = parse_layers(told.result)
     return Outcome(
         tool=told.tool,
         arguments=_given(told.arguments),
         result=next(filter(_is_words, answer), answer[-1]),
-        failed=told.error or any(map(says_failed, answer)),
+        failed=told.error or any(map(reports_failure, answer)),
         exit_code=exit_code(answer[-1]),
     )
 
@@ -129,4 +133,4 @@ def _given(arguments: Any) -> Any:
 
 def _written_down(value: Any) -> Any:
     """Not read any further than to where it is no text: what is called content there is no answer's."""
-    return next((one for one in readings(value) if not isinstance(one, str)), value)
+    return next((one for one in parse_layers(value) if not isinstance(one, str)), value)

@@ -37,7 +37,7 @@ class HostCall:
 
 
 @frozen(kw_only=True)
-class Recorded:
+class RecordResult:
     """A reply that is in the journal, with what the memory tools among its calls did."""
 
     text: str
@@ -47,15 +47,15 @@ class Recorded:
     host_calls: tuple[HostCall, ...]
     diagnostics: tuple[str, ...] = ()
     """What was dropped without telling the model."""
-    whole: bool = True
+    complete: bool = True
     """False where the provider has cut it off, by its length or for what it says: memory tools were not carried out."""
     repeated: bool = False
     """It had been recorded before; nothing was done again."""
 
 
-def recorded(
-    events: Sequence[Event], *, whole: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
-) -> Recorded:
+def record_result(
+    events: Sequence[Event], *, complete: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
+) -> RecordResult:
     """The answer, out of the events of the commit: the same when it is asked for again."""
     said: list[str] = []
     results: list[Wire] = []
@@ -77,11 +77,11 @@ def recorded(
             answered[call.id] -= 1
         else:
             left.append(HostCall.of(call))
-    return Recorded(
+    return RecordResult(
         text="\n".join(said),
         results=results,
         host_calls=tuple(left),
         diagnostics=diagnostics,
-        whole=whole,
+        complete=complete,
         repeated=repeated,
     )

@@ -35,19 +35,19 @@ from inmind.prompt.ingest import message_added, tool_names
 from inmind.prompt.layers.scratchpad import SCRATCHPAD, scratchpad_of
 from inmind.prompt.state import Standing
 from inmind.search.query import Hit, Query
-from inmind.session.context import Parts
-from inmind.session.recorded import Recorded, recorded
+from inmind.session.context import SessionContext
+from inmind.session.recorded import RecordResult, record_result
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.tools import (
-    Answer,
-    Called,
-    InMind,
-    Reach,
+    MemoryView,
+    ToolAnswer,
+    ToolContext,
+    ToolResult,
     adds_tools,
-    carry_out,
-    cut_off,
-    unknown,
-    whose,
+    cut_off_answer,
+    route_call,
+    run_tool,
+    unknown_tool_answer,
 )
 from inmind.store.protocol import Appended, Key
 from inmind.store.stream import Decision, key_for
@@ -60,40 +60,40 @@ _SEARCH = "memory_search"
 
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
-LEAST_NAME = 16
+MIN_REPLY_ID_LENGTH = 16
 """Characters of a reply's id that make it a name. Some servers count their replies, or give all of them the same id."""
 
 
-class Followed(NamedTuple):
+class DerivedEvents(NamedTuple):
     """What comes with something, in its commit."""
 
-    here: list[Draft]
+    session_events: list[Draft]
     """In the session's stream."""
-    abroad: list[Draft]
+    resource_events: list[Draft]
     """In the resource's."""
 
 
-class LookedUp(NamedTuple):
+class SearchCall(NamedTuple):
     """A search of the model's."""
 
-    found: bool
-    by: str
+    has_hits: bool
+    event: str
     """The event that called for it, or, where it was called by itself, that tells of it."""
 
 
 @frozen
-class Done:
+class RecordedReply:
     """A reply that was recorded: what the host is told, and what was appended for it."""
 
-    recorded: Recorded
+    recorded: RecordResult
     events: Sequence[Event] = ()
 
 
 @frozen
-class DoneCall:
+class ToolCallResult:
     """A tool that was called by itself: what the door is told, and what was appended to the session's stream for it."""
 
-    called: Called
+    result: ToolResult
     events: Sequence[Event] = ()
 
 
@@ -120,18 +120,18 @@ class _Known:
     @classmethod
     def by_prompt(cls, knew: SessionState) -> Self:
         """By the last prompt, and by what its calls were answered since."""
-        paths = {**knew.shown, **knew.heard}
-        return cls({path: (knew.shown.get(path, ""), knew.heard.get(path, "")) for path in paths})
+        paths = {**knew.shown_in_prompt, **knew.shown_in_results}
+        return cls({path: (knew.shown_in_prompt.get(path, ""), knew.shown_in_results.get(path, "")) for path in paths})
 
-    def take(self, answer: Answer, before: str, after: str) -> None:
+    def take(self, answer: ToolAnswer, before: str, after: str) -> None:
         """An answer; with the events that had written what it is about, and have now. None where there is no such."""
         self.told.update(answer.shows)
         for draft in answer.drafts:
             self.pad = changed_by(draft.payload, self.pad)
         if not after:
             return
-        knew = answer.whole or before in self.seen.get(answer.about, ())
-        if answer.whole or (answer.drafts and (knew or self.told.get(answer.about) == before)):
+        knew = answer.complete or before in self.seen.get(answer.about, ())
+        if answer.complete or (answer.drafts and (knew or self.told.get(answer.about) == before)):
             self.told[answer.about] = after
         if answer.drafts and knew:
             self.seen[answer.about] = (after, after)
@@ -145,19 +145,19 @@ class _Work:
         self.drafts: list[Draft] = []
         self.abroad: list[Draft] = []
         """What happens in the resource's stream."""
-        self.answers: list[Answer] = []
-        self.lookups: list[LookedUp] = []
+        self.answers: list[ToolAnswer] = []
+        self.lookups: list[SearchCall] = []
 
     @property
     def owned(self) -> _Owned:
         return _Owned(self.belongings, self.version + len(self.abroad))
 
     @property
-    def called(self) -> Called:
+    def called(self) -> ToolResult:
         """What the last call is told, where it stands by itself."""
         answer = self.answers[-1]
-        return Called(
-            said=answer.said,
+        return ToolResult(
+            text=answer.text,
             content=dict[str, Any]() if answer.error else answer.content,
             error=answer.error,
             code=answer.code,
@@ -179,33 +179,33 @@ class ReplyExecutor:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: SessionContext,
         *,
-        followed: Callable[[SessionState, datetime, Sequence[Draft]], Followed],
-        recalled: Callable[[SessionState, datetime, Sequence[LookedUp]], list[Draft]],
+        followed: Callable[[SessionState, datetime, Sequence[Draft]], DerivedEvents],
+        recalled: Callable[[SessionState, datetime, Sequence[SearchCall]], list[Draft]],
         prepared: Callable[[int], SessionState],
         compact: Callable[[SessionState, dict[str, Any]], Made],
         search: Callable[[Query], Sequence[Hit]],
-        in_mind: Callable[[SessionState, datetime], InMind],
+        in_mind: Callable[[SessionState, datetime], MemoryView],
     ) -> None:
         self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
-        self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
+        self._attention, self._ancestors, self._setup = parts.entities, parts.ancestors, parts.config
         self._followed, self._recalled = followed, recalled
         self._prepared, self._compact, self._search, self._in_mind = prepared, compact, search, in_mind
 
-    def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> Done:
+    def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> RecordedReply:
         """Store it and carry it out, once."""
         spoken = None if format is None else format_named(format).name
         mind, _ = self._stream.refresh(), self._resource.refresh()
-        then = mind if call in (None, mind.standing.calls) else self._prepared(call)
-        asked = then.standing
+        then = mind if call in (None, mind.prompt.calls) else self._prepared(call)
+        asked = then.prompt
         read = read_reply(reply, format=spoken, hint=asked.format or "openai")
         named, undone = key_for(key, "record", read.wires), list[Appended]()
         if named is None:
-            named, undone = self._key(_key(read, asked.calls, mind.line))
+            named, undone = self._key(_key(read, asked.calls, mind.conversation))
         owned = self._before(undone)
 
-        def decide(mind: SessionState, now: datetime) -> Decision[SessionState, list[Answer]]:
+        def decide(mind: SessionState, now: datetime) -> Decision[SessionState, list[ToolAnswer]]:
             work = self._carried_out(mind, now, asked, read, mind if call is None else then, owned)
             decision = self._decision(mind, now, work, work.answers)
             return replace(decision, beside=()) if owned else decision
@@ -214,15 +214,15 @@ class ReplyExecutor:
         if done.answer is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return Done(recorded(events, whole=read.whole, repeated=True))
+            return RecordedReply(record_result(events, complete=read.whole, repeated=True))
         diagnostics = tuple(answer.diagnostic for answer in done.answer if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
-        return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events)
+        return RecordedReply(record_result(done.events, complete=read.whole, diagnostics=diagnostics), done.events)
 
     def call(
         self, tool: str, arguments: Any, *, scope: Scope, reads_only: bool, seen: Mapping[str, str], key: str | None
-    ) -> DoneCall:
+    ) -> ToolCallResult:
         """Carry out one tool by itself, once, in the stream of whom it changes something for.
 
         What is refused has not happened, and keeps no key. What was done under its key before is told as it was told
@@ -237,12 +237,12 @@ class ReplyExecutor:
             named, undone = self._key(named)
         abroad_already = self._before(undone) is not None
 
-        def here(mind: SessionState, now: datetime) -> Decision[SessionState, Called]:
+        def here(mind: SessionState, now: datetime) -> Decision[SessionState, ToolResult]:
             work = self._called(call, mind, self._owned, self._known_by(seen), now)
             decision = replace(self._decision(mind, now, work, work.called), binding=work.took_effect)
             return replace(decision, beside=()) if abroad_already else decision
 
-        def abroad(belongings: ResourceState, now: datetime) -> Decision[ResourceState, Called]:
+        def abroad(belongings: ResourceState, now: datetime) -> Decision[ResourceState, ToolResult]:
             owned = _Owned(belongings, self._resource.version)
             work = self._called(call, self._stream.state, owned, self._known_by(seen), now)
             return Decision(work.abroad, work.called, binding=work.took_effect)
@@ -250,7 +250,7 @@ class ReplyExecutor:
         if scope == "thread":
             mine = self._stream.commit(here, key=named, beside=self._resource)
             if mine.answer is not None:
-                return DoneCall(mine.answer, mine.events)
+                return ToolCallResult(mine.answer, mine.events)
             if reads_only:
                 again = self._stream.suppose(here).answer
             else:
@@ -259,22 +259,22 @@ class ReplyExecutor:
         else:
             theirs = self._resource.commit(abroad, key=named)
             if theirs.answer is not None:
-                return DoneCall(theirs.answer)
+                return ToolCallResult(theirs.answer)
             before = theirs.appended.first - 1
             owned = _Owned(self._resource.at(before), before)
             again = self._told_again(call, mind, owned, seen, theirs.appended.at)
-        return DoneCall(replace(again, repeated=True))
+        return ToolCallResult(replace(again, repeated=True))
 
     def _called(self, call: Call, mind: SessionState, owned: _Owned, known: _Known, now: datetime) -> _Work:
         """One call and nothing else, carried out by somebody who knows so much."""
         work = _Work(mind, owned, known)
         known.pad = self._pad_known(mind, owned.belongings, known.seen.get(SCRATCHPAD, ()), done=False)
-        self._take(work, call, carry_out(call, self._reach(work, now)), "", now)
+        self._take(work, call, run_tool(call, self._reach(work, now)), "", now)
         return work
 
     def _told_again(
         self, call: Call, mind: SessionState, owned: _Owned, seen: Mapping[str, str], now: datetime
-    ) -> Called:
+    ) -> ToolResult:
         """What a call was told that took effect, decided once more on what there was then.
 
         Then it was not held up by anything that its caller had not seen, whatever the caller has seen by now. What came
@@ -283,7 +283,7 @@ class ReplyExecutor:
         work = self._called(call, mind, owned, self._all_known(mind, owned.belongings), now)
         told, (answer,) = work.called, work.answers
         before, after = self._source(answer.about, mind, owned.belongings), told.seen.get(answer.about)
-        knew = answer.whole or seen.get(answer.about) in (before, after)
+        knew = answer.complete or seen.get(answer.about) in (before, after)
         return told if knew else replace(told, seen={})
 
     @property
@@ -309,8 +309,8 @@ class ReplyExecutor:
     def _decision(self, mind: SessionState, now: datetime, work: _Work, answer: R) -> Decision[SessionState, R]:
         """What was worked out, with all that follows from it."""
         followed = self._followed(mind, now, work.drafts)
-        abroad = [*work.abroad, *followed.abroad, *self._recalled(mind, now, work.lookups)]
-        return Decision([*work.drafts, *followed.here], answer, beside=abroad)
+        abroad = [*work.abroad, *followed.resource_events, *self._recalled(mind, now, work.lookups)]
+        return Decision([*work.drafts, *followed.session_events], answer, beside=abroad)
 
     def _carried_out(
         self, mind: SessionState, now: datetime, asked: Standing, reply: Reply, knew: SessionState, owned: _Owned | None
@@ -332,16 +332,16 @@ class ReplyExecutor:
             answer = self._answer(call, reply, asked, self._reach(work, now))
             if answer is not None:
                 self._take(work, call, answer, f"{mind.stream}#{mind.seq + 1 + place}", now, done=owned is not None)
-                results.append(Result(call.id, (Text(answer.said),), error=answer.error))
+                results.append(Result(call.id, (Text(answer.text),), error=answer.error))
         if results:
             wires = spoken.write([Message("tool", tuple(results))])
             first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
             shown = tuple(work.known.told.items())
-            work.drafts += [replace(first, payload=replace(first.payload, shown=shown)), *others]
+            work.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown)), *others]
         work.drafts += _usage(asked, reply)
         return work
 
-    def _take(self, work: _Work, call: Call, answer: Answer, by: str, now: datetime, *, done: bool = False) -> None:
+    def _take(self, work: _Work, call: Call, answer: ToolAnswer, by: str, now: datetime, *, done: bool = False) -> None:
         """What a call was answered, entered into the work. `by`: the event that it stands in, where there is one.
 
         `done`: what belongs to the resource was changed by it before.
@@ -361,15 +361,15 @@ class ReplyExecutor:
         work.known.take(answer, before, after)
         work.answers.append(answer)
         if call.name == _SEARCH and not answer.error:
-            found = any(isinstance(one.payload, SearchRecorded) and one.payload.found for one in drafts)
-            work.lookups.append(LookedUp(found, by or f"{work.state.stream}#{work.state.seq}"))
+            found = any(isinstance(one.payload, SearchRecorded) and one.payload.hits for one in drafts)
+            work.lookups.append(SearchCall(found, by or f"{work.state.stream}#{work.state.seq}"))
 
-    def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
-        match self._whose(call, asked, reach.mind):
+    def _answer(self, call: Call, reply: Reply, asked: Standing, reach: ToolContext) -> ToolAnswer | None:
+        match self._whose(call, asked, reach.state):
             case "memory":
-                return carry_out(call, reach) if reply.whole else cut_off()
+                return run_tool(call, reach) if reply.whole else cut_off_answer()
             case "nobody":
-                return unknown(call, tool_names(asked.all_tools or ()))
+                return unknown_tool_answer(call, tool_names(asked.all_tools or ()))
             case _:
                 return None
 
@@ -377,13 +377,13 @@ class ReplyExecutor:
         """By the tools of the prompt that was answered. Memory has no custom tools."""
         if call.custom:
             return "host"
-        said = (FORMATS[entry.format].read(entry.wire) for entry in mind.line)
-        return whose(
+        said = (FORMATS[entry.format].read(entry.wire) for entry in mind.conversation)
+        return route_call(
             call.name,
             asked.tools,
             lambda: adds_tools(said),
-            offered=asked.offered,
-            remembers=self._setup.memory_tools,
+            layer_tools=asked.offered,
+            memory_tools=self._setup.memory_tools,
         )
 
     def _pad_known(
@@ -396,11 +396,13 @@ class ReplyExecutor:
         layer = scratchpad_of(self._setup.layers)
         if layer is None:
             return None
-        pads, stream = (mind.pads, self._stream) if layer.scope == "thread" else (belongings.pads, self._resource)
+        pads, stream = (
+            (mind.scratchpads, self._stream) if layer.scope == "thread" else (belongings.scratchpads, self._resource)
+        )
         if layer.source(stream.name, pads) in seen or (done and layer.scope == "resource"):
             return layer.held(pads)
         seqs = [_seq(id) for id in seen if id.startswith(f"{stream.name}#")]
-        return layer.held(stream.at(max(seqs)).pads) if seqs else None
+        return layer.held(stream.at(max(seqs)).scratchpads) if seqs else None
 
     def _page_then(self, seen: Mapping[str, Sequence[str]], path: str) -> str:
         seqs = [_seq(id) for id in seen.get(path, ()) if id]
@@ -411,28 +413,28 @@ class ReplyExecutor:
         layer = scratchpad_of(self._setup.layers)
         if path == SCRATCHPAD and layer is not None:
             if layer.scope == "thread":
-                return layer.source(mind.stream, mind.pads)
-            return layer.source(self._resource.name, belongings.pads)
+                return layer.source(mind.stream, mind.scratchpads)
+            return layer.source(self._resource.name, belongings.scratchpads)
         page = mind.documents.by_path.get(path)
         return page.source if page else ""
 
-    def _reach(self, work: _Work, now: datetime) -> Reach:
+    def _reach(self, work: _Work, now: datetime) -> ToolContext:
         mind, owned, known = work.state, work.owned, work.known
         nexts = {"thread": f"{mind.stream}#{mind.seq + 1}", "resource": f"{self._resource.name}#{owned.version + 1}"}
-        return Reach(
+        return ToolContext(
             now=now,
-            mind=mind,
-            belongings=owned.belongings,
+            state=mind,
+            resource_state=owned.belongings,
             ancestors=[stream.state for stream in self._ancestors],
             layers=self._setup.layers,
             seen=known.seen,
-            page_then=partial(self._page_then, known.seen),
-            pad_seen=known.pad,
+            page_as_seen=partial(self._page_then, known.seen),
+            scratchpad_as_seen=known.pad,
             next_id=nexts.__getitem__,
             resolve=self._attention.resolve,
             search=self._search,
             compact=partial(self._compact, mind),
-            in_mind=partial(self._in_mind, mind, now),
+            memory_view=partial(self._in_mind, mind, now),
         )
 
     def _key(self, key: Key) -> tuple[Key, list[Appended]]:
@@ -468,7 +470,7 @@ class ReplyExecutor:
 def _key(reply: Reply, call: int, line: Conversation) -> Key:
     """What makes two replies the same: the provider's name for it, or else what it says in answer to what."""
     name = reply.id
-    if len(name) < LEAST_NAME:
+    if len(name) < MIN_REPLY_ID_LENGTH:
         heard = (entry.seq for entry in reversed(line[:]) if not entry.ours and not _is_assistants(entry))
         name = f"{call} {next(heard, 0)} {reply.id}"
     return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.whole else 'cut')}", "")

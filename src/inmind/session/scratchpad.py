@@ -76,7 +76,7 @@ class Scratchpad:
         named = key_for(key, "update", values, delete, append, origin)
 
         def decide(state: Whose, _: datetime) -> Decision[Any, None]:
-            revision = self._layer.revised(state.pads, values, delete=delete, append=append)
+            revision = self._layer.revised(state.scratchpads, values, delete=delete, append=append)
             return Decision(_drafts(revision.happened, origin), None)
 
         return self._stream.commit(decide, key=named).appended
@@ -95,7 +95,7 @@ class Scratchpad:
         aside = [
             (event.seq - 1, event.payload.reason)
             for event in self._store.read(self._stream.name, kind=ScratchpadSetAside.kind)
-            if isinstance(event.payload, ScratchpadSetAside) and event.payload.pad == self._layer.name
+            if isinstance(event.payload, ScratchpadSetAside) and event.payload.scratchpad == self._layer.name
         ]
         if misfit := self.misfit:
             aside.append((self._stream.version, misfit))

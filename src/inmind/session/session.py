@@ -32,21 +32,24 @@ from inmind.core.events.session import (
 )
 from inmind.core.messages import format_named
 from inmind.core.messages.model import Format, Wire
-from inmind.core.pricing import Ledger
+from inmind.core.pricing import TokenUsage
 from inmind.core.streams import ANONYMOUS, owner_of
 from inmind.core.text import shortened
 from inmind.documents.document import OVERVIEW, SCRATCH, Document, Documents, Scope, checked_text, resolve
-from inmind.documents.overview.front_matter import front_matter, misread, with_front_matter
-from inmind.documents.overview.head import parted
+from inmind.documents.overview.front_matter import (
+    front_matter_error,
+    merge_front_matter,
+    parse_front_matter,
+    split_front_matter,
+)
 from inmind.entities.serialize import serialize
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
 from inmind.history import Conversation
-from inmind.history.compaction.limits import KEEP_ASKED
 from inmind.history.compaction.policy import Summarizer
-from inmind.history.compaction.report import CompactionReport, Lifted, no_room_for
-from inmind.history.compaction.select import Leaving
-from inmind.history.compaction.surviving import checked_item, survivors
+from inmind.history.compaction.report import CompactionReport, CompactionUndoReport, no_room_for
+from inmind.history.compaction.retention import checked_item, survivors
+from inmind.history.compaction.select import KEEP_ASKED, Leaving
 from inmind.history.token_meter import Meter
 from inmind.history.view import HistoryView, View
 from inmind.prompt.explain import Explanation
@@ -68,16 +71,16 @@ from inmind.prompt.render import Handed, render
 from inmind.prompt.report import Preview, Prompt, report_on
 from inmind.prompt.state import Standing
 from inmind.search.note import IMPORTANCE, Note, checked_note
-from inmind.session.affect import Feelings
-from inmind.session.compaction import Archivist
-from inmind.session.compaction_trigger import Due
-from inmind.session.context import Parts, Setup
-from inmind.session.overview import Chronicle
-from inmind.session.recorded import Recorded
-from inmind.session.replies import Followed, ReplyExecutor
+from inmind.session.affect import SessionAffect
+from inmind.session.compaction import Compactor
+from inmind.session.compaction_trigger import PlannedCompaction
+from inmind.session.context import SessionConfig, SessionContext
+from inmind.session.overview import OverviewWriter
+from inmind.session.recorded import RecordResult
+from inmind.session.replies import DerivedEvents, ReplyExecutor
 from inmind.session.scratchpad import Scratchpad
-from inmind.session.state import MOST_TITLE, ResourceState, SessionState, is_saved
-from inmind.session.tools.tools import Called, InMind, is_memory_tool, offered, offering
+from inmind.session.state import MAX_TITLE_LENGTH, ResourceState, SessionState, is_file_edit
+from inmind.session.tools.tools import MemoryView, ToolResult, find_tool, is_memory_tool, tool_schemas
 from inmind.store.protocol import Appended, Key
 from inmind.store.stream import Decision, Done, Stream, key_for
 
@@ -85,15 +88,15 @@ if TYPE_CHECKING:
     from inmind.entities.grounding import CallCheck
     from inmind.entities.references.result import Resolution
     from inmind.search.query import Hit, Query
-    from inmind.session.children.children import Family
+    from inmind.session.children.children import ChildSessions
     from inmind.session.children.merge_back import MergeReport
 
 
 class _Crowded(Exception):
     """Something has to leave the conversation before this prompt is made."""
 
-    def __init__(self, due: Due) -> None:
-        super().__init__(due.wanted.reason)
+    def __init__(self, due: PlannedCompaction) -> None:
+        super().__init__(due.request.reason)
         self.due = due
 
 
@@ -105,21 +108,21 @@ class _Sent(NamedTuple):
     view: View | None = None
 
 
-Beget = Callable[[str, SessionOpened, Sequence[Draft], Setup], "Session"]
+Beget = Callable[[str, SessionOpened, Sequence[Draft], SessionConfig], "Session"]
 """How a child begins: by its id, how it opens, what it is handed, and its parent's setup."""
 
 
 class Session:
     """One conversation and what is in mind during it."""
 
-    def __init__(self, parts: Parts, beget: Beget) -> None:
+    def __init__(self, parts: SessionContext, beget: Beget) -> None:
         self.id, self._parts, self._beget = parts.id, parts, beget
         self._store, self._stream, self._resource = parts.store, parts.stream, parts.resource
         self._files, self._resource_files = parts.files, parts.resource_files
         self._transcript, self._meta = parts.transcript, parts.meta
-        self._attention, self._scratchpad, self._ancestors = parts.attention, parts.scratchpad, parts.ancestors
-        self._setup, self._layers, self._limits = parts.setup, parts.setup.layers, parts.setup.limits
-        self._meter, self._view = Meter(parts.setup.counter), HistoryView()
+        self._attention, self._scratchpad, self._ancestors = parts.entities, parts.scratchpad, parts.ancestors
+        self._setup, self._layers, self._limits = parts.config, parts.config.layers, parts.config.limits
+        self._meter, self._view = Meter(parts.config.counter), HistoryView()
         self._handed = Handed()
         self._sent = _Sent()
         self._seen: dict[str, int] = {}
@@ -187,7 +190,7 @@ class Session:
 
     def record(
         self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None
-    ) -> Recorded:
+    ) -> RecordResult:
         """Keep the model's reply, carry out the memory tools that it calls, and answer with what is left to do.
 
         A reply of any provider, its message, or the chunks of a streamed one; as objects or plain values. `results` are
@@ -200,18 +203,22 @@ class Session:
         done = self._hands.record(reply, format=format, call=call, key=key)
         self._show(done.events)
         mind = self._stream.state
-        known = ((path, page) for path, page in mind.documents.by_path.items() if mind.heard.get(path) == page.source)
+        known = (
+            (path, page)
+            for path, page in mind.documents.by_path.items()
+            if mind.shown_in_results.get(path) == page.source
+        )
         self._seen |= {path: page.version for path, page in known}
         return done.recorded
 
-    def call(
+    def call_tool(
         self,
         tool: str,
         arguments: Mapping[str, Any] | None = None,
         *,
         seen: Mapping[str, str] | None = None,
         key: str | None = None,
-    ) -> Called:
+    ) -> ToolResult:
         """Carry out one memory tool for an agent whose conversation is kept elsewhere.
 
         What goes wrong in the tool is its answer, as for a model; a tool that is not offered here is NotFound. Nobody
@@ -222,21 +229,21 @@ class Session:
         is done again. What only reads is read again.
         """
         given = checked_json({} if arguments is None else arguments, "arguments")
-        asked, layer = offering(checked_text(tool, field="tool"), self._layers)
+        asked, layer = find_tool(checked_text(tool, field="tool"), self._layers)
         self._look_up()
-        if asked.pages:
+        if asked.uses_pages:
             self._take_in()
-        scope = asked.scope(layer, self._alone)
-        done = self._hands.call(tool, given, scope=scope, reads_only=asked.reads_only, seen=seen or {}, key=key)
-        if asked.pages:
+        scope = asked.scope(layer, self._is_anonymous)
+        done = self._hands.call(tool, given, scope=scope, reads_only=asked.read_only, seen=seen or {}, key=key)
+        if asked.uses_pages:
             self._show(done.events)
-        elif not asked.reads_only:
-            self._parts.notebook.show()
-        return done.called
+        elif not asked.read_only:
+            self._parts.notes.publish()
+        return done.result
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
         """The memory tools of this session in the shape of `openai`, `responses`, `anthropic` or `mcp`."""
-        return offered(self._layers, format)
+        return tool_schemas(self._layers, format)
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> Appended:
         """Keep messages in the journal's own history: a user's, a reply, a tool's result.
@@ -288,7 +295,7 @@ class Session:
         def decide(mind: SessionState, now: datetime) -> Decision[SessionState, None]:
             seen = Draft(payload=what, origin=origin)
             followed = self._followed(mind, now, [seen])
-            return Decision([seen, *followed.here], None, beside=followed.abroad)
+            return Decision([seen, *followed.session_events], None, beside=followed.resource_events)
 
         self._resource.refresh()
         done = self._stream.commit(decide, key=named, beside=self._resource)
@@ -314,7 +321,7 @@ class Session:
             _whole(value, field)
         if cached_tokens > prompt_tokens:
             raise InvalidInput(field="cached_tokens", value=cached_tokens, expected=f"at most {prompt_tokens}")
-        standing = self._stream.refresh().standing
+        standing = self._stream.refresh().prompt
         of = standing.calls if call is None else _whole(call, "call")
         counted = standing.sent.counted if of == standing.calls > 0 else self._prompt_of(of)[1].used
         what = UsageReported(of, counted, prompt_tokens, cached_tokens, completion_tokens)
@@ -340,7 +347,7 @@ class Session:
         and so is the same key.
         """
         self._take_in()
-        return self._beget(*self._family.birth(id, policy, key, self._must_survive), self._setup)
+        return self._beget(*self._family.prepare_child(id, policy, key, self._must_survive), self._setup)
 
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
         """Bring home what a child has changed since it began, or since this was last done; by its id, if it has died.
@@ -348,7 +355,7 @@ class Session:
         What the parent has changed meanwhile stays; where the child had changed the same, the report has both.
         """
         self._take_in()
-        report = self._family.bring_home(child.id if isinstance(child, Session) else child, key)
+        report = self._family.merge_back(child.id if isinstance(child, Session) else child, key)
         self._show()
         return report
 
@@ -384,13 +391,13 @@ class Session:
         """Let it leave the window as others do."""
         return self._attention.pin(id, type, key_for(key, "unpin", id, type), pinned=False)
 
-    def serialize(self) -> dict[str, Any]:
+    def export_entities(self) -> dict[str, Any]:
         """The window as a checkpoint that a host may keep; `Memory.restore` takes it, now and in later versions."""
         return serialize(self.entities)
 
-    def restore(self, data: object, *, key: str | None = None) -> Appended:
+    def import_entities(self, data: object, *, key: str | None = None) -> Appended:
         """Bring the things of a checkpoint back to mind, in front of what is there; any older version will do."""
-        return self._attention.restore(data, key_for(key, "restore", data))
+        return self._attention.import_entities(data, key_for(key, "restore", data))
 
     # -- notes ---------------------------------------------------------------------------------------------
 
@@ -416,7 +423,7 @@ class Session:
         what = checked_note(
             text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
         )
-        return self._parts.notebook.take(what, origin=origin, key=key)
+        return self._parts.notes.add(what, origin=origin, key=key)
 
     def search(self, query: str, *, key: str | None = None, **filters: Any) -> list[Hit]:
         """Find what was ever said, noted or seen in the sessions of this resource, the best first.
@@ -450,7 +457,7 @@ class Session:
 
         InvalidInput where it does not read, or the library that reads it is not there.
         """
-        return front_matter(self.overview)
+        return parse_front_matter(self.overview)
 
     def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
         """Merge values into the overview's front matter, which is begun if need be; the text behind it stays as it is.
@@ -462,7 +469,7 @@ class Session:
 
         def decide(mind: SessionState) -> list[Draft]:
             page = mind.documents.text(OVERVIEW)
-            text = checked_text(with_front_matter(page, values))
+            text = checked_text(merge_front_matter(page, values))
             written = DocumentWritten(OVERVIEW, text)
             return [] if text == page else [Draft(payload=written, origin=Origin.ASSISTANT)]
 
@@ -480,13 +487,13 @@ class Session:
         Memory enters it on the overview in the section where it is looked for, once and in a line.
         """
         self._take_in()
-        appended = self._chronicle.event(kind, checked_text(text), key_for(key, "event", kind, text))
+        appended = self._chronicle.add_event(kind, checked_text(text), key_for(key, "event", kind, text))
         self._show()
         return appended
 
     def read(self, path: str) -> str:
         """The newest text of a document, with whatever people have just written into its file."""
-        scope, name = resolve(path, alone=self._alone)
+        scope, name = resolve(path, alone=self._is_anonymous)
         self._take_in()
         documents = self._refreshed(scope)
         if name not in documents.by_path:
@@ -509,7 +516,7 @@ class Session:
         prompt, or when it was opened. If the document has moved on since, by another process or a person's edit,
         that is a Conflict with both texts, and nothing is overwritten.
         """
-        scope, name = resolve(path, alone=self._alone)
+        scope, name = resolve(path, alone=self._is_anonymous)
         text = checked_text(text)
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
@@ -543,7 +550,7 @@ class Session:
 
     def rename(self, title: str, *, key: str | None = None) -> Appended:
         """Call the session by a name of its own in lists; without one it goes by the first words that it was asked."""
-        name = shortened(checked_text(title, field="title"), MOST_TITLE)
+        name = shortened(checked_text(title, field="title"), MAX_TITLE_LENGTH)
         if not name:
             raise InvalidInput(field="title", value=title, expected="a name")
         appended = self._stream.append(
@@ -581,10 +588,10 @@ class Session:
         self._show(events)
         return report
 
-    def undo_compaction(self, *, key: str | None = None) -> Lifted:
+    def undo_compaction(self, *, key: str | None = None) -> CompactionUndoReport:
         """Send again what the last compaction in force took out, whatever was said since."""
         self._take_in()
-        lifted, events = self._archivist.lift(key=key)
+        lifted, events = self._archivist.undo(key=key)
         self._show(events)
         return lifted
 
@@ -604,7 +611,7 @@ class Session:
     # -- looking back --------------------------------------------------------------------------------------
 
     @property
-    def mind(self) -> SessionState:
+    def state(self) -> SessionState:
         """Everything folded so far, with what other processes have done."""
         return self._stream.refresh()
 
@@ -614,14 +621,14 @@ class Session:
         return self._setup.memory_tools
 
     @property
-    def belongings(self) -> ResourceState:
+    def resource_state(self) -> ResourceState:
         """What its resource owns, shared with the resource's other sessions."""
         return self._resource.refresh()
 
     @property
-    def ledger(self) -> Ledger:
+    def usage(self) -> TokenUsage:
         """What all calls so far have sent, and how much of it came from the cache."""
-        return self._stream.refresh().standing.ledger
+        return self._stream.refresh().prompt.usage
 
     @property
     def resource(self) -> str:
@@ -629,11 +636,11 @@ class Session:
         opened = self._stream.state.opened
         return opened.resource if opened else ""
 
-    def at(self, seq: int) -> SessionState:
+    def state_at(self, seq: int) -> SessionState:
         """The state right after any past event."""
         return self._stream.at(_whole(seq, "seq"))
 
-    def journal(self, *, after: int = 0) -> Sequence[Event]:
+    def events(self, *, after: int = 0) -> Sequence[Event]:
         """Everything that happened, from some event on."""
         return self._store.read(self._stream.name, after=_whole(after, "after"))
 
@@ -647,14 +654,16 @@ class Session:
         named = key_for(key, "undo", to)
 
         def decide(mind: SessionState, _: datetime) -> Decision[SessionState, int]:
-            target = mind.before if to is None else _whole(to, "to", least=1)
-            if not mind.begun <= target < mind.seq or target == 0:
+            target = mind.undo_target if to is None else _whole(to, "to", least=1)
+            if not mind.opening_end <= target < mind.seq or target == 0:
                 if to is None:
                     raise NotFound(
                         what="change to undo in", name=self.id, hint="nothing was changed since it was opened"
                     )
                 raise NotFound(
-                    what="earlier event", name=target, hint=f"it was opened with {mind.begun}, the newest is {mind.seq}"
+                    what="earlier event",
+                    name=target,
+                    hint=f"it was opened with {mind.opening_end}, the newest is {mind.seq}",
                 )
             if to is not None:
                 self._check_end(target)
@@ -672,12 +681,14 @@ class Session:
     def _saved_since(self, mind: SessionState, seq: int) -> list[Draft]:
         """Pages as people last saved them behind an event, to be kept when all else goes back there."""
         written = self._store.read(self._stream.name, after=seq, until=mind.seq, kind=DocumentWritten.kind)
-        saved = {one.payload.path: one for one in written if isinstance(one.payload, DocumentWritten) and is_saved(one)}
+        saved = {
+            one.payload.path: one for one in written if isinstance(one.payload, DocumentWritten) and is_file_edit(one)
+        }
         return [
             Draft(payload=one.payload, origin=Origin.FILE, sources=(one.id,), trust=one.trust) for one in saved.values()
         ]
 
-    def take_back(self, messages: int, *, key: str | None = None) -> Appended:
+    def remove_last_messages(self, messages: int, *, key: str | None = None) -> Appended:
         """Take the last messages out of the conversation, as a host does that hands in a shorter list; nothing else.
 
         They stay in the journal, and pages and the scratchpad as they are.
@@ -686,11 +697,11 @@ class Session:
         self._take_in()
 
         def decide(mind: SessionState, now: datetime) -> Decision[SessionState, None]:
-            there = len(mind.line)
+            there = len(mind.conversation)
             if last > there:
                 raise InvalidInput(field="messages", value=last, expected=f"at most {there}, as many as there are")
             gone = [Draft(payload=HistorySpliced(there - last, there, 0), origin=Origin.USER)]
-            return Decision([*gone, *self._archivist.lifted_by(mind, gone, now)], None)
+            return Decision([*gone, *self._archivist.undone_by_edits(mind, gone, now)], None)
 
         done = self._stream.commit(decide, key=key_for(key, "take_back", last))
         self._show(done.events)
@@ -711,13 +722,15 @@ class Session:
 
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: which layer, how many tokens, from which events, and why."""
-        event, prepared = self._prompt_of(self._stream.refresh().standing.calls if call is None else call)
+        event, prepared = self._prompt_of(self._stream.refresh().prompt.calls if call is None else call)
         mind = self._stream.at(event.seq - 1)
-        return explained(mind.standing, mind.history.sent, prepared, counter=self._meter.count)
+        return explained(mind.prompt, mind.history.sent, prepared, counter=self._meter.count)
 
     def __repr__(self) -> str:
         mind = self._stream.state
-        return f"<Session {self.id!r} of {self.resource!r}: {len(mind.line)} messages, {mind.standing.calls} calls>"
+        return (
+            f"<Session {self.id!r} of {self.resource!r}: {len(mind.conversation)} messages, {mind.prompt.calls} calls>"
+        )
 
     # -- inside --------------------------------------------------------------------------------------------
 
@@ -726,14 +739,14 @@ class Session:
         return ReplyExecutor(
             self._parts,
             followed=self._followed,
-            recalled=self._feelings.recalled,
+            recalled=self._feelings.spikes_for_searches,
             prepared=self._asked,
-            compact=self._archivist.by_model,
+            compact=self._archivist.compact_by_model,
             search=self._search_by_model,
             in_mind=self._in_mind,
         )
 
-    def _in_mind(self, mind: SessionState, now: datetime) -> InMind:
+    def _in_mind(self, mind: SessionState, now: datetime) -> MemoryView:
         """What memory would say in a prompt that begins a conversation."""
         nothing = Conversation()
         recalled = self._recall(mind, now)
@@ -749,35 +762,35 @@ class Session:
         )
         planned = plan(occasion)
         blocks = [block for d in planned.drafts if isinstance(d.payload, AnchorMoved) for block in d.payload.blocks]
-        return InMind(blocks, self._shown_whole(replace(mind, shown={}), planned, recalled) or ())
+        return MemoryView(blocks, self._shown_whole(replace(mind, shown={}), planned, recalled) or ())
 
     def _search_by_model(self, query: Query) -> list[Hit]:
         """Without what it is just being asked: nothing is closer to a question than itself, and the model has that."""
-        said = ((entry, self._view.message(entry)) for entry in reversed(self._stream.state.line[:]))
+        said = ((entry, self._view.message(entry)) for entry in reversed(self._stream.state.conversation[:]))
         asking = next((entry.id for entry, message in said if message.role == "user" and message.text), "")
         return self._search_for(replace(query, without=frozenset({asking})))
 
     @cached_property
-    def _chronicle(self) -> Chronicle:
-        return Chronicle(self._stream, is_memory_tool)
+    def _chronicle(self) -> OverviewWriter:
+        return OverviewWriter(self._stream, is_memory_tool)
 
     @cached_property
-    def _feelings(self) -> Feelings:
-        return Feelings(self._resource, enabled=self._setup.affect and not self._alone)
+    def _feelings(self) -> SessionAffect:
+        return SessionAffect(self._resource, enabled=self._setup.affect and not self._is_anonymous)
 
     @cached_property
-    def _archivist(self) -> Archivist:
-        return Archivist(self._parts, self._meter, self._view.message)
+    def _archivist(self) -> Compactor:
+        return Compactor(self._parts, self._meter, self._view.message)
 
     def _asked(self, call: int) -> SessionState:
         """What was in mind right after a call was prepared."""
         return self._stream.at(self._prompt_of(call)[0].seq)
 
     @cached_property
-    def _family(self) -> Family:
-        from inmind.session.children.children import Family  # only those who have children need it
+    def _family(self) -> ChildSessions:
+        from inmind.session.children.children import ChildSessions  # only those who have children need it
 
-        return Family(self._parts)
+        return ChildSessions(self._parts)
 
     def _prepared(
         self, given: Given, spoken: Format, notices: tuple[str, ...], key: Key | None
@@ -793,9 +806,9 @@ class Session:
                 return commit(partial(decide, notices=notices, settled=False))
             except _Crowded as crowded:
                 self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken), beside=self._resource)
-                relieved = self._archivist.relieve(crowded.due)
+                relieved = self._archivist.run_planned(crowded.due)
                 notices += relieved.notices
-                if relieved.settled:
+                if relieved.done:
                     with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
                         return commit(partial(decide, notices=notices, settled=True))
         return commit(partial(decide, notices=notices, settled=True))
@@ -807,13 +820,15 @@ class Session:
             decision = decide(mind, now, settled=False)
         except _Crowded as crowded:
             due = crowded.due
-            mind = self._stream.foresee(mind, mind.seq, self._taken_in(mind, now, given, spoken).here, now)
-            mind = self._stream.foresee(mind, mind.seq, self._archivist.relief(mind, due.leaving, due.wanted), now)
+            mind = self._stream.foresee(mind, mind.seq, self._taken_in(mind, now, given, spoken).session_events, now)
+            mind = self._stream.foresee(
+                mind, mind.seq, self._archivist.planned_drafts(mind, due.selection, due.request), now
+            )
             decision = decide(mind, now, settled=True)
         prompt, _ = decision.answer
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
         mind = self._stream.foresee(mind, mind.seq, decision.drafts[:-1], now)
-        why = explained(mind.standing, mind.history.sent, prepared, counter=self._meter.count)
+        why = explained(mind.prompt, mind.history.sent, prepared, counter=self._meter.count)
         return Preview(
             call=prompt.call,
             format=prompt.format,
@@ -827,33 +842,33 @@ class Session:
         self, mind: SessionState, now: datetime, *, given: Given, spoken: Format
     ) -> Decision[SessionState, None]:
         taken = self._taken_in(mind, now, given, spoken)
-        return Decision(taken.here, None, beside=taken.abroad)
+        return Decision(taken.session_events, None, beside=taken.resource_events)
 
-    def _taken_in(self, mind: SessionState, now: datetime, given: Given, spoken: Format) -> Followed:
+    def _taken_in(self, mind: SessionState, now: datetime, given: Given, spoken: Format) -> DerivedEvents:
         """What the host has handed in, and what that brings to mind."""
         theirs = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
         ours = self.tools(spoken.name) if self._setup.memory_tools else []
-        drafts = taken_in(mind.standing, mind.history, given, [*theirs, *ours], spoken)
-        drafts += self._archivist.lifted_by(mind, drafts, now)
+        drafts = taken_in(mind.prompt, mind.history, given, [*theirs, *ours], spoken)
+        drafts += self._archivist.undone_by_edits(mind, drafts, now)
         here, abroad = self._followed(mind, now, drafts)
-        return Followed([*drafts, *here], abroad)
+        return DerivedEvents([*drafts, *here], abroad)
 
     def _with_upkeep(
         self, decide: Callable[[SessionState], list[Draft]], mind: SessionState, now: datetime
     ) -> Decision[SessionState, bool]:
         drafts = decide(mind)
-        return Decision([*drafts, *(self._followed(mind, now, drafts).here if drafts else [])], True)
+        return Decision([*drafts, *(self._followed(mind, now, drafts).session_events if drafts else [])], True)
 
-    def _followed(self, mind: SessionState, now: datetime, drafts: Sequence[Draft]) -> Followed:
+    def _followed(self, mind: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
         """What comes with these, in their commit: what layers keep of them, what they bring to mind, what memory enters
         on the overview, and what is felt about them."""
         kept = self._kept(mind, now, drafts)
-        told = self._attention.told(mind, [*drafts, *kept])
-        more = [*kept, *self._attention.brought(mind, told, len(drafts) + len(kept), now)]
+        told = self._attention.observations(mind, [*drafts, *kept])
+        more = [*kept, *self._attention.sightings(mind, told, len(drafts) + len(kept), now)]
         wrote = any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in (*drafts, *kept))
         then = partial(self._stream.foresee, mind, mind.seq, [*drafts, *more], now)
-        entered = self._chronicle.entered(then, mind, told, wrote=wrote)
-        return Followed([*more, *entered], self._feelings.about(mind, told, now))
+        entered = self._chronicle.entries_for(then, mind, told, wrote=wrote)
+        return DerivedEvents([*more, *entered], self._feelings.spikes_for(mind, told, now))
 
     def _decide_prompt(
         self,
@@ -874,15 +889,15 @@ class Session:
         mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
         wires = self._view.copies(view)
         shown = self._shown_whole(mind, planned, recalled)
-        prepared = replace(planned.prepared, marks=marks_of(given, mind.line, view), shown=shown)
-        rendered = render(mind.standing, mind.history.sent, prepared, view, wires, self._handed)
+        prepared = replace(planned.prepared, cache_marks=marks_of(given, mind.conversation, view), shown_versions=shown)
+        rendered = render(mind.prompt, mind.history.sent, prepared, view, wires, self._handed)
         asked = Draft(payload=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
         foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
-        call = foreseen.standing.calls
-        left = self._archivist.unasked(mind.history, since=self._asked_before(mind))
+        call = foreseen.prompt.calls
+        left = self._archivist.automatic_since(mind.history, since=self._asked_before(mind))
         notices += tuple(no_room_for(one.left_out) for one in left if one.left_out)
-        compactions = tuple(self._archivist.told(one, mind.history) for one in left)
-        report = report_on(call, mind.standing, planned, view, notices, compactions)
+        compactions = tuple(self._archivist.report_for(one, mind.history) for one in left)
+        report = report_on(call, mind.prompt, planned, view, notices, compactions)
         prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report, memory=rendered.memory)
         return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen, beside=abroad)
 
@@ -897,7 +912,7 @@ class Session:
     ) -> Plan:
         """The plan of a prompt, unless something has to leave the conversation first."""
         occasion = Occasion(
-            standing=mind.standing,
+            standing=mind.prompt,
             line=mind.history.sent,
             view=view,
             recalled=recalled,
@@ -917,7 +932,7 @@ class Session:
         return planned
 
     def _look_for_relief(self, mind: SessionState, occasion: Occasion, planned: Plan | None) -> None:
-        if (due := self._archivist.due(mind, crowd(occasion, planned))) is not None:
+        if (due := self._archivist.planned(mind, crowd(occasion, planned))) is not None:
             raise _Crowded(due)
 
     def _shown_whole(
@@ -932,18 +947,20 @@ class Session:
         pad = scratchpad_of(self._layers)
         if pad is not None and (pad.shape is not None or pad.name not in cut):
             thread = pad.scope == "thread"
-            stream, pads = (mind.stream, mind.pads) if thread else (self._resource.name, self._resource.state.pads)
+            stream, pads = (
+                (mind.stream, mind.scratchpads) if thread else (self._resource.name, self._resource.state.scratchpads)
+            )
             seen[SCRATCHPAD] = pad.source(stream, pads)
-        return None if seen == mind.shown else tuple(seen.items())
+        return None if seen == mind.shown_in_prompt else tuple(seen.items())
 
     def _declared(self, mind: SessionState) -> int:
         """Characters that were declared here; what a parent has handed on is not counted against its child."""
-        handed = self._stream.at(mind.begun).history.pinned if mind.opened and mind.opened.parent else ()
+        handed = self._stream.at(mind.opening_end).history.pinned if mind.opened and mind.opened.parent else ()
         return sum(len(one.text) for one in mind.history.pinned if one not in handed)
 
     def _must_survive(self, mind: SessionState) -> tuple[RetainedItem, ...]:
         """What would be kept if all of the conversation left now."""
-        said = self._archivist.said(mind.history)
+        said = self._archivist.messages(mind.history)
         everything = Leaving(runs=(tuple(range(len(said))),))
         return tuple(survivors(mind.history, said, everything, self._meter).kept)
 
@@ -966,9 +983,9 @@ class Session:
 
     def _shared(self, mind: SessionState, view: View) -> int:
         """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""
-        if self._sent.view is not None and self._sent.call == mind.standing.calls:
+        if self._sent.view is not None and self._sent.call == mind.prompt.calls:
             return view.shared_with(self._sent.view)
-        return presumably_shared(mind.standing, mind.history.sent, view)
+        return presumably_shared(mind.prompt, mind.history.sent, view)
 
     def _kept(self, mind: SessionState, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
         """What layers keep of the assistant's messages among these; committed together with them."""
@@ -988,9 +1005,9 @@ class Session:
     def _decide_add(
         self, mind: SessionState, now: datetime, *, wires: Sequence[Wire], spoken: Format
     ) -> Decision[SessionState, bool]:
-        drafts = [message_added(wire, spoken) for wire in not_yet_in(mind.line, wires, spoken)]
+        drafts = [message_added(wire, spoken) for wire in not_yet_in(mind.conversation, wires, spoken)]
         followed = self._followed(mind, now, drafts)
-        return Decision([*drafts, *followed.here], True, beside=followed.abroad)
+        return Decision([*drafts, *followed.session_events], True, beside=followed.resource_events)
 
     def _recall(self, mind: SessionState, now: datetime) -> list[tuple[Layer, Recalled]]:
         moment = self._moment(mind, now)
@@ -1011,7 +1028,7 @@ class Session:
             documents={**self._shared_pages(belongings), **mind.documents.by_path},
             messages=mind.history.sent.wires,
             entities=mind.entities,
-            pads={"thread": mind.pads, "resource": belongings.pads},
+            pads={"thread": mind.scratchpads, "resource": belongings.scratchpads},
             visible=mind.history.sent.holds if own else _nothing,
             parent=self._moment(above[0].state, now, above[1:]) if above else None,
             language=mind.language,
@@ -1020,14 +1037,14 @@ class Session:
         )
 
     @property
-    def _alone(self) -> bool:
+    def _is_anonymous(self) -> bool:
         """Nobody in particular owns this session: what belongs to a resource is then shared with strangers."""
         return self.resource == ANONYMOUS
 
     def _shared_pages(self, belongings: ResourceState) -> Mapping[str, Document]:
         """What of its resource's documents a session has in mind; its notes are its own, where it is alone."""
         pages = belongings.documents.by_path
-        return {path: page for path, page in pages.items() if path != SCRATCH} if self._alone else pages
+        return {path: page for path, page in pages.items() if path != SCRATCH} if self._is_anonymous else pages
 
     def _look_up(self) -> None:
         """A child sees what its parent has in mind now."""
@@ -1044,7 +1061,7 @@ class Session:
 
     def _asked_before(self, mind: SessionState) -> int:
         """The number of the last prompt's event, where it matters; looked up if this object has not made it."""
-        known = self._sent.call == mind.standing.calls or not mind.history.compactions
+        known = self._sent.call == mind.prompt.calls or not mind.history.compactions
         return self._sent.seq if known else self._last_asked(until=mind.seq)
 
     def _last_asked(self, *, until: int) -> int:
@@ -1054,15 +1071,15 @@ class Session:
     def _rebuilt(self, event: Event, prepared: PromptPrepared) -> Prompt:
         mind = self._stream.at(event.seq - 1)
         prompt = rebuilt(
-            mind.standing,
+            mind.prompt,
             mind.history.sent,
             prepared,
             at=event.at,
             counter=self._meter.count,
             cache_seconds=self._limits.cache_seconds,
         )
-        left = self._archivist.unasked(mind.history, since=self._last_asked(until=event.seq - 1))
-        compactions = tuple(self._archivist.told(one, mind.history) for one in left)
+        left = self._archivist.automatic_since(mind.history, since=self._last_asked(until=event.seq - 1))
+        compactions = tuple(self._archivist.report_for(one, mind.history) for one in left)
         return replace(prompt, report=replace(prompt.report, compactions=compactions))
 
     def _refreshed(self, scope: Scope) -> Documents:
@@ -1075,23 +1092,23 @@ class Session:
         return self._stream.state.documents if scope == "thread" else self._resource.state.documents
 
     def _take_in(self) -> None:
-        self._files.take_in()
-        self._resource_files.take_in()
-        if self._chronicle.catch_up():
+        self._files.read_edits()
+        self._resource_files.read_edits()
+        if self._chronicle.refresh():
             self._files.publish()
 
     def _show(self, fresh: Sequence[Event] = ()) -> None:
         """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
         self._files.publish()
         self._resource_files.publish()
-        now = {"transcript": self._transcript.catch_up(fresh)}
-        if self._meta.lags(self._stream.state):
+        now = {"transcript": self._transcript.update(fresh)}
+        if self._meta.is_stale(self._stream.state):
             now["meta"] = self._meta.write(self._stream.state)
         # What lasts is said when it begins, not at every call.
         self._lags += [lag for view, lag in now.items() if lag and lag != self._lagging.get(view)]
         self._lagging |= now
         if fresh:
-            self._parts.keep_found()
+            self._parts.schedule_embedding()
 
     def close(self) -> None:
         """Write what only a closed session shows. Called by `Memory.close`."""
@@ -1099,7 +1116,7 @@ class Session:
 
     def _have_shown(self) -> None:
         """Documents that stood in the prompt just prepared, whole or cut, have been shown to whoever writes next."""
-        standing = self._stream.state.standing
+        standing = self._stream.state.prompt
         shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
         self._seen |= {path: document.version for path, document in both.items() if document.source in shown}
@@ -1115,8 +1132,8 @@ class Session:
     def _misread(self) -> tuple[str, ...]:
         """What is wrong with the overview's front matter, said once for each that was written."""
         page = self._documents("thread").text(OVERVIEW)
-        before, (self._head, _) = self._head, parted(page)
-        return (f"{OVERVIEW}: {why}",) if self._head != before and (why := misread(page)) else ()
+        before, (self._head, _) = self._head, split_front_matter(page)
+        return (f"{OVERVIEW}: {why}",) if self._head != before and (why := front_matter_error(page)) else ()
 
 
 MOST = 2**53

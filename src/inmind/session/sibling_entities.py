@@ -11,17 +11,17 @@ import threading
 from collections.abc import Mapping
 from dataclasses import field
 
-from inmind.core.events.entities import EntitiesLeft, EntitiesRestored, EntitiesSeen
+from inmind.core.events.entities import EntitiesEvicted, EntitiesRestored, EntitiesSeen
 from inmind.core.fork import tell_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.streams import ANONYMOUS, SESSION_PREFIX
 from inmind.entities.window import Entities
 from inmind.store.protocol import Store
 
-MOST = 100
+MAX_CACHED_RESOURCES = 100
 """Resources that are remembered, those that were last asked about: a process may meet any number of them."""
 
-_AT_A_TIME = 2_000
+_BATCH_SIZE = 2_000
 
 
 @frozen
@@ -32,7 +32,7 @@ class _Known:
     seen: Mapping[str, Entities] = field(default_factory=dict[str, Entities])
 
 
-class Siblings:
+class SiblingEntities:
     """The things of the sessions of a store, by resource."""
 
     def __init__(self, store: Store) -> None:
@@ -44,7 +44,7 @@ class Siblings:
     def after_fork(self) -> None:
         self._lock = threading.Lock()
 
-    def of(self, resource: str, *, but: str) -> list[Entities]:
+    def entities_of(self, resource: str, *, but: str) -> list[Entities]:
         """What each other session of the resource has seen, as values: looking something up in them copies nothing."""
         if resource == ANONYMOUS:
             return []
@@ -54,21 +54,21 @@ class Siblings:
         with self._lock:
             there = self._known.pop(resource, known)
             self._known[resource] = max(there, known, key=lambda one: one.position)
-            while len(self._known) > MOST:
+            while len(self._known) > MAX_CACHED_RESOURCES:
                 del self._known[next(iter(self._known))]
         return [seen for stream, seen in sorted(known.seen.items()) if stream != but]
 
     def _followed(self, resource: str, known: _Known) -> _Known:
         position, seen = known.position, dict(known.seen)
         while True:
-            news = self._store.since(position, kinds=_KINDS, most=_AT_A_TIME, owner=resource)
+            news = self._store.since(position, kinds=_KINDS, most=_BATCH_SIZE, owner=resource)
             for place, event in news:
                 position = place
                 if event is not None and event.stream.startswith(SESSION_PREFIX):
                     seen[event.stream] = seen.get(event.stream, Entities()).apply(event)
-            if len(news) < _AT_A_TIME:
+            if len(news) < _BATCH_SIZE:
                 return _Known(position, seen)
 
 
 # An undo is not among them: what was seen has been seen.
-_KINDS = tuple(kind.kind for kind in (EntitiesSeen, EntitiesLeft, EntitiesRestored))
+_KINDS = tuple(kind.kind for kind in (EntitiesSeen, EntitiesEvicted, EntitiesRestored))

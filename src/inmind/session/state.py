@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from inmind.core.events.base import Event, Origin
-from inmind.core.events.codec import BOOKKEEPING
+from inmind.core.events.codec import KINDS_SKIPPED_BY_UNDO
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.prompt import PromptPrepared, UsageReported
 from inmind.core.events.session import (
@@ -36,15 +36,15 @@ from inmind.entities.window import Entities
 from inmind.history import Conversation, History
 from inmind.prompt.state import Standing
 
-MOST_TITLE = 80
+MAX_TITLE_LENGTH = 80
 
 
-class Home(NamedTuple):
+class MergePoint(NamedTuple):
     """Up to where a child has come home."""
 
     seq: int
     """Up to which of its events its pages and things were brought."""
-    pad: int
+    scratchpad_seq: int
     """And its scratchpad, which may have had to wait."""
     event: int
     """The event of this stream that has the report."""
@@ -60,31 +60,31 @@ class SessionState:
     history: History = field(default_factory=History)
     documents: Documents = field(default_factory=Documents)
     entities: Entities = field(default_factory=Entities)
-    pads: Pads = field(default_factory=Pads)
-    standing: Standing = field(default_factory=Standing)
-    begun: int = 0
+    scratchpads: Pads = field(default_factory=Pads)
+    prompt: Standing = field(default_factory=Standing)
+    opening_end: int = 0
     """Number of the last event that opening the session appended: nothing goes back beyond it."""
-    before: int = 0
+    undo_target: int = 0
     """Number of the event that `undo` goes back to: the last one before the last change. 0: nothing to undo.
 
     A change is what was appended together and begins with something a person would call one; opening a
     session is not, and what people save in files is theirs. Being part of the state, it is reverted too, so a
     second undo goes one step further.
     """
-    came_home: Mapping[str, Home] = field(default_factory=dict[str, "Home"])
+    merged_children: Mapping[str, MergePoint] = field(default_factory=dict[str, "MergePoint"])
     """Children whose changes were brought home."""
-    shown: Mapping[str, str] = field(default_factory=dict[str, str])
+    shown_in_prompt: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the last prompt has shown all of: pages and the scratchpad, and the event that wrote what was shown."""
-    heard: Mapping[str, str] = field(default_factory=dict[str, str])
+    shown_in_results: Mapping[str, str] = field(default_factory=dict[str, str])
     """The same of what calls were answered, or have written."""
-    covered: int = 0
+    overview_covers: int = 0
     """Number of the event up to which the overview can know the conversation: when somebody last wrote it.
 
     0 while nobody has, or nothing is left of it. What memory enters there by itself does not count.
     """
-    noted: Noted = field(default_factory=Noted)
+    overview_lines: Noted = field(default_factory=Noted)
     """The lines that memory keeps on the overview."""
-    worked: frozenset[str] = frozenset()
+    working_tools: frozenset[str] = frozenset()
     """Tools that were observed to work, outside of the conversation."""
     title: str = ""
     """What the session is called: as somebody has named it, or by the first words of what it was asked."""
@@ -97,12 +97,12 @@ class SessionState:
         return self.opened.language if self.opened else "en"
 
     @property
-    def line(self) -> Conversation:
+    def conversation(self) -> Conversation:
         """The conversation, as the host has it."""
         return self.history.line
 
 
-class MindFold:
+class SessionFold:
     """Folds a session's stream."""
 
     version = 7
@@ -117,20 +117,25 @@ class MindFold:
         what = event.payload
         opened = what if isinstance(what, SessionOpened) else state.opened
         history = state.history.apply(event)
-        before, begun = state.before, state.begun
+        before, begun = state.undo_target, state.opening_end
         if event.seq == begun + 1 and (event.seq == 1 or not event.starts_batch):
             begun = event.seq
-        if event.kind not in BOOKKEEPING and event.starts_batch and not _is_upkeep(event) and not is_saved(event):
+        if (
+            event.kind not in KINDS_SKIPPED_BY_UNDO
+            and event.starts_batch
+            and not _is_overview_upkeep(event)
+            and not is_file_edit(event)
+        ):
             before = event.seq - 1
-        came_home = state.came_home
+        came_home = state.merged_children
         if isinstance(what, ChildMerged):
-            home = Home(what.seq, what.seq if what.pad is None else what.pad, event.seq)
+            home = MergePoint(what.seq, what.seq if what.scratchpad_seq is None else what.scratchpad_seq, event.seq)
             came_home = {**came_home, what.child: home}
-        shown, heard = state.shown, state.heard
-        if isinstance(what, PromptPrepared) and what.shown is not None:
-            shown = dict(what.shown)
-        if isinstance(what, MessageAdded) and what.shown:
-            heard = {**heard, **dict(what.shown)}
+        shown, heard = state.shown_in_prompt, state.shown_in_results
+        if isinstance(what, PromptPrepared) and what.shown_versions is not None:
+            shown = dict(what.shown_versions)
+        if isinstance(what, MessageAdded) and what.shown_versions:
+            heard = {**heard, **dict(what.shown_versions)}
         return SessionState(
             stream=state.stream,
             seq=event.seq,
@@ -138,23 +143,25 @@ class MindFold:
             history=history,
             documents=state.documents.apply(event),
             entities=state.entities.apply(event),
-            pads=state.pads.apply(event),
-            standing=state.standing.apply(event, messages=len(history.sent), kept=_kept(state.history, history)),
-            begun=begun,
-            before=before,
-            came_home=came_home,
-            shown=shown,
-            heard=heard,
-            covered=_covered(state, event),
-            noted=state.noted.apply(event),
-            worked=_worked(state.worked, event),
+            scratchpads=state.scratchpads.apply(event),
+            prompt=state.prompt.apply(
+                event, messages=len(history.sent), kept=_unchanged_prefix(state.history, history)
+            ),
+            opening_end=begun,
+            undo_target=before,
+            merged_children=came_home,
+            shown_in_prompt=shown,
+            shown_in_results=heard,
+            overview_covers=_overview_coverage(state, event),
+            overview_lines=state.overview_lines.apply(event),
+            working_tools=_working_tools(state.working_tools, event),
             title=title_after(state.title, event),
             model=what.model or state.model if isinstance(what, UsageReported | SessionImported) else state.model,
         )
 
-    def reverted(self, past: SessionState, present: SessionState, event: Event) -> SessionState:
+    def revert(self, past: SessionState, present: SessionState, event: Event) -> SessionState:
         kept = past.history.sent.agreeing(present.history.sent[:])
-        standing = past.standing.reverted(present.standing, kept)
+        standing = past.prompt.reverted(present.prompt, kept)
         history = replace(past.history, stood_for=present.history.stood_for)
         lifted = len(past.history.compactions) < len(present.history.compactions)
         return replace(
@@ -164,7 +171,7 @@ class MindFold:
             standing=standing,
             title=present.title,
             model=present.model,
-            covered=0 if lifted else past.covered,
+            covered=0 if lifted else past.overview_covers,
         )
 
     def freeze(self, state: SessionState) -> dict[str, Any]:
@@ -174,14 +181,14 @@ class MindFold:
             "history": state.history.freeze(),
             "documents": state.documents.freeze(),
             "entities": state.entities.freeze(),
-            "pads": state.pads.freeze(),
-            "standing": state.standing.freeze(),
-            "begun": state.begun,
-            "before": state.before,
-            "came_home": dict(state.came_home),
-            "seen": [dict(state.shown), dict(state.heard)],
-            "covered": state.covered,
-            "noted": [state.noted.freeze(), sorted(state.worked)],
+            "pads": state.scratchpads.freeze(),
+            "standing": state.prompt.freeze(),
+            "begun": state.opening_end,
+            "before": state.undo_target,
+            "came_home": dict(state.merged_children),
+            "seen": [dict(state.shown_in_prompt), dict(state.shown_in_results)],
+            "covered": state.overview_covers,
+            "noted": [state.overview_lines.freeze(), sorted(state.working_tools)],
             "title": [state.title, state.model],
         }
 
@@ -193,16 +200,16 @@ class MindFold:
             history=History.thaw(frozen["history"], messages, self._stream),
             documents=Documents.thaw(frozen["documents"], self._stream),
             entities=Entities.thaw(frozen["entities"]),
-            pads=Pads.thaw(frozen["pads"], self._stream),
-            standing=Standing.thaw(frozen["standing"]),
-            begun=frozen["begun"],
-            before=frozen["before"],
-            came_home={child: Home(*home) for child, home in frozen["came_home"].items()},
-            shown=frozen["seen"][0],
-            heard=frozen["seen"][1],
-            covered=frozen["covered"],
-            noted=Noted.thaw(frozen["noted"][0]),
-            worked=frozenset(frozen["noted"][1]),
+            scratchpads=Pads.thaw(frozen["pads"], self._stream),
+            prompt=Standing.thaw(frozen["standing"]),
+            opening_end=frozen["begun"],
+            undo_target=frozen["before"],
+            merged_children={child: MergePoint(*home) for child, home in frozen["came_home"].items()},
+            shown_in_prompt=frozen["seen"][0],
+            shown_in_results=frozen["seen"][1],
+            overview_covers=frozen["covered"],
+            overview_lines=Noted.thaw(frozen["noted"][0]),
+            working_tools=frozenset(frozen["noted"][1]),
             title=frozen["title"][0],
             model=frozen["title"][1],
         )
@@ -213,14 +220,14 @@ class ResourceState:
     """What a resource owns, shared by all of its sessions."""
 
     documents: Documents = field(default_factory=Documents)
-    pads: Pads = field(default_factory=Pads)
-    felt: Felt = field(default_factory=Felt)
+    scratchpads: Pads = field(default_factory=Pads)
+    affect: Felt = field(default_factory=Felt)
     """How things have been going for it."""
     dreams: Dreaming = field(default_factory=Dreaming)
     """Where its dreaming stands."""
 
 
-class BelongingsFold:
+class ResourceFold:
     """Folds a resource's stream."""
 
     version = 7
@@ -234,28 +241,28 @@ class BelongingsFold:
     def apply(self, state: ResourceState, event: Event) -> ResourceState:
         return ResourceState(
             documents=state.documents.apply(event),
-            pads=state.pads.apply(event),
-            felt=state.felt.apply(event),
+            scratchpads=state.scratchpads.apply(event),
+            affect=state.affect.apply(event),
             dreams=state.dreams.apply(event),
         )
 
-    def reverted(self, past: ResourceState, present: ResourceState, event: Event) -> ResourceState:  # noqa: ARG002 -- the protocol's
+    def revert(self, past: ResourceState, present: ResourceState, event: Event) -> ResourceState:  # noqa: ARG002 -- the protocol's
         """What was felt was felt."""
-        return replace(past, felt=present.felt)
+        return replace(past, felt=present.affect)
 
     def freeze(self, state: ResourceState) -> dict[str, Any]:
         return {
             "documents": state.documents.freeze(),
-            "pads": state.pads.freeze(),
-            "felt": state.felt.freeze(),
+            "pads": state.scratchpads.freeze(),
+            "felt": state.affect.freeze(),
             "dreams": state.dreams.freeze(),
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> ResourceState:  # noqa: ARG002 -- the protocol's
         return ResourceState(
             documents=Documents.thaw(frozen["documents"], self._stream),
-            pads=Pads.thaw(frozen["pads"], self._stream),
-            felt=Felt.thaw(frozen["felt"]),
+            scratchpads=Pads.thaw(frozen["pads"], self._stream),
+            affect=Felt.thaw(frozen["felt"]),
             dreams=Dreaming.thaw(frozen["dreams"]),
         )
 
@@ -263,33 +270,33 @@ class BelongingsFold:
 def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:
     if opened is None:
         return None
-    return [opened.resource, opened.cwd, opened.language, opened.parent, opened.handed]
+    return [opened.resource, opened.cwd, opened.language, opened.parent, opened.inheritance]
 
 
-def _kept(before: History, after: History) -> int | None:
+def _unchanged_prefix(before: History, after: History) -> int | None:
     """Leading messages of those that were sent which still stand in their places; None where nothing was changed."""
     if after.sent is before.sent or len(after.line) > len(before.line):
         return None
     return before.sent.agreeing(after.sent[:])
 
 
-def _is_upkeep(event: Event) -> bool:
+def _is_overview_upkeep(event: Event) -> bool:
     """Memory's own entries follow from what others have written, by themselves: taken back, they would come again."""
     return isinstance(event.payload, DocumentWritten) and event.payload.upkeep and event.payload.path == OVERVIEW
 
 
-def is_saved(event: Event) -> bool:
+def is_file_edit(event: Event) -> bool:
     """A person has saved a page in its file."""
     return isinstance(event.payload, DocumentWritten) and event.origin is Origin.FILE
 
 
-def _worked(before: frozenset[str], event: Event) -> frozenset[str]:
+def _working_tools(before: frozenset[str], event: Event) -> frozenset[str]:
     what = event.payload
     if not isinstance(what, ToolObserved) or what.tool in before or what.error:
         return before
-    from inmind.entities.outcome import failed  # its words are looked up only where a tool was observed
+    from inmind.entities.outcome import is_failure  # its words are looked up only where a tool was observed
 
-    return before if failed(what.result) else before | {what.tool}
+    return before if is_failure(what.result) else before | {what.tool}
 
 
 def title_after(before: str, event: Event) -> str:
@@ -299,18 +306,18 @@ def title_after(before: str, event: Event) -> str:
         return what.title
     if before or not isinstance(what, MessageAdded) or event.origin is not Origin.USER:
         return before
-    return shortened(FORMATS[what.format].read(what.wire).text, MOST_TITLE)
+    return shortened(FORMATS[what.format].read(what.wire).text, MAX_TITLE_LENGTH)
 
 
-def _covered(state: SessionState, event: Event) -> int:
+def _overview_coverage(state: SessionState, event: Event) -> int:
     """A lifted compaction is what a person wants to see again: until the page is written anew nothing is stripped."""
     what = event.payload
     if isinstance(what, CompactionUndone):
         return 0
     if not isinstance(what, DocumentWritten) or what.path != OVERVIEW or what.upkeep:
-        return state.covered
+        return state.overview_covers
     if not is_maintained(what.text):
         return 0
     brought = bool(event.sources) and not any(source.startswith(f"{state.stream}#") for source in event.sources)
     says_the_same = written_part(what.text) == written_part(state.documents.text(OVERVIEW))
-    return state.covered if brought or says_the_same else event.seq
+    return state.overview_covers if brought or says_the_same else event.seq

@@ -30,7 +30,7 @@ _SHOWN = (MessageAdded.kind, HistorySpliced.kind, Reverted.kind)
 """Kinds of events that have a line."""
 
 
-class Transcript:
+class TranscriptFile:
     """Keeps messages.jsonl of one stream up with the journal."""
 
     def __init__(self, folder: Folder, store: Store, stream: str) -> None:
@@ -38,7 +38,7 @@ class Transcript:
         self._reached: tuple[int, int] | None = None
         """The length of the file when we left it, and the event it went up to."""
 
-    def catch_up(self, fresh: Sequence[Event] = ()) -> str:
+    def update(self, fresh: Sequence[Event] = ()) -> str:
         """Write what is missing; `fresh` are events that were just appended, if the caller has them at hand.
 
         Answers with what people should know, if anything: a view may lag, a call must not fail.
@@ -61,7 +61,7 @@ class Transcript:
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
 
-    def look(self, events: Sequence[Event]) -> Judgement:
+    def inspect(self, events: Sequence[Event]) -> Judgement:
         """What `catch_up` would find in the file as it stands now, given all events; nothing is written."""
         whole = "".join(map(_line, events)).encode()
         found = self._folder.read(FILE, most=len(whole))

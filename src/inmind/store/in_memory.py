@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 
 from inmind.core.events.base import Draft, Event, EventPayload
-from inmind.core.events.codec import decode, encode
+from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.streams import owner_from_first_event
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Closed, Conflict, KeyReused
@@ -234,12 +234,20 @@ class _Adoption:
 
 def _told(event: Event) -> tuple[object, ...]:
     """All of it, as it would be stored: NaN is not itself, its text is."""
-    return event.at, event.kind, event.origin, event.trust, event.starts_batch, event.sources, encode(event.payload)
+    return (
+        event.at,
+        event.kind,
+        event.origin,
+        event.trust,
+        event.starts_batch,
+        event.sources,
+        encode_payload(event.payload),
+    )
 
 
 def _through_the_codec(what: EventPayload) -> EventPayload:
     """As in a real store: what cannot be stored must not pass here either."""
-    return decode(what.kind, encode(what).encode().decode())
+    return decode_payload(what.kind, encode_payload(what).encode().decode())
 
 
 def _stored(stream: str, seq: int, at: datetime, draft: Draft, *, opens: bool) -> Event:
@@ -249,7 +257,7 @@ def _stored(stream: str, seq: int, at: datetime, draft: Draft, *, opens: bool) -
         at=at,
         payload=_through_the_codec(draft.payload),
         origin=draft.origin,
-        trust=draft.trusted,
+        trust=draft.effective_trust,
         sources=draft.sources,
         starts_batch=opens,
     )

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, Origin, Trust
-from inmind.core.events.codec import KINDS, decode, encode
+from inmind.core.events.codec import KINDS, decode_payload, encode_payload
 from inmind.core.timestamps import from_microseconds, to_microseconds
-from inmind.errors import Damaged, shown
+from inmind.errors import Damaged, short_repr
 from inmind.store.protocol import Appended, Batch, Begun, Key, Receipt
 
 log = logging.getLogger("inmind")
@@ -28,10 +28,10 @@ def rows_of(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
             stamp,
             draft.payload.kind,
             draft.origin.value,
-            int(draft.trusted),
+            int(draft.effective_trust),
             n == 0,
             _sources(draft.sources),
-            encode(draft.payload),
+            encode_payload(draft.payload),
         )
         for n, draft in enumerate(batch.drafts)
     ]
@@ -47,7 +47,7 @@ def as_row(event: Event) -> tuple[object, ...]:
         int(event.trust),
         event.starts_batch,
         _sources(event.sources),
-        encode(event.payload),
+        encode_payload(event.payload),
     )
 
 
@@ -74,13 +74,13 @@ def event_of(stream: str, row: Sequence[Any]) -> Event:
     seq, at, kind, origin, trust, opens, sources, body = row
     place = f"event {stream}#{seq}"
     if kind not in KINDS:
-        raise Damaged(place=place, reason=f"kind {shown(kind)} may be a newer inmind's: upgrade inmind to read it")
+        raise Damaged(place=place, reason=f"kind {short_repr(kind)} may be a newer inmind's: upgrade inmind to read it")
     try:
         return Event(
             stream=stream,
             seq=seq,
             at=from_microseconds(at),
-            payload=decode(kind, body),
+            payload=decode_payload(kind, body),
             origin=Origin(origin),
             trust=Trust(trust),
             starts_batch=bool(opens),
@@ -99,5 +99,5 @@ def _sources(sources: tuple[str, ...]) -> str | None:
 def _sources_in(text: str) -> tuple[str, ...]:
     sources: Any = json.loads(text)
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
-        raise ValueError(f"sources are a list of texts, not {shown(text)}")
+        raise ValueError(f"sources are a list of texts, not {short_repr(text)}")
     return tuple(cast(list[str], sources))

@@ -202,7 +202,7 @@ class Stream(Generic[S]):
         passed = {self._version: state}
         for event in events:
             if isinstance(event.payload, Reverted):
-                state = self._fold.reverted(self._gone_back(event.payload.to, passed, event), state, event)
+                state = self._fold.revert(self._gone_back(event.payload.to, passed, event), state, event)
             else:
                 state = self._fold.apply(state, event)
             passed[event.seq] = state
@@ -248,7 +248,7 @@ class Stream(Generic[S]):
         passed = {version: state}
         for event in events:
             if isinstance(event.payload, Reverted):
-                state = self._fold.reverted(passed[event.payload.to], state, event)
+                state = self._fold.revert(passed[event.payload.to], state, event)
             else:
                 state = self._fold.apply(state, event)
             version = event.seq
@@ -318,7 +318,7 @@ def _events(stream: str, version: int, drafts: Sequence[Draft], at: datetime) ->
             at=at,
             payload=draft.payload,
             origin=draft.origin,
-            trust=draft.trusted,
+            trust=draft.effective_trust,
             sources=draft.sources,
             starts_batch=n == 0,
         )

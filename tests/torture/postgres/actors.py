@@ -18,7 +18,7 @@ from torture.harness import Voice
 from inmind.core.events.base import Draft, Event, Origin, Trust
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable
-from inmind.session.state import BelongingsFold, ResourceState
+from inmind.session.state import ResourceFold, ResourceState
 from inmind.store.postgres import PostgresStore
 from inmind.store.protocol import Adoption, Appended, Batch, Key, Store
 from inmind.store.stream import Decision, Stream
@@ -149,7 +149,7 @@ def count_up(voice: Voice, *, url: str, threads: int, each: int) -> int:
     voice.wait()
 
     def count(thread: int) -> None:
-        stream = Stream(store, STREAM, BelongingsFold(STREAM), now)
+        stream = Stream(store, STREAM, ResourceFold(STREAM), now)
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             decided[thread] += 1

@@ -32,7 +32,7 @@ def note_many(voice: Voice, *, url: str, name: str, number: int) -> list[str]:
                 if n % 2:
                     session.note(text, key=text)
                 else:
-                    memory.note(RESOURCE, text, key=text)
+                    memory.resource(RESOURCE).note(text, key=text)
     return texts
 
 
@@ -42,7 +42,7 @@ def noted(voice: Voice, *, url: str) -> list[str]:
         store = memory._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own
         events = store.read(f"resource/{RESOURCE}")
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
-        page = memory.belongings(RESOURCE).documents.text("memory/scratch.md")
+        page = memory.resource(RESOURCE).state.documents.text("memory/scratch.md")
         texts = [event.payload.text for event in events if isinstance(event.payload, NoteAdded)]
         missing = [text for text in texts if f" {text}\n" not in f"{page}\n"]
         assert not missing, f"not on the page: {missing[:3]}"
@@ -54,7 +54,7 @@ def begin(voice: Voice, *, url: str) -> None:
     """Something to dream of."""
     with opened(url, NOON - timedelta(hours=3)) as memory:
         for number in range(6):
-            memory.note(RESOURCE, f"The harbour master of port {number} is called {'ABCDEF'[number] * 4}")
+            memory.resource(RESOURCE).note(f"The harbour master of port {number} is called {'ABCDEF'[number] * 4}")
     voice.tell("begun")
 
 
@@ -76,8 +76,8 @@ def dream_at_once(voice: Voice, *, url: str) -> list[str]:
 def dreamt(voice: Voice, *, url: str) -> dict[str, Any]:
     with opened(url) as memory:
         told = {
-            "dreams": [dream.status for dream in memory.dreams(RESOURCE)],
-            "page": memory.belongings(RESOURCE).documents.text("MEMORY.md"),
+            "dreams": [dream.status for dream in memory.resource(RESOURCE).dreams()],
+            "page": memory.resource(RESOURCE).state.documents.text("MEMORY.md"),
         }
     voice.tell("looked", os.getpid())
     return told

@@ -238,8 +238,8 @@ def test_nobody_outside_a_schema_can_hold_up_whoever_makes_it(own: Own) -> None:
         for text in ("inmind held up", "inmind index of held up"):
             stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [text])
         with Memory.open(url, embedder=None) as memory:
-            memory.note("ada", "The harbour is in the north")
-            assert memory.search("harbour", resource="ada")
+            memory.resource("ada").note("The harbour is in the north")
+            assert memory.resource("ada").search("harbour")
 
 
 @pytest.mark.spec("K17")

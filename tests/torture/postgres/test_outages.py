@@ -318,7 +318,7 @@ def test_a_url_says_how_many_connections_and_how_long(own: Own) -> None:
         with ThreadPoolExecutor(1) as thread, store.database.transaction():
             said = thread.submit(lambda: refused(memory.resources, StoreBusy)).result(timeout=10)
         assert "all 1 connections of this process were in use for 1 s" in said
-        assert "inmind_" not in memory.place
+        assert "inmind_" not in memory.location
 
 
 @pytest.mark.spec("P33")

@@ -160,6 +160,6 @@ def test_an_import_sends_many_events_at_once_whatever_they_speak_of(own: Own, tm
         memory.export(tmp_path / "all.inmind")
     with Memory.open(own.tenant("brought"), embedder=None) as memory:
         before = own.server.log.count('COPY "brought".events')
-        done = memory.import_(tmp_path / "all.inmind")
+        done = memory.import_bundle(tmp_path / "all.inmind")
     sent = own.server.log.count('COPY "brought".events') - before
     assert (done.events > 100, 0 < sent <= done.events // AT_A_TIME + 1) == (True, True), (done.events, sent)

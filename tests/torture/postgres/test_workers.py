@@ -61,7 +61,7 @@ def test_workers_and_the_server_die_and_each_dream_comes_once_and_is_paid_once(
             for resource in resources:
                 in_order(memory, resource=resource)
                 accounted(memory, resource=resource)
-                assert [dream.status for dream in memory.dreams(resource)] == ["done"]
+                assert [dream.status for dream in memory.resource(resource).dreams()] == ["done"]
         assert count(url, "SELECT count(*) FROM events WHERE kind = 'note'") == written[0]
         assert server.log.count("was not properly shut down") == many + crashes
 
@@ -77,7 +77,7 @@ def crash(server: Server, luck: Random) -> None:
 def note(url: str, resources: list[str], written: list[int]) -> None:
     """What is acknowledged between two crashes."""
     with Memory.open(url, embedder=None) as memory:
-        memory.note(resources[written[0] % len(resources)], f"Fact {written[0]} on boats")
+        memory.resource(resources[written[0] % len(resources)]).note(f"Fact {written[0]} on boats")
     written[0] += 1
 
 

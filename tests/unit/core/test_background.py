@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 from inmind.core import background
-from inmind.core.background import Afterwards
+from inmind.core.background import BackgroundQueue
 from inmind.errors import StorageFull
 
 pytestmark = pytest.mark.spec("H4", "J2")
@@ -20,8 +20,8 @@ LONG = 20.0
 
 
 @pytest.fixture
-def later() -> Generator[Afterwards]:
-    made = Afterwards()
+def later() -> Generator[BackgroundQueue]:
+    made = BackgroundQueue()
     yield made
     made.close()
 
@@ -55,48 +55,48 @@ def fail(error: BaseException) -> Callable[[], object]:
     return raising
 
 
-def test_it_is_done_soon_without_anybody_asking_again(later: Afterwards) -> None:
+def test_it_is_done_soon_without_anybody_asking_again(later: BackgroundQueue) -> None:
     work = Work()
-    later.soon("embed", work)
+    later.submit("embed", work)
     assert work.done.wait(LONG)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_a_flush_comes_back_when_all_is_done(later: Afterwards) -> None:
+def test_a_flush_comes_back_when_all_is_done(later: BackgroundQueue) -> None:
     first, second = Work(), Work()
-    later.soon("embed", first)
-    later.soon("publish", second)
+    later.submit("embed", first)
+    later.submit("publish", second)
     later.flush()
     assert (first.times, second.times) == (1, 1)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_the_same_twice_is_done_once_and_as_it_was_asked_for_last(later: Afterwards) -> None:
+def test_the_same_twice_is_done_once_and_as_it_was_asked_for_last(later: BackgroundQueue) -> None:
     first, last = Work(), Work()
-    later.soon("embed", first)
-    later.soon("embed", last)
+    later.submit("embed", first)
+    later.submit("embed", last)
     later.flush()
     assert (first.times, last.times) == (0, 1)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_what_comes_in_while_it_is_being_done_is_done_again(later: Afterwards) -> None:
+def test_what_comes_in_while_it_is_being_done_is_done_again(later: BackgroundQueue) -> None:
     again = Work()
-    later.soon("embed", Work(lambda: later.soon("embed", again)))
+    later.submit("embed", Work(lambda: later.submit("embed", again)))
     later.flush()
     later.flush()
     assert again.times == 1
 
 
-def test_after_a_flush_it_takes_its_time_again_and_does_more(later: Afterwards) -> None:
-    later.soon("embed", Work())
+def test_after_a_flush_it_takes_its_time_again_and_does_more(later: BackgroundQueue) -> None:
+    later.submit("embed", Work())
     later.flush()
     work = Work()
-    later.soon("embed", work)
+    later.submit("embed", work)
     assert work.done.wait(LONG)
 
 
-def test_nobody_waits_where_there_is_nothing_to_do(later: Afterwards) -> None:
+def test_nobody_waits_where_there_is_nothing_to_do(later: BackgroundQueue) -> None:
     later.flush()
     later.close()
     later.close()
@@ -104,18 +104,18 @@ def test_nobody_waits_where_there_is_nothing_to_do(later: Afterwards) -> None:
 
 @pytest.mark.usefixtures("_in_no_hurry")
 def test_a_close_does_what_is_left_and_nothing_after_it() -> None:
-    later = Afterwards()
+    later = BackgroundQueue()
     before, after = Work(), Work()
-    later.soon("embed", before)
+    later.submit("embed", before)
     later.close()
-    later.soon("embed", after)
+    later.submit("embed", after)
     later.flush()
     assert (before.times, after.times) == (1, 0)
 
 
 def test_its_thread_is_gone_when_it_is_closed() -> None:
-    later, names = Afterwards(), list[str]()
-    later.soon("embed", lambda: names.append(threading.current_thread().name))
+    later, names = BackgroundQueue(), list[str]()
+    later.submit("embed", lambda: names.append(threading.current_thread().name))
     later.close()
     assert names == ["inmind-afterwards"]
     assert "inmind-afterwards" not in [thread.name for thread in threading.enumerate()]
@@ -130,33 +130,33 @@ def test_its_thread_is_gone_when_it_is_closed() -> None:
     ],
 )
 def test_a_failure_is_told_in_the_log_and_stops_nothing(
-    later: Afterwards, caplog: pytest.LogCaptureFixture, error: BaseException, level: str, said: str
+    later: BackgroundQueue, caplog: pytest.LogCaptureFixture, error: BaseException, level: str, said: str
 ) -> None:
     others = Work()
     with caplog.at_level(logging.WARNING, logger="inmind"):
-        later.soon("embed", fail(error))
-        later.soon("publish", others)
+        later.submit("embed", fail(error))
+        later.submit("publish", others)
         later.flush()
     assert others.times == 1
     assert [record.levelname for record in caplog.records] == [level]
     assert said in caplog.text
-    later.soon("embed", others)
+    later.submit("embed", others)
     later.flush()
     assert others.times == 2
 
 
 def test_work_that_closes_it_does_not_wait_for_itself() -> None:
-    later = Afterwards()
+    later = BackgroundQueue()
     work = Work(later.close)
-    later.soon("embed", work)
+    later.submit("embed", work)
     assert work.done.wait(LONG / 2)
 
 
-def test_many_may_ask_and_wait_at_once(later: Afterwards) -> None:
+def test_many_may_ask_and_wait_at_once(later: BackgroundQueue) -> None:
     works = [Work() for _ in range(50)]
 
     def ask(number: int) -> None:
-        later.soon(f"work {number}", works[number])
+        later.submit(f"work {number}", works[number])
         later.flush()
 
     threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(len(works))]
@@ -168,16 +168,16 @@ def test_many_may_ask_and_wait_at_once(later: Afterwards) -> None:
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_a_flush_does_not_wait_for_what_comes_in_after_it(later: Afterwards) -> None:
+def test_a_flush_does_not_wait_for_what_comes_in_after_it(later: BackgroundQueue) -> None:
     """Where others never stop asking, whoever waits for all of it waits for ever."""
     begun, may_go_on = threading.Event(), threading.Event()
 
     def ask_again() -> None:
         begun.set()
         may_go_on.wait(LONG)
-        later.soon("embed", Work())
+        later.submit("embed", Work())
 
-    later.soon("embed", ask_again)
+    later.submit("embed", ask_again)
     flushing = threading.Thread(target=later.flush, daemon=True)
     flushing.start()
     assert begun.wait(LONG)
@@ -187,7 +187,7 @@ def test_a_flush_does_not_wait_for_what_comes_in_after_it(later: Afterwards) -> 
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_child_leaves_to_the_parent_what_is_the_parents_and_does_its_own(later: Afterwards) -> None:
+def test_a_forked_child_leaves_to_the_parent_what_is_the_parents_and_does_its_own(later: BackgroundQueue) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     def slow() -> None:
@@ -195,15 +195,15 @@ def test_a_forked_child_leaves_to_the_parent_what_is_the_parents_and_does_its_ow
         may_end.wait(LONG)
 
     parents = Work(slow)
-    later.soon("embed", parents)
+    later.submit("embed", parents)
     assert begun.wait(LONG)
     inherited = Work()
-    later.soon("publish", inherited)
+    later.submit("publish", inherited)
     child = os.fork()
     if not child:
         mine = Work()
         later.flush()
-        later.soon("embed", mine)
+        later.submit("embed", mine)
         later.close()
         os._exit(0 if (mine.times, inherited.times) == (1, 0) else 1)
     _, status = os.waitpid(child, 0)

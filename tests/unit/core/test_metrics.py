@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from inmind import Memory
 from inmind.core import metrics
-from inmind.dreams.models import Question, Reply
+from inmind.dreams.models import ModelReply, Question
 from inmind.jobs.dreaming.lease import LeftOff
 from inmind.testing import ManualClock
 
@@ -48,13 +48,13 @@ def collected(reader: InMemoryMetricReader) -> dict[str, tuple[str, list[Any]]]:
 class Model:
     name = "some-model"
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
-        return Reply(text='{"edits": []}', tokens=(900, 100))
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
+        return ModelReply(text='{"edits": []}', tokens=(900, 100))
 
 
 def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(tmp_path: Path, reader: InMemoryMetricReader) -> None:
     with Memory.open(tmp_path, embedder=None, model=Model(), settings={"model.input_price": 2.0}) as asking:
-        asking.note("ada", "Just so")
+        asking.resource("ada").note("Just so")
         asking.dream("ada", key="once")
         asking.dream("ada", key="once")  # is over already, and no dream
     found = collected(reader)
@@ -99,7 +99,7 @@ def test_a_model_is_told_by_its_own_name_and_whose_it_is(
 
 def test_a_dream_that_fails_is_counted_by_the_code_of_that(tmp_path: Path, reader: InMemoryMetricReader) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
-        memory.note("ada", "Just so")
+        memory.resource("ada").note("Just so")
         with pytest.raises(RuntimeError):
             memory.dream("ada", watch=_stopping)
         memory.dream("ada", cancelled=lambda: True)
@@ -115,7 +115,7 @@ def test_what_a_dream_has_cost_is_counted_by_whoever_paid(home: Home, reader: In
     """And once, though another goes on with it."""
     clock = ManualClock()
     with Memory.open(home, embedder=None, model=Model(), clock=clock) as asking:
-        asking.note("ada", "Just so")
+        asking.resource("ada").note("Just so")
         with pytest.raises(LeftOff):
             asking.dream("ada", watch=_gone)
         asking.dream("ada")

@@ -10,7 +10,7 @@ from builders import WHEN
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
-from inmind.dreams.activity import SOON, Lived, LookedUp, Spoke, Used
+from inmind.dreams.activity import ANSWER_GRACE, Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.gaps import LASTS, MOST, gaps
 
 pytestmark = pytest.mark.spec("G3", "G5")
@@ -22,30 +22,30 @@ FERRY = "When does the ferry to Brodick leave?"
 
 def said(
     role: str, text: str, minute: int = 0, *, session: str = "s", trust: Trust | None = None, calls: bool = False
-) -> Spoke:
+) -> Utterance:
     own = {"user": Trust.PERSON, "assistant": Trust.AGENT}.get(role, Trust.DATA)
-    return Spoke(
+    return Utterance(
         id=f"session/{session}#{minute}",
         session=session,
         at=WHEN + minute * MINUTE,
         role=role,
         text=text,
-        used=(Used(tool="look"),) if calls else (),
+        tool_uses=(ToolUse(tool="look"),) if calls else (),
         trust=own if trust is None else trust,
     )
 
 
-def asked(text: str, minute: int = 0, *, session: str = "s") -> Spoke:
+def asked(text: str, minute: int = 0, *, session: str = "s") -> Utterance:
     return said("user", text, minute, session=session)
 
 
-def replied(text: str, minute: int = 1, *, session: str = "s") -> Spoke:
+def replied(text: str, minute: int = 1, *, session: str = "s") -> Utterance:
     return said("assistant", text, minute, session=session)
 
 
-def looked_up(query: str, hits: int = 0, minute: int = 0) -> LookedUp:
+def looked_up(query: str, hits: int = 0, minute: int = 0) -> SearchUse:
     found = tuple(f"resource/ada#{n}" for n in range(hits))
-    return LookedUp(id=f"session/s#{minute}", session="s", at=WHEN + minute * MINUTE, query=query, found=found)
+    return SearchUse(id=f"session/s#{minute}", session="s", at=WHEN + minute * MINUTE, query=query, hits=found)
 
 
 def a_gap(topic: str = FERRY, why: str = "unanswered", *, renewed: timedelta = timedelta()) -> KnowledgeGap:
@@ -53,9 +53,12 @@ def a_gap(topic: str = FERRY, why: str = "unanswered", *, renewed: timedelta = t
 
 
 def found(
-    *talk: Spoke, lookups: Iterable[LookedUp] = (), before: Sequence[KnowledgeGap] = (), after: timedelta = NOW - WHEN
+    *talk: Utterance,
+    lookups: Iterable[SearchUse] = (),
+    before: Sequence[KnowledgeGap] = (),
+    after: timedelta = NOW - WHEN,
 ) -> list[tuple[str, str]]:
-    known = gaps(Lived(talk=talk, lookups=tuple(lookups)), before, WHEN + after)
+    known = gaps(Activity(utterances=talk, searches=tuple(lookups)), before, WHEN + after)
     return [(gap.topic, gap.reason) for gap in known]
 
 
@@ -63,7 +66,7 @@ def found(
 
 
 def test_a_question_that_the_assistant_could_not_answer_is_a_gap_in_the_users_words() -> None:
-    (gap,) = gaps(Lived(talk=(asked(FERRY, 3), replied("I don't know.", 4))), [], NOW)
+    (gap,) = gaps(Activity(utterances=(asked(FERRY, 3), replied("I don't know.", 4))), [], NOW)
     when = (WHEN + 3 * MINUTE).isoformat()
     assert gap == KnowledgeGap(FERRY, "unanswered", when, when, ("session/s#3",))
 
@@ -73,8 +76,8 @@ def test_a_question_that_was_answered_is_none() -> None:
 
 
 def test_a_question_to_which_no_answer_came_is_a_gap_once_there_was_time_for_one() -> None:
-    assert found(asked(FERRY), after=SOON) == [(FERRY, "unanswered")]
-    assert found(asked(FERRY), after=SOON - MINUTE) == []
+    assert found(asked(FERRY), after=ANSWER_GRACE) == [(FERRY, "unanswered")]
+    assert found(asked(FERRY), after=ANSWER_GRACE - MINUTE) == []
 
 
 def test_what_is_still_being_worked_on_is_not_unanswered() -> None:
@@ -165,7 +168,7 @@ def test_a_name_that_was_mentioned_once_and_not_taken_up_is_a_gap() -> None:
     ],
     ids=["taken up", "twice", "the user", "asked for", "a tool"],
 )
-def test_other_names_are_none(talk: tuple[Spoke, ...]) -> None:
+def test_other_names_are_none(talk: tuple[Utterance, ...]) -> None:
     assert found(*talk) == []
 
 
@@ -191,14 +194,14 @@ def test_a_gap_is_over_two_days_after_it_last_came_up() -> None:
 
 def test_what_comes_up_again_lasts_two_more_days_and_is_as_old_as_it_was() -> None:
     talk = asked("When does the Brodick ferry leave on Sundays?", 50), replied("I don't know.", 51)
-    (gap,) = gaps(Lived(talk=talk), [a_gap()], NOW)
+    (gap,) = gaps(Activity(utterances=talk), [a_gap()], NOW)
     assert (gap.since, gap.last_seen) == (WHEN.isoformat(), (WHEN + 50 * MINUTE).isoformat())
     assert gap.sources == ("session/t#1", "session/s#50")
 
 
 def test_a_name_that_comes_up_again_and_is_still_not_taken_up_is_renewed() -> None:
     talk = asked("Maria and I had tea with Maria Lopez again.", 50), replied("How nice!", 51)
-    (gap,) = gaps(Lived(talk=talk), [a_gap("Maria Lopez", "mentioned_once")], NOW)
+    (gap,) = gaps(Activity(utterances=talk), [a_gap("Maria Lopez", "mentioned_once")], NOW)
     assert gap.last_seen == (WHEN + 50 * MINUTE).isoformat()
 
 

@@ -12,7 +12,7 @@ import pytest
 from builders import WHEN
 
 from inmind.core.events.base import Trust
-from inmind.dreams.activity import Lived, LookedUp, Spoke
+from inmind.dreams.activity import Activity, SearchUse, Utterance
 from inmind.dreams.insights import MOST, insights, replayed
 from inmind.dreams.material import Insight
 from inmind.search.crystal import Crystal
@@ -31,16 +31,16 @@ def said(number: int, text: str, *, session: str | None = None, **known: Any) ->
     return Crystal(id=f"session/{session}#{number}", text=text, session=session, at=WHEN + number * DAY, **known)
 
 
-def seen(*crystals: Crystal, talk: Sequence[Spoke] = (), known: Iterable[str] = ()) -> list[Insight]:
-    return insights(crystals, Lived(talk=tuple(talk)), frozenset(known), NOW)
+def seen(*crystals: Crystal, talk: Sequence[Utterance] = (), known: Iterable[str] = ()) -> list[Insight]:
+    return insights(crystals, Activity(utterances=tuple(talk)), frozenset(known), NOW)
 
 
-def looked_up(*found: str) -> LookedUp:
-    return LookedUp(id="session/s#1", session="s", at=WHEN, query="tea", found=found)
+def looked_up(*found: str) -> SearchUse:
+    return SearchUse(id="session/s#1", session="s", at=WHEN, query="tea", hits=found)
 
 
-def user(text: str) -> Spoke:
-    return Spoke(id="session/s#7", session="s", at=WHEN, role="user", text=text)
+def user(text: str) -> Utterance:
+    return Utterance(id="session/s#7", session="s", at=WHEN, role="user", text=text)
 
 
 # -- replay ------------------------------------------------------------------------------------------------
@@ -57,8 +57,8 @@ def test_what_is_said_over_and_over_becomes_one_insight_that_names_all_of_it() -
     (insight,) = seen(said(1, TABS), said(2, f"Well, {TABS}!"), said(3, TABS), said(4, "The ferry leaves at nine"))
     assert insight == Insight(
         text=f"Well, {TABS}! (came up 3 times since 2026-01-02)",
-        how="compression",
-        about="same session/s1#1",
+        method="compression",
+        key="same session/s1#1",
         sources=("session/s1#1", "session/s2#2", "session/s3#3"),
         importance=0.5,
         trust=Trust.PERSON,
@@ -147,7 +147,7 @@ def test_an_insight_is_trusted_no_more_than_the_least_of_what_it_is_made_of() ->
 def test_an_insight_is_not_made_again_when_it_is_said_once_more_or_its_first_is_forgotten() -> None:
     crystals = [said(n, TABS) for n in (1, 2, 3)]
     (insight,) = seen(*crystals)
-    assert seen(*crystals, said(4, TABS), known=[insight.about]) == []
+    assert seen(*crystals, said(4, TABS), known=[insight.key]) == []
     assert seen(*crystals[1:], said(4, TABS), said(5, TABS), known=["same session/s3#3"]) == []
 
 
@@ -161,7 +161,7 @@ def test_two_names_that_come_up_together_in_several_sessions_are_linked() -> Non
         "Is Maria at Harbor Café now",
     ]
     (insight,) = seen(*(said(n, text) for n, text in enumerate(texts, 1)))
-    assert (insight.how, insight.about) == ("link", "link harbor café + maria")
+    assert (insight.method, insight.key) == ("link", "link harbor café + maria")
     assert insight.text == "Harbor Café and Maria come up together (in 3 sessions since 2026-01-02)"
     assert insight.sources == ("session/s1#1", "session/s2#2", "session/s3#3")
 
@@ -194,8 +194,8 @@ def test_what_is_still_open_is_told_with_its_day_and_once() -> None:
     asked = user("Remind me to renew the passport.")
     (insight,) = seen(talk=[asked, user("And again, remind me to renew the passport.")])
     assert insight.text == "Open since 2026-01-01: Remind me to renew the passport."
-    assert (insight.how, insight.sources, insight.trust) == ("open_loop", ("session/s#7",), Trust.PERSON)
-    assert seen(talk=[asked], known=[insight.about]) == []
+    assert (insight.method, insight.sources, insight.trust) == ("open_loop", ("session/s#7",), Trust.PERSON)
+    assert seen(talk=[asked], known=[insight.key]) == []
 
 
 def test_it_is_told_in_chinese_too() -> None:
@@ -215,9 +215,9 @@ def test_a_dream_has_a_bounded_number_of_them_and_the_next_has_the_rest() -> Non
     ]
     first = seen(*crystals)
     assert len(first) == MOST
-    rest = seen(*crystals, known=[insight.about for insight in first])
+    rest = seen(*crystals, known=[insight.key for insight in first])
     assert len(rest) == len(nouns) - MOST
-    assert not {insight.about for insight in first} & {insight.about for insight in rest}
+    assert not {insight.key for insight in first} & {insight.key for insight in rest}
 
 
 @pytest.mark.parametrize("kind", ["mixed", "nearly alike"])

@@ -8,7 +8,7 @@ import pytest
 from builders import WHEN
 
 from inmind.core.events.base import Trust
-from inmind.dreams.activity import SOON, Spoke, Used
+from inmind.dreams.activity import ANSWER_GRACE, ToolUse, Utterance
 from inmind.dreams.open_loops import closed, open_loops, told_in
 
 pytestmark = pytest.mark.spec("G3")
@@ -19,21 +19,23 @@ PASSPORT = "Remind me to renew the passport."
 
 def said(
     role: str, text: str = "", *, session: str = "s", tool: str = "", about: str = "", failed: bool = False
-) -> Spoke:
+) -> Utterance:
     own = {"user": Trust.PERSON, "assistant": Trust.AGENT}.get(role, Trust.DATA)
-    used = (Used(tool=tool, arguments=about, failed=failed),) if tool else ()
-    return Spoke(id=f"session/{session}#1", session=session, at=WHEN, role=role, text=text, used=used, trust=own)
+    used = (ToolUse(tool=tool, arguments=about, failed=failed),) if tool else ()
+    return Utterance(
+        id=f"session/{session}#1", session=session, at=WHEN, role=role, text=text, tool_uses=used, trust=own
+    )
 
 
-def user(text: str, *, session: str = "s") -> Spoke:
+def user(text: str, *, session: str = "s") -> Utterance:
     return said("user", text, session=session)
 
 
-def assistant(text: str, *, session: str = "s") -> Spoke:
+def assistant(text: str, *, session: str = "s") -> Utterance:
     return said("assistant", text, session=session)
 
 
-def left(*talk: Spoke, after: timedelta = timedelta()) -> list[str]:
+def left(*talk: Utterance, after: timedelta = timedelta()) -> list[str]:
     return [loop.text for loop in open_loops(talk, WHEN + after)]
 
 
@@ -113,7 +115,7 @@ def test_advice_of_the_assistant_is_no_promise() -> None:
     ],
     ids=["done", "added", "past", "elsewhere", "never mind", "a tool"],
 )
-def test_what_somebody_has_done_or_called_off_is_closed(talk: list[Spoke]) -> None:
+def test_what_somebody_has_done_or_called_off_is_closed(talk: list[Utterance]) -> None:
     assert left(user(PASSPORT), *talk) == []
 
 
@@ -130,7 +132,7 @@ def test_what_somebody_has_done_or_called_off_is_closed(talk: list[Spoke]) -> No
     ],
     ids=["agreed", "another", "a later turn", "only read", "failed", "what a tool says", "another session"],
 )
-def test_what_nobody_has_done_stays_open(talk: list[Spoke]) -> None:
+def test_what_nobody_has_done_stays_open(talk: list[Utterance]) -> None:
     assert left(user(PASSPORT), *talk) == [PASSPORT]
 
 
@@ -145,17 +147,17 @@ def test_it_is_done_in_chinese_too() -> None:
 
 
 def test_a_request_that_a_session_ends_with_is_open_once_there_was_time_to_begin() -> None:
-    assert left(user("Write a test for the parser"), after=SOON) == ["Write a test for the parser"]
-    assert left(user("Could you water the plants?"), after=SOON) == ["Could you water the plants?"]
-    assert left(user("Write a test for the parser"), after=SOON - MINUTE) == []
-    assert left(user("Write a test for the parser"), assistant("On it."), after=SOON) == []
-    assert left(user("Thanks, that was great"), after=SOON) == []
+    assert left(user("Write a test for the parser"), after=ANSWER_GRACE) == ["Write a test for the parser"]
+    assert left(user("Could you water the plants?"), after=ANSWER_GRACE) == ["Could you water the plants?"]
+    assert left(user("Write a test for the parser"), after=ANSWER_GRACE - MINUTE) == []
+    assert left(user("Write a test for the parser"), assistant("On it."), after=ANSWER_GRACE) == []
+    assert left(user("Thanks, that was great"), after=ANSWER_GRACE) == []
 
 
 # -- on the page -------------------------------------------------------------------------------------------
 
 
-def lines(*talk: Spoke) -> list[str]:
+def lines(*talk: Utterance) -> list[str]:
     return [loop.told for loop in open_loops(talk, WHEN)]
 
 
@@ -176,6 +178,6 @@ def test_a_line_is_closed_by_what_would_have_closed_the_loop_and_by_nothing_else
 
 
 def test_what_somebody_says_not_to_have_done_is_still_open() -> None:
-    (loop,) = open_loops([user("Remind me to send the invoice to Ben.")], WHEN + SOON)
+    (loop,) = open_loops([user("Remind me to send the invoice to Ben.")], WHEN + ANSWER_GRACE)
     assert closed([loop.told], [user("I haven't sent the invoice to Ben yet.")]) == ()
     assert closed([loop.told], [user("I sent the invoice to Ben.")]) == (loop.told,)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from inmind.core.events.base import Trust
 from inmind.core.tokens import estimator
-from inmind.dreams.model import Question, Reply
-from inmind.dreams.models import Called
+from inmind.dreams.model import ModelReply, Question
+from inmind.dreams.models import FunctionModel
 from inmind.dreams.page.edits import Add, Proposal, Retire, Rewrite
 from inmind.dreams.page.sections import Section
 from inmind.dreams.parse_answer import MOST_EDITS, MOST_TEXT, answered
@@ -46,15 +46,15 @@ class Scripted:
 
     name = "scripted"
 
-    def __init__(self, *answers: str | Reply) -> None:
+    def __init__(self, *answers: str | ModelReply) -> None:
         self._answers = [*answers]
         self.asked: list[Question] = []
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
         assert seconds == 9
         self.asked.append(question)
         answer = self._answers.pop(0)
-        return answer if isinstance(answer, Reply) else Reply(text=answer, tokens=(100, 10))
+        return answer if isinstance(answer, ModelReply) else ModelReply(text=answer, tokens=(100, 10))
 
 
 def edits(*given: dict[str, Any]) -> str:
@@ -73,7 +73,7 @@ def retire(line: str, topic: str = "a topic", keywords: str = "some words") -> d
     return {"op": "retire", "line": line, "topic": topic, "keywords": keywords}
 
 
-def asked(*answers: str | Reply, **more: Any) -> Proposal:
+def asked(*answers: str | ModelReply, **more: Any) -> Proposal:
     return by_model(MATERIAL, Scripted(*answers), seconds=9, **more)
 
 
@@ -127,7 +127,7 @@ def test_a_function_is_a_model() -> None:
     def dream(_: str) -> dict[str, Any]:
         return {"edits": [add("He is called Douglas", "N1")]}
 
-    assert by_model(MATERIAL, Called(dream), seconds=9).by == "dream"
+    assert by_model(MATERIAL, FunctionModel(dream), seconds=9).by == "dream"
 
 
 # -- what it is shown ----------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_the_second_question_says_what_was_wrong_and_its_answer_counts() -> None
 
 
 def test_an_answer_that_was_cut_is_asked_for_with_fewer_edits() -> None:
-    model = Scripted(Reply(text='{"edits": [{"op"', cut=True), edits(GOOD))
+    model = Scripted(ModelReply(text='{"edits": [{"op"', truncated=True), edits(GOOD))
     by_model(MATERIAL, model, seconds=9)
     assert "cut off: answer with fewer edits" in model.asked[1].prompt
 
@@ -330,7 +330,7 @@ def test_a_model_that_fails_has_failed() -> None:
         raise ConnectionError("no route")
 
     with pytest.raises(ModelFailed, match="no route"):
-        by_model(MATERIAL, Called(down), seconds=9)
+        by_model(MATERIAL, FunctionModel(down), seconds=9)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
 from inmind.dreams.affect.levels import Levels
 from inmind.dreams.affect.state import Cause, told
 from inmind.dreams.economics import CurrencyTotals
-from inmind.dreams.material import Material
+from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
 from inmind.dreams.page.sections import Section
 from inmind.dreams.propose_by_rules import MOST_LINE, WORKED_IN, by_rules
@@ -323,7 +323,7 @@ SEED = (
 )
 
 
-def seeded(page: str, **more: Any) -> Material:
+def seeded(page: str, **more: Any) -> DreamMaterial:
     from inmind.dreams.page.adopt_existing import entries
 
     return a_material(page=page, seed=entries(SEED), **more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import WHEN
 
-from inmind.dreams.activity import Spoke
+from inmind.dreams.activity import Utterance
 from inmind.dreams.names import names_in
 from inmind.dreams.questions import left_open, questions_in
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spec("G3", "G5")
 
 
 def asked(text: str) -> list[str]:
-    return [*questions_in(Spoke(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)]
+    return [*questions_in(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)]
 
 
 @pytest.mark.parametrize(

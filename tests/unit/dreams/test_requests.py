@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from builders import WHEN
 
-from inmind.dreams.activity import Spoke
+from inmind.dreams.activity import Utterance
 from inmind.dreams.requests import request_in
 
 pytestmark = pytest.mark.spec("G5")
 
 
 def asked(text: str) -> str:
-    return request_in(Spoke(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)
+    return request_in(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.similarity import ALIKE, MOST_HELD, groups, likeness
+from inmind.dreams.similarity import MAX_GROUPS_PER_WORD, MIN_SIMILARITY, group_similar, jaccard
 
 pytestmark = pytest.mark.spec("G3")
 
-SETS = st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=6), max_size=MOST_HELD)
+SETS = st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=6), max_size=MAX_GROUPS_PER_WORD)
 
 
 def a_set(words: str) -> frozenset[str]:
@@ -21,25 +21,27 @@ def a_set(words: str) -> frozenset[str]:
 
 def test_what_shares_most_of_its_words_is_one_group_in_its_order() -> None:
     sets = [a_set("ada likes green tea"), a_set("the ferry is late"), a_set("ada likes green tea now")]
-    assert groups(sets) == [[0, 2], [1]]
+    assert group_similar(sets) == [[0, 2], [1]]
 
 
 def test_what_has_no_words_is_in_no_group() -> None:
-    assert groups([a_set(""), a_set("tea"), a_set("")]) == [[1]]
+    assert group_similar([a_set(""), a_set("tea"), a_set("")]) == [[1]]
 
 
 @given(SETS)
 def test_every_text_with_words_is_in_one_group(sets: list[frozenset[str]]) -> None:
-    assert sorted(place for group in groups(sets) for place in group) == [n for n, one in enumerate(sets) if one]
+    assert sorted(place for group in group_similar(sets) for place in group) == [n for n, one in enumerate(sets) if one]
 
 
 @given(SETS)
 def test_each_is_like_the_first_of_its_group(sets: list[frozenset[str]]) -> None:
-    assert all(likeness(sets[group[0]], sets[place]) >= ALIKE for group in groups(sets) for place in group)
+    assert all(
+        jaccard(sets[group[0]], sets[place]) >= MIN_SIMILARITY for group in group_similar(sets) for place in group
+    )
 
 
 @given(SETS)
 def test_the_first_of_two_groups_are_not_alike(sets: list[frozenset[str]]) -> None:
     """What is found under its rarest words is all that there is to be found."""
-    firsts = [sets[group[0]] for group in groups(sets)]
-    assert all(likeness(one, other) < ALIKE for one, other in combinations(firsts, 2))
+    firsts = [sets[group[0]] for group in group_similar(sets)]
+    assert all(jaccard(one, other) < MIN_SIMILARITY for one, other in combinations(firsts, 2))

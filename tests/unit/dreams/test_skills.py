@@ -10,7 +10,7 @@ from builders import WHEN
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
-from inmind.dreams.activity import Lived, Spoke, Used
+from inmind.dreams.activity import Activity, ToolUse, Utterance
 from inmind.dreams.skills import LEAST, MOST, confidence, emerging, skills, told
 
 pytestmark = pytest.mark.spec("G3", "G5")
@@ -18,39 +18,41 @@ pytestmark = pytest.mark.spec("G3", "G5")
 DAY = timedelta(days=1)
 
 
-def user(text: str, *, turn: int = 1, session: str = "s", trust: Trust = Trust.PERSON) -> Spoke:
+def user(text: str, *, turn: int = 1, session: str = "s", trust: Trust = Trust.PERSON) -> Utterance:
     at = WHEN + timedelta(minutes=turn)
-    return Spoke(id=f"session/{session}#{turn}0", session=session, at=at, role="user", text=text, trust=trust)
+    return Utterance(id=f"session/{session}#{turn}0", session=session, at=at, role="user", text=text, trust=trust)
 
 
-def used(*tools: str, turn: int = 1, session: str = "s") -> list[Spoke]:
+def used(*tools: str, turn: int = 1, session: str = "s") -> list[Utterance]:
     """Calls and their outcomes, as a conversation has them; a tool with an exclamation mark fails."""
     at, place = WHEN + timedelta(minutes=turn), f"session/{session}#{turn}"
-    outcomes = [Used(tool=tool.rstrip("!"), failed=tool.endswith("!")) for tool in tools]
-    called = [Used(tool=one.tool) for one in outcomes]
-    calls = Spoke(id=f"{place}1", session=session, at=at, role="assistant", used=tuple(called), trust=Trust.AGENT)
+    outcomes = [ToolUse(tool=tool.rstrip("!"), failed=tool.endswith("!")) for tool in tools]
+    called = [ToolUse(tool=one.tool) for one in outcomes]
+    calls = Utterance(
+        id=f"{place}1", session=session, at=at, role="assistant", tool_uses=tuple(called), trust=Trust.AGENT
+    )
     return [
         calls,
         *(
-            Spoke(id=f"{place}{n}", session=session, at=at, role="tool", used=(one,), trust=Trust.DATA)
+            Utterance(id=f"{place}{n}", session=session, at=at, role="tool", tool_uses=(one,), trust=Trust.DATA)
             for n, one in enumerate(outcomes, 2)
         ),
     ]
 
 
-def replied(text: str = "Done.", *, turn: int = 1, session: str = "s") -> Spoke:
+def replied(text: str = "Done.", *, turn: int = 1, session: str = "s") -> Utterance:
     at = WHEN + timedelta(minutes=turn)
-    return Spoke(
+    return Utterance(
         id=f"session/{session}#{turn}9", session=session, at=at, role="assistant", text=text, trust=Trust.AGENT
     )
 
 
-def a_turn(request: str, *tools: str, turn: int = 1) -> list[Spoke]:
+def a_turn(request: str, *tools: str, turn: int = 1) -> list[Utterance]:
     return [user(request, turn=turn), *used(*tools, turn=turn), replied(turn=turn)]
 
 
-def found(*talk: Spoke, before: Sequence[LearnedSkill] = ()) -> dict[str, tuple[int, int]]:
-    known = skills(Lived(talk=talk), before, WHEN + DAY)
+def found(*talk: Utterance, before: Sequence[LearnedSkill] = ()) -> dict[str, tuple[int, int]]:
+    known = skills(Activity(utterances=talk), before, WHEN + DAY)
     return {skill.name: (skill.occurrences, skill.succeeded) for skill in known}
 
 
@@ -126,7 +128,7 @@ def test_counts_go_on_from_the_dreams_before() -> None:
 
 def test_a_skill_names_when_and_where_it_was_last_practised() -> None:
     talk = [one for turn in range(1, 8) for one in a_turn("Fix the roof", turn=turn)]
-    (skill,) = skills(Lived(talk=tuple(talk)), [], WHEN + DAY)
+    (skill,) = skills(Activity(utterances=tuple(talk)), [], WHEN + DAY)
     assert skill.last_used == (WHEN + timedelta(minutes=7)).isoformat()
     assert skill.sources == tuple(f"session/s#{turn}0" for turn in range(3, 8))
 
@@ -134,7 +136,7 @@ def test_a_skill_names_when_and_where_it_was_last_practised() -> None:
 def test_what_was_done_least_and_longest_ago_is_forgotten_first() -> None:
     often = [a_skill(f"often {n}", 9) for n in range(MOST - 2)]
     before = [*often, a_skill("old habit", 4, days_ago=90), a_skill("new habit", 2), a_skill("once", 1, days_ago=3)]
-    kept = {skill.name for skill in skills(Lived(), before, WHEN + DAY)}
+    kept = {skill.name for skill in skills(Activity(), before, WHEN + DAY)}
     assert len(kept) == MOST
     assert "new habit" in kept
     assert "old habit" not in kept

@@ -80,8 +80,8 @@ def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
 )
 def test_whatever_a_dream_tells_it_holds_for_longer(what: EventPayload) -> None:
     longer = (NOON + 3 * LEASE).isoformat()
-    assert running(replace(what, until=longer)).until == NOON + 3 * LEASE
-    assert running(replace(what, until=longer, dream=9)).until == NOON + LEASE, "another dream's"
+    assert running(replace(what, lease_until=longer)).until == NOON + 3 * LEASE
+    assert running(replace(what, lease_until=longer, dream=9)).until == NOON + LEASE, "another dream's"
 
 
 @pytest.mark.spec("G7", "J9")

@@ -40,7 +40,7 @@ def test_rules_that_do_not_fit_are_refused_by_field(given: dict[str, Any], field
 
 def test_a_noun_means_the_type_it_was_registered_for_and_otherwise_itself() -> None:
     rules = EntityRules(types={"customer": ["client"], "employee": "staff"})
-    assert [rules.type_named(noun) for noun in ("client", "customer", "staff", "page")] == [
+    assert [rules.type_for(noun) for noun in ("client", "customer", "staff", "page")] == [
         "customer",
         "customer",
         "employee",

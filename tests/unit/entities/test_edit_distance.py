@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.entities.edit_distance import slips
+from inmind.entities.edit_distance import edit_distance
 
 words = st.text(alphabet="abc#1", max_size=8)
 
@@ -16,22 +16,22 @@ words = st.text(alphabet="abc#1", max_size=8)
     [("about", "about", 0), ("about", "abuot", 1), ("W123", "#W123", 1), ("kitten", "sitting", 3), ("", "ab", 2)],
 )
 def test_each_slip_counts_once(one: str, other: str, count: int) -> None:
-    assert slips(one, other, most=5) == count
+    assert edit_distance(one, other, max_distance=5) == count
 
 
 @given(one=words, other=words, most=st.integers(0, 4))
 def test_a_narrow_band_tells_the_same_as_a_wide_one_up_to_its_limit(one: str, other: str, most: int) -> None:
-    assert slips(one, other, most=most) == min(slips(one, other, most=20), most + 1)
+    assert edit_distance(one, other, max_distance=most) == min(edit_distance(one, other, max_distance=20), most + 1)
 
 
 @given(one=words, other=words)
 def test_it_is_as_far_there_as_back(one: str, other: str) -> None:
-    assert slips(one, other, most=9) == slips(other, one, most=9)
-    assert (slips(one, other, most=9) == 0) == (one == other)
+    assert edit_distance(one, other, max_distance=9) == edit_distance(other, one, max_distance=9)
+    assert (edit_distance(one, other, max_distance=9) == 0) == (one == other)
 
 
 @given(word=st.text(alphabet="abc", min_size=2, max_size=8), place=st.integers(0, 6))
 def test_a_swap_of_neighbours_is_one_slip(word: str, place: int) -> None:
     at = place % (len(word) - 1)
     swapped = word[:at] + word[at + 1] + word[at] + word[at + 2 :]
-    assert slips(word, swapped, most=2) == int(word != swapped)
+    assert edit_distance(word, swapped, max_distance=2) == int(word != swapped)

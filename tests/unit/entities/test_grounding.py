@@ -10,7 +10,7 @@ from builders import an_event
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.core.events.entities import EntitiesLeft, EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.grounding import MOST_COMPARED, MOST_NEAREST, CallCheck, Told, check_call
 from inmind.entities.window import Entities
 
@@ -54,7 +54,7 @@ def test_an_id_in_mind_is_held_as_a_thing_and_as_a_part() -> None:
 
 
 def test_an_id_that_left_the_window_is_known() -> None:
-    left = SHOP.apply(an_event(EntitiesLeft((ORDER,)), 2))
+    left = SHOP.apply(an_event(EntitiesEvicted((ORDER,)), 2))
     assert standing({"order_id": "#W2378156"}, left, told=never, elsewhere=never) == "known"
 
 
@@ -147,7 +147,7 @@ SEVENS = in_mind(
     ids=str,
 )
 def test_what_many_things_go_by_counts_with_its_type(arguments: dict[str, Any], meant: bool, out: bool) -> None:
-    left = EntitiesLeft((EntitySighting("page", "7"), EntitySighting("section", "hero")))
+    left = EntitiesEvicted((EntitySighting("page", "7"), EntitySighting("section", "hero")))
     entities = SEVENS.apply(an_event(left, 2)) if out else SEVENS
     [finding] = checked(arguments, entities, tool="update_page").findings
     assert finding.standing == (("known" if out else "held") if meant else "unknown")

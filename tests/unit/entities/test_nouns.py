@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.entities.nouns import is_plural, plural, same_type, singular, words
+from inmind.entities.nouns import canonical_type, is_plural, plural, singular, split_words
 
 pytestmark = pytest.mark.spec("B4")
 
@@ -47,11 +47,11 @@ def test_a_noun_that_is_singular_already_stays(one: str) -> None:
     ],
 )
 def test_names_are_taken_apart_in_every_convention(name: str, spelt: str) -> None:
-    assert " ".join(words(name)) == spelt
+    assert " ".join(split_words(name)) == spelt
 
 
 def test_an_image_and_a_media_item_are_of_one_type() -> None:
-    assert same_type("image") == same_type("media") != same_type("page")
+    assert canonical_type("image") == canonical_type("media") != canonical_type("page")
 
 
 def test_a_plural_is_told_from_a_singular() -> None:
@@ -63,6 +63,6 @@ def test_a_plural_is_told_from_a_singular() -> None:
 
 @given(st.text(max_size=50))
 def test_any_text_has_words_and_numbers_without_a_fuss(name: str) -> None:
-    assert all(word and word == word.lower() for word in words(name))
+    assert all(word and word == word.lower() for word in split_words(name))
     assert singular(singular(name)) == singular(name)
     assert isinstance(plural(name), str)

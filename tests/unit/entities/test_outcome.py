@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.entities.outcome import failed
+from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import is_object
 
 pytestmark = pytest.mark.spec("B4", "F5")
@@ -53,13 +53,13 @@ WRITTEN: list[Callable[[Any], Any]] = [lambda value: value, json.dumps, repr, as
 @pytest.mark.parametrize("written", WRITTEN)
 @pytest.mark.parametrize("answer", FAILURES)
 def test_a_failure_is_one_whichever_way_it_is_written_down(answer: Any, written: Callable[[Any], Any]) -> None:
-    assert failed(written(answer))
+    assert is_failure(written(answer))
 
 
 @pytest.mark.parametrize("written", WRITTEN)
 @pytest.mark.parametrize("answer", SUCCESSES)
 def test_what_an_answer_holds_may_have_failed_and_the_call_has_not(answer: Any, written: Callable[[Any], Any]) -> None:
-    assert not failed(written(answer))
+    assert not is_failure(written(answer))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_an_answer_holds_may_have_failed_and_the_call_has_not(answer: Any, 
     ],
 )
 def test_a_failure_in_words_is_told_by_how_it_begins(text: str) -> None:
-    assert failed(text)
+    assert is_failure(text)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_failure_in_words_is_told_by_how_it_begins(text: str) -> None:
     ],
 )
 def test_words_that_only_speak_of_failure_are_none(text: str) -> None:
-    assert not failed(text)
+    assert not is_failure(text)
 
 
 @given(st.sampled_from([*FAILURES, *SUCCESSES]), st.lists(st.sampled_from([json.dumps, as_content]), max_size=3))
@@ -104,11 +104,11 @@ def test_wrapping_an_answer_changes_nothing_about_it(answer: Any, wrappings: lis
     wrapped = answer
     for written in wrappings:
         wrapped = written(wrapped)
-    assert failed(wrapped) == failed(answer)
+    assert is_failure(wrapped) == is_failure(answer)
 
 
 @pytest.mark.parametrize("answer", [one for one in (*FAILURES, *SUCCESSES) if is_object(one)])
 def test_yaml_says_what_an_object_of_its_pairs_says(answer: dict[str, Any]) -> None:
     plain = {key: value for key, value in answer.items() if not isinstance(value, dict | list)} | {"at": "noon"}
     text = "\n".join(f"{key}: {value if isinstance(value, str) else json.dumps(value)}" for key, value in plain.items())
-    assert failed(text) == failed(plain)
+    assert is_failure(text) == is_failure(plain)

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values
 
-from inmind.entities.outcome import failed
-from inmind.entities.parse_result import MOST_JSON, MOST_YAML, read
+from inmind.entities.outcome import is_failure
+from inmind.entities.parse_result import MAX_JSON_CHARS, MAX_YAML_CHARS, parse_result
 
 pytestmark = pytest.mark.spec("B4")
 
 
 @given(json_values().filter(lambda value: isinstance(value, dict | list)))
 def test_json_in_a_string_is_what_it_was(value: Any) -> None:
-    assert read(json.dumps(value)) == read(value)
+    assert parse_result(json.dumps(value)) == parse_result(value)
 
 
 PRINTED: list[tuple[str, Any]] = [
@@ -39,7 +39,7 @@ PRINTED: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("text", "value"), PRINTED)
 def test_yaml_as_tools_print_it_is_read(text: str, value: Any) -> None:
-    assert read(text) == value
+    assert parse_result(text) == value
 
 
 @pytest.mark.parametrize(
@@ -58,58 +58,60 @@ def test_yaml_as_tools_print_it_is_read(text: str, value: Any) -> None:
     ],
 )
 def test_words_stay_words(prose: str) -> None:
-    assert read(prose) == prose
+    assert parse_result(prose) == prose
 
 
 def test_a_python_literal_is_read_and_nothing_is_run() -> None:
-    assert read("{'id': 'p-1', 'live': True, 'none': None}") == {"id": "p-1", "live": True, "none": None}
-    assert read("[print('x')]") == "[print('x')]"
-    assert read("{'a': b'bytes'}") == "{'a': b'bytes'}"
+    assert parse_result("{'id': 'p-1', 'live': True, 'none': None}") == {"id": "p-1", "live": True, "none": None}
+    assert parse_result("[print('x')]") == "[print('x')]"
+    assert parse_result("{'a': b'bytes'}") == "{'a': b'bytes'}"
 
 
 def test_content_blocks_are_read_through() -> None:
-    assert read([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]) == "one\ntwo"
-    assert read([{"type": "text", "text": "[1]"}, {"type": "image", "data": "…"}]) == [1]
-    assert read({"content": [{"type": "text", "text": "{}"}], "structuredContent": {"id": "p-1"}}) == {"id": "p-1"}
+    assert parse_result([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]) == "one\ntwo"
+    assert parse_result([{"type": "text", "text": "[1]"}, {"type": "image", "data": "…"}]) == [1]
+    assert parse_result({"content": [{"type": "text", "text": "{}"}], "structuredContent": {"id": "p-1"}}) == {
+        "id": "p-1"
+    }
 
 
 def test_an_object_that_only_looks_like_content_is_an_object() -> None:
     sections = [{"type": "text", "text": "Hello", "id": "sec-1"}]
-    assert read(sections) == sections
+    assert parse_result(sections) == sections
     page = {"id": "page-1", "content": [{"type": "text", "text": "Hello"}]}
-    assert read(page) == page
+    assert parse_result(page) == page
 
 
 def test_reading_stops_at_a_size_and_at_a_depth() -> None:
-    large = "[" + "1," * (MOST_JSON // 2) + "1]"
-    assert read(large) == large
-    assert read("a: 1\n" * MOST_YAML) == "a: 1\n" * MOST_YAML
+    large = "[" + "1," * (MAX_JSON_CHARS // 2) + "1]"
+    assert parse_result(large) == large
+    assert parse_result("a: 1\n" * MAX_YAML_CHARS) == "a: 1\n" * MAX_YAML_CHARS
     nested: Any = "x"
     for _ in range(12):
         nested = json.dumps([{"type": "text", "text": nested}])
-    assert isinstance(read(nested), str)
+    assert isinstance(parse_result(nested), str)
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 10_000 + "]" * 10_000, '{"a":' * 10_000 + "1" + "}" * 10_000, "- " * 10_000 + "x"]
 )
 def test_what_is_too_deep_is_left_alone(text: str) -> None:
-    assert read(text) is not None
+    assert parse_result(text) is not None
 
 
 @given(st.text())
 def test_no_text_makes_reading_fail(text: str) -> None:
-    read(text)
-    failed(text)
+    parse_result(text)
+    is_failure(text)
 
 
 @given(st.lists(st.sampled_from(["- ", "a:", " ", "  ", "\n", "'", '"', "|", "x", "1", "[", "]", "# ", "---", ": "])))
 def test_no_broken_yaml_makes_reading_fail(pieces: list[str]) -> None:
-    read("".join(pieces))
+    parse_result("".join(pieces))
 
 
 def test_a_long_text_that_is_nearly_yaml_takes_no_longer_than_its_length() -> None:
     """Would hang, not fail, if a line were looked at more than once for each line."""
-    read("a: 'open\n" + "b: still\n" * 20_000)
-    read("- 'open\n" * 20_000)
-    read(("a: " + " " * 50 + "b\n") * 3_000)
+    parse_result("a: 'open\n" + "b: still\n" * 20_000)
+    parse_result("- 'open\n" * 20_000)
+    parse_result(("a: " + " " * 50 + "b\n") * 3_000)

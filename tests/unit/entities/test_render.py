@@ -12,7 +12,7 @@ from strategies import things
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
 from inmind.core.tokens import estimator
-from inmind.entities.render import lines, since
+from inmind.entities.render import render_changes, render_lines
 from inmind.entities.window import Entities
 
 pytestmark = pytest.mark.spec("B2", "B6")
@@ -38,40 +38,40 @@ def distinct(text: str) -> int:
 
 def smallest(entities: Entities) -> int:
     """What one line of the newest thing takes, with the words for what is missing."""
-    return COUNT(lines(entities, budget=0, count=COUNT).text)
+    return COUNT(render_lines(entities, budget=0, count=COUNT).text)
 
 
 @given(WINDOWS, BUDGETS)
 def test_the_block_is_never_over_a_budget_that_can_hold_one_line(entities: Entities, budget: int) -> None:
-    cut = lines(entities, budget=budget, count=COUNT)
+    cut = render_lines(entities, budget=budget, count=COUNT)
     assert COUNT(cut.text) <= max(budget, smallest(entities))
 
 
 @given(WINDOWS, BUDGETS)
 def test_what_is_not_in_the_block_is_counted_in_it(entities: Entities, budget: int) -> None:
-    cut = lines(entities, budget=budget, count=COUNT)
+    cut = render_lines(entities, budget=budget, count=COUNT)
     hidden = re.search(r"\((\d+) more not shown\)$", cut.text)
     assert cut.lines_left_out == (int(hidden[1]) if hidden else 0)
-    assert distinct(cut.text) + cut.lines_left_out == distinct(lines(entities).text)
+    assert distinct(cut.text) + cut.lines_left_out == distinct(render_lines(entities).text)
 
 
 @given(WINDOWS, BUDGETS, BUDGETS)
 def test_more_room_never_shows_less(entities: Entities, one: int, other: int) -> None:
     less, more = sorted((one, other))
-    small, large = (lines(entities, budget=budget, count=COUNT) for budget in (less, more))
+    small, large = (render_lines(entities, budget=budget, count=COUNT) for budget in (less, more))
     assert small.lines_left_out >= large.lines_left_out
 
 
 @given(WINDOWS)
 def test_without_a_budget_every_id_is_there(entities: Entities) -> None:
-    text = lines(entities).text
+    text = render_lines(entities).text
     assert all(e.id in text for e in entities)
     assert all(part.id in text for e in entities for part in e.parts)
 
 
 @given(WINDOWS)
 def test_no_thing_is_said_twice(entities: Entities) -> None:
-    said = told(lines(entities).text)
+    said = told(render_lines(entities).text)
     assert len([line for line in said if line.startswith("- ")]) == len(entities)
     ids = [part.split(" ")[-1] for part in said if not part.startswith("- ")]
     assert {entity.id for entity in entities}.isdisjoint(ids)
@@ -82,14 +82,14 @@ def test_a_part_that_two_things_share_stands_with_both_while_there_is_room() -> 
     entities = in_mind(
         EntitySighting("order", "#W1000001", parts=(lamp,)), EntitySighting("order", "#W1000002", parts=(lamp,))
     )
-    text = lines(entities).text
+    text = render_lines(entities).text
     assert text.count("8384507844") == 2
-    assert lines(entities, budget=COUNT(text) - 1, count=COUNT).text.count("8384507844") == 1
+    assert render_lines(entities, budget=COUNT(text) - 1, count=COUNT).text.count("8384507844") == 1
 
 
 def test_an_id_with_marks_in_it_cannot_pass_for_more_than_one() -> None:
     parts = (EntityPart("item", "sec-12 [deleted]"), EntityPart("item", "i-1", "Lamp 999999, Other 888888"))
-    text = lines(in_mind(EntitySighting("page", 'page-2) [deleted]"', parts=parts))).text
+    text = render_lines(in_mind(EntitySighting("page", 'page-2) [deleted]"', parts=parts))).text
     assert text == (
         'pages:\n  - "page-2) [deleted]\'" ("page-2) [deleted]\\"")\n'
         '    items: "sec-12 [deleted]", "Lamp 999999, Other 888888" i-1'
@@ -97,20 +97,20 @@ def test_an_id_with_marks_in_it_cannot_pass_for_more_than_one() -> None:
 
 
 def test_what_an_older_list_held_beside_its_best_goes_before_the_parts_of_things() -> None:
-    rest = tuple(EntityPart("page", f"hit-{n}00", beside=True) for n in range(4, 9))
+    rest = tuple(EntityPart("page", f"hit-{n}00", from_same_list=True) for n in range(4, 9))
     order = EntitySighting("order", "#W6390527", parts=(EntityPart("item", "8384507844"),))
     entities = in_mind(order, a_page("hit-100", "Best", parts=rest), EntitySighting("user", "mei_8020"))
-    whole = COUNT(lines(entities).text)
-    cut = lines(entities, budget=whole - 5, count=COUNT).text
+    whole = COUNT(render_lines(entities).text)
+    cut = render_lines(entities, budget=whole - 5, count=COUNT).text
     assert "8384507844" in cut
     assert "hit-800" not in cut
 
 
 def test_the_newest_list_is_kept_before_older_parts() -> None:
-    rest = tuple(EntityPart("page", f"hit-{n}00", beside=True) for n in range(4, 9))
+    rest = tuple(EntityPart("page", f"hit-{n}00", from_same_list=True) for n in range(4, 9))
     order = EntitySighting("order", "#W6390527", parts=(EntityPart("item", "8384507844"),))
     entities = in_mind(order, a_page("hit-100", "Best", parts=rest))
-    cut = lines(entities, budget=COUNT(lines(entities).text) - 1, count=COUNT).text
+    cut = render_lines(entities, budget=COUNT(render_lines(entities).text) - 1, count=COUNT).text
     assert "8384507844" not in cut
     assert "hit-800" in cut
 
@@ -125,7 +125,7 @@ ORDER = EntitySighting("order", "#W6390527", 'The "big" one', parts=(EntityPart(
 
 def said_since(entities: Entities, *, visible: bool) -> str | None:
     shown_before = {entity.source for entity in HOME}
-    return since(entities, shown_before, lambda _: visible, budget=100, count=COUNT)
+    return render_changes(entities, shown_before, lambda _: visible, budget=100, count=COUNT)
 
 
 def test_what_came_since_is_said_in_one_line_with_its_parts_only_where_nobody_can_see_it() -> None:
@@ -154,14 +154,14 @@ def test_no_part_goes_that_nobody_can_see_while_one_stands_that_the_conversation
     visible: list[bool], budget: int
 ) -> None:
     entities = in_mind(*(an_order(n) for n in range(len(visible))))
-    seen = {entity.told_in for entity, shown in zip(entities, visible, strict=True) if shown}
-    text = lines(entities, budget=budget, count=COUNT, visible=seen.__contains__).text
-    standing = [entity.told_in in seen for entity in entities for part in entity.parts if part.id in text]
-    gone = [entity.told_in in seen for entity in entities for part in entity.parts if part.id not in text]
+    seen = {entity.observed_in for entity, shown in zip(entities, visible, strict=True) if shown}
+    text = render_lines(entities, budget=budget, count=COUNT, visible=seen.__contains__).text
+    standing = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id in text]
+    gone = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id not in text]
     assert not (any(standing) and not all(gone))
 
 
 @given(WINDOWS, st.integers(30, 200))
 def test_what_came_since_keeps_to_its_budget(entities: Entities, budget: int) -> None:
-    said = since(entities, (), lambda _: False, budget=budget, count=COUNT)
+    said = render_changes(entities, (), lambda _: False, budget=budget, count=COUNT)
     assert COUNT(said or "") <= max(budget, COUNT("(12 more)"))

@@ -13,8 +13,8 @@ from strategies import things
 
 from inmind import Entity
 from inmind.core.events.entities import EntitiesRestored, EntityPart, EntitySighting
-from inmind.entities.entity import MOST_PARTS
-from inmind.entities.serialize import VERSION, deserialize, serialize, thing_from
+from inmind.entities.entity import MAX_PARTS
+from inmind.entities.serialize import VERSION, deserialize, serialize, sighting_from
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput
 
@@ -51,7 +51,7 @@ def test_what_was_only_listed_is_said_to_be_and_what_is_dead_is_dead() -> None:
 
 
 def test_the_parts_that_a_thing_has_no_place_for_are_still_counted() -> None:
-    items = tuple(EntityPart("item", f"item-{n}", beside=n % 2 == 1) for n in range(MOST_PARTS + 5))
+    items = tuple(EntityPart("item", f"item-{n}", from_same_list=n % 2 == 1) for n in range(MAX_PARTS + 5))
     entities = in_mind(EntitySighting("order", "#W1234567", parts=items))
     assert entities[0].parts_left_out == 5
     assert known(restored(serialize(entities))) == known(entities)
@@ -61,7 +61,7 @@ def test_the_parts_that_a_thing_has_no_place_for_are_still_counted() -> None:
 @pytest.mark.parametrize("hidden", ["\x00", "\x07", "\x1b", "\x7f", "\x9b"], ids=ascii)
 def test_control_characters_are_refused_in_what_a_thing_goes_by(field: str, hidden: str) -> None:
     thing = {"id": "page-1", "type": "page", field: f"pa{hidden}ge"}
-    for refuse in (lambda: deserialize({"entities": [thing]}), lambda: thing_from(thing, "data.entities[0]")):
+    for refuse in (lambda: deserialize({"entities": [thing]}), lambda: sighting_from(thing, "data.entities[0]")):
         with pytest.raises(InvalidInput) as refused:
             refuse()
         assert refused.value.field == f"data.entities[0].{field}"
@@ -138,9 +138,9 @@ def test_an_entity_that_a_host_hands_in_is_taken_with_all_that_it_says() -> None
     entity = Entity(
         "p-1", "page", "New", aliases=("Old",), parent=("site", "s-1"), parts=(EntityPart("item", "i-1", "Lamp"),)
     )
-    seen = thing_from(entity, "entity")
+    seen = sighting_from(entity, "entity")
     assert (seen.name, seen.aliases, seen.parent, seen.parts) == ("New", ("Old",), ("site", "s-1"), entity.parts)
-    assert thing_from({"id": "page-123", "type": "page", "name": "About Us"}, "entity") == a_page()
+    assert sighting_from({"id": "page-123", "type": "page", "name": "About Us"}, "entity") == a_page()
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_an_entity_that_a_host_hands_in_is_taken_with_all_that_it_says() -> None
     ids=["title", "name and title", "no text", "none"],
 )
 def test_an_object_that_a_host_hands_in_has_its_name_under_any_usual_key(given: dict[str, Any], name: str) -> None:
-    assert thing_from({"id": "page-1", "type": "page", **given}, "entity").name == name
+    assert sighting_from({"id": "page-1", "type": "page", **given}, "entity").name == name
 
 
 def test_what_a_host_speaks_of_is_not_one_of_a_list() -> None:
-    assert thing_from(Entity("p-1", "page", listed=True), "entity").how == "seen"
+    assert sighting_from(Entity("p-1", "page", listed=True), "entity").how == "seen"
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_what_a_host_speaks_of_is_not_one_of_a_list() -> None:
 )
 def test_an_entity_that_does_not_fit_is_refused(entity: Entity) -> None:
     with pytest.raises(InvalidInput):
-        thing_from(entity, "entity")
+        sighting_from(entity, "entity")

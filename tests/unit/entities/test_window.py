@@ -6,14 +6,14 @@ import pytest
 from builders import WHEN, a_page, an_event, in_mind
 
 from inmind.core.events.entities import (
-    EntitiesLeft,
+    EntitiesEvicted,
     EntitiesRestored,
     EntitiesSeen,
     EntityPart,
     EntityPinned,
     EntitySighting,
 )
-from inmind.entities.entity import MOST_PARTS
+from inmind.entities.entity import MAX_PARTS
 from inmind.entities.window import Entities
 
 LAMP = EntityPart("item", "11112222", "Desk Lamp")
@@ -29,7 +29,7 @@ def ids(entities: Entities) -> list[str]:
 
 
 def settled(entities: Entities, most: int) -> Entities:
-    return entities.without(entities.overflow(most))
+    return entities.evict(entities.overflow(most))
 
 
 # -- order -------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_the_story_of_ten_places_has_the_right_arithmetic() -> None:
     assert ids(entities)[-1] == "home"
     entities = settled(then(entities, a_page("e10", "E10"), seq=51), 10)
     assert ids(entities) == [f"e{n}" for n in range(10, 0, -1)]
-    assert [entity.id for entity in entities.beyond] == ["home", "about"]
+    assert [entity.id for entity in entities.evicted_entities] == ["home", "about"]
 
 
 @pytest.mark.spec("B2")
@@ -107,7 +107,7 @@ def test_an_id_that_nothing_was_known_about_is_no_second_thing_when_its_type_is(
     gone = settled(then(in_mind(unknown), a_page("other")), 1)
     back = then(gone, known)
     assert [entity.type for entity in back] == ["page", "page"]
-    assert list(back.beyond) == []
+    assert list(back.evicted_entities) == []
 
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -181,13 +181,13 @@ def test_parts_add_up_the_newest_first_and_keep_their_names() -> None:
 def test_a_thing_holds_so_many_parts_and_says_how_many_it_does_not_hold() -> None:
     def rows(start: int) -> EntitySighting:
         return EntitySighting(
-            "list", "l-1", parts=tuple(EntityPart("row", f"r-{n}") for n in range(start, start + MOST_PARTS))
+            "list", "l-1", parts=tuple(EntityPart("row", f"r-{n}") for n in range(start, start + MAX_PARTS))
         )
 
-    entities = in_mind(rows(0), rows(MOST_PARTS), rows(0), rows(MOST_PARTS))
-    assert len(entities[0].parts) == MOST_PARTS
-    assert entities[0].parts_left_out == MOST_PARTS
-    assert len(dict(entities.ids)) == 2 * MOST_PARTS + 1
+    entities = in_mind(rows(0), rows(MAX_PARTS), rows(0), rows(MAX_PARTS))
+    assert len(entities[0].parts) == MAX_PARTS
+    assert entities[0].parts_left_out == MAX_PARTS
+    assert len(dict(entities.ids)) == 2 * MAX_PARTS + 1
 
 
 # -- the dead ----------------------------------------------------------------------------------------------
@@ -239,10 +239,10 @@ def test_a_deleted_part_is_gone_from_its_thing_and_the_thing_lives() -> None:
 def test_what_left_comes_back_as_it_was_when_somebody_speaks_of_it() -> None:
     order = in_mind(ORDER)[0]
     entities = settled(then(in_mind(ORDER), a_page()), 1)
-    assert list(entities.beyond) == [order]
+    assert list(entities.evicted_entities) == [order]
     back = then(entities, EntitySighting("order", "#W6390527", how="used"))
     assert (back[0].parts, back[0].first_seen) == (order.parts, order.first_seen)
-    assert list(back.beyond) == []
+    assert list(back.evicted_entities) == []
 
 
 @pytest.mark.spec("B2")
@@ -256,7 +256,7 @@ def test_what_left_comes_back_by_its_id_alone() -> None:
 def test_what_leaves_is_told_with_all_that_is_known_of_it() -> None:
     known = a_page(aliases=(), parts=(LAMP,), parent=("site", "s-1"), action="get")
     [leaving] = then(in_mind(known), a_page("page-9")).overflow(1)
-    assert leaving.as_seen() == known
+    assert leaving.to_sighting() == known
 
 
 @pytest.mark.spec("B3")
@@ -302,7 +302,7 @@ def test_a_snapshot_gives_back_the_state_that_it_was_made_of() -> None:
     entities = settled(
         then(in_mind(ORDER, a_page(parent=("site", "s-1")), a_page("page-2")), a_page("page-2", how="deleted")), 2
     )
-    entities = entities.apply(an_event(EntitiesLeft((a_page(),)), 6))
+    entities = entities.apply(an_event(EntitiesEvicted((a_page(),)), 6))
     entities = then(entities, EntitySighting("order", "#W6390527", how="used"), seq=7)
     entities = then(entities, a_page("page-8", how="listed"), a_page("page-9", how="listed"), seq=8)
     assert entities.listings

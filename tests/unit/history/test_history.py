@@ -24,7 +24,7 @@ from inmind.history.history import History
 
 
 def a_stub(*of: tuple[int, int], text: str = "archived") -> Stub:
-    return Stub(of=of, wires=(user(text),), format="openai")
+    return Stub(message_ranges=of, messages=(user(text),), format="openai")
 
 
 def compacted(*stubs: Stub, items: Sequence[RetainedItem] = ()) -> Compacted:
@@ -94,11 +94,11 @@ def test_taking_back_the_last_compaction_shows_the_one_before_and_what_came_sinc
             compacted(a_stub((1, 2), text="first")),
             compacted(a_stub((1, 3), text="second")),
             MessageAdded(wire=user("later")),
-            CompactionUndone(of=6),
+            CompactionUndone(compaction_seq=6),
         ]
     )
     assert texts(history) == ["first", "3", "4", "later"]
-    assert texts(told([CompactionUndone(of=5)], history, seq=9)) == ["1", "2", "3", "4", "later"]
+    assert texts(told([CompactionUndone(compaction_seq=5)], history, seq=9)) == ["1", "2", "3", "4", "later"]
 
 
 @pytest.mark.spec("E9")
@@ -120,7 +120,7 @@ def test_what_must_survive_is_what_the_last_compaction_kept_and_what_the_host_ha
     rule, pin = RetainedItem("rule", "Never on Fridays.", 1), RetainedItem("pinned", "The launch is on Tuesday.")
     history = told([*said(2), Retained(pin), compacted(a_stub((1, 1)), items=[rule, pin])])
     assert history.items == (pin, rule)
-    assert told([Retained(pin, kept=False)], history, seq=5).items == (rule,)
+    assert told([Retained(pin, retain=False)], history, seq=5).items == (rule,)
 
 
 @pytest.mark.spec("E8")
@@ -145,7 +145,7 @@ def happenings(draw: st.DrawFn) -> list[EventPayload]:
             first, last = sorted(draw(st.tuples(st.sampled_from(seqs), st.sampled_from(seqs))))
             more = [compacted(a_stub((first, last), text=f"stub {seq}"))]
         elif kind == "lifted" and history.compactions:
-            more = [CompactionUndone(of=history.compactions[-1].seq)]
+            more = [CompactionUndone(compaction_seq=history.compactions[-1].seq)]
         elif kind == "spliced" and length:
             start = draw(st.integers(0, length - 1))
             stop = draw(st.integers(start, length))
@@ -169,7 +169,7 @@ def test_a_snapshot_sends_what_the_fold_sends(happened: list[EventPayload]) -> N
 def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[EventPayload]) -> None:
     history = told(happened)
     sent = [entry.seq for entry in history.sent if not entry.stub]
-    ranges = [run for one in history.compactions for stub in one.what.stubs for run in stub.of]
+    ranges = [run for one in history.compactions for stub in one.what.stubs for run in stub.message_ranges]
     assert len(set(sent)) == len(sent)
     assert all(entry.seq in sent or any(first <= entry.seq <= last for first, last in ranges) for entry in history.line)
 
@@ -178,5 +178,5 @@ def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[E
 @given(happenings())
 def test_taking_back_all_compactions_sends_the_line_itself(happened: list[EventPayload]) -> None:
     history = told(happened)
-    lifted = [CompactionUndone(of=one.seq) for one in reversed(history.compactions)]
+    lifted = [CompactionUndone(compaction_seq=one.seq) for one in reversed(history.compactions)]
     assert list(told(lifted, history, seq=1_000).sent) == list(history.line)

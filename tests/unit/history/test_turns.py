@@ -13,9 +13,9 @@ from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS, Said
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
-from inmind.history.compaction.spoken import spoken
-from inmind.history.compaction.stub import OPENS
+from inmind.history.compaction.stub_text import OPENS
 from inmind.history.token_meter import Meter
+from inmind.history.turn_messages import spoken
 from inmind.history.turns import Asked, Spoken
 
 METER = Meter(estimator())

@@ -15,7 +15,7 @@ from inmind import Memory
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.dreams import DreamCommitted
 from inmind.core.settings import LimitSettings
-from inmind.dreams.models import OpenAICompatible, Question, Reply
+from inmind.dreams.models import ModelReply, OpenAICompatible, Question
 from inmind.dreams.state import LIMITED, Dreaming, Running
 from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.jobs.dreaming.history import Dream
@@ -25,7 +25,7 @@ from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Window
 from inmind.testing import ManualClock
 
-QUESTION = Question(system="be short", prompt="what is new? 今日", most_tokens=100)
+QUESTION = Question(system="be short", prompt="what is new? 今日", max_tokens=100)
 MOST_READ = len((QUESTION.system + QUESTION.prompt).encode()) + OVERHEAD
 PRICES = (0.001, 0.01)
 
@@ -33,16 +33,18 @@ PRICES = (0.001, 0.01)
 class Model:
     name = "some-model"
 
-    def __init__(self, answer: Callable[[], Reply]) -> None:
+    def __init__(self, answer: Callable[[], ModelReply]) -> None:
         self.asked = 0
         self._answer = answer
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
         self.asked += 1
         return self._answer()
 
 
-def limited(store: InMemoryStore, answer: Callable[[], Reply], **limits: float) -> tuple[Model, Callable[[], Reply]]:
+def limited(
+    store: InMemoryStore, answer: Callable[[], ModelReply], **limits: float
+) -> tuple[Model, Callable[[], ModelReply]]:
     model = Model(answer)
     given = LimitSettings(**limits)  # pyright: ignore[reportArgumentType] -- whole numbers where it wants them
     asked = Allowances(store, given, ManualClock()).limited(model, PRICES)
@@ -53,12 +55,12 @@ def used(store: InMemoryStore, name: str, length: timedelta = timedelta(days=1))
     return store.used(Window.at(ManualClock()(), name, length))
 
 
-def an_answer(*tokens: int) -> Callable[[], Reply]:
-    return lambda: Reply(text="nothing", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
+def an_answer(*tokens: int) -> Callable[[], ModelReply]:
+    return lambda: ModelReply(text="nothing", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
 
 
-def fails(*tokens: int) -> Callable[[], Reply]:
-    def fail() -> Reply:
+def fails(*tokens: int) -> Callable[[], ModelReply]:
+    def fail() -> ModelReply:
         raise ModelFailed(reason="no", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
 
     return fail
@@ -95,7 +97,7 @@ def test_nobody_waits_for_a_minute_on_a_day_that_is_full() -> None:
 @pytest.mark.spec("B47")
 def test_the_most_that_an_answer_may_cost_has_to_be_there_and_what_it_cost_is_what_counts() -> None:
     store = InMemoryStore()
-    most = MOST_READ + QUESTION.most_tokens
+    most = MOST_READ + QUESTION.max_tokens
     model, ask = limited(store, an_answer(30, 12), tokens_per_day=most + 42)
     ask()
     assert used(store, "tokens_per_day") == 42
@@ -124,12 +126,12 @@ def test_where_one_limit_refuses_nothing_is_kept_of_the_others() -> None:
 
 @pytest.mark.spec("B47")
 @pytest.mark.parametrize(("answer", "left"), [(fails(), None), (fails(5, 2), 7), (an_answer(), None)])
-def test_what_nobody_tells_the_cost_of_has_cost_the_most(answer: Callable[[], Reply], left: int | None) -> None:
+def test_what_nobody_tells_the_cost_of_has_cost_the_most(answer: Callable[[], ModelReply], left: int | None) -> None:
     store = InMemoryStore()
     _, ask = limited(store, answer, tokens_per_day=10_000)
     with suppress(ModelFailed):
         ask()
-    assert used(store, "tokens_per_day") == (MOST_READ + QUESTION.most_tokens if left is None else left)
+    assert used(store, "tokens_per_day") == (MOST_READ + QUESTION.max_tokens if left is None else left)
 
 
 @pytest.mark.spec("B47")
@@ -154,7 +156,7 @@ def test_a_store_that_cannot_be_reached_behind_an_answer_costs_no_answer(monkeyp
 
     monkeypatch.setattr(store, "settle", away)
     assert ask().text == "nothing"
-    assert used(store, "tokens_per_day") == MOST_READ + QUESTION.most_tokens
+    assert used(store, "tokens_per_day") == MOST_READ + QUESTION.max_tokens
 
 
 @pytest.mark.spec("B47")
@@ -189,10 +191,10 @@ def test_upkeep_keeps_to_the_dreams_of_an_hour(tmp_path: Path, clock: ManualCloc
     told = {"limits.dreams_per_hour": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
     with Memory.open(tmp_path, clock=clock, embedder=None, settings=told) as limited:
         for resource in ("ada", "ben"):
-            limited.note(resource, "Just so")
-        assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
+            limited.resource(resource).note("Just so")
+        assert [len(limited.run_upkeep().dreams) for _ in range(2)] == [1, 0]
         clock.advance(seconds=3_600)
-        assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
+        assert [len(limited.run_upkeep().dreams) for _ in range(2)] == [1, 0]
 
 
 @pytest.mark.spec("B47", "G3")
@@ -228,7 +230,7 @@ class Asking:
         self.clock, self.asked, self.told = clock, list[str](), list[str]()
         self.unusable = 0
         for resource in ("ada", "ben"):
-            self.memory.note(resource, "Just so")
+            self.memory.resource(resource).note("Just so")
 
     def __enter__(self) -> Asking:
         return self
@@ -236,9 +238,9 @@ class Asking:
     def __exit__(self, *_: object) -> None:
         self.memory.close()
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
         self.asked.append(f"{self.clock.now:%M:%S}")
-        return Reply(text="no" if len(self.asked) <= self.unusable else '{"edits": []}', tokens=(9, 1))
+        return ModelReply(text="no" if len(self.asked) <= self.unusable else '{"edits": []}', tokens=(9, 1))
 
     def watch(self, phase: str, detail: str) -> None:
         self.told.append(f"{phase} {detail}")
@@ -259,11 +261,11 @@ class Asking:
 
 @pytest.mark.spec("B47", "G3")
 def test_upkeep_sets_a_dream_aside_for_which_the_minute_has_no_call(asking: Asking) -> None:
-    made = [*asking.memory.upkeep().dreams, *asking.memory.upkeep().dreams]
+    made = [*asking.memory.run_upkeep().dreams, *asking.memory.run_upkeep().dreams]
     assert [(dream.resource, dream.by, dream.status) for dream in made] == [("ada", "some-model", "done")]
-    assert asking.memory.belongings("ben").dreams.begun is None
+    assert asking.memory.resource("ben").state.dreams.begun is None
     asking.clock.advance(seconds=60)
-    (dream,) = asking.memory.upkeep().dreams
+    (dream,) = asking.memory.run_upkeep().dreams
     assert (dream.resource, dream.by, dream.reason) == ("ben", "some-model", "")
     assert asking.asked == ["00:00", "01:00"]
 
@@ -311,6 +313,6 @@ def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_wit
 def test_a_limit_says_nothing_of_the_model(reason: str, failures: int) -> None:
     now = ManualClock()()
     running = Running(dream=1, began=now, until=now, made_of=now, by="some-model")
-    dreamt = DreamCommitted(dream=1, by="rules", upto=0, position=0, fell_back=reason)
+    dreamt = DreamCommitted(dream=1, proposer="rules", last_seq=0, journal_position=0, fallback_reason=reason)
     event = Event(stream="resource/ada", seq=2, at=now, payload=dreamt, origin=Origin.DREAM, trust=Trust.AGENT)
     assert Dreaming(running=running).apply(event).model_failures == failures

@@ -9,10 +9,10 @@ import pytest
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import SessionOpened
-from inmind.memory.listing import AMONG, nearest_resource, nearest_session
+from inmind.memory.listing import MAX_NAME_CANDIDATES, nearest_resource, nearest_session
 from inmind.store.in_memory import InMemoryStore
 
-MANY = 3 * AMONG
+MANY = 3 * MAX_NAME_CANDIDATES
 
 
 class Counting(InMemoryStore):
@@ -45,7 +45,7 @@ def store() -> Counting:
 )
 def test_a_resource_is_found_by_what_it_begins_with(store: Counting, typed: str, meant: str) -> None:
     assert nearest_resource(store, typed) == meant
-    assert store.most <= AMONG
+    assert store.most <= MAX_NAME_CANDIDATES
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_resource_is_found_by_what_it_begins_with(store: Counting, typed: str,
 )
 def test_a_session_is_found_likewise(store: Counting, typed: str, meant: str) -> None:
     assert nearest_session(store, typed) == meant
-    assert store.most <= AMONG
+    assert store.most <= MAX_NAME_CANDIDATES
 
 
 @pytest.mark.parametrize("typed", ["", "\0", "\ud800", "nothing of the kind"])

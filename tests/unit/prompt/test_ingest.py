@@ -67,4 +67,4 @@ def test_bare_words_get_the_id_of_a_reply_only_behind_what_it_answered(session: 
 def test_behind_an_edit_a_reply_is_still_known_by_its_id(session: Session, told: list[Json]) -> None:
     edited = [user("another question"), {**told[1], "phase": None}, *told[2:]]
     session.prepare([*edited, user("and now")], format="responses")
-    assert [entry.wire for entry in session.mind.line][1] == told[1]
+    assert [entry.wire for entry in session.state.conversation][1] == told[1]

@@ -174,7 +174,7 @@ def test_nothing_goes_into_what_fades() -> None:
 def test_batches_say_the_same_a_few_crystals_at_a_time_and_up_to_which_they_go() -> None:
     decided = plan([a_note(n, TEA) for n in range(1, 6)], now=NOW)
     batches = list(in_batches(decided, 2))
-    assert [batch.upto for batch in batches] == ["resource/ada#2", "resource/ada#4"]
+    assert [batch.last_crystal for batch in batches] == ["resource/ada#2", "resource/ada#4"]
     assert numbers([pair for batch in batches for pair in batch.merged]) == [(1, 5), (2, 5), (3, 5), (4, 5)]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.entities import EntitiesLeft, EntityPart, EntitySighting
+from inmind.core.events.entities import EntitiesEvicted, EntityPart, EntitySighting
 from inmind.core.events.prompt import AnchorMoved, TailChanged
 from inmind.core.events.session import MessageAdded
 from inmind.core.timestamps import from_microseconds, to_microseconds
@@ -147,7 +147,7 @@ def test_what_says_nothing_of_its_own_is_no_crystal(wire: dict[str, Any]) -> Non
 
 @pytest.mark.spec("H6")
 def test_memorys_own_answers_are_no_crystals_but_words_that_were_shown() -> None:
-    message = MessageAdded(wire=a_result("c1", "1. [2026-01-01] a note"), ours=True)
+    message = MessageAdded(wire=a_result("c1", "1. [2026-01-01] a note"), from_memory=True)
     event = an_event(message)
     assert gleaned(event, read(message)) == []
     assert list(words_shown(event, read(message))) == ["1. [2026-01-01] a note"]
@@ -306,7 +306,7 @@ def test_a_thing_that_left_is_found_by_all_its_names() -> None:
         aliases=("Company", "Über uns"),
         parts=(EntityPart("section", "section-1", "Hero"), EntityPart("section", "s-2")),
     )
-    found = only(gleaned(an_event(EntitiesLeft((thing,)))))
+    found = only(gleaned(an_event(EntitiesEvicted((thing,)))))
     assert (
         found.text
         == 'page "About Us" (page-123); also called Company, Über uns; with section Hero (section-1), section s-2'
@@ -316,18 +316,18 @@ def test_a_thing_that_left_is_found_by_all_its_names() -> None:
 
 def test_a_thing_that_is_gone_says_so_and_one_without_a_name_goes_by_its_id() -> None:
     assert (
-        only(gleaned(an_event(EntitiesLeft((EntitySighting("page", "page-1", how="deleted"),))))).text
+        only(gleaned(an_event(EntitiesEvicted((EntitySighting("page", "page-1", how="deleted"),))))).text
         == "page page-1; deleted"
     )
 
 
 def test_of_many_parts_some_are_told() -> None:
     thing = EntitySighting("order", "o-1", parts=tuple(EntityPart("item", f"i-{number}") for number in range(100)))
-    assert only(gleaned(an_event(EntitiesLeft((thing,))))).text.count("item ") == MOST_PARTS
+    assert only(gleaned(an_event(EntitiesEvicted((thing,))))).text.count("item ") == MOST_PARTS
 
 
 def test_things_that_left_together_are_about_themselves() -> None:
-    found = gleaned(an_event(EntitiesLeft((a_page("page-1"), a_page("page-2")))))
+    found = gleaned(an_event(EntitiesEvicted((a_page("page-1"), a_page("page-2")))))
     assert len({one.about for one in found}) == len({one.part for one in found}) == 2
 
 

@@ -27,7 +27,7 @@ KEPT = Consolidated("", merged=((OTHER, IT),))
 SUPERSEDED = Consolidated("", superseded=((IT, OTHER),))
 SUPERSEDES = Consolidated("", superseded=((OTHER, IT),))
 FADED = Consolidated("", expired=(IT,))
-FROZEN, THAWED = CrystalPinned(IT), CrystalPinned(IT, frozen=False)
+FROZEN, THAWED = CrystalPinned(IT), CrystalPinned(IT, pinned=False)
 
 # What each event makes of each lifecycle, in the order of `Lifecycle`.
 TRANSITIONS: list[tuple[str, EventPayload, str]] = [

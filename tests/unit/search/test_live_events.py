@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inmind.core.events.base import Event, EventPayload
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.dreams import DreamUndone
-from inmind.core.events.entities import EntitiesLeft
+from inmind.core.events.entities import EntitiesEvicted
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 from inmind.search.live_events import standing
 
@@ -28,11 +28,11 @@ def stream(*happened: EventPayload) -> list[Event]:
 
 
 def test_what_was_said_stands() -> None:
-    assert standing(stream(said(), said(), EntitiesLeft(()))) == {1, 2, 3}
+    assert standing(stream(said(), said(), EntitiesEvicted(()))) == {1, 2, 3}
 
 
 def test_an_undo_takes_back_what_came_since_and_itself_is_nothing_to_find() -> None:
-    assert standing(stream(said(), said(), EntitiesLeft(()), Reverted(1))) == {1}
+    assert standing(stream(said(), said(), EntitiesEvicted(()), Reverted(1))) == {1}
 
 
 def test_an_undo_of_an_undo_brings_it_all_back() -> None:
@@ -55,14 +55,18 @@ def test_everything_can_be_taken_back() -> None:
 def test_a_dream_that_is_undone_takes_what_it_made_and_nothing_else_that_came_since() -> None:
     made, note = CrystalCreated("Ada likes tea"), NoteAdded("Ada likes coffee")
     undone = DreamUndone(
-        dream=1, last=0, upto=0, position=0, crystals=("session/s#1", "session/s#2", "session/other#3")
+        dream=1,
+        previous_dream=0,
+        last_seq=0,
+        journal_position=0,
+        crystals=("session/s#1", "session/s#2", "session/other#3"),
     )
     assert standing(stream(made, made, note, undone)) == {3}
 
 
 @pytest.mark.spec("G13")
 def test_the_undo_of_a_dream_can_be_taken_back() -> None:
-    undone = DreamUndone(dream=1, last=0, upto=0, position=0, crystals=("session/s#1",))
+    undone = DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=("session/s#1",))
     assert standing(stream(CrystalCreated("Ada likes tea"), undone, Reverted(1))) == {1}
 
 
@@ -99,8 +103,8 @@ def test_places_of_a_splice_are_those_of_what_is_in_the_line_then() -> None:
 
 
 def test_only_some_kinds_of_a_stream_are_needed() -> None:
-    events = stream(said(), EntitiesLeft(()), said(), EntitiesLeft(()), said(), Reverted(4), said())
-    messages = [event for event in events if not isinstance(event.payload, EntitiesLeft)]
+    events = stream(said(), EntitiesEvicted(()), said(), EntitiesEvicted(()), said(), Reverted(4), said())
+    messages = [event for event in events if not isinstance(event.payload, EntitiesEvicted)]
     assert standing(messages) == standing(events) - {2, 4}
 
 
@@ -112,7 +116,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
             case "said":
                 happened.append(said())
             case "left":
-                happened.append(EntitiesLeft(()))
+                happened.append(EntitiesEvicted(()))
             case "undo":
                 happened.append(Reverted(draw(st.integers(0, seq - 1))))
             case _:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spec("G2", "H1", "J3")
 
 
 def test_a_note_with_nothing_said_about_it() -> None:
-    assert checked_note("Douglas prefers tabs") == NoteAdded("Douglas prefers tabs", importance=0.7, about="general")
+    assert checked_note("Douglas prefers tabs") == NoteAdded("Douglas prefers tabs", importance=0.7, category="general")
 
 
 def test_everything_that_a_note_can_say() -> None:
@@ -34,7 +34,7 @@ def test_everything_that_a_note_can_say() -> None:
     ) == NoteAdded(
         "The deadline is March 20",
         importance=1.0,
-        about="goal",
+        category="goal",
         valence=-0.5,
         valid_from="2026-03-01T00:00:00Z",
         valid_to="2026-03-20T16:00:00Z",
@@ -91,7 +91,7 @@ def test_a_megabyte_is_a_note_and_one_moment_may_be_all_that_it_holds_for() -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_crystal_may_be_noted(kind: str) -> None:
-    assert checked_note("a note", kind=kind).about == kind
+    assert checked_note("a note", kind=kind).category == kind
 
 
 @given(

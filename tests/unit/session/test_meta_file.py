@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import MessageAdded, SessionOpened, SessionTitled
-from inmind.session.meta_file import FILE, SHARE, Glance, MetaFile, glance
-from inmind.session.state import MindFold, SessionState
+from inmind.session.meta_file import FILE, WRITE_EVERY_NTH_PART, MetaFile, SessionSummary, read_summary
+from inmind.session.state import SessionFold, SessionState
 from inmind.store.atomic_files import Folder
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import Stream
@@ -28,7 +28,7 @@ class Kept:
 
     def __init__(self, folder: Path) -> None:
         self.store, self.clock = InMemoryStore(), ManualClock()
-        self.stream: Stream[SessionState] = Stream(self.store, NAME, MindFold(NAME), self.clock)
+        self.stream: Stream[SessionState] = Stream(self.store, NAME, SessionFold(NAME), self.clock)
         self.stream.append(Draft(payload=SessionOpened(resource="ada", cwd="/website"), origin=Origin.OPERATOR))
         self.folder, self.file = Folder(folder), folder / FILE
 
@@ -43,7 +43,7 @@ class Kept:
     def opened(self) -> MetaFile:
         """As the next process to open it does."""
         meta = MetaFile(self.folder, self.stream, self.store)
-        meta.take_in()
+        meta.read_title()
         assert meta.write(self.stream.state) == ""
         return meta
 
@@ -57,7 +57,7 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setattr("inmind.session.meta_file.EVERY", EVERY)
+    monkeypatch.setattr("inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES", EVERY)
     return Kept(tmp_path / "s")
 
 
@@ -65,28 +65,30 @@ def test_the_file_tells_what_a_list_shows(kept: Kept) -> None:
     kept.say(user("Where is my order?"), assistant("On its way."))
     kept.opened()
     now = kept.clock.now.isoformat()
-    assert glance(kept.folder) == Glance(title="Where is my order?", created=now, version=3, messages=2, updated=now)
+    assert read_summary(kept.folder) == SessionSummary(
+        title="Where is my order?", created=now, version=3, messages=2, updated=now
+    )
 
 
 def test_it_lags_with_a_new_title_at_once_and_else_after_many_events(kept: Kept) -> None:
     meta = kept.opened()
-    assert not meta.lags(kept.stream.state)
+    assert not meta.is_stale(kept.stream.state)
     kept.say(user("Where is my order?"))
-    assert meta.lags(kept.stream.state)
+    assert meta.is_stale(kept.stream.state)
     meta.write(kept.stream.state)
     kept.say(*[assistant("…")] * (EVERY - 1))
-    assert not meta.lags(kept.stream.state)
+    assert not meta.is_stale(kept.stream.state)
     kept.say(assistant("On its way."))
-    assert meta.lags(kept.stream.state)
+    assert meta.is_stale(kept.stream.state)
 
 
 def test_a_long_session_is_counted_less_often(kept: Kept) -> None:
-    kept.say(user("Go"), *[assistant("…")] * (EVERY * SHARE * 2))
+    kept.say(user("Go"), *[assistant("…")] * (EVERY * WRITE_EVERY_NTH_PART * 2))
     meta = kept.opened()
     kept.say(*[assistant("…")] * (EVERY * 2 - 1))
-    assert not meta.lags(kept.stream.state)
+    assert not meta.is_stale(kept.stream.state)
     kept.say(assistant("…"))
-    assert meta.lags(kept.stream.state)
+    assert meta.is_stale(kept.stream.state)
 
 
 def test_a_file_that_is_right_is_not_written_again(kept: Kept) -> None:
@@ -101,7 +103,7 @@ def test_a_place_that_cannot_be_written_is_said_and_not_tried_at_every_call(kept
     kept.file.mkdir()
     meta = MetaFile(kept.folder, kept.stream, kept.store)
     assert FILE in meta.write(kept.stream.state)
-    assert not meta.lags(kept.stream.state)
+    assert not meta.is_stale(kept.stream.state)
 
 
 @pytest.mark.spec("E1")
@@ -213,7 +215,7 @@ def test_whatever_stands_there_reads_as_words_and_numbers_or_as_nothing(
 ) -> None:
     folder = tmp_path_factory.mktemp("s", numbered=True)
     (folder / FILE).write_bytes(written)
-    found = glance(Folder(folder))
+    found = read_summary(Folder(folder))
     assert all(type(text) is str for text in (found.title, found.model, found.updated))
     assert all(type(number) is int and number >= 0 for number in (found.version, found.messages, found.calls))
     assert found.updated or found.version == 0

@@ -22,7 +22,7 @@ from inmind.apps.chat.sigint import Interruptions
 from inmind.apps.chat.slash_commands import LEAVING, Leave, is_command, obey, unescaped
 from inmind.apps.chat.status import status_line
 from inmind.apps.chat.turn import Conversation, Turn
-from inmind.apps.cli.exit_codes import MODEL, complain
+from inmind.apps.cli.exit_codes import MODEL, print_error
 from inmind.core.frozen import frozen
 from inmind.errors import InmindError, ModelFailed
 from inmind.memory.memory import Memory
@@ -52,7 +52,7 @@ class Chat:
                 f"Window unknown, {endpoint.window:,} tokens assumed: --window or [model] window says it."
             )
         if begun:
-            for line in where_it_was(self.session.mind.title, self.conversation.last, width=self.screen.width):
+            for line in where_it_was(self.session.state.title, self.conversation.last, width=self.screen.width):
                 self.screen.aside(line)
 
     def hold(self, messages: Iterator[str]) -> None:
@@ -99,7 +99,7 @@ class Chat:
             self.screen.tells({**self._unsaid, "error": {"code": error.code, "message": why}})
         if not by_model:
             raise error
-        complain(error.code, f"{why} What was said is kept in session {self.session.id}.")
+        print_error(error.code, f"{why} What was said is kept in session {self.session.id}.")
         raise typer.Exit(MODEL)
 
     @property

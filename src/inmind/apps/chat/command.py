@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inmind.apps.cli.console import AsJson, chosen_place, complete_resources, complete_sessions, settings_there
-from inmind.apps.cli.exit_codes import leave
+from inmind.apps.cli.console import JsonOption, complete_resources, complete_sessions, read_settings, selected_place
+from inmind.apps.cli.exit_codes import exit_with
 from inmind.errors import InvalidInput, ModelFailed, NotFound
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def chat(
     ] = 0.0,
     allow_writes: Annotated[bool, typer.Option("--allow-writes", help="Let files be written without asking.")] = False,
     no_tools: Annotated[bool, typer.Option("--no-tools", help="For a model that cannot call any.")] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Talk to an agent that has working memory. It can list, read, search and write files of the working directory.
 
@@ -76,13 +76,13 @@ def chat(
     from inmind.core.http import WAITS, Server
     from inmind.memory.memory import Memory
 
-    told = settings_there().model
+    told = read_settings().model
     screen = Screen(interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json, as_json=as_json)
     wanted = Wanted(provider=provider, url=base_url, model=model, key_env=key_env, window=window)
     found = endpoint_of(wanted, told, os.environ)
     if found is None:
         if variable := missing_key(wanted):
-            leave("NOT_FOUND", f"{variable} is not set; --base-url names an endpoint that needs none")
+            exit_with("NOT_FOUND", f"{variable} is not set; --base-url names an endpoint that needs none")
         return _offer_the_demo(screen)
     if exposed(found, os.environ):
         print(f"inmind: {found.key_env} goes to {found.url} for everybody on the way to read", file=sys.stderr)
@@ -92,8 +92,8 @@ def chat(
     try:
         endpoint = completed(found, server, choose=screen.chooses if screen.interactive else None)
     except ModelFailed as error:
-        leave(error.code, explained(error, found))
-    with Memory.open(chosen_place()) as memory:
+        exit_with(error.code, explained(error, found))
+    with Memory.open(selected_place()) as memory:
         id = _session_id(memory, session, resource, go_on=go_on)
         refuses = None if allow_writes else screen.refuses
         workplace = (
@@ -114,7 +114,7 @@ def chat(
         talk = Chat(memory, conversation, screen, interruptions)
         with interruptions.heeded(), remembered(memory.home) if screen.interactive else nullcontext():
             if screen.interactive:
-                memory.begin_upkeep()
+                memory.start_upkeep()
                 talk.greet(id)
             read = typed(interruptions) if screen.interactive else piped(interruptions)
             talk.hold(messages(read))
@@ -126,7 +126,7 @@ def _offer_the_demo(screen: Screen) -> None:
 
     print(HOW_TO, file=sys.stdout if screen.interactive else sys.stderr)
     if not screen.interactive:
-        leave("NOT_FOUND", f"nothing says which endpoint to talk to; `{DEMO}` needs none")
+        exit_with("NOT_FOUND", f"nothing says which endpoint to talk to; `{DEMO}` needs none")
     if screen.confirms("See the demonstration instead, which needs none?"):
         from inmind.apps.demo.command import demo
 

@@ -17,12 +17,12 @@ from inmind.apps.chat.providers import PROVIDERS, Provider
 from inmind.core.frozen import frozen
 from inmind.core.http import Json, Refused, Server
 from inmind.core.settings import ModelSettings
-from inmind.dreams.models.anthropic import KEY as ANTHROPIC_KEY
-from inmind.dreams.models.anthropic import URL as ANTHROPIC_URL
-from inmind.dreams.models.openai import KEY as OPENAI_KEY
-from inmind.dreams.models.response import member, members
+from inmind.dreams.models.anthropic import DEFAULT_URL as ANTHROPIC_URL
+from inmind.dreams.models.anthropic import KEY_ENV as ANTHROPIC_KEY
+from inmind.dreams.models.openai import KEY_ENV as OPENAI_KEY
+from inmind.dreams.models.response import object_field, object_list
 from inmind.errors import InmindError, InvalidInput, ModelFailed
-from inmind.memory.memory import LEAST_WINDOW, WINDOW
+from inmind.memory.memory import DEFAULT_WINDOW, MIN_WINDOW
 
 
 class Known(NamedTuple):
@@ -121,8 +121,8 @@ def endpoint_of(wanted: Wanted, told: ModelSettings, environment: Mapping[str, s
     if wanted.provider and wanted.provider not in PROVIDERS:
         raise InvalidInput(field="--provider", value=wanted.provider, expected=f"one of {', '.join(PROVIDERS)}")
     for field, window in (("--window", wanted.window), ("settings.model.window", told.window)):
-        if window and window < LEAST_WINDOW:
-            raise InvalidInput(field=field, value=window, expected=f"tokens, {LEAST_WINDOW} or more")
+        if window and window < MIN_WINDOW:
+            raise InvalidInput(field=field, value=window, expected=f"tokens, {MIN_WINDOW} or more")
     if wanted.key_env and not environment.get(wanted.key_env):
         raise InvalidInput(field="--key-env", value=wanted.key_env, expected="a variable that holds a key")
     found = _named(wanted) if wanted.url else None
@@ -165,7 +165,7 @@ def completed(endpoint: Endpoint, server: Server, *, choose: Choose | None = Non
 def with_what_it_lists(endpoint: Endpoint, listed: Json, *, choose: Choose | None = None) -> Endpoint:
     """The only model that is there, or the chosen one, if none was named; and how much it takes, where the list says
     that."""
-    models = [one for one in members(listed, "data") if isinstance(one.get("id"), str)]
+    models = [one for one in object_list(listed, "data") if isinstance(one.get("id"), str)]
     if not endpoint.model:
         names = [str(one["id"]) for one in models]
         name = names[0] if len(names) == 1 else choose(names) if names and choose else ""
@@ -173,7 +173,7 @@ def with_what_it_lists(endpoint: Endpoint, listed: Json, *, choose: Choose | Non
             raise Unnamed(endpoint.url, names)
         endpoint = replace(endpoint, model=name)
     window = endpoint.window or next(_windows(models, endpoint.model), 0)
-    return replace(endpoint, window=window or WINDOW, assumed=not window)
+    return replace(endpoint, window=window or DEFAULT_WINDOW, assumed=not window)
 
 
 def explained(error: ModelFailed, endpoint: Endpoint) -> str:
@@ -266,7 +266,7 @@ def _windows(models: list[Json], name: str) -> Iterator[int]:
     """How much a model takes, by the names that servers have for it: what it runs with before what it was made for."""
     for model in models:
         if model["id"] == name or len(models) == 1:  # a server that has only one takes any name for it
-            meta = member(model, "meta")
+            meta = object_field(model, "meta")
             run_with = (model.get("max_model_len"), meta.get("n_ctx"))
             made_for = (model.get("context_length"), model.get("max_input_tokens"), meta.get("n_ctx_train"))
-            yield from (size for size in (*run_with, *made_for) if type(size) is int and size >= LEAST_WINDOW)
+            yield from (size for size in (*run_with, *made_for) if type(size) is int and size >= MIN_WINDOW)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from inmind.apps.chat.file_tools import Change
 from inmind.apps.chat.providers import Piece
 from inmind.apps.chat.turn import Used
-from inmind.apps.cli.console import on_one_line
-from inmind.apps.cli.diffs import coloured
+from inmind.apps.cli.console import collapse_whitespace
+from inmind.apps.cli.diffs import color_diff
 from inmind.core.text import counted, printable, shortened
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ class Screen:
     def sees(self, used: Used) -> None:
         """One line for a call: what was asked, and what came of it."""
         mark = "✗" if used.outcome.error else "·"
-        begun = on_one_line(f"{mark} {shortened(used.name, WIDTH // 2)} {_in_short(used.arguments)}")
+        begun = collapse_whitespace(f"{mark} {shortened(used.name, WIDTH // 2)} {_in_short(used.arguments)}")
         room = self.width - len(begun) - len(" → ")
-        self._dim(printable(f"{begun} → {shortened(on_one_line(used.outcome.gist), max(20, room))}"))
+        self._dim(printable(f"{begun} → {shortened(collapse_whitespace(used.outcome.gist), max(20, room))}"))
 
     def aside(self, text: str) -> None:
         self._dim(printable(text))
@@ -85,7 +85,7 @@ class Screen:
     def complain(self, text: str) -> None:
         from rich.text import Text
 
-        self._beside.print(Text(printable(f"! {on_one_line(text)}"), style="red"), soft_wrap=True)
+        self._beside.print(Text(printable(f"! {collapse_whitespace(text)}"), style="red"), soft_wrap=True)
 
     def refuses(self, change: Change) -> str:
         """Why a file may not be written; nothing where a person allows it, having seen what would become of it."""
@@ -193,7 +193,7 @@ def _beside(*, stderr: bool) -> Console:
 
 
 def _diff(path: str, before: Sequence[str], after: Sequence[str]) -> Sequence[RichText]:
-    return list(coloured("\n".join(unified_diff(before, after, path, path, lineterm="", n=1))))
+    return list(color_diff("\n".join(unified_diff(before, after, path, path, lineterm="", n=1))))
 
 
 def _lines(text: str) -> list[str]:

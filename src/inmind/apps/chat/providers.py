@@ -10,8 +10,8 @@ from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.core.http import Json, bearer
-from inmind.dreams.models.anthropic import headers as by_anthropic
-from inmind.dreams.models.response import member, members
+from inmind.dreams.models.anthropic import auth_headers as by_anthropic
+from inmind.dreams.models.response import object_field, object_list
 from inmind.prompt.report import Prompt
 
 
@@ -47,14 +47,14 @@ def _to_openai(model: str, prompt: Prompt, _: int) -> Json:
 
 
 def _of_openai(event: Json) -> Piece:
-    [choice, *_] = [*members(event, "choices"), Json()]
-    delta = member(choice, "delta")
+    [choice, *_] = [*object_list(event, "choices"), Json()]
+    delta = object_field(choice, "delta")
     said = _text(delta, "content") or _text(delta, "refusal")
     return Piece(said, _text(delta, "reasoning_content") or _text(delta, "reasoning"))
 
 
 def _ends_openai(event: Json) -> bool:
-    return any(choice.get("finish_reason") for choice in members(event, "choices"))
+    return any(choice.get("finish_reason") for choice in object_list(event, "choices"))
 
 
 def _to_anthropic(model: str, prompt: Prompt, reserve: int) -> Json:
@@ -64,12 +64,12 @@ def _to_anthropic(model: str, prompt: Prompt, reserve: int) -> Json:
 def _of_anthropic(event: Json) -> Piece:
     if event.get("type") != "content_block_delta":
         return Piece()
-    delta = member(event, "delta")
+    delta = object_field(event, "delta")
     return Piece(_text(delta, "text"), _text(delta, "thinking"))
 
 
 def _ends_anthropic(event: Json) -> bool:
-    return bool(member(event, "delta").get("stop_reason"))
+    return bool(object_field(event, "delta").get("stop_reason"))
 
 
 def _function(name: str, description: str, parameters: Json) -> Json:

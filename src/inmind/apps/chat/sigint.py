@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from inmind.apps.signals import signals_go_to
+from inmind.apps.signals import handle_signals
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -24,7 +24,7 @@ class Interruptions:
     @contextmanager
     def heeded(self) -> Generator[None]:
         """For as long as this lasts, signals come here."""
-        with signals_go_to(self._come, signal.SIGINT, *_ENDING):
+        with handle_signals(self._come, signal.SIGINT, *_ENDING):
             yield
 
     @contextmanager

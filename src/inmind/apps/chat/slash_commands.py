@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from inmind.apps.chat.input import forget
 from inmind.apps.cli import dreams
-from inmind.apps.cli.compact import say_compaction
-from inmind.apps.cli.console import say, say_lines
+from inmind.apps.cli.compact import print_compaction
+from inmind.apps.cli.console import print_lines, print_text
 from inmind.apps.cli.resource_commands import show_state
 from inmind.apps.cli.show import show_entities, show_overview, show_prompt, show_scratchpad
 from inmind.core.events.base import Origin
@@ -62,7 +62,7 @@ def obey(chat: Chat, line: str) -> None:
     if command.takes and not command.takes.startswith("[") and not rest.strip():
         raise InvalidInput(field=f"{SIGN}{name}", value=rest, expected=command.takes)
     if command.looks and not chat.conversation.begun:
-        say("Nothing was said yet.")
+        print_text("Nothing was said yet.")
         return
     command.run(chat, rest.strip())
 
@@ -86,14 +86,14 @@ _SHOWN: Mapping[str, Callable[[str], None]] = {
 def _undo(chat: Chat, _: str) -> None:
     last = chat.conversation.last
     if last is None:
-        say("Nothing is left to take back.")
+        print_text("Nothing is left to take back.")
         return
     if not last.here and not _may_go(chat, last):
         return
     said, messages = chat.conversation.take_back()
     forget(said)
-    say(f"Taken back, {counted(messages, 'message')} in all: {shortened(said, 60)}")
-    say("The conversation goes on before it. Files, notes and pages that were written stay as they are.")
+    print_text(f"Taken back, {counted(messages, 'message')} in all: {shortened(said, 60)}")
+    print_text("The conversation goes on before it. Files, notes and pages that were written stay as they are.")
 
 
 def _may_go(chat: Chat, last: Exchange) -> bool:
@@ -105,7 +105,7 @@ def _may_go(chat: Chat, last: Exchange) -> bool:
         with chat.interruptions.may_stop():
             return chat.screen.confirms(f"Not said here: {shortened(last.said, 40)}\nTake it back?")
     except KeyboardInterrupt:
-        say("")
+        print_text("")
         return False
 
 
@@ -120,31 +120,33 @@ def _dream(chat: Chat, _: str) -> None:
     except KeyboardInterrupt:  # the second one, while a model was waited for
         if not chat.screen.interactive:
             raise
-        chat.memory.call_off_dream(resource)
-        dreamt = chat.memory.dreams(resource)[0]
+        chat.memory.resource(resource).cancel_dream()
+        dreamt = chat.memory.resource(resource).dreams()[0]
     finally:
         chat.screen.has_heard()
-    say_lines(dreams.told(dreamt))
+    print_lines(dreams.describe_dream(dreamt))
 
 
 def _compact(chat: Chat, _: str) -> None:
-    say_compaction(chat.session.compact())
+    print_compaction(chat.session.compact())
 
 
 def _note(chat: Chat, text: str) -> None:
     taken = chat.session.note(text, origin=Origin.USER)
-    say(f"Noted at {stamp(taken.at)} as {taken.id}.")
+    print_text(f"Noted at {stamp(taken.at)} as {taken.id}.")
 
 
 def _search(chat: Chat, words: str) -> None:
     hits = chat.session.search(words)
-    say(told(hits) if hits else "Nothing was found.")
+    print_text(told(hits) if hits else "Nothing was found.")
 
 
 def _session(chat: Chat, _: str) -> None:
     session = chat.session
-    say(f"Session {session.id} of {session.resource}, with {chat.conversation.endpoint}.")
-    say(f"`inmind chat --session {session.id}` goes on with it, `inmind show prompt {session.id}` looks into it.")
+    print_text(f"Session {session.id} of {session.resource}, with {chat.conversation.endpoint}.")
+    print_text(
+        f"`inmind chat --session {session.id}` goes on with it, `inmind show prompt {session.id}` looks into it."
+    )
 
 
 def _retry(chat: Chat, _: str) -> None:
@@ -153,9 +155,9 @@ def _retry(chat: Chat, _: str) -> None:
 
 def _help(_: Chat, __: str) -> None:
     for name, command in COMMANDS.items():
-        say(f"  {f'{SIGN}{name} {command.takes}':<16} {command.help}")
-    say("  A backslash at the end of a line goes on in the next; // at its beginning says a slash.")
-    say("  Ctrl-C stops an answer.")
+        print_text(f"  {f'{SIGN}{name} {command.takes}':<16} {command.help}")
+    print_text("  A backslash at the end of a line goes on in the next; // at its beginning says a slash.")
+    print_text("  Ctrl-C stops an answer.")
 
 
 def _quit(_: Chat, __: str) -> None:

@@ -26,12 +26,12 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Result, Text
 from inmind.core.messages.replies import Reply, Usage, read_as_far_as_it_came
 from inmind.core.messages.replies.reply import is_error
-from inmind.core.pricing import Ledger
-from inmind.errors import InvalidInput, ModelFailed, NotFound, shown
-from inmind.history.line import ConversationEntry
-from inmind.memory.memory import RESERVE
+from inmind.core.pricing import TokenUsage
+from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
+from inmind.history.conversation import ConversationEntry
+from inmind.memory.memory import DEFAULT_RESERVE
 from inmind.prompt.report import Prompt, Report
-from inmind.session.recorded import Recorded
+from inmind.session.recorded import RecordResult
 from inmind.session.session import Session
 
 MOST_ROUNDS = 24
@@ -83,7 +83,7 @@ class Turn:
     text: str
     report: Report
     """Of the last prompt."""
-    used: Ledger
+    used: TokenUsage
     """By this answer alone."""
     notices: tuple[str, ...] = ()
     """What memory has to say beside it: what it had to archive, which file lags."""
@@ -145,8 +145,8 @@ class _Heard(NamedTuple):
 
 class _Round(NamedTuple):
     prompt: Prompt
-    recorded: Recorded
-    used: Ledger
+    recorded: RecordResult
+    used: TokenUsage
     tools: tuple[Used, ...]
     notices: tuple[str, ...]
     stopped: bool
@@ -174,14 +174,14 @@ class Conversation:
         self._listener, self._interruptions, self._patience = listener, interruptions, patience
         self._spoken = FORMATS[endpoint.protocol.format]
         self._has_warned = False
-        self._known: Set[int] = _seqs(session.mind.line) if isinstance(session, Session) else frozenset[int]()
+        self._known: Set[int] = _seqs(session.state.conversation) if isinstance(session, Session) else frozenset[int]()
         self._said_here: Set[int] = frozenset[int]()
 
     @property
     def session(self) -> Session:
         if not isinstance(self._session, Session):
             self._session = self._session()
-            self._known = _seqs(self._session.mind.line)
+            self._known = _seqs(self._session.state.conversation)
         return self._session
 
     @property
@@ -196,7 +196,7 @@ class Conversation:
 
     def again(self) -> Turn:
         """Ask for the last reply once more, in the place of the one that came; what tools did before it stays."""
-        line = self.session.mind.line
+        line = self.session.state.conversation
         if not len(line):
             raise NotFound(what="message to answer in", name=self.session.id, hint="nothing is left of it")
         answered = self._read(line[-1]).role == "assistant"
@@ -205,7 +205,7 @@ class Conversation:
     @property
     def last(self) -> Exchange | None:
         """The last exchange; None where nothing is left of the conversation."""
-        line = self.session.mind.line
+        line = self.session.state.conversation
         asked = next((place for place in reversed(range(len(line))) if _is_said(self._read(line[place]))), None)
         if asked is None:
             return None
@@ -222,7 +222,7 @@ class Conversation:
         """What others have done since the last look; this is the next one."""
         if not self.begun:
             return Meanwhile()
-        line, before = self.session.mind.line, self._known
+        line, before = self.session.state.conversation, self._known
         self._known, ours = _seqs(line), before | self._said_here
         fresh = (self._read(entry) for entry in line if entry.seq not in ours)
         return Meanwhile(said=tuple(one.text for one in fresh if _is_said(one)), gone=len(before - self._known))
@@ -232,9 +232,9 @@ class Conversation:
         else: pages, scratchpad and compactions stay. Answers with what was said, and how many messages have gone."""
         if (last := self.last) is None:
             raise NotFound(what="exchange to take back in", name=self.session.id, hint="nothing is left of it")
-        before = _seqs(self.session.mind.line)
-        self.session.take_back(last.messages)
-        self._known -= before - _seqs(self.session.mind.line)
+        before = _seqs(self.session.state.conversation)
+        self.session.remove_last_messages(last.messages)
+        self._known -= before - _seqs(self.session.state.conversation)
         return last.said, last.messages
 
     def _answered(self, branch: Sequence[ConversationEntry] | None = None) -> Turn:
@@ -256,7 +256,7 @@ class Conversation:
             branch, recorded = None, rounds[-1].recorded
             if rounds[-1].stopped:
                 return turn(_STOPPED)
-            if not recorded.whole:
+            if not recorded.complete:
                 return turn(rounds[-1].cut)
             if not recorded.results and not recorded.host_calls:
                 return turn("" if recorded.text else "nothing was said")
@@ -271,7 +271,7 @@ class Conversation:
             recorded = _NOTHING if reply is None else self.session.record(reply, call=prompt.call)
         except InvalidInput as error:
             raise ModelFailed(reason=f"{self.endpoint.url} answered with what is no reply ({error})") from error
-        instead = _NOT_DONE if trouble is not None or not recorded.whole else _TOO_MANY if last else ""
+        instead = _NOT_DONE if trouble is not None or not recorded.complete else _TOO_MANY if last else ""
         used, stop = self._settled(reply, recorded, instead)
         trouble = trouble or stop
         if trouble is not None and not isinstance(trouble, KeyboardInterrupt):
@@ -289,7 +289,7 @@ class Conversation:
 
     def _follow(self, branch: Sequence[ConversationEntry]) -> None:
         """What we have left out is nobody else's doing, and what was translated was said by whoever said it first."""
-        line = self.session.mind.line
+        line = self.session.state.conversation
         again = zip(*([one.seq for one in part if _is_said(self._read(one))] for part in (branch, line)), strict=False)
         self._said_here |= {now for before, now in again if before in self._said_here}
         self._known = _seqs(line)
@@ -339,7 +339,7 @@ class Conversation:
     def _events(self, prompt: Prompt) -> Generator[Json, None, bool]:
         """The events of an answer; returns whether the server has said that it is done."""
         protocol = self.endpoint.protocol
-        body = protocol.body(self.endpoint.model, prompt, RESERVE)
+        body = protocol.body(self.endpoint.model, prompt, DEFAULT_RESERVE)
         ask = self._server.stream
         try:
             return (yield from ask(protocol.replies, body, headers=protocol.headers, seconds=self._patience))
@@ -352,11 +352,13 @@ class Conversation:
     def _check(self, event: Json) -> None:
         """Providers say in the middle of an answer that they cannot go on."""
         if is_error(event):
-            raise ModelFailed(reason=f"{self.endpoint.url} gave up in the middle: {shown(event.get('error') or event)}")
+            raise ModelFailed(
+                reason=f"{self.endpoint.url} gave up in the middle: {short_repr(event.get('error') or event)}"
+            )
 
     def _unread(self, call: int) -> Iterator[str]:
         """Once: that the endpoint seems to read less than it is sent. Some cut a prompt without a word."""
-        usage = self.session.mind.standing.usage
+        usage = self.session.state.prompt.usage
         if usage is None or usage.call != call or self._has_warned or usage.counted < LEAST_CUT:
             return
         if usage.prompt_tokens < READ * usage.counted:
@@ -368,7 +370,7 @@ class Conversation:
             )
 
     def _settled(
-        self, reply: Reply | None, recorded: Recorded, instead: str
+        self, reply: Reply | None, recorded: RecordResult, instead: str
     ) -> tuple[tuple[Used, ...], BaseException | None]:
         """Answer every call of a reply: with what came of it, or with what is said `instead`; and what stopped that.
 
@@ -399,7 +401,7 @@ class Conversation:
                 self._listener.sees(used)
         return done, stop
 
-    def _memorys(self, reply: Reply | None, recorded: Recorded) -> Iterator[Used]:
+    def _memorys(self, reply: Reply | None, recorded: RecordResult) -> Iterator[Used]:
         """Calls of memory's own tools, with what it has answered."""
         wires = () if reply is None else reply.wires
         calls: dict[str, Call] = {call.id: call for wire in wires for call in self._spoken.read(wire).calls}
@@ -427,7 +429,7 @@ class Conversation:
 _STOPPED = "stopped"
 _TOO_LONG = "cut off: it has reached its length; ask it to go on"
 _UNENDED = "cut off: it ended without saying so; /retry asks again"
-_NOTHING = Recorded(text="", results=[], host_calls=())
+_NOTHING = RecordResult(text="", results=[], host_calls=())
 
 _USAGE = "stream_options"
 """What asks for usage at the end of a stream; a few servers refuse a request for that."""
@@ -456,11 +458,11 @@ def _seqs(line: Iterable[ConversationEntry]) -> Set[int]:
     return frozenset(entry.seq for entry in line)
 
 
-def _took(report: Report, usage: Usage | None) -> Ledger:
+def _took(report: Report, usage: Usage | None) -> TokenUsage:
     """One call, as we estimate it, and as the provider has counted it. The session's own ledger has those of others,
     who may talk in it at the same time."""
     cached = 0 if report.cold else report.cached_prefix_tokens
-    estimated = Ledger(calls=1, cached=cached, uncached=report.tokens_used - cached)
+    estimated = TokenUsage(calls=1, cached=cached, uncached=report.tokens_used - cached)
     if usage is None:
         return estimated
     return replace(
@@ -472,8 +474,8 @@ def _took(report: Report, usage: Usage | None) -> Ledger:
     )
 
 
-def _sum(ledgers: Iterable[Ledger]) -> Ledger:
+def _sum(ledgers: Iterable[TokenUsage]) -> TokenUsage:
     total: Counter[str] = Counter()
     for ledger in ledgers:
         total.update(ledger.freeze())
-    return Ledger(**total)
+    return TokenUsage(**total)

@@ -1,4 +1,4 @@
-"""The `inmind` command: finds the commands, or says what to install."""
+"""Entry point of the `inmind` command. Prints an install hint if the `cli` extra is missing."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import signal
 import sys
 from typing import NoReturn
 
-INTERRUPTED, TERMINATED = 130, 143
+EXIT_SIGINT, EXIT_SIGTERM = 130, 143
 
 
 def main() -> None:
-    _have_all_streams()
-    signal.signal(signal.SIGTERM, _leave)
+    _open_missing_streams()
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:
         from inmind.apps.cli.app import app
 
         app()
-    except KeyboardInterrupt:  # while it was still being loaded
-        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt:  # during the imports
+        sys.exit(EXIT_SIGINT)
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):  # a part of one that is missing is another version of it, and no extra
+        if error.name not in ("typer", "rich"):  # a missing submodule means a wrong version, not a missing extra
             raise
-        sys.exit('inmind: the command line needs its extra: pip install "inmind[cli]"')
+        sys.exit('inmind: the command line needs the cli extra: pip install "inmind[cli]"')
 
 
-def _have_all_streams() -> None:
-    """Whoever starts us without one of the three gets nothing there.
+def _open_missing_streams() -> None:
+    """Open /dev/null for each of stdin, stdout and stderr that the parent process has closed.
 
-    Otherwise the next file that is opened would get its number, and what goes to a stderr that is not there goes to
-    stdout in Python.
+    Otherwise the next opened file would get the free descriptor, and Python would print to stdout instead of a missing
+    stderr.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _leave(*_: object) -> NoReturn:
-    """Whatever a command has begun is ended as after Ctrl-C: files that were only its own are removed."""
-    sys.exit(TERMINATED)
+def _exit_on_sigterm(*_: object) -> NoReturn:
+    """Exit like on Ctrl-C, so that `finally` blocks remove temporary files."""
+    sys.exit(EXIT_SIGTERM)

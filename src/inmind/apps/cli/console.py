@@ -1,4 +1,4 @@
-"""What all commands do alike: look into a memory without making one, and print what cannot act."""
+"""Shared by all commands: open an existing memory, print escaped text, complete names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inmind.core.settings import Settings, settings_of
 from inmind.core.text import printable
 from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.memory.listing import nearest_resource, nearest_session
-from inmind.memory.memory import Memory, existing, meant
+from inmind.memory.memory import Memory, open_existing, suggest_name
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -25,125 +25,126 @@ if TYPE_CHECKING:
 
     from inmind.session.session import Session
 
-_MOST_LINE = 200
-"""Characters of a line where each thing has one and no screen says how wide it is; --json has all of it."""
+_MAX_LINE_CHARS = 200
+"""Line width of list output in a pipe, in characters; --json is not cut."""
 
-MOST_OFFERED = 1_000
-"""Sessions that a shell completes: those last used."""
+MAX_COMPLETIONS = 1_000
+"""Maximum number of sessions that shell completion offers, most recently used first."""
 
-_MOST_NAMED = 20
-"""Resources in one message."""
+_MAX_NAMES = 20
+"""Maximum number of resource names in one message."""
 
-_named: Path | str | None = None
+_selected: Path | str | None = None
 
 
-def look_into(home: Path | None, db: str | None = None) -> None:
-    """From now on, commands are about this home, or this database."""
-    global _named
+def select_place(home: Path | None, db: str | None = None) -> None:
+    """Set the home or database that the following commands use."""
+    global _selected
     if home is not None and db is not None:
-        raise InvalidInput(field="--db", value=shown_url(db), expected="nothing beside --home")
+        raise InvalidInput(field="--db", value=shown_url(db), expected="no --home: the two cannot be combined")
     if home is not None:
         refuse_database(str(home), "--home", "--db")
-    _named = home if db is None else checked_url(db, "--db")
+    _selected = home if db is None else checked_url(db, "--db")
 
 
 def refuse_place(expected: str) -> None:
-    """For a command that has one of its own; what the environment names is for all others."""
-    if _named is not None:
-        field, value = ("--home", str(_named)) if isinstance(_named, Path) else ("--db", shown_url(_named))
+    """Raise if --home or --db was given. For commands that do not use them; the environment is ignored."""
+    if _selected is not None:
+        field, value = ("--home", str(_selected)) if isinstance(_selected, Path) else ("--db", shown_url(_selected))
         raise InvalidInput(field=field, value=value, expected=expected)
 
 
-def chosen_place() -> Path | str:
-    """A home, or the URL of a database: as it was named, or else the usual one."""
-    return _named or default_place()
+def selected_place() -> Path | str:
+    """The home or database URL: as given, or the default."""
+    return _selected or default_place()
 
 
-def named_by() -> str:
-    """What has named a database: an option, or the environment."""
-    return "$INMIND_DB" if _named is None else "--db"
+def database_option() -> str:
+    """Name of the option or environment variable that holds the database URL."""
+    return "$INMIND_DB" if _selected is None else "--db"
 
 
 @contextmanager
-def existing_memory(
+def open_existing_memory(
     settings: Settings | dict[str, Any] | None = None, *, embedder: str | None = "auto"
 ) -> Generator[Memory]:
-    """An existing home: looking into one must not make it. Whoever searches nothing waits for no embedder."""
-    place = chosen_place()
+    """Open the selected memory; raise NotFound if it does not exist.
+
+    Pass `embedder=None` if the command does not search: loading an embedder takes time.
+    """
+    place = selected_place()
     try:
-        found = existing(place, settings=settings, embedder=embedder)
+        opened = open_existing(place, settings=settings, embedder=embedder)
     except NotFound as error:
-        named = "--home or $INMIND_HOME" if isinstance(place, Path) else "--db or $INMIND_DB"
-        hint = f"`inmind demo` shows one, `inmind chat` begins yours, {named} names another"
+        option = "--home or $INMIND_HOME" if isinstance(place, Path) else "--db or $INMIND_DB"
+        hint = f"create one with `inmind chat`, or name another with {option}; `inmind demo` shows an example"
         raise NotFound(what=error.what, name=error.name, hint=hint) from error
-    with found as memory:
+    with opened as memory:
         yield memory
 
 
-def settings_there() -> Settings:
-    """Of a memory that need not be there yet."""
-    place = chosen_place()
+def read_settings() -> Settings:
+    """Settings of the selected memory; the defaults if it does not exist yet."""
+    place = selected_place()
     if isinstance(place, Path):
         return settings_of(place)
     try:
-        with existing(place, embedder=None, settings=None) as memory:
+        with open_existing(place, embedder=None, settings=None) as memory:
             return memory.settings
     except NotFound:
         return Settings()
 
 
 @contextmanager
-def existing_session(id: str) -> Generator[Session]:
-    """An existing session: looking at one must not begin it."""
-    with existing_memory() as memory:
-        yield known_session(memory, id)
+def open_existing_session(id: str) -> Generator[Session]:
+    """Open an existing session; raise NotFound instead of creating it."""
+    with open_existing_memory() as memory:
+        yield get_session(memory, id)
 
 
-def known_session(memory: Memory, id: str) -> Session:
-    check_known(memory, session=id)
+def get_session(memory: Memory, id: str) -> Session:
+    check_exists(memory, session=id)
     return memory.session(id)
 
 
-def check_known(memory: Memory, *, session: str | None = None, resource: str | None = None) -> None:
-    """Whoever names one that is not there has mistyped it: to find nothing of it would say that there is nothing."""
+def check_exists(memory: Memory, *, session: str | None = None, resource: str | None = None) -> None:
+    """Raise NotFound for an unknown session or resource: an empty result would hide a typo."""
     if session is not None and session not in memory:
-        raise unknown("session", session, meant(memory, session, nearest_session))
-    if resource is not None and not memory.knows(resource) and not memory.sessions(resource=resource, limit=1):
-        raise unknown("resource", resource, meant(memory, resource, nearest_resource))
+        raise not_found_error("session", session, suggest_name(memory, session, nearest_session))
+    if resource is not None and not memory.has_resource(resource) and not memory.sessions(resource=resource, limit=1):
+        raise not_found_error("resource", resource, suggest_name(memory, resource, nearest_resource))
     if session is not None and resource is not None and (owner := memory.session(session).resource) != resource:
-        raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, whose session {session!r} is")
+        raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, the owner of session {session!r}")
 
 
-def unknown(what: str, name: str, near: str) -> NotFound:
-    """What to say of a name that is not among those there are: the nearest of them, and where to read the others."""
-    asked = f"did you mean {near!r}? " if near else ""
-    return NotFound(what=what, name=name, hint=f"{asked}`inmind sessions` lists those there are")
+def not_found_error(what: str, name: str, near: str) -> NotFound:
+    """NotFound with the nearest existing name as a suggestion."""
+    suggestion = f"did you mean {near!r}? " if near else ""
+    return NotFound(what=what, name=name, hint=f"{suggestion}`inmind sessions` lists all")
 
 
-def known_resource(memory: Memory, name: str | None) -> str:
-    """The named one, if there is such a one; unnamed, the only one."""
+def resolve_resource(memory: Memory, name: str | None) -> str:
+    """The named resource if it exists; without a name, the only resource of the memory."""
     if name is not None:
-        if not memory.knows(name):
-            raise unknown("resource", name, meant(memory, name, nearest_resource))
+        if not memory.has_resource(name):
+            raise not_found_error("resource", name, suggest_name(memory, name, nearest_resource))
         return name
-    there = memory.resources()
-    if len(there) == 1:
-        return there[0]
-    if there:
-        more = f" or {len(there) - _MOST_NAMED:,} more" if len(there) > _MOST_NAMED else ""
-        raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(there[:_MOST_NAMED])}{more}")
-    raise NotFound(what="resource in", name=memory.place, hint="no session names one yet")
+    names = memory.resources()
+    if len(names) == 1:
+        return names[0]
+    if names:
+        more = f" or {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+        raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(names[:_MAX_NAMES])}{more}")
+    raise NotFound(what="resource in", name=memory.location, hint="no session names one yet")
 
 
-def say(text: str) -> None:
-    print(
-        printable(text), flush=True
-    )  # whoever reads it from a pipe reads it now: a worker sleeps for an hour behind it
+def print_text(text: str) -> None:
+    print(printable(text), flush=True)  # a reader of a pipe sees it now: a worker may sleep for an hour afterwards
 
 
-def say_lines(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        say(line)
+        print_text(line)
 
 
 def print_json(value: Any) -> None:
@@ -153,19 +154,19 @@ def print_json(value: Any) -> None:
 def console() -> Console:
     from rich.console import Console
 
-    class Ours(Console):
+    class PipeConsole(Console):
         def on_broken_pipe(self) -> None:
-            """By itself it would leave, with an exit code of its own."""
+            """Raise; rich would exit with an exit code of its choice."""
             raise BrokenPipeError
 
-    return Ours(highlight=False)
+    return PipeConsole(highlight=False)
 
 
-def line_by_line() -> Console:
-    """Where each thing has a line, which is cut to the screen; a pipe has no width of its own."""
+def one_line_console() -> Console:
+    """A console for lists with one line per item, which are cut to its width. In a pipe the width is fixed."""
     wide = console()
     if not wide.is_terminal:
-        wide.width = _MOST_LINE
+        wide.width = _MAX_LINE_CHARS
     return wide
 
 
@@ -173,8 +174,8 @@ def plain_table(*columns: Any, **options: Any) -> Table:
     from rich.segment import Segment
     from rich.table import Table
 
-    class Plain(Table):
-        """As wide as the screen, if it is to be. In a pipe as wide as what it says, and no line ends in spaces."""
+    class PlainTable(Table):
+        """A table that in a pipe is only as wide as its content, without trailing spaces."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             if console.is_terminal:
@@ -182,19 +183,19 @@ def plain_table(*columns: Any, **options: Any) -> Table:
                 return
             wide, self.expand = self.expand, False
             self.expand = wide and self.__rich_measure__(console, options).maximum >= options.max_width
-            for line in Segment.split_lines(super().__rich_console__(console, options)):  # pyright: ignore[reportArgumentType] -- a table draws itself as segments alone
+            for line in Segment.split_lines(super().__rich_console__(console, options)):  # pyright: ignore[reportArgumentType] -- a table renders only segments
                 yield Segment("".join(segment.text for segment in line).rstrip() + "\n")
 
-    return Plain(*columns, box=None, padding=(0, 1, 0, 0), pad_edge=False, **options)
+    return PlainTable(*columns, box=None, padding=(0, 1, 0, 0), pad_edge=False, **options)
 
 
-def on_one_line(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
 @contextmanager
-def progress(doing: str) -> Generator[Callable[[int, int], None]]:
-    """A bar on the terminal of whoever waits, told by `(done, total)`; nothing where nobody looks."""
+def progress_bar(description: str) -> Generator[Callable[[int, int], None]]:
+    """A progress bar on stderr, updated with `(done, total)`; no output if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
@@ -203,44 +204,46 @@ def progress(doing: str) -> Generator[Callable[[int, int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=None)
+        task = bar.add_task(description, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _completed(context: typer.Context, names: Callable[[Memory], Iterable[str]], begun: str) -> list[str]:
-    """What a shell may complete to; nothing where a home cannot be looked into, since nobody would read why.
+def _complete_names(context: typer.Context, names: Callable[[Memory], Iterable[str]], incomplete: str) -> list[str]:
+    """Completions for a shell; empty if the memory cannot be opened, since no error can be shown there.
 
-    A shell puts it on the command line as it is. So what would mean something there is not offered: names come from
-    wherever sessions come from, and `$(…)` in one would be run.
+    The shell inserts a completion as is. Names with shell syntax are left out: names come from outside, and `$(…)` in one
+    would be executed.
     """
-    given = context.find_root().params
-    home = given.get("home")
+    params = context.find_root().params
+    home = params.get("home")
     with suppress(InmindError, OSError):
-        look_into(Path(home) if home else None, given.get("db"))
-        with existing_memory(embedder=None) as memory:
-            return [name for name in names(memory) if name.startswith(begun) and _is_plain(name)]
+        select_place(Path(home) if home else None, params.get("db"))
+        with open_existing_memory(embedder=None) as memory:
+            return [name for name in names(memory) if name.startswith(incomplete) and _is_shell_safe(name)]
     return []
 
 
-def _is_plain(name: str) -> bool:
+def _is_shell_safe(name: str) -> bool:
     return shlex.quote(name) == name and not name.startswith("-")
 
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
-    return _completed(context, lambda memory: [info.id for info in memory.sessions(limit=MOST_OFFERED)], incomplete)
+    return _complete_names(
+        context, lambda memory: [info.id for info in memory.sessions(limit=MAX_COMPLETIONS)], incomplete
+    )
 
 
 def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
-    return _completed(context, lambda memory: memory.resources(), incomplete)
+    return _complete_names(context, lambda memory: memory.resources(), incomplete)
 
 
 def complete_owners(context: typer.Context, incomplete: str) -> list[str]:
-    """Where either may stand."""
+    """Complete names of resources and sessions."""
     return [*complete_resources(context, incomplete), *complete_sessions(context, incomplete)]
 
 
-def one_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
-    """What completes an option that takes one of these."""
+def complete_choices(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    """Completion function for an option with fixed choices."""
 
     def complete(incomplete: str) -> list[str]:
         return [choice for choice in choices if choice.startswith(incomplete)]
@@ -248,26 +251,29 @@ def one_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
     return complete
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-SessionId = Annotated[
-    str, typer.Argument(metavar="SESSION", help="As listed by `inmind sessions`.", autocompletion=complete_sessions)
-]
-OfSession = Annotated[
-    str | None, typer.Option("--session", metavar="SESSION", help="Of this session.", autocompletion=complete_sessions)
-]
-Resource = Annotated[
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+SessionArgument = Annotated[
     str,
     typer.Argument(
-        metavar="RESOURCE", help="Whose it is, as listed by `inmind sessions`.", autocompletion=complete_resources
+        metavar="SESSION", help="Session id, as listed by `inmind sessions`.", autocompletion=complete_sessions
     ),
 ]
-OnlyResource = Annotated[
+SessionOption = Annotated[
+    str | None, typer.Option("--session", metavar="SESSION", help="Use this session.", autocompletion=complete_sessions)
+]
+ResourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RESOURCE", help="Resource, as listed by `inmind sessions`.", autocompletion=complete_resources
+    ),
+]
+OptionalResourceArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="RESOURCE", help="Whose it is; where a home has only one, that one.", autocompletion=complete_resources
+        metavar="RESOURCE", help="Resource; optional if the home has only one.", autocompletion=complete_resources
     ),
 ]
-OfResource = Annotated[
+ResourceOption = Annotated[
     str | None,
-    typer.Option("--resource", metavar="RESOURCE", help="Of this resource.", autocompletion=complete_resources),
+    typer.Option("--resource", metavar="RESOURCE", help="Use this resource.", autocompletion=complete_resources),
 ]

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, TextIO
 
 import typer
 
-from inmind.apps.cli import INTERRUPTED, TERMINATED
+from inmind.apps.cli import EXIT_SIGINT, EXIT_SIGTERM
 from inmind.core.text import printable
 from inmind.errors import InmindError
 
 if TYPE_CHECKING:
     from typer._click.exceptions import ClickException
 
-FAILED, USAGE, NOT_FOUND, TAKEN, STORAGE, MODEL, DEFECT, UNSAID, CLOSED_PIPE = 1, 2, 3, 4, 5, 6, 70, 74, 141
+FAILED, USAGE, NOT_FOUND, CONFLICT, STORAGE, MODEL, DEFECT, OUTPUT_FAILED, BROKEN_PIPE = 1, 2, 3, 4, 5, 6, 70, 74, 141
 
-EXAMINED = ("UNSAFE_STORAGE", "DAMAGED")
+DOCTOR_CODES = ("UNSAFE_STORAGE", "DAMAGED")
 """Codes of errors about a home of which a doctor can tell more."""
 
 EXIT_CODES = {
@@ -35,11 +35,11 @@ EXIT_CODES = {
     "SCHEMA_VIOLATION": USAGE,
     "KEY_REUSED": USAGE,
     "NOT_FOUND": NOT_FOUND,
-    "CONFLICT": TAKEN,
-    "PARTED_WAYS": TAKEN,
-    "DREAM_RUNNING": TAKEN,
-    "DREAM_OVERTAKEN": TAKEN,
-    "STORE_BUSY": TAKEN,
+    "CONFLICT": CONFLICT,
+    "BUNDLE_DIVERGECONFLICTAKEN,
+    "DREAM_RUNNING": CONFLICT,
+    "DREAM_OVERTAKEN": CONFLICT,
+    "STORE_BUSY": CONFLICT,
     "STORE": STORAGE,
     "STORAGE_FULL": STORAGE,
     "NOT_DURABLE": STORAGE,
@@ -49,30 +49,30 @@ EXIT_CODES = {
     "STORE_UNAVAILABLE": STORAGE,
     "OUTCOME_UNKNOWN": STORAGE,
     "MODEL_FAILED": MODEL,
-    "INTERRUPTED": INTERRUPTED,
+    "INTERRUPTED": EXIT_SIGINT,
 }
 """By the code of an error; any other is FAILED."""
 
-MEANINGS = {
+EXIT_CODE_HELP = {
     0: "done",
     FAILED: "refused or failed",
     USAGE: "wrong arguments or input",
     NOT_FOUND: "no such home, session or resource",
-    TAKEN: "somebody else was first: try again",
+    CONFLICT: "somebody else was first: try again",
     STORAGE: "the disk or the store",
     MODEL: "the model",
     DEFECT: "a defect of inmind",
-    UNSAID: "the output could not be written",
-    INTERRUPTED: "Ctrl-C",
-    CLOSED_PIPE: "nobody reads the output any more",
-    TERMINATED: "SIGTERM",
+    OUTPUT_FAILED: "the output could not be written",
+    EXIT_SIGINT: "Ctrl-C",
+    BROKEN_PIPE: "nobody reads the output any more",
+    EXIT_SIGTERM: "SIGTERM",
 }
 """As the help lists them."""
 
 _debugging = False
 
 
-class Failed(Exception):
+class SeveralErrors(Exception):
     """Several things went wrong at once, each with a line of its own."""
 
     def __init__(self, *errors: InmindError) -> None:
@@ -80,37 +80,37 @@ class Failed(Exception):
         self.errors = errors
 
 
-def debug(wanted: bool) -> None:
+def set_debug(enabled: bool) -> None:
     """Whether what leads to a failure is shown too, from now on."""
     global _debugging
-    _debugging = wanted
-    level = logging.DEBUG if wanted else logging.WARNING
+    _debugging = enabled
+    level = logging.DEBUG if enabled else logging.WARNING
     logging.basicConfig(level=level, format="inmind: %(levelname)s: %(message)s", force=True)
 
 
-def leave(code: str, message: str) -> NoReturn:
+def exit_with(code: str, message: str) -> NoReturn:
     """End here, as an error with that code would."""
-    _leave(exit_code(code), (code, message))
+    _exit(exit_code(code), (code, message))
 
 
 def exit_code(code: str) -> int:
     return EXIT_CODES.get(code, FAILED)
 
 
-def complain(code: str, message: str) -> None:
+def print_error(code: str, message: str) -> None:
     try:
         print(printable(f"inmind: {code}: {' '.join(message.split())}"), file=sys.stderr, flush=True)
     except OSError:  # nobody hears it; the exit code says it too
-        _throw_away(sys.stderr)
+        _discard_stream(sys.stderr)
 
 
-def hear_output() -> None:
+def guard_output() -> None:
     """From now on, output shows what it can on any terminal, and failures of it are told from all others."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show a character shows which it was
             stream.reconfigure(errors="backslashreplace")
     if isinstance(out := sys.stdout, TextIOWrapper) and out is sys.__stdout__:
-        sys.stdout = _Output(
+        sys.stdout = _GuardedStdout(
             out.buffer,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] -- its kind is told nowhere
             encoding=out.encoding,
             errors=out.errors,
@@ -119,7 +119,7 @@ def hear_output() -> None:
         )
 
 
-class _Output(TextIOWrapper):
+class _GuardedStdout(TextIOWrapper):
     """Standard output, which a full disk may be behind.
 
     That it cannot be written is remembered and told at the end: it must not stop a change in the middle, nor be taken
@@ -129,111 +129,111 @@ class _Output(TextIOWrapper):
     failure: ClassVar[OSError | None] = None
 
     def write(self, s: str, /) -> int:
-        with _remembered():
+        with _record_failure():
             return super().write(s)
         return len(s)
 
     def flush(self) -> None:
-        with _remembered():
+        with _record_failure():
             super().flush()
 
 
 @contextmanager
-def _remembered() -> Generator[None]:
+def _record_failure() -> Generator[None]:
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        _Output.failure = _Output.failure or error
+        _GuardedStdout.failure = _GuardedStdout.failure or error
 
 
 @contextmanager
-def ending() -> Generator[None]:
+def map_errors_to_exit_codes() -> Generator[None]:
     """Whatever happens inside, it ends here as an exit code."""
     try:
         try:
             yield
         except typer.Exit as left:
             if not left.exit_code:
-                _check_all_is_said()
+                _check_output_written()
             raise
-        _check_all_is_said()
+        _check_output_written()
     except (typer.Exit, SystemExit):
         raise
     except InmindError as error:
-        leave(error.code, _in_words(error))
-    except Failed as several:
-        _leave(exit_code(several.errors[0].code), *((error.code, _in_words(error)) for error in several.errors))
+        exit_with(error.code, _error_text(error))
+    except SeveralErrors as several:
+        _exit(exit_code(several.errors[0].code), *((error.code, _error_text(error)) for error in several.errors))
     except (KeyboardInterrupt, typer.Abort):
-        leave("INTERRUPTED", "stopped; what was acknowledged is kept")
+        exit_with("INTERRUPTED", "stopped; what was acknowledged is kept")
     except BrokenPipeError:
-        _leave(CLOSED_PIPE)
+        _exit(BROKEN_PIPE)
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
-        _leave(FAILED, ("FAILED", f"{_reason(error)}{where}"))
+        _exit(FAILED, ("FAILED", f"{_reason(error)}{where}"))
     except Exception as error:
-        if _is_of_usage(error):
+        if _is_usage_error(error):
             raise
         what = f"{type(error).__name__}: {error}"
-        _leave(DEFECT, ("DEFECT", f"{what}; `inmind --debug …` shows where, please report it"))
+        _exit(DEFECT, ("DEFECT", f"{what}; `inmind --debug …` shows where, please report it"))
 
 
-def helped(error: ClickException) -> int:
+def show_help(error: ClickException) -> int:
     """Show how, where nothing was asked for."""
     try:
         error.show()
     except OSError:
-        _throw_away(sys.stderr)
+        _discard_stream(sys.stderr)
     return error.exit_code
 
 
-def misused(error: Exception) -> int:
+def report_usage_error(error: Exception) -> int:
     """Say in one line what is wrong with the arguments, and where to read on."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "inmind"
-    said = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
-    complain("USAGE", f"{said}{'' if said.endswith('?') else '.'} `{path} --help` shows how.")
+    message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+    print_error("USAGE", f"{message}{'' if message.endswith('?') else '.'} `{path} --help` shows how.")
     return USAGE
 
 
-def _check_all_is_said() -> None:
+def _check_output_written() -> None:
     """What is wrong with the output has to show here, and not while Python shuts down."""
     sys.stdout.flush()
-    if _Output.failure is not None:
-        _throw_away(sys.stdout)
-        said = f"done, but what it had to say could not be printed: {_reason(_Output.failure)}"
-        _leave(UNSAID, ("UNSAID", said))
+    if _GuardedStdout.failure is not None:
+        _discard_stream(sys.stdout)
+        message = f"done, but what it had to say could not be printed: {_reason(_GuardedStdout.failure)}"
+        _exit(OUTPUT_FAILED, ("UNSAID", message))
 
 
 def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-def _in_words(error: InmindError) -> str:
-    more = "; `inmind doctor` says more"
-    return f"{error}{more if error.code in EXAMINED and 'inmind doctor' not in str(error) else ''}"
+def _error_text(error: InmindError) -> str:
+    hint = "; `inmind doctor` says more"
+    return f"{error}{hint if error.code in DOCTOR_CODES and 'inmind doctor' not in str(error) else ''}"
 
 
-def _is_of_usage(error: Exception) -> bool:
+def _is_usage_error(error: Exception) -> bool:
     return hasattr(error, "format_message")
 
 
-def _leave(code: int, *lines: tuple[str, str]) -> NoReturn:
+def _exit(code: int, *lines: tuple[str, str]) -> NoReturn:
     if _debugging:
         traceback.print_exc()
     for line in lines:
-        complain(*line)
+        print_error(*line)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            _throw_away(stream)
+            _discard_stream(stream)
     raise typer.Exit(code)
 
 
-def _throw_away(stream: TextIO) -> None:
+def _discard_stream(stream: TextIO) -> None:
     """Nobody reads it; what is left in its buffer must not raise again at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, stream.fileno())
+    os.close(devnull)

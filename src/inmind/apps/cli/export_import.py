@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 import typer
 
 from inmind.apps.cli.console import (
-    AsJson,
-    OfResource,
-    chosen_place,
-    existing_memory,
+    JsonOption,
+    ResourceOption,
+    open_existing_memory,
     print_json,
-    progress,
-    say_lines,
+    print_lines,
+    progress_bar,
+    selected_place,
 )
 from inmind.core.paths import shown_url
 from inmind.core.text import counted, printable
@@ -42,9 +42,9 @@ def export(
         str | None,
         typer.Argument(metavar="FILE", help="Where to; - is stdout. By default inmind-DATE.inmind in this folder."),
     ] = None,
-    resource: OfResource = None,
+    resource: ResourceOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put a whole home into one file, while it is in use.
 
@@ -54,11 +54,11 @@ def export(
     if file == STDIO:
         return _export_to_stdout(resource, as_json=as_json)
     to = Path(file or f"inmind-{date.today().isoformat()}.inmind")
-    with existing_memory(embedder=None) as memory, progress("exporting") as watch, _as_called_here():
+    with open_existing_memory(embedder=None) as memory, progress_bar("exporting") as watch, _name_file_argument():
         exported = memory.export(to, resource=resource, overwrite=force, watch=watch)
     if as_json:
         return print_json(asdict(exported))
-    return say_lines(_told_of_export(exported))
+    return print_lines(_describe_export(exported))
 
 
 def import_(
@@ -66,7 +66,7 @@ def import_(
     only_new: Annotated[
         bool, typer.Option("--into-new-home", help="Refuse a home that has anything in it already.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Take in a file that `inmind export` made: all of it, or nothing.
 
@@ -75,13 +75,13 @@ def import_(
     a large one in while agents are at rest. Take in only what you trust as you trust this memory: a bundle says itself
     who said what.
     """
-    with _bundle(file) as bundle, _home_for_it() as memory, progress("importing") as watch:
-        imported = memory.import_(bundle, only_new=only_new, watch=watch)
-    place = chosen_place()
+    with _open_bundle(file) as bundle, _open_target() as memory, progress_bar("importing") as watch:
+        imported = memory.import_bundle(bundle, only_new=only_new, watch=watch)
+    place = selected_place()
     shown = shown_url(place) if isinstance(place, str) else str(place)
     if as_json:
         return print_json({"home": shown, **asdict(imported)})
-    return say_lines(_told_of_import(imported, shown))
+    return print_lines(_describe_import(imported, shown))
 
 
 def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
@@ -93,7 +93,7 @@ def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
     from inmind.memory.bundle.staging import aside
 
     with aside(Path(tempfile.gettempdir()) / "bundle") as folder:
-        with existing_memory(embedder=None) as memory, progress("exporting") as watch:
+        with open_existing_memory(embedder=None) as memory, progress_bar("exporting") as watch:
             exported = memory.export(folder / "bundle", resource=resource, watch=watch)
         with exported.path.open("rb") as written:
             shutil.copyfileobj(written, sys.stdout.buffer)
@@ -103,7 +103,7 @@ def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _bundle(file: str) -> Generator[BinaryIO]:
+def _open_bundle(file: str) -> Generator[BinaryIO]:
     """Something that can be gone through twice: stdin cannot, and is put down first."""
     from inmind.memory.bundle.import_bundle import opened
 
@@ -120,16 +120,16 @@ def _bundle(file: str) -> Generator[BinaryIO]:
 
 
 @contextmanager
-def _home_for_it() -> Generator[Memory]:
+def _open_target() -> Generator[Memory]:
     """The home; one that is not there yet is made aside, and gets its name when everything is in it."""
     from inmind.memory.bundle.staging import aside, sweep
 
-    chosen = chosen_place()
-    if isinstance(chosen, str):
-        with Memory.open(chosen, embedder=None) as memory:
+    selected = selected_place()
+    if isinstance(selected, str):
+        with Memory.open(selected, embedder=None) as memory:
             yield memory
         return
-    place = chosen.expanduser().absolute()
+    place = selected.expanduser().absolute()
     if os.path.exists(place):
         sweep(place)
         with Memory.open(place, embedder=None) as memory:
@@ -137,14 +137,14 @@ def _home_for_it() -> Generator[Memory]:
         return
     make_private(place.parent)
     with aside(place) as folder:
-        with Memory.open(made := folder / "home", embedder=None) as memory:
+        with Memory.open(staged := folder / "home", embedder=None) as memory:
             yield memory
-        os.rename(made, place)
+        os.rename(staged, place)
         sync_folder(place.parent)
 
 
 @contextmanager
-def _as_called_here() -> Generator[None]:
+def _name_file_argument() -> Generator[None]:
     """What is wrong with the place is said of the argument that has named it."""
     try:
         yield
@@ -154,26 +154,24 @@ def _as_called_here() -> Generator[None]:
         raise InvalidInput(field="FILE", value=error.value, expected=error.expected) from error
 
 
-def _told_of_export(done: Exported) -> Iterator[str]:
-    said = (
-        f"{counted(done.sessions, 'session')}, {counted(done.resources, 'resource')}, {counted(done.events, 'event')}"
-    )
-    beside = f" and {counted(done.kept, 'file')} beside them" if done.kept else ""
-    yield f"Exported {said}{beside} to {done.path}: {done.bytes:,} bytes, read back and checked."
-    yield f"SHA-256 {done.sha256}"
-    for name in done.left_out:
+def _describe_export(exported: Exported) -> Iterator[str]:
+    counts = f"{counted(exported.sessions, 'session')}, {counted(exported.resources, 'resource')}, {counted(exported.events, 'event')}"
+    extra_files = f" and {counted(exported.kept, 'file')} beside them" if exported.kept else ""
+    yield f"Exported {counts}{extra_files} to {exported.path}: {exported.bytes:,} bytes, read back and checked."
+    yield f"SHA-256 {exported.sha256}"
+    for name in exported.left_out:
         yield f"Left out: {name} (too large, no plain file, or one that differs from another only in case)"
 
 
-def _told_of_import(done: Imported, home: str) -> Iterator[str]:
-    if done.events or done.keys or done.kept:
-        streams = f"{done.added} new, {done.extended} continued, {done.unchanged} as they were"
-        yield f"Imported {counted(done.events, 'event')} into {home}; of its sessions and resources {streams}."
+def _describe_import(imported: Imported, home: str) -> Iterator[str]:
+    if imported.events or imported.keys or imported.kept:
+        streams = f"{imported.added} new, {imported.extended} continued, {imported.unchanged} as they were"
+        yield f"Imported {counted(imported.events, 'event')} into {home}; of its sessions and resources {streams}."
     else:
         yield f"All of it is in {home} already; nothing was changed."
-    for name in done.kept:
+    for name in imported.kept:
         yield f"Put beside them: {name}"
-    for name in done.left_out:
+    for name in imported.left_out:
         yield f"Left out: {name} (a database has no files beside it)"
-    if done.unsourced:
-        yield f"{counted(done.unsourced, 'event')} came without what they were derived from."
+    if imported.unsourced:
+        yield f"{counted(imported.unsourced, 'event')} came without what they were derived from."

@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from inmind.apps.cli.console import (
-    AsJson,
-    OfResource,
-    OfSession,
-    chosen_place,
-    existing_memory,
-    known_session,
-    one_of,
+    JsonOption,
+    ResourceOption,
+    SessionOption,
+    complete_choices,
+    get_session,
+    open_existing_memory,
     print_json,
-    say,
+    print_text,
+    selected_place,
 )
 from inmind.core.events.base import Origin
 from inmind.documents.notes_page import stamp
@@ -33,32 +33,34 @@ def note(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to keep; - reads it from stdin.")],
     importance: Annotated[float, typer.Option(help="From 0 to 1.")] = IMPORTANCE,
     kind: Annotated[
-        str, typer.Option(metavar="|".join(KINDS), help="What it is about.", autocompletion=one_of(KINDS))
+        str, typer.Option(metavar="|".join(KINDS), help="What it is about.", autocompletion=complete_choices(KINDS))
     ] = "general",
-    session: OfSession = None,
-    resource: OfResource = None,
-    as_json: AsJson = False,
+    session: SessionOption = None,
+    resource: ResourceOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Keep something for ever. Without --session or --resource, for whom the session last used in this folder is."""
     if session is not None and resource is not None:
         raise InvalidInput(field="--resource", value=resource, expected="nothing beside --session")
     if resource is not None:
         with Memory.open(
-            chosen_place(), embedder=None
+            selected_place(), embedder=None
         ) as memory:  # whoever is noted of need not have talked to anybody
-            taken = memory.note(resource, _given(text), importance=importance, kind=kind, origin=Origin.USER)
+            saved = memory.resource(resource).note(
+                _read_text(text), importance=importance, kind=kind, origin=Origin.USER
+            )
     else:
-        with existing_memory(embedder=None) as memory:
-            opened = known_session(memory, session or last_used(memory))
-            taken = opened.note(_given(text), importance=importance, kind=kind, origin=Origin.USER)
+        with open_existing_memory(embedder=None) as memory:
+            opened = get_session(memory, session or last_used_session(memory))
+            saved = opened.note(_read_text(text), importance=importance, kind=kind, origin=Origin.USER)
             resource = opened.resource
     if as_json:
-        return print_json({"id": taken.id, "at": taken.at.isoformat(), "resource": resource})
-    say(f"Noted at {stamp(taken.at)} as {taken.id}.")
+        return print_json({"id": saved.id, "at": saved.at.isoformat(), "resource": resource})
+    print_text(f"Noted at {stamp(saved.at)} as {saved.id}.")
     return None
 
 
-def last_used(memory: Memory) -> str:
+def last_used_session(memory: Memory) -> str:
     """The session that is meant where none is named."""
     info = memory.latest()
     if info is None:
@@ -67,7 +69,7 @@ def last_used(memory: Memory) -> str:
     return info.id
 
 
-def _given(text: str) -> str:
+def _read_text(text: str) -> str:
     if text != STDIN:
         return text
     try:

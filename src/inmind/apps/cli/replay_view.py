@@ -15,17 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from inmind import InmindError, Rates
-from inmind.apps.cli.console import progress
-from inmind.apps.cli.exit_codes import Failed
+from inmind.apps.cli.console import progress_bar
+from inmind.apps.cli.exit_codes import SeveralErrors
 from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, short, total
 from inmind.apps.replay.report import Side, Uses, percentile
 from inmind.core.text import counted, printable, shortened
 from inmind.history.compaction.policy import CompressionPolicy
 
-MOST_LISTED = 20
+MAX_LISTED_IDS = 20
 """Ids that are named one by one; the JSON has them all."""
 
-SHORT = 4
+SHORT_PROMPT_RATIO = 4
 """A prompt with fewer times the tokens that memory adds says more about those than about memory."""
 
 LEGEND = (
@@ -34,7 +34,7 @@ LEGEND = (
     "prompt, with memory / without. ms: median time of prepare.",
 )
 
-Replayed = list[tuple[str, list[ReplayReport]]]
+FileReports = list[tuple[str, list[ReplayReport]]]
 
 
 def replay_files(
@@ -45,7 +45,7 @@ def replay_files(
     as_one: bool = False,
     thrifty: Rates | None = None,
     keep: Path | None = None,
-) -> Replayed:
+) -> FileReports:
     """Play all of them: by default as a session compacts by itself; thrifty, with that beside it to compare with."""
     recorded = list(_read_all(paths, limit))
     if as_one:
@@ -57,11 +57,11 @@ def replay_files(
         pays = replay(recordings, window=window, compression=CompressionPolicy.when_it_pays(thrifty), keep=keep)
         plays = zip(pays, replay(recordings, window=window), strict=True)
         played = (replace(once, when_full=again.memory) for once, again in plays)
-    with progress("replaying") as told:
+    with progress_bar("replaying") as update:
         reports: list[ReplayReport] = []
         for report in played:
             reports.append(report)
-            told(len(reports), len(recordings))
+            update(len(reports), len(recordings))
     shown = iter(reports)
     return [(path, [next(shown) for _ in several]) for path, several in recorded]
 
@@ -75,10 +75,10 @@ def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, li
         except InmindError as error:
             broken.append(error)
     if broken:
-        raise Failed(*broken)
+        raise SeveralErrors(*broken)
 
 
-def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: bool = False) -> None:
+def show_replay(console: Console, replayed: FileReports, *, rates: Rates, each: bool = False) -> None:
     files = [total(reports, name=short(path)) for path, reports in replayed]
     whole = total(files, name="total")
     rows = [report for _, reports in replayed for report in reports] if each else files
@@ -90,13 +90,13 @@ def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: boo
         console.print()
         console.print(_comparison(whole, rates))
         console.print()
-    for sentence in (*_silences(replayed), *_in_words(whole, rates)):
+    for sentence in (*_skipped_recordings(replayed), *_summary(whole, rates)):
         console.print(Text(printable(sentence)))
-    for line in _listed(whole):
+    for line in _list_problems(whole):
         console.print(Text(printable(line)), soft_wrap=True)
 
 
-def in_full(replayed: Replayed, *, rates: Rates, window: int) -> dict[str, Any]:
+def replay_json(replayed: FileReports, *, rates: Rates, window: int) -> dict[str, Any]:
     files = [total(reports, name=path) for path, reports in replayed]
     return {
         "window": window,
@@ -120,19 +120,19 @@ def _table(rows: Sequence[ReplayReport], rates: Rates) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         style = "bold" if row is rows[-1] and row.name == "total" else ""
-        table.add_row(Text(printable(row.name)), *_cells(row, rates), style=style)
+        table.add_row(Text(printable(row.name)), *_row_cells(row, rates), style=style)
     return table
 
 
-def _cells(report: ReplayReport, rates: Rates) -> tuple[str, ...]:
+def _row_cells(report: ReplayReport, rates: Rates) -> tuple[str, ...]:
     bare = report.bare.ledger.tokens
     return (
         f"{report.prompts}",
-        _times(report.memory.ledger.tokens / bare if bare else None),
+        _format_ratio(report.memory.ledger.tokens / bare if bare else None),
         f"{report.memory.ledger.cached_share:.0%}",
-        _times(report.price_ratio(rates)),
+        _format_ratio(report.price_ratio(rates)),
         f"{len(report.ids)}",
-        _share(report.ids.held_share),
+        _format_share(report.ids.held_share),
         f"{report.ids.lost}/{report.ids.lost_without_memory}",
         f"{1000 * median(report.seconds):.1f}" if report.seconds else "-",
     )
@@ -145,7 +145,7 @@ def _comparison(report: ReplayReport, rates: Rates) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(what: str, shown: Callable[[Side], str], ratio: Callable[[Side], float | None] | None = None) -> None:
-        others = ((shown(other), _times(ratio(other)) if ratio else "") for other in (report.bare, report.full))
+        others = ((shown(other), _format_ratio(ratio(other)) if ratio else "") for other in (report.bare, report.full))
         table.add_row(what, shown(report.memory), *chain.from_iterable(others))
 
     row("tokens sent", lambda side: f"{side.ledger.tokens:,}", lambda side: report.token_ratio(against=side))
@@ -158,13 +158,13 @@ def _comparison(report: ReplayReport, rates: Rates) -> Table:
     return table
 
 
-def _in_words(report: ReplayReport, rates: Rates) -> Iterator[str]:
+def _summary(report: ReplayReport, rates: Rates) -> Iterator[str]:
     if report.prompts:
-        yield from _of_uses(report.ids, "id")
-        yield from _of_uses(report.names, "name") if report.names else ()
-        yield from _of_sizes(report)
-        yield from _of_compactions(report, rates)
-        yield from _of_prompts(report)
+        yield from _describe_uses(report.ids, "id")
+        yield from _describe_uses(report.names, "name") if report.names else ()
+        yield from _describe_sizes(report)
+        yield from _describe_compactions(report, rates)
+        yield from _describe_prompts(report)
         yield (
             f"prepare: {1000 * median(report.seconds):.1f} ms (median), "
             f"{1000 * percentile(report.seconds, 95):.1f} ms (p95)."
@@ -173,7 +173,7 @@ def _in_words(report: ReplayReport, rates: Rates) -> Iterator[str]:
         yield f"Left out: {', '.join(f'{count} {what}' for what, count in sorted(report.left_out.items()))}."
 
 
-def _of_uses(uses: Uses, noun: str) -> Iterator[str]:
+def _describe_uses(uses: Uses, noun: str) -> Iterator[str]:
     if not uses:
         yield f"The agent's calls use no {noun}."
         return
@@ -185,22 +185,22 @@ def _of_uses(uses: Uses, noun: str) -> Iterator[str]:
         yield f"{uses.lost} stood nowhere in the prompt, {uses.lost_though_held} of them held and cut from the block."
 
 
-def _of_sizes(report: ReplayReport) -> Iterator[str]:
+def _describe_sizes(report: ReplayReport) -> Iterator[str]:
     added = mean(report.memory_tokens)
     yield (
         f"Memory adds {added:.0f} tokens to a prompt on average: guide, overview, meter, and entities with "
         f"{mean(report.entity_tokens):.0f} ({max(report.entity_tokens)} at most)."
     )
     bare = report.bare.ledger
-    alone = bare.tokens / bare.calls if bare.calls else 0
-    if 0 < alone < SHORT * added:
+    average = bare.tokens / bare.calls if bare.calls else 0
+    if 0 < average < SHORT_PROMPT_RATIO * added:
         yield (
-            f"They are about as many in a long conversation; without them a prompt here has {alone:.0f}, so that the "
+            f"They are about as many in a long conversation; without them a prompt here has {average:.0f}, so that the "
             "ratios say little about longer ones."
         )
 
 
-def _of_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
+def _describe_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
     several = report.compactions
     if several:
         reasons = ", ".join(f"{count} since {reason}" for reason, count in sorted(several.by_reason.items()))
@@ -211,10 +211,10 @@ def _of_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
         )
     if report.when_full is not None:
         ratio = report.price_ratio(rates, against=report.when_full)
-        yield f"Compacting as soon as it pays costs {_times(ratio)} what compacting only when full does."
+        yield f"Compacting as soon as it pays costs {_format_ratio(ratio)} what compacting only when full does."
 
 
-def _of_prompts(report: ReplayReport) -> Iterator[str]:
+def _describe_prompts(report: ReplayReport) -> Iterator[str]:
     yield (
         f"Of {counted(report.prompts, 'prompt')} {report.over_window} were over the window; {report.unpaired} calls or "
         f"results stood alone; {len(report.unsaid)} of {report.must_survive:,} items that must survive were missing."
@@ -223,7 +223,7 @@ def _of_prompts(report: ReplayReport) -> Iterator[str]:
         yield f"For {report.no_room:,} more there was no room, and the prompt said so."
 
 
-def _silences(replayed: Replayed) -> Iterator[str]:
+def _skipped_recordings(replayed: FileReports) -> Iterator[str]:
     """Files, and recordings of them, in which nothing could be played."""
     for path, reports in replayed:
         whole = total(reports, name=short(path))
@@ -235,24 +235,24 @@ def _silences(replayed: Replayed) -> Iterator[str]:
                 yield f"Nothing was played in {count} of {counted(len(reports), 'recording')} of {whole.name}: {why}."
 
 
-def _listed(report: ReplayReport) -> Iterator[str]:
+def _list_problems(report: ReplayReport) -> Iterator[str]:
     lost = [use for use in report.ids.each if use.lost]
     unsaid = [use for use in report.names.each if use.lost]
     invented = [use for use in report.ids.each if use.from_nowhere]
     for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("From nowhere", "id", invented)):
         if uses:
             yield f"{what}: {counted(len(uses), noun)}"
-        for use in uses[:MOST_LISTED]:
+        for use in uses[:MAX_LISTED_IDS]:
             yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
-        if len(uses) > MOST_LISTED:
-            yield f"  and {len(uses) - MOST_LISTED} more: see --json"
-    for one in report.unsaid[:MOST_LISTED]:
+        if len(uses) > MAX_LISTED_IDS:
+            yield f"  and {len(uses) - MAX_LISTED_IDS} more: see --json"
+    for one in report.unsaid[:MAX_LISTED_IDS]:
         yield f"Missing: {one.kind} {shortened(one.text, 60)!r}, prompt {one.prompt} of {one.recording}"
 
 
-def _times(ratio: float | None) -> str:
+def _format_ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}x"
 
 
-def _share(share: float | None) -> str:
+def _format_share(share: float | None) -> str:
     return "-" if share is None else f"{share:.0%}"

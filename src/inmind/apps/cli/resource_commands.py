@@ -11,36 +11,36 @@ from rich.text import Text
 
 from inmind import Memory
 from inmind.apps.cli.console import (
-    AsJson,
-    OnlyResource,
-    Resource,
+    JsonOption,
+    OptionalResourceArgument,
+    ResourceArgument,
+    complete_choices,
     complete_owners,
     console,
-    existing_memory,
-    known_resource,
-    one_of,
+    not_found_error,
+    open_existing_memory,
     print_json,
-    say,
-    unknown,
+    print_text,
+    resolve_resource,
 )
-from inmind.apps.cli.dreams import in_short, told
+from inmind.apps.cli.dreams import describe_dream, dream_summary_json
 from inmind.core.text import counted
 from inmind.documents.document import SCRATCH, STATE
 from inmind.documents.notes_page import notes_in
 from inmind.dreams.affect.levels import BASELINES, SPIKES
-from inmind.dreams.economics import Economics, money
+from inmind.dreams.economics import CurrencyTotals, money
 from inmind.dreams.economics import told as told_in_short
 from inmind.errors import InvalidInput
 from inmind.memory.listing import nearest_resource, nearest_session
-from inmind.memory.memory import meant
-from inmind.session.affect import LEAST_MINUTES
-from inmind.session.economics import What
+from inmind.memory.memory import suggest_name
+from inmind.session.affect import MIN_MINUTES
+from inmind.session.economics import TradeKind
 
-ENTRIES: tuple[str, ...] = get_args(What)
+ENTRY_KINDS: tuple[str, ...] = get_args(TradeKind)
 
-POINTS = 36
+CURVE_POINTS = 36
 """Of a small curve: with everything else in its line, it fits 80 columns."""
-WIDTH = 20
+BAR_WIDTH = 20
 
 _COLOURS = {"dopamine": "green", "cortisol": "red", "oxytocin": "blue"}
 _HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -53,37 +53,37 @@ def show_state(
             metavar="RESOURCE|SESSION", help="A resource, or a session of it.", autocompletion=complete_owners
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """MEMORY.md of a resource, and what is to come. Notes that wait, the last dream, the mood, the books."""
-    with existing_memory() as memory:
-        resource = _of_whom(memory, whose)
-        owned = memory.belongings(resource)
+    with open_existing_memory() as memory:
+        resource = _resolve_owner(memory, whose)
+        owned = memory.resource(resource).state
         text, waiting = owned.documents.text(STATE), len(notes_in(owned.documents.text(SCRATCH)))
-        last = next(iter(memory.dreams(resource)), None)
-        mood, books = memory.affect(resource).mood, memory.ledger.report(resource)
+        last = next(iter(memory.resource(resource).dreams()), None)
+        mood, books = memory.resource(resource).affect.mood, memory.resource(resource).economics.report()
         if as_json:
             return print_json(
                 {
                     "resource": resource,
                     "state": text,
                     "notes": waiting,
-                    "dream": in_short(last) if last else None,
+                    "dream": dream_summary_json(last) if last else None,
                     "mood": mood,
-                    "economics": [_as_json(one) for one in books],
+                    "economics": [_economics_json(one) for one in books],
                 }
             )
-        say(text.rstrip("\n") if text.strip() else f"MEMORY.md of {resource} is empty.")
-        say("")
-        say(f"Waiting for a dream: {counted(waiting, 'note')}. Mood: {mood}.")
-        say(next(told(last)) if last else "No dream so far.")
+        print_text(text.rstrip("\n") if text.strip() else f"MEMORY.md of {resource} is empty.")
+        print_text("")
+        print_text(f"Waiting for a dream: {counted(waiting, 'note')}. Mood: {mood}.")
+        print_text(next(describe_dream(last)) if last else "No dream so far.")
         for line in (line for one in books for line in told_in_short(one)):
-            say(f"{line}.")
+            print_text(f"{line}.")
     return None
 
 
 def affect(
-    resource: OnlyResource = None,
+    resource: OptionalResourceArgument = None,
     hours: Annotated[float, typer.Option(help="How far back the curves go.")] = 24.0,
     spike: Annotated[
         str | None,
@@ -91,41 +91,43 @@ def affect(
             "--raise",
             metavar="|".join(SPIKES),
             help="Something happened that is felt.",
-            autocompletion=one_of(tuple(SPIKES)),
+            autocompletion=complete_choices(tuple(SPIKES)),
         ),
     ] = None,
     why: Annotated[str | None, typer.Option(help="What it was, in a few words; only with --raise.")] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """How things have been going for a resource. The levels, their mood in words, and their last hours."""
-    with existing_memory() as memory:
-        name = known_resource(memory, resource)
-        felt = memory.affect(name)
+    with open_existing_memory() as memory:
+        name = resolve_resource(memory, resource)
+        felt = memory.resource(name).affect
         if spike is None and why is not None:
             raise InvalidInput(field="--why", value=why, expected="nothing without --raise")
-        if spike is not None and felt.raise_(spike, why or "") is None:
+        if spike is not None and felt.spike(spike, why or "") is None:
             raise InvalidInput(field="--raise", value=spike, expected="nothing while affect is off in config.toml")
-        levels, past = felt.levels.named, felt.history(hours, max(hours * 60 / POINTS, LEAST_MINUTES))
+        levels, past = felt.levels.named, felt.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES))
         if as_json:
             history = [{"at": point.at.isoformat() if point.at else None, **point.named} for point in past]
             return print_json(
                 {"resource": name, "enabled": felt.enabled, "mood": felt.mood, "levels": levels, "history": history}
             )
-        say(f"{name} is {felt.mood}." if felt.enabled else "Affect is switched off in this home's config.toml.")
+        print_text(f"{name} is {felt.mood}." if felt.enabled else "Affect is switched off in this home's config.toml.")
         for level, value in levels.items():
-            curve = _curve([point.named[level] for point in past], most=1.0)
-            console().print(bar(level, value).append(f"  {curve}", _COLOURS[level]))
+            curve = _curve([point.named[level] for point in past], maximum=1.0)
+            console().print(level_bar(level, value).append(f"  {curve}", _COLOURS[level]))
         rest = ", ".join(f"{level} {base:.2f}" for level, base in BASELINES._asdict().items())
-        say(f"From 0 to 1; the last {hours:g} hours. At rest: {rest}.")
+        print_text(f"From 0 to 1; the last {hours:g} hours. At rest: {rest}.")
     return None
 
 
 def ledger(
-    resource: Resource,
+    resource: ResourceArgument,
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar=f"[{'|'.join(ENTRIES)}]", help="Enter one; without, the report.", autocompletion=one_of(ENTRIES)
+            metavar=f"[{'|'.join(ENTRY_KINDS)}]",
+            help="Enter one; without, the report.",
+            autocompletion=complete_choices(ENTRY_KINDS),
         ),
     ] = None,
     amount: Annotated[str | None, typer.Argument(metavar="[AMOUNT]", help="Exact, like 12.50.")] = None,
@@ -135,15 +137,14 @@ def ledger(
     seller: Annotated[str, typer.Option(help="Of a spending.")] = "",
     note: Annotated[str, typer.Option(help="Anything else.")] = "",
     on: Annotated[str | None, typer.Option(metavar="DAY", help="When it was, if not now.")] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """The books of a resource: what it earned, spent and offers. They go into The Niche with the next dream."""
-    with existing_memory() as memory:
-        name = known_resource(memory, resource)
+    with open_existing_memory() as memory:
+        name = resolve_resource(memory, resource)
         if what is not None:
-            entered = memory.ledger.record(
+            entered = memory.resource(name).economics.record(
                 what,  # pyright: ignore[reportArgumentType] -- checked there, and refused by what it may be
-                resource=name,
                 amount=amount or "0",
                 currency=currency,
                 skill=skill,
@@ -154,58 +155,61 @@ def ledger(
             )
             if as_json:
                 return print_json({"id": f"resource/{name}#{entered.first}"})
-            say(f"Entered as resource/{name}#{entered.first}.")
+            print_text(f"Entered as resource/{name}#{entered.first}.")
             return None
         for field, given in {"skill": skill, "buyer": buyer, "seller": seller, "note": note, "on": on}.items():
             if given:
                 raise InvalidInput(field=f"--{field}", value=given, expected="nothing without an entry")
-        books = memory.ledger.report(name)
+        books = memory.resource(name).economics.report()
         if as_json:
-            return print_json([_as_json(one) for one in books])
+            return print_json([_economics_json(one) for one in books])
         for one in books:
-            say(one.currency)
-            for label, figure in _figures(one):
-                say(f"  {label:<8} {figure}")
+            print_text(one.currency)
+            for label, figure in _economics_rows(one):
+                print_text(f"  {label:<8} {figure}")
         if not books:
-            say(f"The books of {name} are empty.")
+            print_text(f"The books of {name} are empty.")
     return None
 
 
-def bar(level: str, value: float) -> Text:
-    full = "█" * round(value * WIDTH)
-    return Text(f"{level:<9} ").append(f"{full:░<{WIDTH}}", _COLOURS[level]).append(f" {value:.2f}", "default")
+def level_bar(level: str, value: float) -> Text:
+    full = "█" * round(value * BAR_WIDTH)
+    return Text(f"{level:<9} ").append(f"{full:░<{BAR_WIDTH}}", _COLOURS[level]).append(f" {value:.2f}", "default")
 
 
-def _of_whom(memory: Memory, whose: str | None) -> str:
+def _resolve_owner(memory: Memory, whose: str | None) -> str:
     """A resource by its name, or that of a session."""
-    if whose is None or memory.knows(whose):
-        return known_resource(memory, whose)
+    if whose is None or memory.has_resource(whose):
+        return resolve_resource(memory, whose)
     if whose in memory:
-        return known_resource(memory, memory.session(whose).resource)
-    raise unknown("resource or session", whose, meant(memory, whose, nearest_resource, nearest_session))
+        return resolve_resource(memory, memory.session(whose).resource)
+    raise not_found_error("resource or session", whose, suggest_name(memory, whose, nearest_resource, nearest_session))
 
 
-def _figures(one: Economics) -> Iterator[tuple[str, str]]:
-    yield "earned", f"{money(one.earned)} in {counted(one.earnings, 'sale')}, {counted(one.buyers, 'buyer')}"
-    if one.spendings:
-        yield "spent", f"{money(one.spent)}, {counted(one.spendings, 'time')}"
-    if one.listed:
-        yield "offered", ", ".join(one.listed)
-    if one.top:
-        yield "best", ", ".join(f"{skill} {money(earned)}" for skill, earned in one.top)
-    week = _curve([float(day) for day in one.days], most=float(max(one.days)) or 1.0)
-    yield "7 days", f"{money(one.week)} {week} after {money(one.week_before)} in the 7 before"
+def _economics_rows(economics: CurrencyTotals) -> Iterator[tuple[str, str]]:
+    yield (
+        "earned",
+        f"{money(economics.earned)} in {counted(economics.earnings, 'sale')}, {counted(economics.buyers, 'buyer')}",
+    )
+    if economics.spendings:
+        yield "spent", f"{money(economics.spent)}, {counted(economics.spendings, 'time')}"
+    if economics.listed:
+        yield "offered", ", ".join(economics.listed)
+    if economics.top:
+        yield "best", ", ".join(f"{skill} {money(earned)}" for skill, earned in economics.top)
+    week = _curve([float(day) for day in economics.days], maximum=float(max(economics.days)) or 1.0)
+    yield "7 days", f"{money(economics.week)} {week} after {money(economics.week_before)} in the 7 before"
 
 
-def _as_json(one: Economics) -> dict[str, Any]:
+def _economics_json(economics: CurrencyTotals) -> dict[str, Any]:
     return {
-        **asdict(one),
-        **{name: str(getattr(one, name)) for name in ("earned", "spent", "week", "week_before")},
-        "top": {skill: str(earned) for skill, earned in one.top},
-        "days": [str(day) for day in one.days],
+        **asdict(economics),
+        **{name: str(getattr(economics, name)) for name in ("earned", "spent", "week", "week_before")},
+        "top": {skill: str(earned) for skill, earned in economics.top},
+        "days": [str(day) for day in economics.days],
     }
 
 
-def _curve(values: Sequence[float], most: float) -> str:
+def _curve(values: Sequence[float], maximum: float) -> str:
     """A curve of one line, from nothing up to the most."""
-    return "".join(_HEIGHTS[round(value / most * (len(_HEIGHTS) - 1))] for value in values)
+    return "".join(_HEIGHTS[round(value / maximum * (len(_HEIGHTS) - 1))] for value in values)

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from inmind.apps.cli.console import (
-    AsJson,
-    OfResource,
-    OfSession,
-    check_known,
-    existing_memory,
-    one_of,
+    JsonOption,
+    ResourceOption,
+    SessionOption,
+    check_exists,
+    complete_choices,
+    open_existing_memory,
     print_json,
-    progress,
-    say,
+    print_text,
+    progress_bar,
 )
 from inmind.core.paths import INDEX
 from inmind.core.settings import SOURCES
@@ -29,30 +29,34 @@ from inmind.search.render import told
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
     limit: Annotated[int, typer.Option(help="How many hits, at most.")] = 10,
-    resource: OfResource = None,
-    session: OfSession = None,
+    resource: ResourceOption = None,
+    session: SessionOption = None,
     kinds: Annotated[
         list[str] | None,
         typer.Option(
-            "--kind", metavar="|".join(KINDS), help="Only crystals of this kind.", autocompletion=one_of(KINDS)
+            "--kind",
+            metavar="|".join(KINDS),
+            help="Only crystals of this kind.",
+            autocompletion=complete_choices(KINDS),
         ),
     ] = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option("--source", metavar="|".join(SOURCES), help="Only from there.", autocompletion=one_of(SOURCES)),
+        typer.Option(
+            "--source", metavar="|".join(SOURCES), help="Only from there.", autocompletion=complete_choices(SOURCES)
+        ),
     ] = None,
     since: Annotated[str | None, typer.Option(metavar="DAY", help="Not before this day or time.")] = None,
     until: Annotated[str | None, typer.Option(metavar="DAY", help="Not after it.")] = None,
     as_of: Annotated[str | None, typer.Option(metavar="DAY", help="What was known on that day.")] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Find what was ever said, noted or seen."""
-    with existing_memory() as memory:
-        check_known(memory, session=session, resource=resource)
-        with _while_indexing(memory):
-            hits = memory.search(
+    with open_existing_memory() as memory:
+        check_exists(memory, session=session, resource=resource)
+        with _show_indexing(memory):
+            hits = memory.resource(resource).search(
                 query,
-                resource=resource,
                 limit=limit,
                 kinds=kinds,
                 sources=sources,
@@ -62,18 +66,18 @@ def search(
                 as_of=as_of,
             )
         if as_json:
-            return print_json([_hit_as_json(hit) for hit in hits])
-        say(told(hits) if hits else "Nothing was found.")
+            return print_json([_hit_json(hit) for hit in hits])
+        print_text(told(hits) if hits else "Nothing was found.")
     return None
 
 
-def _while_indexing(memory: Memory) -> AbstractContextManager[object]:
+def _show_indexing(memory: Memory) -> AbstractContextManager[object]:
     """The first search of a home reads all of its journal, which takes a while where that is long."""
-    is_made = memory.home is None or (memory.home / INDEX).exists()
-    return nullcontext() if is_made else progress("indexing")
+    is_indexed = memory.home is None or (memory.home / INDEX).exists()
+    return nullcontext() if is_indexed else progress_bar("indexing")
 
 
-def _hit_as_json(hit: Hit) -> dict[str, Any]:
+def _hit_json(hit: Hit) -> dict[str, Any]:
     crystal = hit.crystal
     return {
         "id": crystal.id,

@@ -7,36 +7,40 @@ from typing import Annotated, Any
 import typer
 
 from inmind.apps.cli.console import (
-    AsJson,
-    OfResource,
-    check_known,
-    existing_memory,
-    line_by_line,
-    on_one_line,
+    JsonOption,
+    ResourceOption,
+    check_exists,
+    collapse_whitespace,
+    one_line_console,
+    open_existing_memory,
     plain_table,
     print_json,
-    say,
+    print_text,
 )
 from inmind.core.text import printable
 
 
 def sessions(
     here: Annotated[bool, typer.Option("--here", help="Only those that began in the current folder.")] = False,
-    resource: OfResource = None,
+    resource: ResourceOption = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="So many, at most.")] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the sessions of this home, the most recently used first."""
-    with existing_memory() as memory:
+    with open_existing_memory() as memory:
         from rich.table import Column
         from rich.text import Text
 
-        check_known(memory, resource=resource)
+        check_exists(memory, resource=resource)
         found = memory.sessions(cwd="." if here else None, resource=resource, limit=limit)
         if as_json:
-            return print_json([{**_fields(info), "folder": info.folder and str(info.folder)} for info in found])
+            return print_json([{**_info_fields(info), "folder": info.folder and str(info.folder)} for info in found])
         if not found:
-            say(f"No such sessions in {memory.place}." if here or resource else f"No sessions in {memory.place} yet.")
+            print_text(
+                f"No such sessions in {memory.location}."
+                if here or resource
+                else f"No sessions in {memory.location} yet."
+            )
             return None
         whole = [Column(name, no_wrap=True) for name in ("session", "resource", "said", "calls", "last used (UTC)")]
         title, cwd = (
@@ -47,17 +51,17 @@ def sessions(
             used = info.updated[:16].replace("T", " ")
             row = (
                 info.id,
-                on_one_line(info.title),
+                collapse_whitespace(info.title),
                 info.resource,
                 str(info.messages),
                 str(info.calls),
                 used,
-                on_one_line(info.cwd),
+                collapse_whitespace(info.cwd),
             )
             table.add_row(*(Text(printable(cell)) for cell in row))  # a plain string would be read as markup
-        line_by_line().print(table)
+        one_line_console().print(table)
     return None
 
 
-def _fields(info: Any) -> dict[str, Any]:
+def _info_fields(info: Any) -> dict[str, Any]:
     return {name: getattr(info, name) for name in info.__slots__}

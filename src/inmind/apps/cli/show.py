@@ -8,36 +8,36 @@ from typing import Annotated
 
 import typer
 
-from inmind.apps.cli.compact import in_full, listed, say_compaction
+from inmind.apps.cli.compact import compaction_json, format_items, print_compaction
 from inmind.apps.cli.console import (
-    AsJson,
-    OfResource,
-    OfSession,
-    SessionId,
-    check_known,
+    JsonOption,
+    ResourceOption,
+    SessionArgument,
+    SessionOption,
+    check_exists,
+    collapse_whitespace,
     console,
-    existing_memory,
-    existing_session,
-    known_session,
-    line_by_line,
-    on_one_line,
+    get_session,
+    one_line_console,
+    open_existing_memory,
+    open_existing_session,
     print_json,
-    say,
+    print_text,
 )
 from inmind.apps.cli.edit import complete_paths
-from inmind.apps.cli.note import last_used
-from inmind.apps.cli.prompt_view import in_numbers
-from inmind.apps.cli.prompt_view import show as draw_prompt
+from inmind.apps.cli.note import last_used_session
+from inmind.apps.cli.prompt_view import print_prompt as draw_prompt
+from inmind.apps.cli.prompt_view import report_json
 from inmind.apps.cli.resource_commands import show_state
-from inmind.core.events.codec import encode
+from inmind.core.events.codec import encode_payload
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.settings import Settings
 from inmind.core.text import counted, printable
 from inmind.documents.scratchpad.render import text_of
-from inmind.entities.render import block
+from inmind.entities.render import render_block
 from inmind.errors import NotFound
 from inmind.history.compaction.report import KeptItem
-from inmind.memory.documents import SETTINGS
+from inmind.memory.documents import SETTINGS_PATHS
 from inmind.memory.memory import Memory
 from inmind.prompt.ingest import tool_names
 from inmind.prompt.report import Preview
@@ -55,129 +55,129 @@ show.command("state")(show_state)
 
 @show.command("prompt")
 def show_prompt(
-    session: SessionId,
+    session: SessionArgument,
     call: Annotated[int | None, typer.Option(metavar="N", help="What that call sent, instead.")] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Exactly what a model would be sent now, by layer. With tokens and reasons; --json prints the request.
 
     Nothing is stored, and no model is called.
     """
-    with existing_memory() as memory:
-        opened = known_session(memory, session)
+    with open_existing_memory() as memory:
+        opened = get_session(memory, session)
         prompt = _next_prompt(memory, opened) if call is None else opened.prompt(call)
         if as_json:
-            compactions = [in_full(report) for report in prompt.report.compactions]
-            told = {**in_numbers(prompt.report), "sent": call is not None, "format": prompt.format}
+            compactions = [compaction_json(report) for report in prompt.report.compactions]
+            told = {**report_json(prompt.report), "sent": call is not None, "format": prompt.format}
             return print_json({**told, "compactions": compactions, "request": prompt.request})
         draw_prompt(console(), prompt, prompt.explanation if isinstance(prompt, Preview) else opened.explain(call))
         for report in prompt.report.compactions:
-            say(f"\nCompacted before it: {report.reason}")
-            say_compaction(report)
+            print_text(f"\nCompacted before it: {report.reason}")
+            print_compaction(report)
     return None
 
 
 def _next_prompt(memory: Memory, session: Session) -> Preview:
     """For whom the last call was for: its format, its window, and whether the tools of memory were offered."""
     last = next(
-        (event.payload for event in reversed(session.journal()) if isinstance(event.payload, PromptPrepared)), None
+        (event.payload for event in reversed(session.events()) if isinstance(event.payload, PromptPrepared)), None
     )
     if last is None:
         return session.preview()
-    offered = any(map(is_memory_tool, tool_names(session.mind.standing.offered)))
+    offered = any(map(is_memory_tool, tool_names(session.state.prompt.offered)))
     again = memory.session(session.id, window=last.window, reserve=last.reserve, memory_tools=offered)
     return again.preview(format=last.format)
 
 
 @show.command("entities")
-def show_entities(session: SessionId, as_json: AsJson = False) -> None:
+def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None:
     """The things in mind, as the model reads them. --json prints them as a checkpoint."""
-    with existing_session(session) as opened:
+    with open_existing_session(session) as opened:
         if as_json:
-            return print_json(opened.serialize())
+            return print_json(opened.export_entities())
         entities = opened.entities
-        say(block(entities))
+        print_text(render_block(entities))
         if pinned := [entity for entity in entities if entity.pinned]:
-            say(f"\nPinned: {'; '.join(on_one_line(str(entity)) for entity in pinned)}.")
-        if beyond := list(entities.beyond):
+            print_text(f"\nPinned: {'; '.join(collapse_whitespace(str(entity)) for entity in pinned)}.")
+        if beyond := list(entities.evicted_entities):
             deleted = sum(entity.deleted for entity in beyond)
-            say(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
+            print_text(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
     return None
 
 
 @show.command("scratchpad")
-def show_scratchpad(session: SessionId, as_json: AsJson = False) -> None:
+def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> None:
     """The agent's scratchpad, as the model reads it. Its own, and that of its resource."""
-    with existing_session(session) as opened:
-        held = {"thread": opened.mind.pads.by_name, "resource": opened.belongings.pads.by_name}
+    with open_existing_session(session) as opened:
+        held = {"thread": opened.state.scratchpads.by_name, "resource": opened.resource_state.scratchpads.by_name}
         if as_json:
             return print_json({scope: {name: pad.state for name, pad in pads.items()} for scope, pads in held.items()})
         shown = [(scope, name, text_of(pad.state)) for scope, pads in held.items() for name, pad in pads.items()]
         for scope, name, text in shown:
             if len(shown) > 1:
-                say(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")
-            say(text or "(empty)")
+                print_text(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")
+            print_text(text or "(empty)")
         if not shown:
-            say("Nothing was written on it yet.")
+            print_text("Nothing was written on it yet.")
     return None
 
 
 @show.command("overview")
-def show_overview(session: SessionId, as_json: AsJson = False) -> None:
+def show_overview(session: SessionArgument, as_json: JsonOption = False) -> None:
     """overview.md, as the next prompt will have it."""
-    with existing_session(session) as opened:
+    with open_existing_session(session) as opened:
         text = opened.overview
         if as_json:
             return print_json({"overview": text})
-        say(text.removesuffix("\n"))
+        print_text(text.removesuffix("\n"))
     return None
 
 
 @show.command("page")
 def show_page(
     path: Annotated[str, typer.Argument(metavar="PATH", help="As for `inmind edit`.", autocompletion=complete_paths)],
-    session: OfSession = None,
-    resource: OfResource = None,
-    as_json: AsJson = False,
+    session: SessionOption = None,
+    resource: ResourceOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """A page of a session or a resource, or config.toml. As it stands now, word for word."""
-    with existing_memory(Settings() if path in SETTINGS else None, embedder=None) as memory:
-        check_known(memory, session=session, resource=resource)
-        named = session is not None or resource is not None or path in SETTINGS
-        page = memory.page(path, session=session if named else last_used(memory), resource=resource)
+    with open_existing_memory(Settings() if path in SETTINGS_PATHS else None, embedder=None) as memory:
+        check_exists(memory, session=session, resource=resource)
+        named = session is not None or resource is not None or path in SETTINGS_PATHS
+        page = memory.page(path, session=session if named else last_used_session(memory), resource=resource)
         if not page.version:
             raise NotFound(what="page", name=path, hint="`inmind edit` begins it")
         if as_json:
             return print_json({"path": page.path, "version": page.version, "text": page.text})
-        say(page.text.removesuffix("\n"))
+        print_text(page.text.removesuffix("\n"))
     return None
 
 
 @show.command("retained")
-def show_retained(session: SessionId, as_json: AsJson = False) -> None:
+def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None:
     """What must survive every compaction. And where each of it stands now."""
-    with existing_session(session) as opened:
-        unsaid = opened.mind.history.unsaid
+    with open_existing_session(session) as opened:
+        unsaid = opened.state.history.unsaid
         placed = [(item, "memory" if item in unsaid else "conversation") for item in opened.retained]
         items = [KeptItem(item.kind, item.text, where) for item, where in placed]
         if as_json:
             return print_json([asdict(item) for item in items])
-        for line in listed(items):
-            say(line)
+        for line in format_items(items):
+            print_text(line)
         if not items:
-            say("Nothing was said or declared yet that has to.")
+            print_text("Nothing was said or declared yet that has to.")
     return None
 
 
 @show.command("journal")
 def show_journal(
-    session: SessionId,
+    session: SessionArgument,
     after: Annotated[int, typer.Option(help="Only events with a higher number.")] = 0,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Everything that happened, one event a line. As much of each as fits; --json prints all of it."""
-    with existing_session(session) as opened:
-        events = opened.journal(after=after)
+    with open_existing_session(session) as opened:
+        events = opened.events(after=after)
         if as_json:
             rows = [
                 {
@@ -188,14 +188,14 @@ def show_journal(
                     "origin": event.origin.value,
                     "trust": event.trust.name.lower(),
                     "sources": list(event.sources),
-                    "payload": json.loads(encode(event.payload)),
+                    "payload": json.loads(encode_payload(event.payload)),
                 }
                 for event in events
             ]
             return print_json(rows)
-        screen = line_by_line()
+        screen = one_line_console()
         for event in events:
             head = f"{event.seq:>5}  {event.at:%Y-%m-%d %H:%M:%S}  {event.kind:<13} {event.origin:<9}"
-            line = f"{head} {encode(event.payload)}"
+            line = f"{head} {encode_payload(event.payload)}"
             screen.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)
     return None

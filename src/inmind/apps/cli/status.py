@@ -6,38 +6,48 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from inmind.apps.cli.console import AsJson, chosen_place, existing_memory, print_json, say, say_lines
-from inmind.apps.cli.upkeep import WITHOUT_DELAY
+from inmind.apps.cli.console import (
+    JsonOption,
+    open_existing_memory,
+    print_json,
+    print_lines,
+    print_text,
+    selected_place,
+)
+from inmind.apps.cli.upkeep import NO_START_DELAY
 from inmind.apps.worker.status import MOST, RunningDream, Status, status_of
 from inmind.core.text import counted
 from inmind.documents.notes_page import stamp
-from inmind.memory.memory import house_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.store.job_status import Queue
 
 
-def status(as_json: AsJson = False) -> None:
+def status(as_json: JsonOption = False) -> None:
     """Show what is being done in the background, and what waits. It changes nothing."""
-    with existing_memory(WITHOUT_DELAY) as memory:
-        house, jobs = house_of(memory), None
-        if not isinstance(chosen_place(), Path):
+    with open_existing_memory(NO_START_DELAY) as memory:
+        house, jobs = upkeep_runner_of(memory), None
+        if not isinstance(selected_place(), Path):
             from inmind.apps.worker.postgres import queue_of
 
             jobs = queue_of(house)
         found = status_of(house, jobs)
         if as_json:
-            return print_json({"place": memory.place, **asdict(found)})
-        say(memory.place)
-        say_lines(_told(found))
+            return print_json({"place": memory.location, **asdict(found)})
+        print_text(memory.location)
+        print_lines(_describe_status(found))
     return None
 
 
-def _told(status: Status) -> Iterator[str]:
-    yield _line("queue", _queue(status.queue))
+def _describe_status(status: Status) -> Iterator[str]:
+    yield _line("queue", _describe_queue(status.queue))
     since = f", the first since {stamp(status.due_since)}" if status.due_since else ""
-    yield _line("due", f"{some(status.due, 'resource')}{since if status.due else ''}")
-    yield _line("index", f"{some(status.behind, 'resource')} behind, {_number(status.without_vectors)} without vectors")
+    yield _line("due", f"{bounded_count_of(status.due, 'resource')}{since if status.due else ''}")
+    yield _line(
+        "index",
+        f"{bounded_count_of(status.behind, 'resource')} behind, {_bounded_count(status.without_vectors)} without vectors",
+    )
     for dream in status.dreams:
-        yield _line("dream", _dream(dream))
+        yield _line("dream", _describe_running_dream(dream))
     for use in status.limits:
         yield _line("limit", f"{use.name}: {_amount(use.used)} of {_amount(use.most)}, until {stamp(use.until)}")
     for one in status.given_up:
@@ -45,7 +55,7 @@ def _told(status: Status) -> Iterator[str]:
         yield _line("given up", f"{one.resource}: {one.reason}{until}")
 
 
-def _queue(queue: Queue) -> str:
+def _describe_queue(queue: Queue) -> str:
     waits = f" for {queue.waiting_seconds:g} s" if queue.waiting_seconds else ""
     parts = [f"{queue.waiting} waiting{waits}", f"{queue.running} running", f"{queue.stalled} stalled"]
     parts += [f"{queue.later} to be tried again"] if queue.later else []
@@ -54,11 +64,11 @@ def _queue(queue: Queue) -> str:
     return ", ".join(parts) + workers
 
 
-def _dream(dream: RunningDream) -> str:
+def _describe_running_dream(dream: RunningDream) -> str:
     held = f"held by {dream.holder or 'somebody'} until {stamp(dream.until)}"
-    left = f"left in the middle, not heard of since {stamp(dream.until)}"
-    said = held if dream.holds else left
-    return f"{dream.resource}: {dream.stage}, by {dream.by}, since {stamp(dream.began)}, {said}"
+    abandoned = f"left in the middle, not heard of since {stamp(dream.until)}"
+    state = held if dream.holds else abandoned
+    return f"{dream.resource}: {dream.stage}, by {dream.by}, since {stamp(dream.began)}, {state}"
 
 
 def _amount(number: float) -> str:
@@ -70,10 +80,10 @@ def _line(what: str, text: str) -> str:
     return f"{what:<9} {text}"
 
 
-def _number(count: int) -> str:
+def _bounded_count(count: int) -> str:
     return f"more than {MOST}" if count > MOST else str(count)
 
 
-def some(count: int, what: str) -> str:
+def bounded_count_of(count: int, what: str) -> str:
     """As many as are counted."""
     return f"more than {MOST} {what}s" if count > MOST else counted(count, what)

@@ -17,16 +17,16 @@ from urllib.parse import urlsplit
 import typer
 
 from inmind.apps.cli.console import (
-    AsJson,
-    chosen_place,
-    line_by_line,
-    look_into,
+    JsonOption,
+    one_line_console,
     plain_table,
     print_json,
-    progress,
-    say,
+    print_text,
+    progress_bar,
+    select_place,
+    selected_place,
 )
-from inmind.apps.cli.exit_codes import leave
+from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.tenants import tenants_at
 from inmind.apps.tenants.move import Copied, create, move
 from inmind.core.paths import default_home, is_database
@@ -41,7 +41,7 @@ tenant = typer.Typer(
     rich_markup_mode=None,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the tenant, as listed by `inmind tenant list`.")]
+TenantName = Annotated[str, typer.Argument(metavar="NAME", help="Of the tenant, as listed by `inmind tenant list`.")]
 PasswordStdin = Annotated[
     bool, typer.Option("--password-stdin", help="Take its password from the first line of stdin; else one is made.")
 ]
@@ -51,7 +51,7 @@ PasswordStdin = Annotated[
 def create_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new tenant.")],
     password_stdin: PasswordStdin = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a tenant: a role with a schema of its own, or a home. Prints its address, with its password, this once."""
 
@@ -60,49 +60,49 @@ def create_(
             return print_json({"tenant": name, "address": address})
         return print(printable(address), flush=True)
 
-    with _tenants() as tenants:
-        create(name, tenants, password=_password(tenants_have_some=_in_a_database(), asked=password_stdin), tell=tell)
-        _say_what_lacks(name, tenants)
+    with _open_tenants() as tenants:
+        create(name, tenants, password=_read_password(supported=_uses_database(), from_stdin=password_stdin), tell=tell)
+        _warn_if_incomplete(name, tenants)
 
 
 @tenant.command("list")
-def list_(as_json: AsJson = False) -> None:
+def list_(as_json: JsonOption = False) -> None:
     """List the tenants there are. Their memories are not looked into."""
-    with _tenants() as tenants:
+    with _open_tenants() as tenants:
         found = tenants.all()
         place = tenants.place
     if as_json:
         return print_json([asdict(one) for one in found])
     if not found:
-        return say(f"No tenants in {place}.")
+        return print_text(f"No tenants in {place}.")
     table = plain_table("tenant", "size", "")
     for one in found:
         table.add_row(printable(one.name), f"{one.bytes:,} bytes", "" if one.admitted else "shut out")
-    return line_by_line().print(table)
+    return one_line_console().print(table)
 
 
 @tenant.command("export")
 def export(
-    name: Name,
+    name: TenantName,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; - is stdout.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put all of a tenant into one file, as `inmind export` does, while it is in use."""
     from inmind.apps.cli.export_import import export as export_memory
 
-    with _tenants() as tenants, tenants.entered(name) as place:
-        look_into(place if isinstance(place, Path) else None, place if isinstance(place, str) else None)
+    with _open_tenants() as tenants, tenants.entered(name) as place:
+        select_place(place if isinstance(place, Path) else None, place if isinstance(place, str) else None)
         export_memory(file, force=force, as_json=as_json)
 
 
 @tenant.command("move")
 def move_(
-    name: Name,
+    name: TenantName,
     to: Annotated[str, typer.Option("--to", metavar="URL|DIR", help="An operator's URL, or a folder of homes.")],
     keep: Annotated[bool, typer.Option("--keep", help="Copy: erase nothing here, whether or not it is used.")] = False,
     password_stdin: PasswordStdin = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Move a tenant to another database or folder: copied, read back, let in there, and only then erased here.
 
@@ -121,44 +121,48 @@ def move_(
         told |= {"keys": copied.inventory.keys, "sha256": copied.sha256, "left_out": copied.left_out}
         return print_json({"tenant": name, "address": address, **told})
 
-    with _tenants() as source, _tenants_at(to, "--to") as target, progress("moving") as watch:
-        password = _password(tenants_have_some=is_database(to), asked=password_stdin)
+    with _open_tenants() as source, _open_tenants_at(to, "--to") as target, progress_bar("moving") as watch:
+        password = _read_password(supported=is_database(to), from_stdin=password_stdin)
         moved = move(name, source, target, keep=keep, password=password, tell=tell, watch=watch)
         places = source.place, target.place
-        _say_what_lacks(name, target)
+        _warn_if_incomplete(name, target)
     if moved.copied.left_out and not keep:
         files = ", ".join(moved.copied.left_out)
-        leave("FAILED", f"all but {files} is in {places[1]}; these have no place there, so nothing was erased here")
+        exit_with("FAILED", f"all but {files} is in {places[1]}; these have no place there, so nothing was erased here")
     if not as_json:
         done = "Moved" if moved.erased else "Copied"
-        say(f"{done} {_told(moved.copied.inventory)} of tenant {name!r} from {places[0]} to {places[1]}.")
+        print_text(
+            f"{done} {_inventory_text(moved.copied.inventory)} of tenant {name!r} from {places[0]} to {places[1]}."
+        )
 
 
 @tenant.command("erase")
 def erase(
-    name: Name,
+    name: TenantName,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Erase all of a tenant, for good: its schema and its role, or its home. No other tenant is touched."""
-    with _tenants() as tenants:
-        if not yes and not _confirmed(f"Erase tenant {name!r} in {tenants.place}: {_there(tenants, name)}, for good?"):
-            leave("FAILED", "not erased")
+    with _open_tenants() as tenants:
+        if not yes and not _confirm(
+            f"Erase tenant {name!r} in {tenants.place}: {_contents_text(tenants, name)}, for good?"
+        ):
+            exit_with("FAILED", "not erased")
         was = tenants.erase(name)
     if as_json:
         streams = len(was.versions)
         return print_json({"tenant": name, "streams": streams, "events": was.events, "keys": was.keys})
-    return say(f"Erased tenant {name!r}: {_told(was)}. Nothing is left of it.")
+    return print_text(f"Erased tenant {name!r}: {_inventory_text(was)}. Nothing is left of it.")
 
 
 @contextmanager
-def _tenants() -> Generator[Tenants]:
-    with _tenants_at(chosen_place(), "--home") as tenants:
+def _open_tenants() -> Generator[Tenants]:
+    with _open_tenants_at(selected_place(), "--home") as tenants:
         yield tenants
 
 
 @contextmanager
-def _tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
+def _open_tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
     """The usual home is somebody's, and no folder of homes."""
     if not is_database(place) and Path(place).expanduser().absolute() == default_home().absolute():
         expected = "a folder of homes, which the usual home is not; or an operator's URL (--db)"
@@ -172,38 +176,38 @@ def _tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
         yield tenants
 
 
-def _say_what_lacks(name: str, tenants: Tenants) -> None:
+def _warn_if_incomplete(name: str, tenants: Tenants) -> None:
     if lacks := tenants.lacks(name):
         print(printable(f"inmind: {lacks}"), file=sys.stderr, flush=True)
 
 
-def _in_a_database() -> bool:
-    return is_database(chosen_place())
+def _uses_database() -> bool:
+    return is_database(selected_place())
 
 
-def _password(*, tenants_have_some: bool, asked: bool) -> str | None:
-    if not asked:
+def _read_password(*, supported: bool, from_stdin: bool) -> str | None:
+    if not from_stdin:
         return None
-    if not tenants_have_some:
+    if not supported:
         raise InvalidInput(field="--password-stdin", expected="a database: a home has no password")
     if sys.stdin.isatty():
         raise InvalidInput(field="--password-stdin", expected="a password in a pipe, not a terminal")
     return sys.stdin.readline().rstrip("\r\n")
 
 
-def _confirmed(question: str) -> bool:
+def _confirm(question: str) -> bool:
     if not sys.stdin.isatty():
-        leave("INVALID_INPUT", "say --yes: nobody can be asked here")
+        exit_with("INVALID_INPUT", "say --yes: nobody can be asked here")
     print(printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _there(tenants: Tenants, name: str) -> str:
+def _contents_text(tenants: Tenants, name: str) -> str:
     try:
-        return _told(tenants.inventory(name))
+        return _inventory_text(tenants.inventory(name))
     except StoreError as error:
         return f"what cannot be counted ({error})"
 
 
-def _told(inventory: Inventory) -> str:
+def _inventory_text(inventory: Inventory) -> str:
     return f"{counted(len(inventory.versions), 'stream')}, {counted(inventory.events, 'event')}"

@@ -8,27 +8,27 @@ from typing import Annotated, Any
 
 import typer
 
-from inmind.apps.cli.console import AsJson, existing_memory, print_json, progress, say, say_lines
-from inmind.apps.cli.dreams import in_short, told
+from inmind.apps.cli.console import JsonOption, open_existing_memory, print_json, print_lines, print_text, progress_bar
+from inmind.apps.cli.dreams import describe_dream, dream_summary_json
 from inmind.core.text import counted
 from inmind.jobs.upkeep import Upkeep
 
-WITHOUT_DELAY = {"dream.first_minutes": 0}
+NO_START_DELAY = {"dream.first_minutes": 0}
 """A process that does one round and ends has no five minutes to wait for."""
 
 
 def upkeep(
     seconds: Annotated[float, typer.Option(help="For about so long, at most.")] = 60.0,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Do once what is due: consolidate, dream, make vectors. For all resources."""
-    with existing_memory(WITHOUT_DELAY) as memory:
-        with progress("upkeep"):
-            done = memory.upkeep(seconds=seconds)
+    with open_existing_memory(NO_START_DELAY) as memory:
+        with progress_bar("upkeep"):
+            done = memory.run_upkeep(seconds=seconds)
         if as_json:
-            return print_json(plain(done))
-        say_lines(done_in_lines(done))
-        say(
+            return print_json(upkeep_json(done))
+        print_lines(describe_upkeep(done))
+        print_text(
             "All upkeep that was due is done."
             if done.finished
             else f"Stopped after {seconds:g} s: the next upkeep goes on there."
@@ -36,7 +36,7 @@ def upkeep(
     return None
 
 
-def done_in_lines(done: Upkeep) -> Iterator[str]:
+def describe_upkeep(done: Upkeep) -> Iterator[str]:
     """A line for each thing that was done."""
     for resource, one in done.consolidated.items():
         if one.merged or one.superseded or one.expired:
@@ -44,13 +44,13 @@ def done_in_lines(done: Upkeep) -> Iterator[str]:
     if done.notes:
         yield f"{counted(done.notes, 'note')} taken of levels that stay high."
     for dream in done.dreams:
-        yield next(told(dream))
+        yield next(describe_dream(dream))
 
 
-def plain(done: Upkeep) -> dict[str, Any]:
+def upkeep_json(done: Upkeep) -> dict[str, Any]:
     return {
         "finished": done.finished,
         "consolidated": {resource: asdict(one) for resource, one in done.consolidated.items()},
         "notes": done.notes,
-        "dreams": [in_short(dream) for dream in done.dreams],
+        "dreams": [dream_summary_json(dream) for dream in done.dreams],
     }

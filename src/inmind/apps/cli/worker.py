@@ -15,22 +15,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from inmind.apps.cli import TERMINATED
-from inmind.apps.cli.console import chosen_place, existing_memory, say, say_lines
-from inmind.apps.cli.exit_codes import complain
-from inmind.apps.cli.status import some
-from inmind.apps.cli.upkeep import WITHOUT_DELAY, done_in_lines, plain
-from inmind.apps.signals import signals_go_to
+from inmind.apps.cli import EXIT_SIGTERM
+from inmind.apps.cli.console import open_existing_memory, print_lines, print_text, selected_place
+from inmind.apps.cli.exit_codes import print_error
+from inmind.apps.cli.status import bounded_count_of
+from inmind.apps.cli.upkeep import NO_START_DELAY, describe_upkeep, upkeep_json
+from inmind.apps.signals import handle_signals
 from inmind.apps.worker.status import Left, left_of
 from inmind.core.text import counted
 from inmind.documents.notes_page import stamp
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.jobs.upkeep import Upkeep
-from inmind.memory.memory import LONGEST, Memory, house_of
+from inmind.memory.memory import MAX_UPKEEP_INTERVAL_SECONDS, Memory, upkeep_runner_of
 
-MOST_JOBS = 64
+MAX_JOBS = 64
 
-AT_MOST = 8.0
+SHUTDOWN_SECONDS = 8.0
 """Seconds after which a worker that has to leave does so, whatever its jobs are at: others find them."""
 
 
@@ -41,95 +41,99 @@ def worker(
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for whatever was done.")] = False,
 ) -> None:
     """Do the upkeep, round after round, until Ctrl-C or SIGTERM. Any number of workers share the work."""
-    if not 0 < every <= LONGEST:
-        raise InvalidInput(field="every", value=every, expected=f"more than 0 seconds, and at most {LONGEST:,}")
-    if not 1 <= jobs <= MOST_JOBS:
-        raise InvalidInput(field="jobs", value=jobs, expected=f"from 1 to {MOST_JOBS}")
-    place, out = chosen_place(), _Out(as_json=as_json)
+    if not 0 < every <= MAX_UPKEEP_INTERVAL_SECONDS:
+        raise InvalidInput(
+            field="every", value=every, expected=f"more than 0 seconds, and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
+        )
+    if not 1 <= jobs <= MAX_JOBS:
+        raise InvalidInput(field="jobs", value=jobs, expected=f"from 1 to {MAX_JOBS}")
+    place, out = selected_place(), _WorkerOutput(as_json=as_json)
     if not isinstance(place, Path):
-        _on_a_database(place, out, every=every, jobs=jobs, once=once)
+        _run_on_database(place, out, every=every, jobs=jobs, once=once)
     elif jobs > 1:
         raise InvalidInput(field="jobs", value=jobs, expected="1 on a home folder: start more workers instead")
     else:
-        _on_a_home(out, every=every, once=once)
+        _run_on_home(out, every=every, once=once)
 
 
-class _Out:
+class _WorkerOutput:
     """What is said of what was done, from whichever thread."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json, self._lock = as_json, threading.Lock()
 
-    def remark(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         if not self._as_json:
-            say(text)
+            print_text(text)
 
-    def tell(self, done: Upkeep) -> None:
-        lines = list(done_in_lines(done))
+    def print_upkeep(self, done: Upkeep) -> None:
+        lines = list(describe_upkeep(done))
         with self._lock:
             if lines and self._as_json:
-                print(json.dumps(plain(done), ensure_ascii=False), flush=True)
+                print(json.dumps(upkeep_json(done), ensure_ascii=False), flush=True)
             elif lines:
-                say_lines(lines)
+                print_lines(lines)
 
-    def end(self, left: Left) -> None:
+    def print_summary(self, left: Left) -> None:
         waits = left.dreams or left.jobs
-        self.remark("All else that was due is done." if waits else "All that was due is done.")
+        self.print_note("All else that was due is done." if waits else "All that was due is done.")
         if left.dreams:
             limits = [f"{use.name} is reached until {stamp(use.until)}" for use in left.limits]
-            self.remark(f"Still to come: {some(left.dreams, 'dream')}, {' and '.join(limits) or 'as soon as asked'}.")
+            self.print_note(
+                f"Still to come: {bounded_count_of(left.dreams, 'dream')}, {' and '.join(limits) or 'as soon as asked'}."
+            )
         if left.jobs:
-            self.remark(f"To be tried again: {counted(left.jobs, 'job')} that failed.")
+            self.print_note(f"To be tried again: {counted(left.jobs, 'job')} that failed.")
 
 
-def _on_a_home(out: _Out, *, every: float, once: bool) -> None:
+def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
     from inmind.apps.worker.folder import round_after_round, until_all_is_done
 
     with (
-        signals_go_to(_stop, signal.SIGINT, signal.SIGTERM),
-        existing_memory(WITHOUT_DELAY if once else None) as memory,
+        handle_signals(_stop, signal.SIGINT, signal.SIGTERM),
+        open_existing_memory(NO_START_DELAY if once else None) as memory,
     ):
-        house = house_of(memory)
+        house = upkeep_runner_of(memory)
         rounds: Iterable[Upkeep] = until_all_is_done(house)
         if not once:
-            out.remark(f"Looking after {memory.place}, every {every:g} s.")
-            rounds = round_after_round(house, every, lambda error: complain(error.code, str(error)))
+            out.print_note(f"Looking after {memory.location}, every {every:g} s.")
+            rounds = round_after_round(house, every, lambda error: print_error(error.code, str(error)))
         with suppress(KeyboardInterrupt):
             for done in rounds:
-                out.tell(done)
-            return out.end(left_of(house, None))
-        out.remark("Stopped.")
+                out.print_upkeep(done)
+            return out.print_summary(left_of(house, None))
+        out.print_note("Stopped.")
     return None
 
 
-def _on_a_database(url: str, out: _Out, *, every: float, jobs: int, once: bool) -> None:
+def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, once: bool) -> None:
     from inmind.apps.worker.postgres import DatabaseWorker, later, queue_of
 
     with ExitStack() as opened:
-        _quieten()
+        _silence_libraries()
         try:
-            with signals_go_to(_stop, signal.SIGINT, signal.SIGTERM):
-                memory = _as_soon_as_it_is_there(opened, once=once)
+            with handle_signals(_stop, signal.SIGINT, signal.SIGTERM):
+                memory = _open_when_available(opened, once=once)
         except KeyboardInterrupt:
-            return out.remark("Stopped.")
-        house = house_of(memory)
+            return out.print_note("Stopped.")
+        house = upkeep_runner_of(memory)
         queue = queue_of(house)
-        works = DatabaseWorker(house, queue, url, most=jobs, told=lambda _, done: out.tell(done))
+        works = DatabaseWorker(house, queue, url, most=jobs, told=lambda _, done: out.print_upkeep(done))
 
         def leave(*_: object) -> None:
             works.leave()
-            later(AT_MOST, os._exit, TERMINATED)
+            later(SHUTDOWN_SECONDS, os._exit, EXIT_SIGTERM)
 
-        with signals_go_to(leave, signal.SIGINT, signal.SIGTERM):
+        with handle_signals(leave, signal.SIGINT, signal.SIGTERM):
             if once:
                 works.run_once()
             else:
-                out.remark(f"Looking after {memory.place}, every {every:g} s, {jobs} at a time.")
+                out.print_note(f"Looking after {memory.location}, every {every:g} s, {jobs} at a time.")
                 works.run(every)
-            return out.remark("Stopped.") if works.is_leaving else out.end(left_of(house, queue))
+            return out.print_note("Stopped.") if works.is_leaving else out.print_summary(left_of(house, queue))
 
 
-def _as_soon_as_it_is_there(opened: ExitStack, *, once: bool) -> Memory:
+def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:
     """A worker that comes before its database waits for it, as one that has lost it does."""
     from inmind.apps.worker.db_outage import AWAY, Outage
     from inmind.apps.worker.postgres import WAIT
@@ -137,7 +141,7 @@ def _as_soon_as_it_is_there(opened: ExitStack, *, once: bool) -> Memory:
     outage = Outage()
     while True:
         try:
-            memory = opened.enter_context(existing_memory(WITHOUT_DELAY))
+            memory = opened.enter_context(open_existing_memory(NO_START_DELAY))
         except AWAY as error:
             if once or isinstance(error, ReadOnly):
                 raise
@@ -148,7 +152,7 @@ def _as_soon_as_it_is_there(opened: ExitStack, *, once: bool) -> Memory:
             return memory
 
 
-def _quieten() -> None:
+def _silence_libraries() -> None:
     """The engine tells of each step of each job: what matters of it is told by us."""
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         for name in ("procrastinate", "psycopg.pool"):

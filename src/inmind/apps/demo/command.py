@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inmind.apps.cli.console import AsJson, console, print_json, refuse_place
-from inmind.apps.cli.exit_codes import FAILED, complain
+from inmind.apps.cli.console import JsonOption, console, print_json, refuse_place
+from inmind.apps.cli.exit_codes import FAILED, print_error
 from inmind.memory.memory import Memory
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def demo(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="With the prompts that are drawn, in full and with reasons.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """See it work, in under a minute. Five acts: references, a full window, a dream, a crash, the price.
 
@@ -41,13 +41,13 @@ def demo(
     if as_json:
         print_json({name: {**act.facts, "promises": dict(act.promises)} for name, act in played.items()})
     if broken := [f"{name}: {promise}" for name, act in played.items() for promise in act.broken]:
-        complain("FAILED", f"the demonstration has not kept its word ({'; '.join(broken)})")
+        print_error("FAILED", f"the demonstration has not kept its word ({'; '.join(broken)})")
         raise typer.Exit(FAILED)
     _say_what_is_next(screen)
 
 
 def _played(screen: Console, folder: Path, *, verbose: bool) -> dict[str, Act]:
-    from inmind.apps.cli.prompt_view import show
+    from inmind.apps.cli.prompt_view import print_prompt
     from inmind.apps.demo import cost, crash, dream, full_window, references
     from inmind.apps.demo.script import INDENT, Stage, indented, line
 
@@ -65,7 +65,7 @@ def _played(screen: Console, folder: Path, *, verbose: bool) -> dict[str, Act]:
             for promise in act.broken:
                 screen.print(indented(line(f"NOT SO: {promise}", "bold red")))
             if verbose and act.prompt is not None:
-                show(screen, *act.prompt)
+                print_prompt(screen, *act.prompt)
     return played
 
 

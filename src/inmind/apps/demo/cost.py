@@ -15,7 +15,7 @@ from typing import Any
 from rich.table import Column, Table
 from rich.text import Text
 
-from inmind import Ledger, Rates, Session
+from inmind import Rates, Session, TokenUsage
 from inmind.apps.cli.console import plain_table
 from inmind.apps.demo import full_window, references
 from inmind.apps.demo.script import Act, Stage, line
@@ -74,7 +74,7 @@ def play(stage: Stage) -> Act:
         facts={"rates": asdict(RATES), "bills": [_facts(one) for one in (short, long)]},
         promises={
             "the bill is the ledger's": all(
-                isclose(one.with_memory[-1], session.ledger.price(RATES))
+                isclose(one.with_memory[-1], session.usage.price(RATES))
                 for one, session in zip((short, long), sessions, strict=True)
             ),
             "a long run costs less with memory": long.ratio < 1,
@@ -84,20 +84,20 @@ def play(stage: Stage) -> Act:
 
 def bill(session: Session) -> Bill:
     """Call by call: what was sent, and what full history would have sent in its place."""
-    events = [event.payload for event in session.journal()]
-    standing = session.mind.standing
+    events = [event.payload for event in session.events()]
+    standing = session.state.prompt
     said = [what.wire for what in events if isinstance(what, MessageAdded)]
     recording = Recording(name=session.id, format="openai", messages=said, system=standing.system, tools=standing.tools)
     sizes = Sizes(recording)
     bare = BareAgent(Host(turns_of(recording), sizes), sizes)
-    heard, ours, theirs = 0, list[Ledger](), list[Ledger]()
+    heard, ours, theirs = 0, list[TokenUsage](), list[TokenUsage]()
     for what in events:
         if isinstance(what, MessageAdded):
             heard += 1
         elif isinstance(what, PromptPrepared):
             tail = what.used - what.cached - what.written
-            ours.append(Ledger(calls=1, cached=what.cached, written=what.written, uncached=tail))
-            theirs.append(bare.ask(heard) or Ledger())
+            ours.append(TokenUsage(calls=1, cached=what.cached, written=what.written, uncached=tail))
+            theirs.append(bare.ask(heard) or TokenUsage())
     return Bill(
         name=session.id,
         with_memory=list(accumulate(one.price(RATES) for one in ours)),

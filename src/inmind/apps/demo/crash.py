@@ -17,7 +17,7 @@ from time import perf_counter
 from inmind.apps.demo import crash_child
 from inmind.apps.demo.script import Act, Stage, labelled
 from inmind.apps.doctor import Examination, Verdict, examine
-from inmind.apps.signals import signals_go_to
+from inmind.apps.signals import handle_signals
 from inmind.core.frozen import frozen
 from inmind.documents.document import SCRATCH
 from inmind.documents.notes_page import notes_in
@@ -85,7 +85,7 @@ def _died(home: Path) -> subprocess.CompletedProcess[str]:
     came: list[int] = []
     with ExitStack() as undisturbed:
         # A process that has begun, and that nobody has hold of yet, would go on alone.
-        undisturbed.enter_context(signals_go_to(lambda which, _: came.append(which), signal.SIGINT, signal.SIGTERM))
+        undisturbed.enter_context(handle_signals(lambda which, _: came.append(which), signal.SIGINT, signal.SIGTERM))
         with subprocess.Popen(  # noqa: S603 -- this very Python, and a module of ours
             command,
             stdin=subprocess.DEVNULL,
@@ -114,7 +114,7 @@ def _came_back(home: Path) -> Aftermath:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session(crash_child.SESSION)
         took = 1000 * (perf_counter() - begun)
-        found = [note.text for note in notes_in(session.belongings.documents.text(SCRATCH))]
+        found = [note.text for note in notes_in(session.resource_state.documents.text(SCRATCH))]
         goes_on = bool(session.note("Here again.").id)
     examined = examine(home, online=False, embedder=None)
     return Aftermath(found=found, milliseconds=took, goes_on=goes_on, examined=examined)

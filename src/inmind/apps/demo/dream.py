@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from inmind import Session
-from inmind.apps.cli.diffs import coloured
-from inmind.apps.cli.prompt_view import bar, in_numbers, passages
+from inmind.apps.cli.diffs import color_diff
+from inmind.apps.cli.prompt_view import bar, prompt_texts, report_json
 from inmind.apps.demo.references import EDITOR, RESOURCE, SESSION
 from inmind.apps.demo.script import Act, Stage, assistant, call, labelled, result, user
 from inmind.core.text import counted
@@ -43,12 +43,12 @@ def play(stage: Stage) -> Act:
     session.record(call("n1", "working_memory_note", note=NOTED[0]))
     session.prepare(system=EDITOR.system, tools=EDITOR.tools)
     session.record(call("n2", "working_memory_note", note=NOTED[1]))
-    mood, waiting = memory.affect(RESOURCE).mood, _notes(session)
+    mood, waiting = memory.resource(RESOURCE).affect.mood, _notes(session)
     dream = memory.dream(RESOURCE)
     left = _notes(session)
     morning = memory.session("next-morning", resource=RESOURCE, cwd="/website")
     prompt = morning.prepare([user("Add a picture of the lake.")], system=EDITOR.system, tools=EDITOR.tools)
-    state = next((passage.text for passage in passages(prompt) if passage.part == "memory:state"), "")
+    state = next((passage.text for passage in prompt_texts(prompt) if passage.part == "memory:state"), "")
     told = f"the first prompt of a new session has it: s, {prompt.report.tokens.get('memory:state', 0)} tokens"
     return Act(
         lines=[
@@ -69,7 +69,7 @@ def play(stage: Stage) -> Act:
             "by": dream.by,
             "diff": dream.diff,
             "state_in_next_prompt": state,
-            "prompt": in_numbers(prompt.report),
+            "prompt": report_json(prompt.report),
         },
         promises={
             "the day leaves notes": waiting == NOTED,
@@ -81,13 +81,13 @@ def play(stage: Stage) -> Act:
 
 
 def _notes(session: Session) -> tuple[str, ...]:
-    return tuple(note.text for note in notes_in(session.belongings.documents.text(SCRATCH)))
+    return tuple(note.text for note in notes_in(session.resource_state.documents.text(SCRATCH)))
 
 
 def _changes(dream: Dream) -> Iterator[Text]:
     """The lines of the diff that say something, below the sections in which they do."""
     section: Text | None = None
-    for changed in list(coloured(dream.diff))[2:]:
+    for changed in list(color_diff(dream.diff))[2:]:
         sign, said = changed.plain[:1], changed.plain[1:].strip()
         if said.startswith("#"):
             section = changed

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inmind import Prompt, Session
-from inmind.apps.cli.compact import in_full
-from inmind.apps.cli.prompt_view import bar, in_numbers, passages
+from inmind.apps.cli.compact import compaction_json
+from inmind.apps.cli.prompt_view import bar, prompt_texts, report_json
 from inmind.apps.demo.script import (
     Act,
     Agent,
@@ -125,7 +125,7 @@ def play(stage: Stage) -> Act:
         "the window fills, and is relieved": relief is not None,
         "every id is still known at the end": len(known) == len(everything),
     }
-    compactions = session.mind.history.compactions
+    compactions = session.state.history.compactions
     facts = {
         "ids": len(everything),
         "ids_known": len(known),
@@ -147,9 +147,9 @@ def play(stage: Stage) -> Act:
 
 
 def _looked_at(session: Session, before: Prompt, after: Prompt) -> Relief:
-    mind = session.mind
+    mind = session.state
     sent = {entry.id for entry in mind.history.sent}
-    gone = [entry for entry in mind.line if entry.id not in sent]
+    gone = [entry for entry in mind.conversation if entry.id not in sent]
     archive = "\n".join(session.read(path) for path in after.report.compactions[-1].archives)
     then, now = (_text(prompt) for prompt in (before, after))
     ids = [id for id in _ids() if stands_in(then, id)]
@@ -179,7 +179,7 @@ def _known(session: Session, ids: Sequence[str]) -> list[str]:
 
 
 def _text(prompt: Prompt) -> str:
-    return "\n".join(passage.text for passage in passages(prompt))
+    return "\n".join(passage.text for passage in prompt_texts(prompt))
 
 
 def _words(entry: ConversationEntry) -> str:
@@ -217,9 +217,9 @@ def _drawn(relief: Relief, width: int) -> Iterator[Line]:
 def _facts(relief: Relief) -> dict[str, object]:
     return {
         "call": relief.after.call,
-        "before": in_numbers(relief.before.report),
-        "after": in_numbers(relief.after.report),
-        "report": in_full(relief.report),
+        "before": report_json(relief.before.report),
+        "after": report_json(relief.after.report),
+        "report": compaction_json(relief.report),
         "ids_before": len(relief.ids),
         "ids_known_after": len(relief.known),
         "ids_in_prompt": len(relief.in_prompt),

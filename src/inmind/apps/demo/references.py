@@ -10,7 +10,7 @@ from rich.text import Text
 
 from inmind import Prompt
 from inmind.apps.cli.console import plain_table
-from inmind.apps.cli.prompt_view import bar, in_numbers, legend
+from inmind.apps.cli.prompt_view import bar, legend, report_json
 from inmind.apps.demo.script import Act, Agent, Said, Stage, assistant, call, labelled, line, result, tool, user
 from inmind.core.frozen import frozen
 from inmind.core.text import printable
@@ -122,7 +122,7 @@ def play(stage: Stage) -> Act:
         facts={
             "said": [_facts(one) for one in understood],
             "invented_id": [{"id": finding.id, "why": finding.why} for finding in checked.unknown],
-            "prompt": in_numbers(last.report),
+            "prompt": report_json(last.report),
         },
         promises={
             "every reference is understood, or asked about": all(map(_is_meant, TURNS, understood)),

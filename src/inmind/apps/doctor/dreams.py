@@ -60,7 +60,7 @@ def _reason(of: Folded[ResourceState], kind: type[DreamFailed] | type[DreamCommi
     match next(ends, None):
         case DreamFailed(code=code, reason=reason):
             return f"{code}: {reason}"
-        case DreamCommitted(fell_back=reason) if reason:
+        case DreamCommitted(fallback_reason=reason) if reason:
             return str(reason)
         case _:
             return "their programs were killed"

@@ -12,8 +12,8 @@ from pathlib import Path
 from inmind.apps.doctor.result import Check, Finding, Subject
 from inmind.core.paths import CONFIG
 from inmind.core.settings import ModelSettings, Settings, settings_of
-from inmind.dreams.models import Question, configured
-from inmind.errors import UNSAID, InmindError, InvalidInput
+from inmind.dreams.models import Question, model_from_settings
+from inmind.errors import OMITTED, InmindError, InvalidInput
 
 CONFIGURED = Check(Subject.PLACE, CONFIG)
 ENDPOINT = Check(Subject.MODEL, "endpoint")
@@ -21,7 +21,7 @@ ENDPOINT = Check(Subject.MODEL, "endpoint")
 SECONDS = 5.0
 """That somebody waits for the answer to one word."""
 
-_QUESTION = Question(system="Answer with one word.", prompt="Say: ready", most_tokens=1)
+_QUESTION = Question(system="Answer with one word.", prompt="Say: ready", max_tokens=1)
 
 
 def settings(home: Path) -> tuple[Settings | None, Finding]:
@@ -43,13 +43,13 @@ def settings(home: Path) -> tuple[Settings | None, Finding]:
 def refused(error: InvalidInput) -> str:
     """Which setting it is, and what it should be."""
     name = error.field.removeprefix("settings.")
-    what = error.value if name == CONFIG else name if error.value is UNSAID else f"{name} = {error.value!r}"
+    what = error.value if name == CONFIG else name if error.value is OMITTED else f"{name} = {error.value!r}"
     return f"{what}: expected {error.expected}"
 
 
 def endpoint(told: ModelSettings, *, online: bool) -> Finding:
     try:
-        model = configured(told)
+        model = model_from_settings(told)
     except InvalidInput as error:
         return ENDPOINT.warning(f"{error.field}: expected {error.expected}", f"set that under [model] in {CONFIG}")
     if model is None:

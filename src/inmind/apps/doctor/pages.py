@@ -15,11 +15,11 @@ from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.paths import resource_folder, session_folder
 from inmind.documents.document import Finding as Standing
 from inmind.documents.document import Judgement
-from inmind.errors import shown
+from inmind.errors import short_repr
 from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.transcript_file import FILE as TRANSCRIPT
-from inmind.session.transcript_file import Transcript
+from inmind.session.transcript_file import TranscriptFile
 from inmind.store.atomic_files import DAMAGED, Folder
 from inmind.store.protocol import Store
 
@@ -41,7 +41,7 @@ def session_pages(home: Path, of: Folded[SessionState], store: Store, steps: Ste
     folder = Folder(folder_of(home, of), home=home)
     mend = steps.opening(of.owner)
     if folder.path.exists():  # else nobody has opened it here yet
-        transcript = Transcript(folder, store, of.stream.name).look(of.events)
+        transcript = TranscriptFile(folder, store, of.stream.name).inspect(of.events)
         yield from _told(home, folder, TRANSCRIPT, transcript, mend, steps)
     yield from _pages(home, folder, session_files(folder, of.stream, store), "working-memory/", mend, steps)
 
@@ -99,18 +99,16 @@ def set_aside(of: Folded[Any]) -> Iterator[Finding]:
     """Scratchpads whose saved state did not fit the schema any more. They are kept for ever, so nothing is wrong."""
     for event in of.events:
         if isinstance(event.payload, ScratchpadSetAside):
-            before = of.stream.at(event.seq - 1).pads.get(event.payload.pad)
-            why = (
-                f"{event.payload.pad} of {of.stream.name} was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
-            )
-            seen = f"{why}; it held {shown(before and before.state)}"
+            before = of.stream.at(event.seq - 1).pads.get(event.payload.scratchpad)
+            why = f"{event.payload.scratchpad} of {of.stream.name} was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
+            seen = f"{why}; it held {short_repr(before and before.state)}"
             yield PADS.ok(seen, "session.scratchpad.set_aside has all of it, for session.scratchpad.update({…})")
 
 
 def _pages(
     home: Path, folder: Folder, files: LiveFiles[Any], inside: str, mend: str, steps: Steps
 ) -> Iterator[Finding]:
-    for path, judgement in files.look():
+    for path, judgement in files.inspect():
         yield from _told(home, folder, inside + path, judgement, mend, steps)
     for notice in files.notices():
         where = folder.path.relative_to(home)

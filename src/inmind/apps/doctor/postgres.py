@@ -134,9 +134,9 @@ def _search(connection: Any, *, online: bool) -> Iterator[Finding]:
 
 def _settings(url: str, *, online: bool) -> Iterator[Finding]:
     """Those that its config.toml says; what nobody knows keeps everybody out."""
-    from inmind.memory.postgres_backend import opened_at
+    from inmind.memory.postgres_backend import open_postgres
 
-    place = opened_at(url)
+    place = open_postgres(url)
     try:
         config = place.config()
     finally:

@@ -10,7 +10,7 @@ from inmind.apps.doctor.fix_hints import AGAIN, Steps
 from inmind.apps.doctor.result import Check, Finding, Subject
 from inmind.apps.doctor.sqlite_readonly import IndexLookedAt, IndexStanding, StoreLookedAt, Way, undisturbed
 from inmind.apps.doctor.streams import Folded
-from inmind.core.events.codec import UNREADABLE
+from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.session import MessageAdded
 from inmind.core.paths import INDEX
 from inmind.core.text import counted
@@ -74,7 +74,7 @@ def passed_over(of: Folded[Any], steps: Steps) -> Iterator[Finding]:
         if isinstance(event.payload, MessageAdded):
             try:
                 _read(event.payload)
-            except UNREADABLE as error:
+            except DECODE_ERRORS as error:
                 seen = f"{event.id} cannot be read ({type(error).__name__}: {error}), and search passes it over"
                 yield PASSED_OVER.warning(seen, steps.bring_back)
 

@@ -15,7 +15,7 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import DATABASE
 from inmind.core.streams import SESSION_PREFIX
 from inmind.errors import Damaged
-from inmind.session.state import BelongingsFold, MindFold
+from inmind.session.state import ResourceFold, SessionFold
 from inmind.store.protocol import Clock
 from inmind.store.stream import Stream
 
@@ -55,7 +55,7 @@ class Folded(Generic[S]):
 
 def folded(store: StoreLookedAt, name: str, clock: Clock) -> Folded[Any]:
     """From the very beginning, without the help of a snapshot."""
-    fold: Fold[Any] = MindFold(name) if name.startswith(SESSION_PREFIX) else BelongingsFold(name)
+    fold: Fold[Any] = SessionFold(name) if name.startswith(SESSION_PREFIX) else ResourceFold(name)
     events = store.read(name)
     if lost := _missing(events):
         raise _Lost(f"{name} has no event {lost}, and events behind it")

@@ -64,18 +64,18 @@ def mcp(
     """
     _check_installed()
 
-    from inmind.apps.cli.console import chosen_place
+    from inmind.apps.cli.console import selected_place
     from inmind.apps.mcp.project import Usual
     from inmind.apps.mcp.server import server_of
     from inmind.apps.mcp.session_pool import Keeper
     from inmind.memory.memory import Memory
 
     usual = Usual.of(os.environ, cwd=cwd, session=session, resource=resource, everybody=all_resources, here=not http)
-    with _closed_in_time(Memory.open(chosen_place())) as memory:
+    with _closed_in_time(Memory.open(selected_place())) as memory:
         keeper = Keeper(memory)
         server = server_of(keeper, keeper.settled(usual))
         if not no_dreams:
-            memory.begin_upkeep()
+            memory.start_upkeep()
         if http:
             _serve_http(server, keeper, host, port, public_url)
         else:

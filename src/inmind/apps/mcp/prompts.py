@@ -36,12 +36,12 @@ def check(name: str) -> None:
 
 
 def made(prompt: str, session: Session) -> GetPromptResult:
-    shown = session.call("working_memory_show").said
+    shown = session.call_tool("working_memory_show").text
     if prompt == IN_MIND:
         text = f"Tell me in short what you have in mind, and what you would do next. This is your memory:\n\n{shown}"
     else:
         name, whose = inert(session.id), inert(session.resource)
-        pages = session.call("memory_list").said
+        pages = session.call_tool("memory_list").text
         text = (
             f"You take over the session {name} of {whose}. What was in mind there:\n\n{shown}\n\n"
             f'memory_read with session "{name}" shows these in full:\n{pages}\n\n'

@@ -22,7 +22,7 @@ from inmind.apps.mcp.session_pool import Keeper
 from inmind.core.streams import ANONYMOUS
 from inmind.core.text import inert
 from inmind.documents.document import SCRATCH, STATE
-from inmind.entities.render import BANNER, block
+from inmind.entities.render import BANNER, render_block
 from inmind.errors import NotFound
 
 SCHEME = "inmind://"
@@ -82,9 +82,9 @@ def read(uri: str, keeper: Keeper, usual: Usual, project: Project | None) -> tup
 
 
 def _memory(keeper: Keeper, usual: Usual, project: Project | None, name: str) -> str:
-    if not (usual.everybody or name == usual.whose(project)) or not keeper.memory.knows(name):
+    if not (usual.everybody or name == usual.whose(project)) or not keeper.memory.has_resource(name):
         raise NotFound(what="resource", name=name, hint="nothing of it is open to you")
-    documents = keeper.memory.belongings(name).documents
+    documents = keeper.memory.resource(name).state.documents
     return inert("\n".join(text for path in (STATE, SCRATCH) if (text := documents.text(path))) or NOTHING)
 
 
@@ -94,7 +94,7 @@ def _overview(keeper: Keeper, usual: Usual, project: Project | None, name: str) 
 
 def _entities(keeper: Keeper, usual: Usual, project: Project | None, name: str) -> str:
     """As it stands in a prompt: inert, but for its own banner."""
-    text = block(keeper.session(usual.place(name, project=project), begin=False).entities)
+    text = render_block(keeper.session(usual.place(name, project=project), begin=False).entities)
     return f"{BANNER}{inert(text.removeprefix(BANNER))}"
 
 

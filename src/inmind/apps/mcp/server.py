@@ -33,7 +33,7 @@ from inmind.apps.mcp.connections import Caller, Callers, configured
 from inmind.apps.mcp.project import Project, Usual
 from inmind.apps.mcp.session_pool import Keeper
 from inmind.errors import InmindError, NotFound
-from inmind.session.tools.tools import Called
+from inmind.session.tools.tools import ToolResult
 
 INSTRUCTIONS = (
     "Your working memory, which outlasts this conversation. At the start of a task call working_memory_show. Keep what "
@@ -94,7 +94,7 @@ class _Door:
             return tools.refused(error)
         return tools.answered(called, remembered=caller is not None)
 
-    def _call(self, asked: tools.Asked, project: Project | None, caller: Caller | None, key: str | None) -> Called:
+    def _call(self, asked: tools.Asked, project: Project | None, caller: Caller | None, key: str | None) -> ToolResult:
         place = self._usual.place(asked.session, asked.resource, project=project)
         session = self._keeper.session(place, begin=asked.begins)
         arguments = dict(asked.arguments)
@@ -103,7 +103,7 @@ class _Door:
             arguments["session"] = self._keeper.session(within, begin=False).id
         # What it hands back adds to what we know it was shown, and takes nothing away.
         seen = {**asked.seen, **(caller.knows(session.id) if caller else {})}
-        called = session.call(asked.tool, arguments, seen=seen, key=key)
+        called = session.call_tool(asked.tool, arguments, seen=seen, key=key)
         if caller is not None:
             caller.hears(session.id, called.seen)
         return called

@@ -18,7 +18,7 @@ from inmind.core.frozen import frozen
 from inmind.core.text import inert
 from inmind.errors import InmindError, InvalidInput
 from inmind.memory.memory import default_layers
-from inmind.session.tools.tools import TOOLS, Called, offered
+from inmind.session.tools.tools import TOOLS, ToolResult, tool_schemas
 
 WITHIN = "within"
 """What the filter of a search by session is called here, where `session` says whose search it is."""
@@ -31,8 +31,8 @@ _WITHIN = {"type": "string", "description": "Only what was said in this session.
 
 _HANDLES = frozenset({"session", "resource", "seen"})
 
-_OVERWRITE = frozenset(tool.wire for tool in TOOLS if tool.overwrites)
-_SHOW = frozenset(tool.wire for tool in TOOLS if tool.shows)
+_OVERWRITE = frozenset(tool.wire_name for tool in TOOLS if tool.overwrites)
+_SHOW = frozenset(tool.wire_name for tool in TOOLS if tool.shows_pages)
 _ELSEWHERE = frozenset({"compact_history"})
 """About the conversation, which is the client's."""
 
@@ -54,7 +54,7 @@ class Asked:
 
 def tools(*, remembered: bool, everybody: bool) -> tuple[Tool, ...]:
     """`remembered`: we know what the caller has seen; `everybody`: all resources are open."""
-    ours = (tool for tool in offered(default_layers(), "mcp") if tool["name"] not in _ELSEWHERE)
+    ours = (tool for tool in tool_schemas(default_layers(), "mcp") if tool["name"] not in _ELSEWHERE)
     return tuple(Tool.model_validate(_with_handles(tool, remembered=remembered, everybody=everybody)) for tool in ours)
 
 
@@ -74,10 +74,10 @@ def read_call(tool: Tool, given: Mapping[str, Any]) -> Asked:
     )
 
 
-def answered(called: Called, *, remembered: bool) -> CallToolResult:
+def answered(called: ToolResult, *, remembered: bool) -> CallToolResult:
     """What a tool has come to. `remembered`: we know what this caller has seen, so the model need not be told."""
     seen = dict(called.seen)
-    said = called.said
+    said = called.text
     if called.error and called.code:
         said = f"{called.code}: {said}"
     if seen and not remembered:

@@ -30,7 +30,7 @@ from inmind.apps.replay.truncating_host import Host, Sizes, turns_of
 from inmind.core.events.session import RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
-from inmind.core.pricing import Ledger
+from inmind.core.pricing import TokenUsage
 from inmind.core.text import stands_in
 from inmind.entities.extract.tool_name import tool_named
 from inmind.entities.ids.arguments import Found, ids_in
@@ -41,7 +41,7 @@ from inmind.history.command_output import told_apart
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy
 from inmind.history.compaction.retention import items_of, merged, missing, request_of
 from inmind.history.turns import Answered, Asked, By, Spoken
-from inmind.memory.memory import RESERVE, WINDOW, Memory
+from inmind.memory.memory import DEFAULT_RESERVE, DEFAULT_WINDOW, Memory
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layers.base import EntityLayer
 from inmind.prompt.layers.retained import RETAINED
@@ -63,7 +63,7 @@ THE_HOSTS_OWN = frozenset({"tools", "system", "history"})
 def replay(
     recordings: Iterable[Recording],
     *,
-    window: int = WINDOW,
+    window: int = DEFAULT_WINDOW,
     compression: CompressionPolicy = DEFAULT_POLICY,
     memory_tools: bool = False,
     keep: Path | None = None,
@@ -73,7 +73,7 @@ def replay(
     The agent of a recording cannot call what it was never offered. `memory_tools`: the offer is made all the same, to
     see what it costs.
     """
-    reserve = min(RESERVE, int(window * MOST_RESERVED))
+    reserve = min(DEFAULT_RESERVE, int(window * MOST_RESERVED))
     limits = Limits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
     clock = _Clock()
     with _home(keep) as home, Memory.open(home, clock=clock) as memory:
@@ -134,24 +134,24 @@ class _Play:
         self._found: list[RetainedItem] = []
 
     def through(self, clock: _Clock) -> ReplayReport:
-        bare, full = Ledger(), Ledger()
+        bare, full = TokenUsage(), TokenUsage()
         for stop in self._asked_at():
             clock.now += BETWEEN_CALLS
             prompt = self._host.ask(stop, partial(self._prepare, stop=stop))
             costs, in_full = self._bare.ask(stop), self._full.ask(stop)
             if prompt is None:  # what the others could still have sent is not held against them
                 continue
-            bare, full = added(bare, costs or Ledger()), added(full, in_full or Ledger())
+            bare, full = added(bare, costs or TokenUsage()), added(full, in_full or TokenUsage())
             tokens = prompt.report.tokens
             self._entity_tokens.append(tokens.get(BLOCK, 0) + tokens["changes"])
             self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in THE_HOSTS_OWN))
             sent = Sent.of(prompt, self._sizes)
             self._inspect(sent, stop, prompt.report)
             self._uses += self._used_at(stop, sent, sent_bare=costs is not None)
-        compacted = [compaction.what for compaction in self._session.mind.history.compactions]
+        compacted = [compaction.what for compaction in self._session.state.history.compactions]
         return ReplayReport(
             name=self._recording.name,
-            memory=_side(self._host, self._session.ledger),
+            memory=_side(self._host, self._session.usage),
             bare=_side(self._bare.host, bare),
             full=_side(self._full.host, full),
             uses=self._uses,
@@ -161,7 +161,7 @@ class _Play:
             unsaid=self._unsaid,
             no_room=self._no_room,
             compacted=compacted,
-            stub_tokens=[sum(map(self._sizes.message, stub.wires)) for what in compacted for stub in what.stubs],
+            stub_tokens=[sum(map(self._sizes.message, stub.messages)) for what in compacted for stub in what.stubs],
             entity_tokens=self._entity_tokens,
             memory_tokens=self._memory_tokens,
             seconds=self._seconds,
@@ -199,7 +199,7 @@ class _Play:
         """What a prompt owes: that it fits, that the provider takes it, and that what must survive is in it."""
         self._over_window += sent.tokens > self._limits.window - self._limits.reserve
         self._unpaired += sent.unpaired
-        history = self._session.mind.history
+        history = self._session.state.history
         owed = {item.text: item for item in (*self._owed_at(stop), *history.items)}
         told = {item.text for item in history.left_out}
         if any(one.startswith(f"{RETAINED}: ") for one in report.cut):
@@ -225,7 +225,7 @@ class _Play:
 
     def _used_at(self, stop: int, sent: Sent, *, sent_bare: bool) -> Iterator[Use]:
         calls = self._spoken.read(self._recording.messages[stop]).calls
-        said, entities = self._appearances, self._session.mind.entities
+        said, entities = self._appearances, self._session.state.entities
         for call in calls:
             for found in _handles_of(call):
                 yield Use(
@@ -268,5 +268,5 @@ def _in_mind(entities: Entities, found: Found) -> bool:
     return found.kind == "name" and found.id in called
 
 
-def _side(host: Host, ledger: Ledger) -> Side:
+def _side(host: Host, ledger: TokenUsage) -> Side:
     return Side(ledger=ledger, cut_messages=host.cut_messages, cut_tokens=host.cut_tokens, did_not_fit=host.did_not_fit)

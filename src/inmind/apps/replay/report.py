@@ -18,7 +18,7 @@ from typing import Any
 
 from inmind.core.events.session import Compacted
 from inmind.core.frozen import frozen
-from inmind.core.pricing import Ledger, Rates
+from inmind.core.pricing import Rates, TokenUsage
 
 
 @frozen(kw_only=True)
@@ -182,7 +182,7 @@ class Compactions:
 class Side:
     """What one of the agents sent: the one with memory, the bare one, or the one without a window."""
 
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: TokenUsage = field(default_factory=TokenUsage)
     cut_messages: int = 0
     cut_tokens: int = 0
     did_not_fit: int = 0
@@ -338,8 +338,10 @@ def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
     )
 
 
-def added(one: Ledger, other: Ledger) -> Ledger:
-    return Ledger(**{field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(Ledger)})
+def added(one: TokenUsage, other: TokenUsage) -> TokenUsage:
+    return TokenUsage(
+        **{field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(TokenUsage)}
+    )
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

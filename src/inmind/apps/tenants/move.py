@@ -28,10 +28,10 @@ from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.memory.bundle.export_bundle import export
 from inmind.memory.bundle.reader import Watch
 from inmind.memory.bundle.staging import aside
-from inmind.memory.documents import SETTINGS as TEXTS
-from inmind.memory.folder_backend import BACKUP, InFolder
+from inmind.memory.documents import SETTINGS_PATHS as TEXTS
+from inmind.memory.folder_backend import SEED_BACKUP, FolderBackend
 from inmind.memory.memory import Memory
-from inmind.session.backend import Abode
+from inmind.session.backend import Backend
 from inmind.store.protocol import Store
 from inmind.store.rows import as_row
 from inmind.store.sqlite import SqliteStore
@@ -171,7 +171,7 @@ def _carried(here: Where, there: Where, watch: Watch) -> tuple[str, ...]:
         exported = ours.export(folder / "tenant.inmind", watch=lambda done, total: watch(done, 2 * total))
         texts = {path: ours.page(path).text for path in TEXTS}
         parted = _settle(here, there, theirs, texts)
-        imported = theirs.import_(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
+        imported = theirs.import_bundle(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
         return (*exported.left_out, *filter(_is_only_there, imported.left_out), *(parted or _unsettled(theirs, texts)))
 
 
@@ -186,10 +186,10 @@ def _carried_since(here: Where, there: Where, grown: Iterable[str]) -> tuple[str
         for number, owner in enumerate(_owners(ours.store, grown)):
             file = folder / f"{number}.inmind"
             exported = export(ours, file, resource=owner, now=ours.clock(), overwrite=False, watch=_unwatched)
-            imported = theirs.import_(exported.path)
+            imported = theirs.import_bundle(exported.path)
             left_out += (*exported.left_out, *filter(_is_only_there, imported.left_out))
             file.unlink()
-        texts = {path: ours.config(path).text for path in TEXTS}
+        texts = {path: ours.read_config(path).text for path in TEXTS}
         parted = _settle(here, there, theirs, texts)
         return (*left_out, *(parted or _unsettled(theirs, texts)))
 
@@ -230,7 +230,7 @@ def _unsettled(theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
 
 def _is_only_there(name: str) -> bool:
     """What a page was before the first dream stands in the journal too."""
-    return name != CONFIG and not name.rpartition("/")[2].startswith(BACKUP)
+    return name != CONFIG and not name.rpartition("/")[2].startswith(SEED_BACKUP)
 
 
 def _compared(
@@ -261,7 +261,7 @@ def _digest(store: Store, stream: str, version: int) -> str:
 def _as_copied(event: Event) -> tuple[object, ...]:
     """But for what every journal says in its own numbers: how far a dream has read."""
     return as_row(
-        replace(event, payload=replace(event.payload, position=0))
+        replace(event, payload=replace(event.payload, journal_position=0))
         if isinstance(event.payload, RecordsReadPosition)
         else event
     )
@@ -292,13 +292,13 @@ def opened(place: Where) -> Generator[Store]:
 
 
 @contextmanager
-def _abode(place: Where) -> Generator[Abode]:
+def _abode(place: Where) -> Generator[Backend]:
     if isinstance(place, Path):
-        abode: Abode = InFolder(place, SqliteStore(place / DATABASE))
+        abode: Backend = FolderBackend(place, SqliteStore(place / DATABASE))
     else:
-        from inmind.memory.postgres_backend import opened_at
+        from inmind.memory.postgres_backend import open_postgres
 
-        abode = opened_at(place)
+        abode = open_postgres(place)
     try:
         yield abode
     finally:

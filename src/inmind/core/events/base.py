@@ -32,7 +32,7 @@ class Trust(IntEnum):
     OPERATOR = 3
 
 
-TRUST_OF = {
+TRUST_BY_ORIGIN = {
     Origin.OPERATOR: Trust.OPERATOR,
     Origin.USER: Trust.PERSON,
     Origin.FILE: Trust.PERSON,
@@ -50,11 +50,11 @@ class EventPayload:
     kind: ClassVar[str]
 
 
-def coerce_pairs(what: EventPayload, *names: str) -> None:
+def coerce_pairs(payload: EventPayload, *names: str) -> None:
     """JSON has lists for them."""
     for name in names:
-        if (pairs := getattr(what, name)) is not None:
-            object.__setattr__(what, name, tuple((one, other) for one, other in pairs))
+        if (pairs := getattr(payload, name)) is not None:
+            object.__setattr__(payload, name, tuple((first, second) for first, second in pairs))
 
 
 @frozen(kw_only=True)
@@ -68,9 +68,9 @@ class Draft:
     """Least of the sources, where it is derived; the origin's own where it is not given."""
 
     @property
-    def trusted(self) -> Trust:
-        own = TRUST_OF[self.origin]
-        return own if self.trust is None else min(own, self.trust)
+    def effective_trust(self) -> Trust:
+        from_origin = TRUST_BY_ORIGIN[self.origin]
+        return from_origin if self.trust is None else min(from_origin, self.trust)
 
 
 @frozen(kw_only=True)

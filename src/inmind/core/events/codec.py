@@ -10,7 +10,7 @@ from inmind.core.events.base import EventPayload
 from inmind.core.events.entities import EntitySightings
 from inmind.errors import Damaged
 
-VOCABULARY = (session, documents, entities, prompt, crystals, dreams)
+PAYLOAD_MODULES = (session, documents, entities, prompt, crystals, dreams)
 """The modules that define payloads: a payload is known once its module is imported."""
 
 KINDS: dict[str, type[EventPayload]] = {
@@ -19,7 +19,7 @@ KINDS: dict[str, type[EventPayload]] = {
     if hasattr(kind, "kind")
 }
 
-BOOKKEEPING = frozenset(
+KINDS_SKIPPED_BY_UNDO = frozenset(
     {
         "anchor",
         "opened",
@@ -38,12 +38,12 @@ BOOKKEEPING = frozenset(
 """Kinds that `undo` steps over: what was done with the state and what a host is set up with, not changes to it."""
 
 
-def encode(what: EventPayload) -> str:
+def encode_payload(payload: EventPayload) -> str:
     """A payload as the journal stores it: fields that have their default are not written."""
-    return to_json(encode_fields(what))
+    return to_json(encode_fields(payload))
 
 
-def decode(kind: str, body: str) -> EventPayload:
+def decode_payload(kind: str, body: str) -> EventPayload:
     """A payload out of the journal. Rows are data: a kind picks a class from `KINDS`, nothing else is made."""
     try:
         return decode_fields(KINDS[kind], json.loads(body))
@@ -51,6 +51,6 @@ def decode(kind: str, body: str) -> EventPayload:
         raise Damaged(place=f"an event of kind {kind!r}", reason=str(error)) from error
 
 
-UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+DECODE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """All that comes of reading a payload which is not what its fields are declared as: `decode` does not look into them,
 and whoever takes events of others in has to go on."""

@@ -16,7 +16,7 @@ class CrystalCreated(EventPayload):
     kind = "crystallised"
     text: str
     importance: float = 0.5
-    about: str = "general"
+    category: str = "general"
     """What kind of crystal it is: a fact, a preference, a goal and so on."""
     valence: float = 0.0
     valid_from: str = ""
@@ -32,7 +32,7 @@ class NoteAdded(EventPayload):
     kind = "note"
     text: str
     importance: float = 0.7
-    about: str = "general"
+    category: str = "general"
     valence: float = 0.0
     valid_from: str = ""
     valid_to: str = ""
@@ -44,13 +44,13 @@ class SearchRecorded(EventPayload):
 
     kind = "searched"
     query: str
-    found: tuple[str, ...] = ()
+    hits: tuple[str, ...] = ()
     """Crystals, the best first."""
     limit: int = 10
     """How many it would have taken."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "found", tuple(self.found))
+        object.__setattr__(self, "hits", tuple(self.hits))
 
 
 @frozen
@@ -58,7 +58,7 @@ class Consolidated(EventPayload):
     """A consolidation has gone through some crystals of a resource. Whatever is not named here stays as it was."""
 
     kind = "consolidated"
-    upto: str
+    last_crystal: str
     """The last crystal that was gone through; empty where the pass came to its end."""
     merged: tuple[tuple[str, str], ...] = ()
     """Crystals that others say in nearly the same words, each with the one that stays."""
@@ -78,4 +78,4 @@ class CrystalPinned(EventPayload):
 
     kind = "frozen"
     id: str
-    frozen: bool = True
+    pinned: bool = True

@@ -27,7 +27,7 @@ class DocumentSetAside(EventPayload):
     kind = "set_aside"
     path: str
     reason: str
-    kept_as: str
+    saved_as: str
 
 
 @frozen
@@ -44,10 +44,10 @@ class OverviewEvent(EventPayload):
     """Something that belongs on the overview: a host says so, or rules have read it off what tools did."""
 
     kind = "occurred"
-    what: str
+    event_type: str
     """`task_started`, `decision_made`, `bug_found` and so on."""
     text: str
-    about: str = ""
+    subject: str = ""
     """What it is said of, where that is known: another of its kind about the same takes its place."""
 
 
@@ -56,7 +56,7 @@ class ScratchpadStarted(EventPayload):
     """A scratchpad begins with something: its template, or what a parent has handed on."""
 
     kind = "pad_begun"
-    pad: str
+    scratchpad: str
     state: str | Mapping[str, Any]
 
 
@@ -65,7 +65,7 @@ class ScratchpadWritten(EventPayload):
     """A scratchpad that holds text: this one from now on, or this behind what is there."""
 
     kind = "pad_written"
-    pad: str
+    scratchpad: str
     text: str
     append: bool = False
 
@@ -75,7 +75,7 @@ class ScratchpadMerged(EventPayload):
     """A scratchpad that holds an object: first what is removed, as paths of keys, then what is merged in."""
 
     kind = "pad_merged"
-    pad: str
+    scratchpad: str
     values: Mapping[str, Any]
     delete: tuple[tuple[str, ...], ...] = ()
 
@@ -88,5 +88,5 @@ class ScratchpadSetAside(EventPayload):
     """What a scratchpad held does not fit its schema any more: it begins anew, empty. The old state stays above."""
 
     kind = "pad_set_aside"
-    pad: str
+    scratchpad: str
     reason: str

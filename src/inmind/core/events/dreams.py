@@ -31,10 +31,10 @@ class KnowledgeGap(NamedTuple):
     """Something that the agent does not know and might want to find out."""
 
     topic: str
-    why: str
+    reason: str
     """`unanswered`, `not_found` or `mentioned_once`."""
     since: str
-    renewed: str
+    last_seen: str
     """When it last came up: two days later it is over."""
     sources: tuple[str, ...] = ()
 
@@ -46,7 +46,7 @@ class LearnedSkill(NamedTuple):
     occurrences: int
     succeeded: int
     """How many of them came to a good end."""
-    last: str
+    last_used: str
     """When it was last done."""
     sources: tuple[str, ...] = ()
 
@@ -96,9 +96,9 @@ class DreamStarted(EventPayload):
     kind = "dream_begun"
     trigger: str
     """`asked`, `schedule` or `spike`."""
-    until: str
+    lease_until: str
     """How long it holds unless it says more."""
-    by: str = ""
+    proposer: str = ""
     """What proposes: `rules`, or the name of a model."""
     holder: str = ""
     """Whoever dreams it, by a name that nobody else has."""
@@ -110,9 +110,9 @@ class DreamResumed(EventPayload):
 
     kind = "dream_taken"
     dream: int
-    until: str
+    lease_until: str
     holder: str
-    by: str = ""
+    proposer: str = ""
 
 
 @frozen
@@ -122,8 +122,8 @@ class DreamProgressed(EventPayload):
     kind = "dream_went"
     dream: int
     phase: str
-    until: str
-    left: bool = False
+    lease_until: str
+    released: bool = False
     """Whoever held it had to go, and has left it to others as it was: it holds no longer."""
 
 
@@ -133,14 +133,14 @@ class DreamGathered(EventPayload):
 
     kind = "dream_gathered"
     dream: int
-    until: str
-    upto: int
+    lease_until: str
+    last_seq: int
     """Of the stream."""
-    position: int
+    journal_position: int
     """Of the whole journal."""
-    at: str
+    as_of: str
     """The time that it goes by."""
-    typed: str = ""
+    user_notes_digest: str = ""
     """Digest of what people typed among the notes: a proposal names that by its place."""
 
 
@@ -150,10 +150,10 @@ class DreamAnswered(EventPayload):
 
     kind = "dream_answered"
     dream: int
-    until: str
+    lease_until: str
     text: str
-    by: str = ""
-    cut: bool = False
+    proposer: str = ""
+    truncated: bool = False
     """It had more to say than it was allowed to."""
     tokens: tuple[int, int] = (0, 0)
     """Spent, whatever becomes of the dream."""
@@ -169,11 +169,11 @@ class DreamProposed(EventPayload):
 
     kind = "dream_proposed"
     dream: int
-    until: str
+    lease_until: str
     edits: tuple[ProposedEdit, ...] = ()
-    by: str = ""
+    proposer: str = ""
     """See `Dreamt`, for this and what follows."""
-    fell_back: str = ""
+    fallback_reason: str = ""
     refused: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)
     """Spent beside what its answers have cost."""
@@ -191,7 +191,7 @@ class DreamChecked(EventPayload):
 
     kind = "dream_checked"
     dream: int
-    until: str
+    lease_until: str
     verdicts: tuple[GuardVerdict, ...] = ()
 
     def __post_init__(self) -> None:
@@ -204,11 +204,11 @@ class DreamCommitted(EventPayload):
 
     kind = "dreamt"
     dream: int
-    by: str
+    proposer: str
     """What has proposed: `rules`, or the name of a model."""
-    upto: int
+    last_seq: int
     """Notes up to this event of the stream were looked at: those that stood on the page are taken in."""
-    position: int
+    journal_position: int
     """Of the whole journal: what sessions have said up to there was looked at."""
     notes: tuple[str, ...] = ()
     """Notes that it has taken in."""
@@ -218,7 +218,7 @@ class DreamCommitted(EventPayload):
     """All that there are from now on."""
     skills: tuple[LearnedSkill, ...] = ()
     """All that are known from now on."""
-    theirs: tuple[tuple[str, str], ...] = ()
+    user_lines: tuple[tuple[str, str], ...] = ()
     """What people wrote on the page, each entry with the crystal that this dream made of it."""
     replayed: tuple[str, ...] = ()
     """Crystals that were used since the last dream: they last longer by that."""
@@ -230,7 +230,7 @@ class DreamCommitted(EventPayload):
     inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     """What it was made of, in numbers and words: crystals by kind, levels, what came in meanwhile."""
     mood: str = ""
-    fell_back: str = ""
+    fallback_reason: str = ""
     """Why rules did what a model was asked for."""
     tokens: tuple[int, int] = (0, 0)
     """Of the model: read and written."""
@@ -238,7 +238,7 @@ class DreamCommitted(EventPayload):
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        coerce_pairs(self, "theirs")
+        coerce_pairs(self, "user_lines")
         for name in ("notes", "replayed", "insights", "refused", "tokens"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, kind in (
@@ -259,7 +259,7 @@ class DreamFailed(EventPayload):
     phase: str
     code: str
     reason: str
-    by: str = ""
+    proposer: str = ""
     verdicts: tuple[GuardVerdict, ...] = ()
     refused: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)
@@ -281,23 +281,23 @@ class DreamUndone(EventPayload):
 
     kind = "dream_undone"
     dream: int
-    last: int
+    previous_dream: int
     """The dream that is the last one again; 0 where there was none."""
-    upto: int
-    position: int
+    last_seq: int
+    journal_position: int
     lines: tuple[PageLine, ...] = ()
     gaps: tuple[KnowledgeGap, ...] = ()
     skills: tuple[LearnedSkill, ...] = ()
-    theirs: tuple[tuple[str, str], ...] = ()
-    seed: tuple[str, ...] = ()
+    user_lines: tuple[tuple[str, str], ...] = ()
+    adopted_entries: tuple[str, ...] = ()
     insights: tuple[str, ...] = ()
     """What it had found, which may be found again."""
     crystals: tuple[str, ...] = ()
     """What it had made of that, which is found no more."""
 
     def __post_init__(self) -> None:
-        coerce_pairs(self, "theirs")
-        for name in ("seed", "insights", "crystals"):
+        coerce_pairs(self, "user_lines")
+        for name in ("adopted_entries", "insights", "crystals"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, kind in (("lines", PageLine), ("gaps", KnowledgeGap), ("skills", LearnedSkill)):
             object.__setattr__(self, name, tuple(named_tuple(kind, one) for one in getattr(self, name)))
@@ -318,8 +318,8 @@ class AffectSpiked(EventPayload):
     kind = "affect"
     spike: str
     """`reward`, `error`, `social`, `achievement`, `urgency`, `sale`, `recall`, `missed`."""
-    why: str = ""
-    about: str = ""
+    reason: str = ""
+    subject: str = ""
     """What it was about, as rules know it again: a failure, and the success that ends it."""
     session: str = ""
 
@@ -329,13 +329,13 @@ class TradeRecorded(EventPayload):
     """Money came or went, or something was offered."""
 
     kind = "traded"
-    what: str
+    trade_type: str
     """`earning`, `spending` or `listing`."""
     amount: str = "0"
     """Exact, as a decimal number."""
     currency: str = "USD"
     skill: str = ""
-    with_whom: str = ""
+    counterparty: str = ""
     note: str = ""
-    on: str = ""
+    date: str = ""
     """When it happened, where that is not when it was told."""

@@ -17,7 +17,7 @@ class EntityPart(NamedTuple):
     type: str
     id: str
     name: str = ""
-    beside: bool = False
+    from_same_list: bool = False
     """It stood in the same list as the thing, not in it: it rides along, and is the first to go."""
 
 
@@ -35,7 +35,7 @@ class EntitySighting:
     action: str = ""
     parent: tuple[str, str] | None = None
     parts: tuple[EntityPart, ...] = ()
-    more: int = 0
+    omitted_parts: int = 0
     """Ids that were inside of it, or beside it in its list, and are not among the parts."""
     aliases: tuple[str, ...] = ()
     pinned: bool = False
@@ -50,10 +50,10 @@ class EntitySighting:
 class EntitySightings(EventPayload):
     """What an event says of things, in their order."""
 
-    things: tuple[EntitySighting, ...]
+    sightings: tuple[EntitySighting, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "things", tuple(nested_value(EntitySighting, thing) for thing in self.things))
+        object.__setattr__(self, "sightings", tuple(nested_value(EntitySighting, thing) for thing in self.sightings))
 
 
 class EntitiesSeen(EntitySightings):
@@ -63,7 +63,7 @@ class EntitiesSeen(EntitySightings):
     kind = "seen"
 
 
-class EntitiesLeft(EntitySightings):
+class EntitiesEvicted(EntitySightings):
     """Things for which the window had no place any more, with all that is known of them: deep memory takes them in."""
 
     __slots__ = ()

@@ -53,11 +53,11 @@ class TailChanged(EventPayload):
 
     kind = "tail"
     text: str
-    fresh: tuple[AnchoredBlock, ...] = ()
+    new_blocks: tuple[AnchoredBlock, ...] = ()
     """Blocks of layers that had nothing to say when the anchor was set."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fresh", tuple(nested_value(AnchoredBlock, block) for block in self.fresh))
+        object.__setattr__(self, "new_blocks", tuple(nested_value(AnchoredBlock, block) for block in self.new_blocks))
 
 
 @frozen
@@ -74,22 +74,22 @@ class PromptPrepared(EventPayload):
     written: int
     changes: int = 0
     """Tokens of the tail that say what changed since the anchor."""
-    behind: int = 0
+    messages_after_tail: int = 0
     """Messages that stood behind the tail."""
     format: str = "openai"
     window: int = 128_000
     reserve: int = 4_096
     largest: tuple[tuple[int, int], ...] = ()
     """Message sequence number and tokens of the largest messages, when the meter named them."""
-    marks: tuple[tuple[int, tuple[int | str, ...], Any], ...] = ()
+    cache_marks: tuple[tuple[int, tuple[int | str, ...], Any], ...] = ()
     """Where the host has told the provider to cache up to: a message of those sent, the way to the mark, the mark."""
-    shown: ShownVersions | None = None
+    shown_versions: ShownVersions | None = None
     """What of memory it shows whole; None where that is the same as in the prompt before."""
 
     def __post_init__(self) -> None:
-        coerce_pairs(self, "largest", "shown")
-        if self.marks:
-            object.__setattr__(self, "marks", tuple((at, tuple(path), mark) for at, path, mark in self.marks))
+        coerce_pairs(self, "largest", "shown_versions")
+        if self.cache_marks:
+            object.__setattr__(self, "cache_marks", tuple((at, tuple(path), mark) for at, path, mark in self.cache_marks))
 
     @property
     def uncached(self) -> int:

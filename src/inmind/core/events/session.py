@@ -20,11 +20,11 @@ class SessionOpened(EventPayload):
     language: str = "en"
     parent: str = ""
     """The session that this one was spawned from."""
-    handed: tuple[tuple[str, str], ...] = ()
+    inheritance: tuple[tuple[str, str], ...] = ()
     """What each of the parent's layers was handed on as: fork, view or none."""
 
     def __post_init__(self) -> None:
-        coerce_pairs(self, "handed")
+        coerce_pairs(self, "inheritance")
 
 
 @frozen
@@ -34,7 +34,7 @@ class SessionImported(EventPayload):
     kind = "imported"
     file: str
     """Inside the home."""
-    began: str = ""
+    started_at: str = ""
     """When it really began, where that is known."""
     model: str = ""
 
@@ -46,13 +46,13 @@ class MessageAdded(EventPayload):
     kind = "message"
     wire: Mapping[str, Any]
     format: str = "openai"
-    ours: bool = False
+    from_memory: bool = False
     """Memory's own answer to a call: a host that was not shown the call does not have it."""
-    shown: ShownVersions = ()
+    shown_versions: ShownVersions = ()
     """What the model knows all of, once it has read this, and did not before."""
 
     def __post_init__(self) -> None:
-        coerce_pairs(self, "shown")
+        coerce_pairs(self, "shown_versions")
 
 
 @frozen
@@ -83,16 +83,16 @@ class RetainedItem(NamedTuple):
 class Stub:
     """What is sent in the place of messages."""
 
-    of: tuple[tuple[int, int], ...]
+    message_ranges: tuple[tuple[int, int], ...]
     """Numbers of those messages, as runs from first to last."""
-    wires: tuple[Mapping[str, Any], ...]
+    messages: tuple[Mapping[str, Any], ...]
     format: str = "openai"
-    block: bool = False
+    is_block: bool = False
     """It is a block of ours, in the place of whole messages, and not a message that became shorter."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", tuple((first, last) for first, last in self.of))
-        object.__setattr__(self, "wires", tuple(self.wires))
+        object.__setattr__(self, "message_ranges", tuple((first, last) for first, last in self.message_ranges))
+        object.__setattr__(self, "messages", tuple(self.messages))
 
 
 @frozen
@@ -127,7 +127,7 @@ class CompactionUndone(EventPayload):
     """A compaction holds no longer: its messages are sent again, with all that came since."""
 
     kind = "lifted"
-    of: int
+    compaction_seq: int
     archives: tuple[str, ...] = ()
     """Its pages, which go as they came."""
 
@@ -141,7 +141,7 @@ class Retained(EventPayload):
 
     kind = "retained"
     item: RetainedItem
-    kept: bool = True
+    retain: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "item", RetainedItem(*self.item))
@@ -170,7 +170,7 @@ class ToolsSet(EventPayload):
 
     kind = "tools"
     tools: Sequence[Mapping[str, Any]] | None
-    offered: Sequence[Mapping[str, Any]] = ()
+    layer_tools: Sequence[Mapping[str, Any]] = ()
 
 
 @frozen
@@ -192,16 +192,16 @@ class ChildMerged(EventPayload):
     kind = "came_home"
     child: str
     seq: int
-    brought: tuple[str, ...] = ()
-    joined: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
+    combined: tuple[str, ...] = ()
     conflicts: tuple[Mapping[str, Any], ...] = ()
     """Path, and the values of both sides and of the beginning, where there were any."""
-    things: int = 0
-    pad: int | None = None
+    entities: int = 0
+    scratchpad_seq: int | None = None
     """Up to which event its scratchpad was, where that could not be taken as things were."""
 
     def __post_init__(self) -> None:
-        for name in ("brought", "joined", "conflicts"):
+        for name in ("taken", "combined", "conflicts"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
 

@@ -16,17 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from inmind.core.json import (
-    check_json,
-    check_text,
-    is_list,
-    is_object,
-    last_place,
-    object_at,
-    text_at,
-    typed_parts_at,
-    without_id,
-)
+from inmind.core.json import check_json, check_text, is_list, is_object, object_at, text_at, typed_parts_at
 from inmind.core.messages.cache_control import Tail, mark_before, marks_left, with_mark_before_tail
 from inmind.core.messages.model import (
     OPENING,
@@ -42,6 +32,8 @@ from inmind.core.messages.model import (
     Role,
     Text,
     Wire,
+    last_place,
+    without_id,
 )
 from inmind.core.messages.system import in_paragraphs, system_items
 from inmind.core.text import inert

@@ -9,7 +9,7 @@ provider untouched and is left out, by name, for any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from inmind.core.frozen import frozen
@@ -215,3 +215,12 @@ class Format(Protocol):
     def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         """The keyword arguments for the provider's client: messages or input, system or instructions, tools."""
         ...
+
+
+def last_place(wires: Sequence[Wire], wanted: Callable[[Wire], bool]) -> int | None:
+    return next((place for place in range(len(wires) - 1, -1, -1) if wanted(wires[place])), None)
+
+
+def without_id(wire: Wire) -> Wire:
+    """The very same object, unless it has an id that the provider would refuse."""
+    return {key: value for key, value in wire.items() if key != "id"} if "id" in wire else wire

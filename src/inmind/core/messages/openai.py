@@ -12,18 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
-from inmind.core.json import (
-    check_json,
-    check_text,
-    is_list,
-    is_object,
-    last_place,
-    object_at,
-    objects_at,
-    text_at,
-    typed_parts_at,
-    without_id,
-)
+from inmind.core.json import check_json, check_text, is_list, is_object, object_at, objects_at, text_at, typed_parts_at
 from inmind.core.messages.model import (
     Call,
     Content,
@@ -37,6 +26,8 @@ from inmind.core.messages.model import (
     Role,
     Text,
     Wire,
+    last_place,
+    without_id,
 )
 from inmind.core.messages.system import check_system_role, system_items, words_of
 from inmind.errors import InvalidInput

@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from inmind.core.json import (
-    check_json,
-    check_text,
-    is_list,
-    is_object,
-    last_place,
-    text_at,
-    typed_parts_at,
-)
+from inmind.core.json import check_json, check_text, is_list, is_object, text_at, typed_parts_at
 from inmind.core.messages.model import (
     Call,
     Content,
@@ -32,6 +24,7 @@ from inmind.core.messages.model import (
     Role,
     Text,
     Wire,
+    last_place,
 )
 from inmind.core.messages.system import check_system_role, system_items, words_of
 from inmind.errors import InvalidInput

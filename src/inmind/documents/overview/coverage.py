@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import re
 
+from inmind.documents.overview.front_matter import has_front_matter_values, split_front_matter
 from inmind.documents.overview.generated_lines import is_own, says_nothing
-from inmind.documents.overview.head import has_values, parted
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT_OR_UNCLOSED = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def is_maintained(text: str) -> bool:
     """Has anybody written here, be it in the head of the page?"""
-    return has_values(parted(text)[0]) or bool(written_part(text))
+    return has_front_matter_values(split_front_matter(text)[0]) or bool(written_part(text))
 
 
 def written_part(text: str) -> list[str]:
     """Its lines of words: no headings, no comments, no rules, no fields, nothing that memory has entered."""
-    lines = map(str.strip, _COMMENT.sub("", parted(text)[1]).splitlines())
+    lines = map(str.strip, _COMMENT_OR_UNCLOSED.sub("", split_front_matter(text)[1]).splitlines())
     return [line for line in lines if not (says_nothing(line) or line.startswith("#") or is_own(line))]

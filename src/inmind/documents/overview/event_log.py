@@ -23,8 +23,8 @@ from inmind.core.events.session import CompactionUndone
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened
 from inmind.documents.document import OVERVIEW, checked_text
+from inmind.documents.overview.front_matter import split_front_matter
 from inmind.documents.overview.generated_lines import LONGEST, MARK, own_line, parted_lines, says, with_own
-from inmind.documents.overview.head import parted
 from inmind.documents.overview.sections import plain, with_lines
 from inmind.documents.overview.size import MOST_NOTED, fitting
 from inmind.documents.overview.template import LANGUAGES, Section
@@ -139,16 +139,16 @@ class Noted:
                 return self.after(what, seq=event.seq, trust=event.trust)
             case DocumentWritten(path=path, text=text, upkeep=False) if path == OVERVIEW:
                 return self._left_by(text)
-            case CompactionUndone(of=of):
+            case CompactionUndone(compaction_seq=of):
                 return self.without_compaction(of)
             case _:
                 return self
 
     def after(self, what: OverviewEvent, *, trust: Trust, seq: int = 0) -> Noted:
         """With one more thing that occurred."""
-        about = _COMPACTION if what.what == "compression_completed" else what.about
-        note = Note(_SECTIONS[what.what], shortened(what.text, LONGEST), seq, trust, about=about)
-        match what.what:
+        about = _COMPACTION if what.event_type == "compression_completed" else what.subject
+        note = Note(_SECTIONS[what.event_type], shortened(what.text, LONGEST), seq, trust, about=about)
+        match what.event_type:
             case "task_started":
                 return self._with_task(note)
             case "task_completed":
@@ -283,7 +283,7 @@ def _theirs(ours: Collection[str], lines: Sequence[str]) -> list[str]:
 
 def _everything(text: str) -> set[str]:
     """What the lines of a page say."""
-    return {says(line) for _, line in plain(parted(text)[1].split("\n"))}
+    return {says(line) for _, line in plain(split_front_matter(text)[1].split("\n"))}
 
 
 def _left(notes: Collection[Note]) -> list[tuple[Section, str]]:

@@ -23,70 +23,69 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import date
 from io import StringIO
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 from inmind.core.encoding import to_json
-from inmind.documents.overview.fields import check_fields, merge
-from inmind.documents.overview.head import BOM, HEAD, line_end, parted
-from inmind.documents.overview.values import DEEPEST, checked_key, checked_object, is_list, is_object
+from inmind.core.json import is_list, is_object
+from inmind.documents.document import checked_text
 from inmind.errors import InvalidInput
 
-MOST_CHARACTERS = 65_536
+MAX_CHARACTERS = 65_536
 
 _FIELD = "front_matter"
 
 
-def front_matter(text: str) -> dict[str, Any] | None:
+def parse_front_matter(text: str) -> dict[str, Any] | None:
     """What the head of a page says, as plain values; None where there is none."""
-    written = _written(text)
+    written = _yaml_text(text)
     if written is None:
         return None
-    said = _plain(_read(written, _reader()))
+    said = _to_json_values(_parse_yaml(written, _require_yaml_parser()))
     check_fields(said, field=_FIELD)
     return said
 
 
-def misread(text: str) -> str:
+def front_matter_error(text: str) -> str:
     """Why the head of a page cannot be read, for whoever wrote it; empty where it can, or nobody here could tell."""
-    if _written(text) is None or _ruamel() is None:
+    if _yaml_text(text) is None or _yaml_parser() is None:
         return ""
     try:
-        front_matter(text)
+        parse_front_matter(text)
     except InvalidInput as error:
         return str(error)
     return ""
 
 
-def with_front_matter(text: str, values: Mapping[str, Any]) -> str:
+def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
     """The page with these values merged into its head. Every byte behind the head stays.
 
     Where nothing changes the page is the same, and what would not be valid is refused whole. A head keeps its line
     ends; a new one has those of the page.
     """
-    ruamel = _reader()
-    written = _written(text) or ""
-    head = _read(written, ruamel)
-    before = _plain(head)
-    merge(head, _quoted(checked_object(values, field=_FIELD)))
-    after = _plain(head)
+    ruamel = _require_yaml_parser()
+    written = _yaml_text(text) or ""
+    head = _parse_yaml(written, ruamel)
+    before = _to_json_values(head)
+    merge_fields(head, _quote_ambiguous(check_object(values, field=_FIELD)))
+    after = _to_json_values(head)
     check_fields(after, field=_FIELD)
     if to_json(before) == to_json(after):
         return text
     alone = all(line.lstrip()[:1] in ("", "#") for line in written.splitlines())
     above = written if alone else ""  # comments without a key are forgotten by the library
-    dumped = f"---\n{_within_size(above + _dumped(head, after, ruamel))}---\n"
+    dumped = f"---\n{_check_size(above + _dump_yaml(head, after, ruamel))}---\n"
     mark = BOM if text.startswith(BOM) else ""
-    old, behind = parted(text)
-    return mark + dumped.replace("\n", line_end(old if "\n" in old else behind)) + behind
+    old, behind = split_front_matter(text)
+    return mark + dumped.replace("\n", line_ending(old if "\n" in old else behind)) + behind
 
 
-def _written(text: str) -> str | None:
+def _yaml_text(text: str) -> str | None:
     """The YAML of a head, its lines plainly ended; None where there is no head."""
-    match = HEAD.match(text)
+    match = FRONT_MATTER.match(text)
     return match["yaml"].replace("\r\n", "\n") if match else None
 
 
-class _Yaml(Protocol):
+class _YamlParser(Protocol):
     """What ruamel.yaml offers, as far as it is asked."""
 
     def parse(self, stream: str) -> Iterable[object]: ...
@@ -94,93 +93,93 @@ class _Yaml(Protocol):
     def dump(self, data: Any, stream: StringIO) -> None: ...
 
 
-def _reader() -> _Yaml:
-    ruamel = _ruamel()
+def _require_yaml_parser() -> _YamlParser:
+    ruamel = _yaml_parser()
     if ruamel is None:
         expected = 'the library ruamel.yaml, which the extra brings: pip install "inmind[yaml]"'
         raise InvalidInput(field=_FIELD, value=None, expected=expected)
     return ruamel
 
 
-def _ruamel() -> _Yaml | None:
+def _yaml_parser() -> _YamlParser | None:
     try:
         from ruamel.yaml import YAML
     except ImportError:
         return None
     ruamel = YAML()  # typ="rt": it builds plain data only, whatever the tags say; those are refused all the same
     ruamel.preserve_quotes = True
-    ruamel.width = MOST_CHARACTERS  # a line that a person wrote is not folded
+    ruamel.width = MAX_CHARACTERS  # a line that a person wrote is not folded
     ruamel.indent(mapping=2, sequence=4, offset=2)
-    return cast(_Yaml, ruamel)
+    return cast(_YamlParser, ruamel)
 
 
-def _read(written: str, ruamel: _Yaml) -> dict[str, Any]:
+def _parse_yaml(written: str, ruamel: _YamlParser) -> dict[str, Any]:
     """The head as values that remember how they were written."""
     from ruamel.yaml.comments import CommentedMap
     from ruamel.yaml.error import YAMLError
 
-    _within_size(written)
+    _check_size(written)
     try:
-        _refuse_what_acts(ruamel.parse(written))
+        _refuse_anchors_and_tags(ruamel.parse(written))
         value = ruamel.load(written)
     except (YAMLError, ValueError) as error:  # of a date that there is none of, Python says so
-        line, reason = _place_and_reason(error, written)
+        line, reason = _error_line_and_reason(error, written)
         raise InvalidInput(field=_FIELD, value=line, expected=f"YAML ({reason})") from error
     if value is not None and not is_object(value):
         raise InvalidInput(field=_FIELD, value=value, expected="keys with values")
     return CommentedMap() if value is None else value
 
 
-def _quoted(value: Any) -> Any:
+def _quote_ambiguous(value: Any) -> Any:
     """The same, with quotes around each text that a reader of YAML 1.1 or 1.2 would take for something else."""
     from ruamel.yaml.scalarstring import SingleQuotedScalarString
 
     if is_object(value):
-        return {_quoted(key): _quoted(item) for key, item in value.items()}
+        return {_quote_ambiguous(key): _quote_ambiguous(item) for key, item in value.items()}
     if is_list(value):
-        return [_quoted(item) for item in value]
-    return SingleQuotedScalarString(value) if isinstance(value, str) and _is_taken_for_another(value) else value
+        return [_quote_ambiguous(item) for item in value]
+    return SingleQuotedScalarString(value) if isinstance(value, str) and _is_ambiguous(value) else value
 
 
-def _is_taken_for_another(text: str) -> bool:
+def _is_ambiguous(text: str) -> bool:
     from ruamel.yaml.resolver import implicit_resolvers
 
     rules = cast(Iterable[tuple[object, object, re.Pattern[str], object]], implicit_resolvers)
     return any(pattern.match(text) for _, _, pattern, _ in rules)
 
 
-def _dumped(head: dict[str, Any], said: object, ruamel: _Yaml) -> str:
+def _dump_yaml(head: dict[str, Any], said: object, ruamel: _YamlParser) -> str:
     """The head as YAML that says the same when it is read: of a few control characters the library makes others."""
     dumped = StringIO()
     ruamel.dump(head, dumped)
     written = dumped.getvalue()
-    if to_json(_plain(_read(written, ruamel))) != to_json(said):
+    if to_json(_to_json_values(_parse_yaml(written, ruamel))) != to_json(said):
         raise InvalidInput(field=_FIELD, value=said, expected="text without control characters")
     return written
 
 
-def _refuse_what_acts(events: Iterable[Any]) -> None:
+def _refuse_anchors_and_tags(events: Iterable[Any]) -> None:
     """Looked for among what the parser sees, before anything is built of it."""
     deep = -2  # the stream and the document are levels too
     for event in events:
         kind = type(event).__name__
         deep += kind.endswith("StartEvent") - kind.endswith("EndEvent")
         anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
-        if deep > DEEPEST:
-            raise InvalidInput(field=_FIELD, value=f"{deep} levels", expected=f"at most {DEEPEST} levels")
+        if deep > MAX_DEPTH:
+            raise InvalidInput(field=_FIELD, value=f"{deep} levels", expected=f"at most {MAX_DEPTH} levels")
         if anchor is not None:
             raise InvalidInput(field=_FIELD, value=f"&{anchor}", expected="values without anchors and aliases")
         if tag is not None:
             raise InvalidInput(field=_FIELD, value=str(tag), expected="values without tags")
 
 
-def _within_size(head: str) -> str:
-    if len(head) > MOST_CHARACTERS:
-        raise InvalidInput(field=_FIELD, value=f"{len(head)} characters", expected=f"at most {MOST_CHARACTERS}")
+def _check_size(head: str) -> str:
+    if len(head) > MAX_CHARACTERS:
+        raise InvalidInput(field=_FIELD, value=f"{len(head)} characters", expected=f"at most {MAX_CHARACTERS}")
     return head
 
 
-def _place_and_reason(error: Any, written: str) -> tuple[str, str]:
+def _error_line_and_reason(error: Any, written: str) -> tuple[str, str]:
     mark = getattr(error, "problem_mark", None)
     reason = getattr(error, "problem", None) or str(error).split("\n")[0]
     if mark is None:
@@ -190,13 +189,13 @@ def _place_and_reason(error: Any, written: str) -> tuple[str, str]:
     return next(said, ""), f"line {mark.line + 1}: {reason}"
 
 
-def _plain(value: Any, field: str = _FIELD) -> Any:
+def _to_json_values(value: Any, field: str = _FIELD) -> Any:
     """The same as JSON has it; a date becomes the text that it is."""
     if is_object(value):
-        keys = [checked_key(key, field=field) for key in value]
-        return {str(key): _plain(value[key], f"{field}.{key}") for key in keys}
+        keys = [check_key(key, field=field) for key in value]
+        return {str(key): _to_json_values(value[key], f"{field}.{key}") for key in keys}
     if is_list(value):
-        return [_plain(item, f"{field}[{place}]") for place, item in enumerate(value)]
+        return [_to_json_values(item, f"{field}[{place}]") for place, item in enumerate(value)]
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
@@ -205,3 +204,161 @@ def _plain(value: Any, field: str = _FIELD) -> Any:
         if isinstance(value, kind):
             return kind(value)
     return None
+
+
+MAX_DEPTH = 16
+
+
+def check_object(values: object, *, field: str) -> dict[str, Any]:
+    """An object of plain values; whatever else a host hands in is refused by its place."""
+    if not is_object(values):
+        raise InvalidInput(field=field, value=values, expected="an object")
+    _check_items(values, field, depth=0)
+    return values
+
+
+def check_key(key: object, *, field: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidInput(field=field, value=key, expected="keys that are text")
+    return checked_text(key, field=field)
+
+
+def _check_value(value: object, field: str, depth: int) -> None:
+    if isinstance(value, str):
+        checked_text(value, field=field)
+    elif is_object(value) or is_list(value):
+        _check_items(value, field, depth + 1)
+    elif value is not None and not isinstance(value, bool | int | float):
+        raise InvalidInput(field=field, value=value, expected="what JSON can say")
+
+
+def _check_items(values: dict[str, Any] | list[Any], field: str, depth: int) -> None:
+    if depth >= MAX_DEPTH:
+        raise InvalidInput(field=field, value=values, expected=f"at most {MAX_DEPTH} levels")
+    if is_object(values):
+        for key, item in values.items():
+            _check_value(item, f"{field}.{check_key(key, field=field)}", depth)
+    else:
+        for place, item in enumerate(values):
+            _check_value(item, f"{field}[{place}]", depth)
+
+
+FieldTypes = Mapping[str, str]
+
+
+_TEXT, _TEXTS, _OBJECT = "a text", "a list of texts", "an object"
+
+
+_FIELD_TYPES: Mapping[str, FieldTypes] = {
+    "meta": {"version": _TEXT, "last_updated": _TEXT, "session_id": _TEXT},
+    "project": {"name": _TEXT, "description": _TEXT, "tech_stack": _OBJECT, "key_paths": _OBJECT, "commands": _OBJECT},
+    "current_state": {"status": _TEXT, "task": _TEXT, "next_actions": _TEXTS},
+}
+
+
+_ISSUE_FIELD_TYPES: FieldTypes = {"id": _TEXT, "title": _TEXT, "severity": _TEXT, "status": _TEXT, "proposal": _TEXT}
+
+
+def check_fields(fields: Mapping[str, Any], *, field: str) -> None:
+    """Raise InvalidInput, naming the exact field, unless each key that has a shape holds it."""
+    for key, field_types in _FIELD_TYPES.items():
+        if fields.get(key) is not None:
+            _check_shape(fields[key], field_types, f"{field}.{key}")
+    issues = fields.get("issues")
+    if issues is None:
+        return
+    if not is_list(issues):
+        raise InvalidInput(field=f"{field}.issues", value=issues, expected="a list of objects")
+    seen_ids: set[str] = set()
+    for index, issue in enumerate(issues):
+        _check_shape(issue, _ISSUE_FIELD_TYPES, f"{field}.issues[{index}]")
+        if not _is_id(issue.get("id")) or str(issue["id"]) in seen_ids:
+            raise InvalidInput(
+                field=f"{field}.issues[{index}].id", value=issue.get("id"), expected="an id that no other issue has"
+            )
+        seen_ids.add(str(issue["id"]))
+
+
+def merge_fields(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Objects merge, lists of objects with ids merge by those, and everything else replaces.
+
+    In place, unlike everywhere else: what is merged into remembers how it was written, and a copy would not.
+    """
+    for key, value in values.items():
+        held = into.get(key)
+        if is_object(held) and is_object(value):
+            merge_fields(held, value)
+        elif _have_ids(held) and _have_ids(value):
+            _merge_by_id(held, value)
+        else:
+            into[key] = value
+
+
+def _merge_by_id(into: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
+    known = {to_json(item["id"]): item for item in into}
+    for value in values:
+        held = known.get(to_json(value["id"]))
+        if held is not None:
+            merge_fields(held, value)
+        else:
+            into.append(value)
+
+
+def _check_shape(value: object, field_types: FieldTypes, field: str) -> None:
+    if not is_object(value):
+        raise InvalidInput(field=field, value=value, expected=_OBJECT)
+    for key, expected in field_types.items():
+        if value.get(key) is not None and not _fits(value[key], expected):
+            raise InvalidInput(field=f"{field}.{key}", value=value[key], expected=expected)
+
+
+def _fits(value: object, expected: str) -> bool:
+    if expected == _OBJECT:
+        return is_object(value)
+    return is_list(value) and all(map(_is_text, value)) if expected == _TEXTS else _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    """Words, or what YAML takes for a number: 1.0 is a version too."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _have_ids(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    return is_list(value) and bool(value) and all(is_object(item) and _is_id(item.get("id")) for item in value)
+
+
+# A page may also begin with a rule. What follows it is a head if the first line of it, but for comments, has a key.
+_RULE = r"---[ \t]*+\r?(?:\n|\Z)"
+
+
+BOM = "\ufeff"
+
+
+FRONT_MATTER = re.compile(
+    rf"{BOM}?+---[ \t]*+\r?\n(?P<yaml>(?:[ \t]*+(?:#.*+)?+\r?\n)*+"
+    rf"(?:(?:\{{|[^\s#{{:-][^:\n]*+:(?=\s)).*+\n(?:(?!{_RULE}).*+\n)*+)?+){_RULE}"
+)
+
+
+_EMPTY_FIELD = re.compile(r"""\s*+(?:#.*|[^\s#:][^:]*+:\s*+(?:\[\s*+\]|\{\s*+\}|""|''|null|~)?+\s*+(?:#.*)?)?""")
+
+
+def split_front_matter(text: str) -> tuple[str, str]:
+    """The head of a page with the rules around it, or only the mark, or nothing; and all the rest."""
+    match = FRONT_MATTER.match(text)
+    end = match.end() if match else len(text) - len(text.removeprefix(BOM))
+    return text[:end], text[end:]
+
+
+def line_ending(text: str) -> str:
+    """What ends the lines of a page: "\\r\\n" where it ends every one."""
+    return "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
+
+
+def has_front_matter_values(head: str) -> bool:
+    """Does a head say anything, beside keys that hold nothing yet? Told without a parser, since any page is asked."""
+    return not all(_EMPTY_FIELD.fullmatch(line) for line in head.splitlines()[1:-1])

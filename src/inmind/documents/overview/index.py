@@ -17,8 +17,8 @@ from pathlib import PurePosixPath
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened, stands_in
 from inmind.documents.document import ARCHIVE, FOLDERS
+from inmind.documents.overview.front_matter import split_front_matter
 from inmind.documents.overview.generated_lines import own_line, parted_lines, says_nothing, with_own, words_of
-from inmind.documents.overview.head import parted
 from inmind.documents.overview.sections import headings_in, plain, with_lines
 from inmind.documents.overview.size import MOST_INDEXED, fitting
 
@@ -95,7 +95,7 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
 @lru_cache(maxsize=64)
 def _described(beginning: str) -> tuple[str, str]:
     """Remembered, since the same few pages are asked at every write of the overview."""
-    lines = parted(beginning)[1].split("\n")
+    lines = split_front_matter(beginning)[1].split("\n")
     titles = {number: words for number, _, words in headings_in(lines)}
     said = (line for number, line in plain(lines) if number not in titles)
     title = next((words for words in titles.values() if words), "")

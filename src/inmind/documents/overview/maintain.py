@@ -56,7 +56,7 @@ def with_written(documents: Documents, drafts: Sequence[Draft]) -> Documents:
     """The documents with pages that are about to be written, the last of which will be the newest."""
     newest = max((page.version for page in documents.by_path.values()), default=0)
     fresh = {
-        draft.payload.path: Document(draft.payload.text, newest + number, "", draft.trusted)
+        draft.payload.path: Document(draft.payload.text, newest + number, "", draft.effective_trust)
         for number, draft in enumerate(drafts, start=1)
         if isinstance(draft.payload, DocumentWritten)
     }

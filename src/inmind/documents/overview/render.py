@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from inmind.documents.overview.head import BOM
+from inmind.documents.overview.front_matter import BOM
 from inmind.documents.overview.template import LANGUAGES, template
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from inmind.documents.overview.head import BOM, line_end, parted
+from inmind.documents.overview.front_matter import BOM, line_ending, split_front_matter
 
 Change = Callable[[Sequence[str]], Sequence[str] | None]
 
@@ -24,8 +24,8 @@ _DECORATION = re.compile(r"\A[\W\d_]+|[\W_]+\Z")
 
 def section_of(text: str, heading: str) -> str:
     """What stands under a heading; empty where there is no such heading."""
-    page = parted(text)[1]
-    lines = page.split(line_end(page))
+    page = split_front_matter(text)[1]
+    lines = page.split(line_ending(page))
     place = _place(lines, heading)
     return "\n".join(lines[place[0] : place[1]]).strip("\n") if place else ""
 
@@ -108,8 +108,8 @@ def _changed(
     place: Callable[[Sequence[str], str], tuple[int, int] | None],
     on_top: bool = False,
 ) -> str:
-    head, page = parted(text)
-    end = line_end(page if "\n" in page else head)
+    head, page = split_front_matter(text)
+    end = line_ending(page if "\n" in page else head)
     lines = page.split(end)
     found = next((span for heading in headings if (span := place(lines, heading))), None)
     if found is not None:

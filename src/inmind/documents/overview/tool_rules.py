@@ -16,10 +16,10 @@ from inmind.core.encoding import digest_of
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
 from inmind.core.frozen import frozen
+from inmind.core.json import is_list, is_object
 from inmind.core.text import shortened
 from inmind.documents.overview.event_log import Note, Noted
 from inmind.documents.overview.template import Section
-from inmind.documents.overview.values import is_list, is_object
 
 MOST_FAILING = 3
 """Problems of one tool that are noted at once. More of them say no more than that it does not work."""
@@ -70,7 +70,7 @@ def _problems(outcome: Outcome, noted: Noted, language: str) -> Iterator[Overvie
     said = _FAILED[language].format(outcome.tool, reason) if reason else _FAILED_SOMEHOW[language].format(outcome.tool)
     others = [note for note in _failing(outcome.tool, noted) if note.about != subject]
     yield from map(_over, others[MOST_FAILING - 1 :])
-    yield OverviewEvent("bug_found", said, about=subject)
+    yield OverviewEvent("bug_found", said, subject=subject)
 
 
 def _closed(outcome: Outcome, noted: Noted) -> Iterator[OverviewEvent]:

@@ -39,10 +39,10 @@ class Pads:
         what = event.payload
         if not isinstance(what, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
             return self
-        held = self.get(what.pad)
+        held = self.get(what.scratchpad)
         state, begins = _after(held.state if held else None, what)
         trust = event.trust if begins or held is None else min(held.trust, event.trust)
-        return Pads({**self.by_name, what.pad: Pad(state, version=event.seq, source=event.id, trust=trust)})
+        return Pads({**self.by_name, what.scratchpad: Pad(state, version=event.seq, source=event.id, trust=trust)})
 
     def get(self, name: str) -> Pad | None:
         return self.by_name.get(name)

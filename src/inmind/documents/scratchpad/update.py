@@ -47,8 +47,8 @@ class Update:
 
     def event(self, pad: str) -> ScratchpadMerged | ScratchpadWritten:
         if self.text is not None:
-            return ScratchpadWritten(pad=pad, text=self.text, append=self.append)
-        return ScratchpadMerged(pad=pad, values=self.values, delete=self.delete)
+            return ScratchpadWritten(scratchpad=pad, text=self.text, append=self.append)
+        return ScratchpadMerged(scratchpad=pad, values=self.values, delete=self.delete)
 
 
 def object_update(

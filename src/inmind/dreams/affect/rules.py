@@ -27,7 +27,7 @@ _LONGEST_NAME = 60
 
 
 @frozen
-class Stirred:
+class AffectSignal:
     """Something that is felt: the spike, why in a few words of ours, and what it is about."""
 
     spike: str
@@ -36,7 +36,7 @@ class Stirred:
 
 
 @frozen(kw_only=True)
-class Tried:
+class ToolOutcome:
     """A call of a tool, and what came of it."""
 
     tool: str
@@ -51,16 +51,16 @@ def may_move(text: str) -> bool:
     return len(text) <= MOST_HEARD and any(forms.cued(text) for forms in _LANGUAGES)
 
 
-def by_words(sentences: Sequence[str]) -> list[Stirred]:
+def by_words(sentences: Sequence[str]) -> list[AffectSignal]:
     """What a person's own sentences say to the agent, each spike once."""
     unquoted = [compiled(_QUOTED).sub(" ", sentence) for sentence in sentences]
     said = dict.fromkeys(one for forms in _LANGUAGES for one in said_in(unquoted, forms))
     if "anger" in said:  # who is angry may thank in the same breath, and does not mean it
         said = {one: None for one in said if one in ("anger", "urgency")}
-    return [Stirred(*_FELT[one]) for one in said]
+    return [AffectSignal(*_FELT[one]) for one in said]
 
 
-def by_outcome(tried: Tried, felt: Felt, now: datetime) -> Stirred | None:
+def by_outcome(tried: ToolOutcome, felt: Felt, now: datetime) -> AffectSignal | None:
     """What a call is felt as: a failure, unless the same has just been felt; or that something works again."""
     run = run_of(tried.tool, tried.arguments)
     about = _about(tried, run)
@@ -68,20 +68,20 @@ def by_outcome(tried: Tried, felt: Felt, now: datetime) -> Stirred | None:
     if tried.failed or (run and says_failed(tried.result)):
         if is_recent(felt.failing.get(about), now, QUIET):
             return None
-        return Stirred("error", f"{run.name if run else name} failed", about)
+        return AffectSignal("error", f"{run.name if run else name} failed", about)
     if not felt.ended_by(about):
         return None
     if run:
-        return Stirred("achievement", "tests pass again after failing", about) if passes(tried.result) else None
-    return Stirred("reward", f"{name} works again after failing", about)
+        return AffectSignal("achievement", "tests pass again after failing", about) if passes(tried.result) else None
+    return AffectSignal("reward", f"{name} works again after failing", about)
 
 
-def recalled(*, found: bool) -> Stirred:
+def recalled(*, found: bool) -> AffectSignal:
     """Memory that was asked and had an answer, or had none."""
-    return Stirred("recall", "memory had an answer") if found else Stirred("missed", "memory had no answer")
+    return AffectSignal("recall", "memory had an answer") if found else AffectSignal("missed", "memory had no answer")
 
 
-def _about(tried: Tried, run: Run | None) -> str:
+def _about(tried: ToolOutcome, run: Run | None) -> str:
     """By which a call is known again: the same tool with the same arguments, or the tests that it runs."""
     return run.about if run else f"{tried.tool} {digest_of(tried.arguments)}"
 

@@ -13,32 +13,41 @@ from collections.abc import Callable
 from typing import Any
 
 from inmind.core.settings import ModelSettings
-from inmind.dreams.model import Model, Question, Reply
+from inmind.dreams.model import Model, ModelReply, Question
 from inmind.dreams.models.anthropic import Anthropic
-from inmind.dreams.models.function import Called
+from inmind.dreams.models.function import FunctionModel
 from inmind.dreams.models.openai import OpenAICompatible
 from inmind.errors import InvalidInput
 
-__all__ = ["Anthropic", "Called", "Model", "OpenAICompatible", "Question", "Reply", "configured", "model_of"]
+__all__ = [
+    "Anthropic",
+    "FunctionModel",
+    "Model",
+    "OpenAICompatible",
+    "Question",
+    "ModelReply",
+    "model_from_settings",
+    "as_model",
+]
 
 
-def model_of(given: Model | Callable[..., Any] | None) -> Model | None:
+def as_model(given: Model | Callable[..., Any] | None) -> Model | None:
     """What a host gives as a model: one of these, a function, or none."""
     if given is None or isinstance(given, Model):
         return given
     if callable(given) and not isinstance(given, type):
-        return Called(given)
+        return FunctionModel(given)
     expected = "OpenAICompatible(…), Anthropic(…), a function from a prompt to an answer, or None"
     raise InvalidInput(field="model", value=given, expected=expected)
 
 
-def configured(told: ModelSettings) -> Model | None:
+def model_from_settings(settings: ModelSettings) -> Model | None:
     """The model that settings name; none where they name none."""
-    if not told.name:
+    if not settings.name:
         return None
-    if told.provider == "anthropic":
-        return Anthropic(told.name, url=told.url, key_env=told.key_env)
-    if not told.url:
+    if settings.provider == "anthropic":
+        return Anthropic(settings.name, url=settings.url, key_env=settings.key_env)
+    if not settings.url:
         expected = 'the address of a server, like "http://localhost:11434/v1"'
-        raise InvalidInput(field="settings.model.url", value=told.url, expected=expected)
-    return OpenAICompatible(told.url, told.name, key_env=told.key_env)
+        raise InvalidInput(field="settings.model.url", value=settings.url, expected=expected)
+    return OpenAICompatible(settings.url, settings.name, key_env=settings.key_env)

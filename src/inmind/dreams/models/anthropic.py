@@ -8,16 +8,16 @@ from typing import Final
 
 from inmind.core.encoding import to_json
 from inmind.core.http import Json, Server
-from inmind.dreams.model import Question, Reply
-from inmind.dreams.models.response import counted_tokens, members
+from inmind.dreams.model import ModelReply, Question
+from inmind.dreams.models.response import count_tokens, object_list
 from inmind.errors import ModelFailed, short_repr
 
-KEY = "ANTHROPIC_API_KEY"
-URL = "https://api.anthropic.com"
-VERSION = "2023-06-01"
+KEY_ENV = "ANTHROPIC_API_KEY"
+DEFAULT_URL = "https://api.anthropic.com"
+API_VERSION = "2023-06-01"
 """Of the protocol."""
 
-_TOOL: Final = "answer"
+_ANSWER_TOOL: Final = "answer"
 
 
 class Anthropic:
@@ -27,47 +27,47 @@ class Anthropic:
         self,
         model: str,
         *,
-        url: str = URL,
+        url: str = DEFAULT_URL,
         key: str | None = None,
-        key_env: str = KEY,
+        key_env: str = KEY_ENV,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._server = Server(url=url or URL, key=key, key_env=key_env or KEY, pause=pause)
+        self._server = Server(url=url or DEFAULT_URL, key=key, key_env=key_env or KEY_ENV, pause=pause)
         self._model = model
         self.name = f"anthropic:{model}"
 
     def __repr__(self) -> str:
         return f"Anthropic({self._model!r}, url={self._server.url!r})"
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
         body: Json = {
             "model": self._model,
-            "max_tokens": question.most_tokens,
+            "max_tokens": question.max_tokens,
             "system": question.system,
             "messages": [{"role": "user", "content": question.prompt}],
         }
         if question.schema is not None:
-            tool = {"name": _TOOL, "description": "Gives the answer.", "input_schema": question.schema}
-            body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
-        return _reply(self._server.ask("v1/messages", body, headers=headers, seconds=seconds))
+            tool = {"name": _ANSWER_TOOL, "description": "Gives the answer.", "input_schema": question.schema}
+            body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _ANSWER_TOOL}}
+        return _parse_reply(self._server.ask("v1/messages", body, headers=auth_headers, seconds=seconds))
 
 
-def headers(key: str) -> dict[str, str]:
-    return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+def auth_headers(key: str) -> dict[str, str]:
+    return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
 
 
-def _reply(answer: Json) -> Reply:
+def _parse_reply(answer: Json) -> ModelReply:
     ended = answer.get("stop_reason")
     if ended == "refusal":
         raise ModelFailed(reason="it refused to answer")
-    said = members(answer, "content")
+    said = object_list(answer, "content")
     inputs = [to_json(one["input"]) for one in said if one.get("type") == "tool_use" and "input" in one]
     texts = [text for one in said if one.get("type") == "text" and isinstance(text := one.get("text"), str)]
     if not inputs and not texts:
         raise ModelFailed(reason=f"it answered without a text, with {short_repr(sorted(answer))}")
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return Reply(
+    return ModelReply(
         text=inputs[0] if inputs else "".join(texts),
-        tokens=counted_tokens(answer, read, ("output_tokens",)),
-        cut=ended == "max_tokens",
+        tokens=count_tokens(answer, read, ("output_tokens",)),
+        truncated=ended == "max_tokens",
     )

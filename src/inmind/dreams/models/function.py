@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, cast
 
 from inmind.core.encoding import to_json
-from inmind.dreams.model import Question, Reply
+from inmind.dreams.model import ModelReply, Question
 from inmind.errors import InmindError, ModelFailed
 
 
-class Called:
+class FunctionModel:
     """Asked with all of the question as one text, or with the `Question` where its first parameter is annotated so.
 
     It may answer with a text, with the JSON itself as a mapping, or with a `Reply`, which also tells what it cost. How
@@ -20,28 +20,28 @@ class Called:
 
     def __init__(self, function: Callable[..., Any], *, name: str = "") -> None:
         self._function = function
-        self._whole = _takes_question(function)
+        self._takes_question = _takes_question(function)
         self.name = name or getattr(function, "__name__", type(function).__name__)
 
     def __repr__(self) -> str:
         return f"Called({self.name!r})"
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- see above
-        answer = self._answer(question if self._whole else f"{question.system}\n\n{question.prompt}")
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- see above
+        answer = self._call(question if self._takes_question else f"{question.system}\n\n{question.prompt}")
         match answer:
-            case Reply():
+            case ModelReply():
                 return answer
             case str():
-                return Reply(text=answer)
+                return ModelReply(text=answer)
             case Mapping():
-                return Reply(text=self._json(cast("Mapping[str, Any]", answer)))
+                return ModelReply(text=self._to_json(cast("Mapping[str, Any]", answer)))
             case Coroutine():
                 answer.close()  # or Python warns of one that nobody awaited
                 raise self._failed("is asynchronous, and a function is needed that answers")
             case _:
                 raise self._failed(f"answered with {type(answer).__name__}, and not with a text")
 
-    def _answer(self, asked: Question | str) -> object:
+    def _call(self, asked: Question | str) -> object:
         try:
             return self._function(asked)
         except InmindError:
@@ -49,7 +49,7 @@ class Called:
         except Exception as error:  # a foreign model may raise anything
             raise self._failed(f"raised {type(error).__name__}: {error}") from error
 
-    def _json(self, answer: Mapping[str, Any]) -> str:
+    def _to_json(self, answer: Mapping[str, Any]) -> str:
         try:
             return to_json(dict(answer))
         except (TypeError, ValueError, RecursionError) as error:

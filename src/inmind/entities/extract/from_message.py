@@ -62,7 +62,7 @@ def _known(entities: Entities) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         for part in entity.parts:
             if part.name:
                 yield part.type, part.id, (part.name,)
-    yield from map(_called, islice(entities.beyond, MOST_BEYOND))
+    yield from map(_called, islice(entities.evicted_entities, MOST_BEYOND))
 
 
 def _called(entity: Entity) -> tuple[str, str, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from typing import Any
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
 from inmind.entities.config import DEFAULT_RULES, EntityRules, Extractor
-from inmind.entities.entity import MOST_PARTS
+from inmind.entities.entity import MAX_PARTS
 from inmind.entities.extract.names import name_of
 from inmind.entities.extract.records import MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep
 from inmind.entities.extract.tool_name import Tool, tool_named
@@ -24,9 +24,9 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import as_id, is_code, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.outcome import is_empty, refused, says_failed, spared
-from inmind.entities.parse_result import is_list, is_object, listed, read, readings
-from inmind.entities.serialize import thing_from
+from inmind.entities.outcome import deletion_refused, is_empty_result, reports_failure, split_deletion
+from inmind.entities.parse_result import is_list, is_object, parse_layers, parse_name_list, parse_result
+from inmind.entities.serialize import sighting_from
 from inmind.errors import ExtractorFailed
 
 _CREATES = frozenset("add book create insert make new register".split())
@@ -43,14 +43,14 @@ MOST_USED = 10
 
 def things_of(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tuple[EntitySighting, ...]:
     """What one outcome brings to mind, the best match first. A failed call brings nothing."""
-    answer = readings(outcome.result)
-    if outcome.error or any(map(says_failed, answer)):
+    answer = parse_layers(outcome.result)
+    if outcome.error or any(map(reports_failure, answer)):
         return ()
     own = rules.extractor_for(outcome.tool)
     if own is not None:
         return _by_host(*own, outcome)
     value = answer[-1]
-    if is_empty(value) and tool_named(outcome.tool).reads:  # what is not there proves no id
+    if is_empty_result(value) and tool_named(outcome.tool).reads:  # what is not there proves no id
         return ()
     return _Outcome(outcome, value, rules).things()
 
@@ -61,7 +61,7 @@ class _Outcome:
     def __init__(self, outcome: ToolObserved, value: Any, rules: EntityRules) -> None:
         self._rules, self._value = rules, head_of(value) if is_object(value) else value
         self._tool = _in_words_of(rules, tool_named(outcome.tool))
-        self._arguments = read(outcome.arguments)
+        self._arguments = parse_result(outcome.arguments)
         own, about = self._tool.type or UNTYPED, self._tool.nouns
         self._used = ids_in(self._arguments, own=own, one=self._tool.about_one, about=about, rules=rules)
         types = () if self._tool.out_of else self._tool.types
@@ -94,7 +94,7 @@ class _Outcome:
     def _listed(self) -> Any:
         """The value, or the lines of a text where a tool that speaks of many answers with one name a line."""
         names = self._tool.many and self._tool.reads and self._tool.type not in _TEXTS
-        return (listed(self._value) or None) if names and isinstance(self._value, str) else self._value
+        return (parse_name_list(self._value) or None) if names and isinstance(self._value, str) else self._value
 
     def _by_names(self) -> list[list[Record]]:
         """What was asked for by name, and is answered by name: {"City Hub": "Rating: 4.2"}."""
@@ -136,7 +136,7 @@ class _Outcome:
             return None
         if named is None:
             named, *found = found
-        parts = {f.id: EntityPart(f.type, f.id) for f in found[:MOST_PARTS] if f.id != named.id}
+        parts = {f.id: EntityPart(f.type, f.id) for f in found[:MAX_PARTS] if f.id != named.id}
         return Record(named.type, named.id, parts=parts, told=named.type != self._tool.type)
 
     def _typed(self, found: Found) -> Found:
@@ -163,9 +163,9 @@ class _Outcome:
 
     def _deleted(self, records: Sequence[Record]) -> tuple[EntitySighting, ...]:
         """Tombstones for what the verb was done to; everything else that the call names was only used."""
-        if refused(self._value) or (is_object(self._arguments) and self._arguments.get("dry_run") is True):
+        if deletion_refused(self._value) or (is_object(self._arguments) and self._arguments.get("dry_run") is True):
             return tuple(self._mentioned(self._used))
-        kept, gone = spared(self._value)
+        kept, gone = split_deletion(self._value)
         meant = {self._tool.type, UNTYPED} if self._tool.type else {found.type for found in self._used}
         dead = {record.id: record for record in records if record.type in meant and not record.told}
         for found in self._used:
@@ -180,7 +180,7 @@ class _Outcome:
         return (EntitySighting(f.type, f.id, how="used", action=verb) for f in used[:MOST_USED])
 
     def _thing(self, record: Record, how: str) -> EntitySighting:
-        parts = tuple(list(record.parts.values())[:MOST_PARTS])
+        parts = tuple(list(record.parts.values())[:MAX_PARTS])
         return EntitySighting(
             type=record.type,
             id=record.id,
@@ -189,17 +189,17 @@ class _Outcome:
             action=self._tool.verb,
             parent=record.parent,
             parts=parts,
-            more=record.more + max(0, len(record.parts) - len(parts)),
+            omitted_parts=record.more + max(0, len(record.parts) - len(parts)),
         )
 
 
 def _seated(group: Sequence[Record], rules: EntityRules) -> Sequence[Record]:
     """Those of one list that get a place. The others ride with the first."""
-    things, others = group[: rules.from_one_list], group[rules.from_one_list :]
+    things, others = group[: rules.max_per_list], group[rules.max_per_list :]
     for record in things:
         record.listed = len(group) > 1
     for record in others:
-        keep(things[0].parts, EntityPart(record.type, record.id, record.name, beside=True))
+        keep(things[0].parts, EntityPart(record.type, record.id, record.name, from_same_list=True))
     things[0].more += sum(record.more for record in others)
     return things
 
@@ -213,14 +213,14 @@ def _in_words_of(rules: EntityRules, tool: Tool) -> Tool:
     """A tool's nouns as the host's types, those first."""
     if not rules.types:
         return tool
-    types = dict.fromkeys(map(rules.type_named, tool.types))
+    types = dict.fromkeys(map(rules.type_for, tool.types))
     return replace(tool, types=tuple(sorted(types, key=lambda type: type not in rules.types)))
 
 
 def _by_host(pattern: str, extractor: Extractor, outcome: ToolObserved) -> tuple[EntitySighting, ...]:
     """A host's extractor: whatever it does wrong is said with its name."""
     try:
-        found = [thing_from(entity, f"answer[{n}]") for n, entity in enumerate(extractor(outcome))]
+        found = [sighting_from(entity, f"answer[{n}]") for n, entity in enumerate(extractor(outcome))]
     except Exception as error:  # a host's code may raise anything, and answer with anything
         reason = f"{type(error).__name__}: {error}"
         raise ExtractorFailed(pattern=pattern, tool=outcome.tool, reason=reason) from error

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from inmind.entities.config import EntityRules
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.shapes import as_code, as_id, is_code
-from inmind.entities.nouns import UNTYPED, singular, words
+from inmind.entities.nouns import UNTYPED, singular, split_words
 from inmind.entities.parse_result import is_list, is_object
 
 # What some applications have instead of an id, the best first.
@@ -83,7 +83,7 @@ class Identity:
         if len(speaking) != 1 or not (id := as_id(value[speaking[0]])):
             return None
         says, type = sense(speaking[0])
-        return (self._rules.type_named(type), id, speaking[0]) if says == "id" else None
+        return (self._rules.type_for(type), id, speaking[0]) if says == "id" else None
 
     def otherwise(self, value: Mapping[str, Any], types: Sequence[str]) -> Own | None:
         """For an object at the top without an id of its type: any id it has, or what it goes by instead of one."""
@@ -93,9 +93,9 @@ class Identity:
         for key in speaking:
             says, type = sense(key)
             if says == "id" and (id := as_id(value[key])):
-                return self._rules.type_named(type), id, key
+                return self._rules.type_for(type), id, key
             if says == "code" and (id := as_code(type, value[key])):
-                return self._rules.type_named(type), id, key
+                return self._rules.type_for(type), id, key
             if says == "own":  # it has an id, and one that cannot be used: its name is none
                 return None
         hints = self._hints(value, types)
@@ -113,7 +113,7 @@ class Identity:
         for key, item in value.items():
             said = sense(key)
             if said.says == "id" and key != own and said.type not in (type, *_TWINS) and (id := as_id(item)):
-                return self._rules.type_named(said.type), id
+                return self._rules.type_for(said.type), id
         return None
 
     def _at_first_sight(self, value: Mapping[str, Any], types: Sequence[str]) -> Own | None:
@@ -131,9 +131,9 @@ class Identity:
                     return hints[0] if hints else UNTYPED, id, key
             elif says == "id":
                 if id := as_id(item):
-                    typed.setdefault(self._rules.type_named(type), (id, key))
+                    typed.setdefault(self._rules.type_for(type), (id, key))
             elif says == "code" and (id := as_code(type, item)):
-                typed.setdefault(self._rules.type_named(type), (id, key))
+                typed.setdefault(self._rules.type_for(type), (id, key))
         if typed:
             for hint in self._hints(value, types):
                 if hint in typed:
@@ -152,7 +152,7 @@ class Identity:
     def _hints(self, value: Mapping[str, Any], types: Sequence[str]) -> list[str]:
         declared = _declared(value)
         hints = [declared, *types] if declared else list(types)
-        return [self._rules.type_named(type) for type in hints] if self._rules.types else hints
+        return [self._rules.type_for(type) for type in hints] if self._rules.types else hints
 
 
 def _declared(value: Mapping[str, Any]) -> str:
@@ -162,7 +162,7 @@ def _declared(value: Mapping[str, Any]) -> str:
         if word in _OUTCOMES:
             continue
         if isinstance(word, str) and 1 < len(word) <= 40 and word.replace("_", "").replace("-", "").isalpha():
-            return singular("_".join(words(word)))
+            return singular("_".join(split_words(word)))
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from inmind.entities.nouns import words
+from inmind.entities.nouns import split_words
 from inmind.entities.parse_result import is_object
 
 NAMES = ("title", "name", "heading", "label", "subject", "filename", "slug", "email")
@@ -27,8 +27,8 @@ def name_of(value: object, type: str) -> str:
 @lru_cache(maxsize=2048)
 def _name_keys(keys: tuple[str, ...], type: str) -> tuple[str, ...]:
     """Those of an object's keys that may hold its name, the best first, in any spelling."""
-    spelt = {words(key): key for key in reversed(keys)}
-    wanted = (*((name,) for name in NAMES), (*words(type), "name"), *_OTHER_NAMES)
+    spelt = {split_words(key): key for key in reversed(keys)}
+    wanted = (*((name,) for name in NAMES), (*split_words(type), "name"), *_OTHER_NAMES)
     exact = [name for name in NAMES if name in keys]
     return tuple(dict.fromkeys([*exact, *(spelt[name] for name in wanted if name in spelt)]))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from inmind.core.events.entities import EntityPart
 from inmind.entities.config import EntityRules
-from inmind.entities.entity import MOST_PARTS
+from inmind.entities.entity import MAX_PARTS
 from inmind.entities.extract.identity import Identity, is_pair
 from inmind.entities.extract.names import NAMES, as_name, name_of
 from inmind.entities.ids.arguments import handle
@@ -23,7 +23,7 @@ from inmind.entities.ids.keys import sense
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import as_id, kind_of, looks_like_id
 from inmind.entities.nouns import UNTYPED
-from inmind.entities.parse_result import is_list, is_object, read
+from inmind.entities.parse_result import is_list, is_object, parse_result
 
 MOST_RECORDS = 120
 """Entries of one list that are looked at."""
@@ -106,7 +106,7 @@ class Shapes:
         if depth > _DEEPEST:
             return []
         if isinstance(value, str):
-            value = read(value)
+            value = parse_result(value)
         if is_list(value):
             return self._of_list(value, types)
         if not is_object(value):
@@ -129,7 +129,7 @@ class Shapes:
         """What the value of a key may be: what the tool says, unless the key is the better witness."""
         if key.lower() in _WRAPPERS:
             return types
-        noun = self._rules.type_named(sense(key).type)
+        noun = self._rules.type_for(sense(key).type)
         if noun in types or noun in _BUILT_IN or noun in self._rules.types or not alone or not types:
             return (noun, *(type for type in types if type != noun))
         return (*types, noun)
@@ -140,7 +140,7 @@ class Shapes:
         entries = _flat(items)
         for item in entries:
             if is_object(item):
-                deep = len(records) < self._rules.from_one_list
+                deep = len(records) < self._rules.max_per_list
                 record = self._record(item, types, deep=deep) or self._nameless(item, types)
             else:
                 record = self._of_scalar(item, types)
@@ -228,7 +228,7 @@ class Shapes:
         if depth > _DEEPEST:
             return
         for key, item in value.items():
-            if len(parts) >= MOST_PARTS:
+            if len(parts) >= MAX_PARTS:
                 return
             if key == skip:
                 continue
@@ -267,11 +267,11 @@ class Shapes:
     def _each(self, key: str, says: str, items: list[Any], parts: dict[str, EntityPart], depth: int, noun: str) -> None:
         alike = _are_alike(items)
         for place, item in enumerate(items):
-            if len(parts) >= MOST_PARTS or place >= MOST_RECORDS:
+            if len(parts) >= MAX_PARTS or place >= MOST_RECORDS:
                 self._left_out += len(items) - place
                 return
             if alike:
-                keep(parts, EntityPart(self._rules.type_named(noun), item))
+                keep(parts, EntityPart(self._rules.type_for(noun), item))
             elif is_object(item):
                 self._one(item, parts, depth, noun, entry=True)
             elif is_list(item):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from inmind.core.frozen import frozen
-from inmind.entities.nouns import COMMON, is_plural, singular, words
+from inmind.entities.nouns import COMMON_TYPES, is_plural, singular, split_words
 
 _READS = frozenset(
     "browse calculate call check count describe download execute extract fetch filter find get grep inspect invoke "
@@ -83,14 +83,14 @@ class Tool:
 @lru_cache(maxsize=2048)
 def tool_named(name: str) -> Tool:
     """cms_createPage, create_page, pages.list, mcp__cms__get-page: a page, in every convention."""
-    spelt = words(name.rsplit("__", 1)[-1] if name.startswith("mcp__") else name)
+    spelt = split_words(name.rsplit("__", 1)[-1] if name.startswith("mcp__") else name)
     at = _verb_place(spelt)
     verb = spelt[at] if at is not None else ""
     behind = spelt[at + 1 :] if at is not None else spelt
     nouns, many = _nouns(behind)
     if not nouns and at:  # pages.list is about pages; jira_search and web_search only say where
         nouns, many = _nouns(spelt[:at])
-        nouns = [noun for noun in nouns[-1:] if many or noun in COMMON]
+        nouns = [noun for noun in nouns[-1:] if many or noun in COMMON_TYPES]
     if verb not in _READS and verb != "empty" and not {"trash", "bin"}.isdisjoint(spelt):
         verb = "trash"
     every = frozenset(singular(word) for word in spelt if word not in _NO_NOUNS | _PREPOSITIONS and word != verb)

@@ -11,7 +11,7 @@ from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.shapes import as_code, as_id, is_name, kind_of, kind_of_id
 from inmind.entities.nouns import UNTYPED
-from inmind.entities.parse_result import is_list, is_object, read
+from inmind.entities.parse_result import is_list, is_object, parse_result
 
 MOST_NODES = 20_000
 """Values of one call that are looked at."""
@@ -61,7 +61,7 @@ def _leaves(value: object) -> Iterator[tuple[str, str, Any]]:
             return
         path, key, node = pending.pop()
         if isinstance(node, str) and node[:1] in ("[", "{"):
-            node = read(node)
+            node = parse_result(node)
         if is_object(node):
             pairs = islice(node.items(), MOST_NODES)
             pending.extend(reversed([(f"{path}.{k}" if path else k, k, v) for k, v in pairs]))
@@ -76,7 +76,7 @@ def _found(path: str, key: str, said: tuple[str, str, str] | None, own: str, rul
         return None
     type, id, kind = said
     says = sense(key).says
-    return Found(path, key, rules.type_named(own) if says == "own" and key not in rules.id_keys else type, id, kind)
+    return Found(path, key, rules.type_for(own) if says == "own" and key not in rules.id_keys else type, id, kind)
 
 
 # What a call may say of a thing, and is none.
@@ -92,7 +92,7 @@ def _named(path: str, key: str, value: object, about: Collection[str], rules: En
     if type in _NO_THINGS or not isinstance(value, str) or not (says == "name" or (not says and type in about)):
         return None
     text = value.strip()
-    return Found(path, key, rules.type_named(type), text, "name") if is_name(text) else None
+    return Found(path, key, rules.type_for(type), text, "name") if is_name(text) else None
 
 
 def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
@@ -105,9 +105,9 @@ def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple
         return None
     if says in ("own", "id"):
         text = as_id(value)
-        return (rules.type_named(type), text, kind_of_id(text)) if text else None
+        return (rules.type_for(type), text, kind_of_id(text)) if text else None
     if says == "code" and (text := as_code(type, value)):
-        return rules.type_named(type), text, "id"
+        return rules.type_for(type), text, "id"
     if not isinstance(value, str):
         return None
     text = value.strip()
@@ -115,8 +115,8 @@ def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple
         return type, text, "path"
     kind = kind_of(text)
     if kind is None:
-        return (rules.type_named(type), text, "name") if says == "person" and is_name(text) else None
-    return TYPES.get(kind) or rules.type_named(type), text, kind
+        return (rules.type_for(type), text, "name") if says == "person" and is_name(text) else None
+    return TYPES.get(kind) or rules.type_for(type), text, kind
 
 
 TYPES = {"path": "file", "email": "email", "url": "url"}

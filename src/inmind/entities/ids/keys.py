@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inmind.entities.ids.shapes import kind_of
-from inmind.entities.nouns import UNTYPED, singular, words
+from inmind.entities.nouns import UNTYPED, singular, split_words
 
 _ID_WORDS = frozenset("id ids uuid uuids guid guids uid uids identifier identifiers".split())
 _CODE_WORDS = frozenset(
@@ -50,7 +50,7 @@ class Sense(NamedTuple):
 @lru_cache(maxsize=8192)
 def sense(key: str) -> Sense:
     """`order_id` is the id of an order, `id` of the object itself, `flight_number` may be one, `price` is none."""
-    parts = words(key)
+    parts = split_words(key)
     if not parts:
         return Sense("", UNTYPED)
     last, before = parts[-1], parts[:-1]

@@ -9,7 +9,7 @@ from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.ids.arguments import TYPES, Found
 from inmind.entities.ids.keys import NEVER, noun_of
 from inmind.entities.ids.shapes import LONGEST, kind_of
-from inmind.entities.nouns import COMMON, UNTYPED
+from inmind.entities.nouns import COMMON_TYPES, UNTYPED
 
 _LONG_NUMBER = 3
 """Digits of what is called a number: "order number 7" may be the seventh."""
@@ -68,12 +68,12 @@ def ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[Found]
         if said.sure:
             sure = said.by_id or (said.type and (len(token) >= _LONG_NUMBER or not token.isdigit()))
             if said.type not in _NO_IDS and (kind or sure):
-                found[token] = Found("", "", rules.type_named(said.type or UNTYPED), token, kind or "id")
+                found[token] = Found("", "", rules.type_for(said.type or UNTYPED), token, kind or "id")
         elif kind is not None:
-            type = TYPES.get(kind) or (said.type if said.type in COMMON else UNTYPED)
-            found[token] = Found("", "", rules.type_named(type), token, kind)
-        elif said.type in COMMON and (_is_capitals(token) or _NUMBERED.fullmatch(token)):
-            found[token] = Found("", "", rules.type_named(said.type), token)
+            type = TYPES.get(kind) or (said.type if said.type in COMMON_TYPES else UNTYPED)
+            found[token] = Found("", "", rules.type_for(type), token, kind)
+        elif said.type in COMMON_TYPES and (_is_capitals(token) or _NUMBERED.fullmatch(token)):
+            found[token] = Found("", "", rules.type_for(said.type), token)
         if len(found) >= MOST_FOUND:
             break
     return list(found.values())

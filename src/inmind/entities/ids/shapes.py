@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from inmind.entities.nouns import COMMON
+from inmind.entities.nouns import COMMON_TYPES
 
 LONGEST = 128
 
@@ -99,7 +99,7 @@ _ABBREVIATED = frozenset("img sec usr cus inv ord msg doc proj req evt prod cat 
 
 def _is_prefix(prefix: str) -> bool:
     """PROJ-7, INV-42, page-12: not covid-19 or gpt-4."""
-    known = prefix.lower() in COMMON or prefix.lower() in _ABBREVIATED
+    known = prefix.lower() in COMMON_TYPES or prefix.lower() in _ABBREVIATED
     return known or (prefix.isupper() and len(prefix) > 1 and prefix.lower() not in _NO_PREFIX)
 
 
@@ -145,7 +145,7 @@ def as_code(noun: str, value: object) -> str | None:
     """A value under `<noun>_number` or the like: where the noun is of things, a bare number is one too."""
     if isinstance(value, str) and is_code(value.strip()):
         return value.strip()
-    return as_id(value) if noun in COMMON and isinstance(value, int | str) and str(value).isdigit() else None
+    return as_id(value) if noun in COMMON_TYPES and isinstance(value, int | str) and str(value).isdigit() else None
 
 
 def is_name(text: str) -> bool:

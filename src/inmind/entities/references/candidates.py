@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import takewhile
 
 from inmind.core.frozen import frozen
-from inmind.entities.config import FROM_ONE_LIST
+from inmind.entities.config import DEFAULT_MAX_PER_LIST
 from inmind.entities.entity import Entity
-from inmind.entities.nouns import UNTYPED, is_called, is_plural, same_type
+from inmind.entities.nouns import UNTYPED, canonical_type, is_plural, type_matches
 from inmind.entities.references import chinese
 from inmind.entities.references.context import Scene
 from inmind.entities.references.phrase import Kind, Phrase
@@ -149,7 +149,7 @@ def by_phrase(
 ) -> Reference:
     """What a phrase picks among the things that it leaves possible; `named` are those that the text names besides."""
     if not pool:
-        gone = next((dead for dead in scene.dead if phrase.nouns and is_called(dead.type, phrase.nouns)), None)
+        gone = next((dead for dead in scene.dead if phrase.nouns and type_matches(dead.type, phrase.nouns)), None)
         if gone is not None and not phrase.deleted:
             return said.means_nothing(f'"{gone.name}" was deleted, and no other {said.thing} is known')
         return said.means_nothing(f"no {'deleted ' if phrase.deleted else ''}{said.thing} is known")
@@ -171,7 +171,7 @@ def by_phrase(
 def _one(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
     top, *rest = pool
     gone = scene.just_deleted
-    if gone is not None and not phrase.deleted and (not phrase.nouns or is_called(gone.type, phrase.nouns)):
+    if gone is not None and not phrase.deleted and (not phrase.nouns or type_matches(gone.type, phrase.nouns)):
         return _after_a_deletion(said, pool, gone)
     if top.deleted:
         return said.means([top], 0.8, f"the {said.thing} that was deleted last", others=rest)
@@ -188,7 +188,7 @@ def _one(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> 
         return said.asks((top, *listed) if listed else pool, _NARROWED)
     if not listed:
         return said.means([top], 0.9, f"the most recent {said.thing}", others=rest)
-    if len(listed) >= FROM_ONE_LIST:
+    if len(listed) >= DEFAULT_MAX_PER_LIST:
         return said.means([top], 0.8, f"the first of {len(listed) + 1} that were listed together", others=rest)
     if not phrase.pointing:
         return said.asks((top, *listed), f"{len(listed) + 1} of them were listed together")
@@ -200,7 +200,7 @@ _NARROWED = "the words behind it say which, and they describe what we do not kno
 
 
 def _after_a_deletion(said: Said, pool: tuple[Entity, ...], gone: Entity) -> Reference:
-    alike = tuple(entity for entity in pool if same_type(entity.type) == same_type(gone.type))
+    alike = tuple(entity for entity in pool if canonical_type(entity.type) == canonical_type(gone.type))
     why = f'"{gone.name}" was just deleted'
     if len(alike) != 1:
         return said.asks(alike or pool, why)
@@ -215,7 +215,7 @@ def _several(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene)
         return said.asks(listed or pool, _NARROWED)
     if phrase.count:
         return _so_many(said, phrase, pool, scene)
-    if phrase.loose and not 1 <= len(scene.beside(top, pool)) < FROM_ONE_LIST:
+    if phrase.loose and not 1 <= len(scene.beside(top, pool)) < DEFAULT_MAX_PER_LIST:
         return _one(said, phrase, pool, scene)
     if phrase.nouns and not phrase.pointing:
         every = scene.everything(pool)
@@ -305,7 +305,7 @@ def _by_otherness(
     one = next((entity for entity in pool if entity.key in known), pool[0])
     rest = tuple(entity for entity in pool if entity.key not in {one.key, *known})
     if not phrase.nouns:
-        rest = tuple(entity for entity in rest if same_type(entity.type) == same_type(one.type)) or rest
+        rest = tuple(entity for entity in rest if canonical_type(entity.type) == canonical_type(one.type)) or rest
     if not rest:
         return said.means_nothing(f'there is no other than "{one.name}"')
     beside = {entity.key for entity in scene.beside(one, pool)}
@@ -322,13 +322,13 @@ def _by_precedence(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: 
     now, *before = pool
     if listed := scene.beside(now, pool):
         together = {now.key, *(entity.key for entity in listed)}
-        alike = [entity for entity in before if same_type(entity.type) == same_type(now.type)]
+        alike = [entity for entity in before if canonical_type(entity.type) == canonical_type(now.type)]
         earlier = [entity for entity in alike if entity.key not in together]
         if not earlier:
             return said.asks((now, *listed), f"{len(listed) + 1} of them were listed together")
         return said.means(earlier[:1], 0.6, f'the one before the list of "{now.name}"', others=earlier[1:])
     if not phrase.nouns:
-        before = [entity for entity in before if same_type(entity.type) == same_type(now.type)] or before
+        before = [entity for entity in before if canonical_type(entity.type) == canonical_type(now.type)] or before
     if before:
         return said.means(before[:1], 0.7, f'the one before "{now.name}"', others=before[1:])
     if scene.living and scene.living[0].key != now.key:

@@ -13,8 +13,8 @@ from itertools import islice
 
 from inmind.core.events.entities import EntityPart
 from inmind.entities.config import EntityRules
-from inmind.entities.entity import Entity, Key
-from inmind.entities.nouns import SAME_NOUN, heads, is_called, same_type, singular
+from inmind.entities.entity import Entity, EntityKey
+from inmind.entities.nouns import SYNONYMS, canonical_type, head_nouns, singular, type_matches
 from inmind.entities.references.name_match import Names
 from inmind.entities.references.phrase import Phrase
 from inmind.entities.window import Entities
@@ -68,8 +68,8 @@ class Scene:
     def nouns(self) -> frozenset[str]:
         """What people may call the types of these things, in the singular."""
         types = {thing.type for thing in (*self.things, *self.parts)}
-        known = {head for type in types for head in heads(type)}
-        also = {other for noun in known for other in SAME_NOUN.get(noun, ())}
+        known = {head for type in types for head in head_nouns(type)}
+        also = {other for noun in known for other in SYNONYMS.get(noun, ())}
         told = (noun for nouns in self.rules.types.values() for noun in ([nouns] if isinstance(nouns, str) else nouns))
         return frozenset(known | also | set(map(singular, told)) | _EVERYDAY)
 
@@ -84,12 +84,12 @@ class Scene:
             things = self.dead or (() if self.deep else self.living)
         if not phrase.nouns:
             return things
-        named = {self.rules.type_named(noun) for noun in phrase.nouns} | set(phrase.nouns)
-        others = {other for noun in named for other in SAME_NOUN.get(noun, ())}
+        named = {self.rules.type_for(noun) for noun in phrase.nouns} | set(phrase.nouns)
+        others = {other for noun in named for other in SYNONYMS.get(noun, ())}
         for nouns in (named, others):
-            if found := tuple(thing for thing in things if is_called(thing.type, nouns)):
+            if found := tuple(thing for thing in things if type_matches(thing.type, nouns)):
                 return found
-            parts = () if phrase.deleted else tuple(part for part in self.parts if is_called(part.type, nouns))
+            parts = () if phrase.deleted else tuple(part for part in self.parts if type_matches(part.type, nouns))
             if parts:
                 return tuple(part for part in parts if part.parent == parts[0].parent)
         return ()
@@ -106,7 +106,7 @@ class Scene:
         if phrase.deleted or not among:
             return self.listed(among)
         inside = among[0].parent if among[0] in self.parts else None
-        known = (each for each in self._entities.listings if inside is None or each.inside == inside)
+        known = (each for each in self._entities.listings if inside is None or each.parent == inside)
         listing = next((each for each in known if not keys.isdisjoint(each.keys)), None)
         if listing is None:
             return self.listed(among) if inside else ()
@@ -130,7 +130,7 @@ class Scene:
         groups: dict[tuple[str, str], list[Entity]] = {}
         for entity in self.things:
             if entity.key in keys and entity.source:
-                groups.setdefault((entity.source, same_type(entity.type)), []).append(entity)
+                groups.setdefault((entity.source, canonical_type(entity.type)), []).append(entity)
         if among and among[0].parent and not groups:
             return tuple(among)
         group = next((tuple(group) for group in groups.values() if len(group) > 1), ())
@@ -148,7 +148,7 @@ class Scene:
         ids = {entity.id for entity in among}
         holding = {entity.key for entity in among} | {entity.parent for entity in among}
         cut = (thing for thing in self.things if thing.parts_left_out and thing.key in holding)
-        return any(part.beside or part.id in ids for thing in cut for part in thing.parts)
+        return any(part.from_same_list or part.id in ids for thing in cut for part in thing.parts)
 
     def by_age(self, among: Sequence[Entity]) -> tuple[Entity, ...]:
         """The first that was ever seen first."""
@@ -163,20 +163,20 @@ class Scene:
             return ()
         return tuple(other for other in listed if other.key != entity.key)
 
-    def _at(self, key: Key) -> Entity:
+    def _at(self, key: EntityKey) -> Entity:
         """What stands at a place of a list: in mind, gone from there, or riding with another."""
-        if found := self._placed.get(key) or self._entities.left.get(key) or self._riding.get(key):
+        if found := self._placed.get(key) or self._entities.evicted.get(key) or self._riding.get(key):
             return found
         type, id = key
         known = self._entities.ids.get(id)
-        return Entity(id, type, known.name if known and same_type(known.type) == type else "")
+        return Entity(id, type, known.name if known and canonical_type(known.type) == type else "")
 
     @cached_property
-    def _placed(self) -> dict[Key, Entity]:
+    def _placed(self) -> dict[EntityKey, Entity]:
         return {thing.key: thing for thing in self.things}
 
     @cached_property
-    def _riding(self) -> dict[Key, Entity]:
+    def _riding(self) -> dict[EntityKey, Entity]:
         return {part.key: part for part in reversed(self.parts)}
 
 
@@ -185,12 +185,12 @@ def _rest_of(group: Sequence[Entity]) -> tuple[Entity, ...]:
     if not group:
         return ()
     first, have = group[0], {entity.id for entity in group}
-    beside = (part for part in first.parts if part.beside and part.type == first.type and part.id not in have)
+    beside = (part for part in first.parts if part.from_same_list and part.type == first.type and part.id not in have)
     return tuple(_as_thing(part, first) for part in beside)
 
 
 def _as_thing(part: EntityPart, thing: Entity) -> Entity:
-    parent = None if part.beside else thing.key
+    parent = None if part.from_same_list else thing.key
     return Entity(part.id, part.type, part.name, parent=parent, last_seen=thing.last_seen, source=thing.source)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from inmind.core.frozen import frozen
-from inmind.entities.nouns import SAME_NOUN, is_plural, plural, singular
+from inmind.entities.nouns import SYNONYMS, is_plural, plural, singular
 from inmind.entities.references.phrase import Phrase, Pick
 
 _TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*(?:['’][^\W\d_]{1,2}(?![^\W_]))?|[^\w\s]")
@@ -293,7 +293,7 @@ class _Walk:
             span=_span(self.said, self.start, self.after),
             nouns=_types(self.head),
             noun=self.head,
-            words=tuple(word for word in self.words if word not in SAME_NOUN.get(self.head, ())) if self.headed else (),
+            words=tuple(word for word in self.words if word not in SYNONYMS.get(self.head, ())) if self.headed else (),
             pick=self.pick,
             place=self.place,
             numbered=self.numbered,

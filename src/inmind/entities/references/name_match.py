@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Literal
 
 from inmind.core.frozen import frozen
-from inmind.entities.edit_distance import slips
-from inmind.entities.entity import Entity, Key
+from inmind.entities.edit_distance import edit_distance
+from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import singular
 
 How = Literal["id", "name", "alias", "part", "typo"]
@@ -73,8 +73,8 @@ class Names:
         self._nouns = nouns
         self._ids: dict[str, list[Entity]] = {}
         self._whole: dict[tuple[str, ...], list[tuple[Entity, How]]] = {}
-        self._words: dict[str, dict[Key, Entity]] = {}
-        self._spelt: dict[Key, tuple[str, ...]] = {}
+        self._words: dict[str, dict[EntityKey, Entity]] = {}
+        self._spelt: dict[EntityKey, tuple[str, ...]] = {}
         self._lengths: set[int] = set()
         for entity in entities:
             self._take_in(entity)
@@ -148,7 +148,7 @@ class Names:
         found: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
         row: list[_Word] = []
-        fitting: dict[Key, Entity] = {}
+        fitting: dict[EntityKey, Entity] = {}
 
         def close() -> None:
             nonlocal fitting
@@ -231,7 +231,11 @@ class Names:
 def is_slip(said: str, meant: str) -> bool:
     """Could one word be the other, misspelt? Hardly anybody misses the first letter."""
     allowed = 2 if len(meant) >= 8 else 1
-    return said[:1] == meant[:1] and 0 < slips(said, meant, most=allowed) <= allowed and min(len(said), len(meant)) >= 4
+    return (
+        said[:1] == meant[:1]
+        and 0 < edit_distance(said, meant, max_distance=allowed) <= allowed
+        and min(len(said), len(meant)) >= 4
+    )
 
 
 def _best(word: str, own: Sequence[str]) -> float:

@@ -38,8 +38,8 @@ from dataclasses import replace
 from itertools import islice
 
 from inmind.entities.config import DEFAULT_RULES, EntityRules
-from inmind.entities.entity import Entity, Key
-from inmind.entities.nouns import is_called, singular
+from inmind.entities.entity import Entity, EntityKey
+from inmind.entities.nouns import singular, type_matches
 from inmind.entities.references import chinese, english
 from inmind.entities.references.candidates import (
     HARDLY,
@@ -154,7 +154,7 @@ def _read(text: str, scene: Scene) -> list[Reference]:
     taken = [reference.span for reference in references]
     phrases = [phrase for phrase in phrases if not phrase.new and not any(_overlap(phrase.span, s) for s in taken)]
     phrases = [_in_scene(phrase, scene) for phrase in phrases]
-    ruled_out: dict[Key, Entity] = {}
+    ruled_out: dict[EntityKey, Entity] = {}
     for phrase in sorted(phrases, key=lambda phrase: (phrase.kind == "pronoun", not _is_ruled_out(text, phrase.span))):
         if phrase.kind == "pronoun" and scene.deep and not phrase.deleted:
             continue  # what is not in mind is never "it"
@@ -180,7 +180,7 @@ def _by_words(
     scene: Scene,
     references: Sequence[Reference],
     new: Sequence[Phrase],
-    ruled_out: Mapping[Key, Entity],
+    ruled_out: Mapping[EntityKey, Entity],
 ) -> Reference:
     if phrase.kind == "pronoun":
         return _by_pronoun(text, phrase, scene, references, new)
@@ -211,7 +211,7 @@ def _ruled_out(reference: Reference) -> Reference:
     )
 
 
-def _without(reference: Reference, ruled_out: Collection[Key], said: Said, pool: Sequence[Entity]) -> Reference:
+def _without(reference: Reference, ruled_out: Collection[EntityKey], said: Said, pool: Sequence[Entity]) -> Reference:
     """ "all the images except the first": of several, those that are not ruled out. If all are, we ask."""
     left = tuple(entity for entity in reference.entities if entity.key not in ruled_out)
     if len(left) == len(reference.entities):
@@ -297,7 +297,7 @@ def _told_apart(text: str, mention: Mention, scene: Scene) -> tuple[Entity, ...]
     nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", beside)} & scene.nouns
     nouns |= {type for noun, types in chinese.NOUNS.items() if noun in beside for type in types}
     for known in (fitting, mention.beyond):
-        if called := tuple(entity for entity in known if is_called(entity.type, nouns)):
+        if called := tuple(entity for entity in known if type_matches(entity.type, nouns)):
             fitting = called
             break
     return tuple(entity for entity in fitting if not entity.deleted) or fitting
@@ -323,7 +323,7 @@ def _by_pronoun(
     made = {noun for other in new for noun in other.nouns if _in_one_clause(text, other.span, phrase.span)}
     if made and _INTO.search(text, max(0, phrase.span[0] - 10), phrase.span[0]):
         # "add a section to it": what a section goes into is no section
-        pool = tuple(entity for entity in pool if not is_called(entity.type, made)) or pool
+        pool = tuple(entity for entity in pool if not type_matches(entity.type, made)) or pool
     return by_phrase(said, phrase, pool, scene)
 
 

@@ -21,9 +21,9 @@ from inmind.history import ConversationEntry, History
 from inmind.history.compaction.archive_page import Page, free_path, pages
 from inmind.history.compaction.report import CompactionReport
 from inmind.history.compaction.request import Wanted, archive_path
+from inmind.history.compaction.retention import survivors, unsaid
 from inmind.history.compaction.select import Leaving
 from inmind.history.compaction.stubs import stubs_for
-from inmind.history.compaction.surviving import survivors, unsaid
 from inmind.history.token_meter import Meter
 from inmind.history.turns import Spoken
 
@@ -55,7 +55,7 @@ def compaction(
     kept, dropped = survivors(history, said, leaving, meter)
     stubs = stubs_for(history, said, leaving, wanted, archived, meter)
     before = sum(said[place].tokens for place in leaving.touched)
-    after = sum(meter.wire(stub.format, wire) for stub in stubs for wire in stub.wires)
+    after = sum(meter.wire(stub.format, wire) for stub in stubs for wire in stub.messages)
     what = Compacted(
         target=wanted.target,
         reason=wanted.reason,

@@ -14,7 +14,7 @@ from typing import Any
 from inmind.core.frozen import frozen
 from inmind.core.pricing import Rates
 from inmind.errors import InvalidInput
-from inmind.history.compaction.limits import KEEP_ASKED, KEEP_RECENT
+from inmind.history.compaction.select import KEEP_ASKED, KEEP_RECENT
 from inmind.history.token_meter import BANDS, EMERGENCY
 
 Summarizer = Callable[[str], Any]

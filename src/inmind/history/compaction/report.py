@@ -76,7 +76,7 @@ def no_room_for(left_out: Sequence[RetainedItem]) -> str:
 
 
 @frozen(kw_only=True)
-class Lifted:
+class CompactionUndoReport:
     """A compaction that was taken back."""
 
     event: int
@@ -91,7 +91,7 @@ class Lifted:
     """Pages of its that are somebody else's too."""
 
     @classmethod
-    def of(cls, seq: int, what: Compacted, removed: Sequence[str]) -> Lifted:
+    def of(cls, seq: int, what: Compacted, removed: Sequence[str]) -> CompactionUndoReport:
         return cls(
             event=seq,
             messages=what.messages,

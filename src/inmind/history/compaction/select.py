@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 from inmind.core.frozen import frozen
-from inmind.history.compaction.limits import KEEP_RECENT, KEEP_ROUNDS, Room
 from inmind.history.turns import Spoken, Turn, turns
 
 TARGETS = ("conversation", "tools", "all")
@@ -30,6 +30,27 @@ LEAST_LEFT = 60
 """Tokens that stay of a message that has to be cut, beside the line that says where the rest is."""
 LEAST_ASKED = 240
 """The same of what is being asked, which must survive."""
+KEEP_ASKED = 5
+"""Turns, or answers of tools, that stay when somebody asks for a compaction and does not say how many."""
+KEEP_RECENT = 3
+"""Turns that stay behind the active one when memory itself compacts."""
+KEEP_ROUNDS = 3
+"""Rounds that stay then of the turns that stay, when those are long."""
+
+
+class Room(NamedTuple):
+    """How many tokens the conversation may take."""
+
+    aim: int
+    """After a compaction."""
+    most: int
+    """Before one is due."""
+    limit: int
+    """At all."""
+    recent: int
+    """As far as what is recent is spared."""
+    stub: int = 0
+    """What a stub for messages may take of it."""
 
 
 @frozen(kw_only=True)

@@ -6,18 +6,18 @@ needs one would invent it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from inmind.core.encoding import to_json
 from inmind.core.events.session import Stub
 from inmind.core.text import counted
+from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE
 from inmind.history import Behind, ConversationEntry, History
 from inmind.history.compaction.archive_page import Page
-from inmind.history.compaction.lost_ids import Naming
 from inmind.history.compaction.request import Wanted
 from inmind.history.compaction.select import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
-from inmind.history.compaction.stub import block, cut_short, for_messages, without_outputs
+from inmind.history.compaction.stub_text import block, cut_short, for_messages, without_outputs
 from inmind.history.compaction.summary import extract
 from inmind.history.token_meter import Meter
 from inmind.history.turns import Spoken
@@ -76,7 +76,7 @@ class _Stubs:
     def _of_outputs(self, entry: ConversationEntry) -> Stub:
         room = output_stub(self._meter.message(entry)) - OUTPUT_STUB
         wires = without_outputs(entry, self._place_of(entry), lambda text: self._named([text], room))
-        return Stub(of=((entry.seq, entry.seq),), wires=wires, format=entry.format)
+        return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _of_cut(self, entry: ConversationEntry, tokens: int) -> Stub:
         """Where there is hardly any room, ids are worth more than the first words."""
@@ -85,7 +85,7 @@ class _Stubs:
             room, tokens = min(tokens, LEAST_LEFT), max(0, tokens - LEAST_LEFT)
         place, count = self._place_of(entry), self._meter.count
         wires = cut_short(entry, place, lambda text: self._named([text], room), tokens=tokens, count=count)
-        return Stub(of=((entry.seq, entry.seq),), wires=wires, format=entry.format)
+        return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _of_run(self, run: Sequence[int], *, first: bool) -> Stub:
         """The first says everything; the others, how much there was and where it is."""
@@ -100,7 +100,9 @@ class _Stubs:
             ids = self._named(self._all_that_leaves(), self._wanted.naming)
             text = for_messages(told=told, where=where, summary=summary, ids=ids)
         format = entries[0].format
-        return Stub(of=self._history.runs_at(run), wires=block(text, format), format=format, block=True)
+        return Stub(
+            message_ranges=self._history.runs_at(run), messages=block(text, format), format=format, is_block=True
+        )
 
     def _extracted(self, room: int) -> str:
         if self._wanted.strategy != "summarize":
@@ -156,3 +158,40 @@ def _untouched(said: Sequence[Spoken], leaving: Leaving) -> list[str]:
 
 def _texts(one: Spoken) -> list[str]:
     return [one.words, *(call.arguments for call in one.asks), *(answer.text for answer in one.answers)]
+
+
+MOST_KNOWN = 1_000
+"""Ids that are looked for, of those that a session knows."""
+
+
+_BETWEEN = str.maketrans(dict.fromkeys("\"'`(),;:=[]{}<>|\\", " "))
+
+
+_BEHIND = (".", "!", "?")
+
+
+class Naming:
+    """`known`: ids, those first that are to be named first. `stays`: all that is still sent."""
+
+    def __init__(self, known: Sequence[str], stays: Iterable[str]) -> None:
+        self._known = {id: rank for rank, id in enumerate(dict.fromkeys(known[:MOST_KNOWN]))}
+        for word in words_in("\n".join(stays)) & self._known.keys():
+            del self._known[word]
+
+    def among(self, texts: Iterable[str], *, room: int, count: Counter) -> list[str]:
+        """Those that stand in these texts, in so many tokens. Each is named once."""
+        there = words_in("\n".join(texts)) if self._known else set[str]()
+        named: list[str] = []
+        for id in sorted(there & self._known.keys(), key=self._known.__getitem__):
+            room -= count(id) + 1
+            if room < 0:
+                break
+            named.append(id)
+            del self._known[id]
+        return named
+
+
+def words_in(text: str) -> set[str]:
+    """Whatever could be an id in a text."""
+    words = set(text.translate(_BETWEEN).split())
+    return words | {word.rstrip("".join(_BEHIND)) for word in words if word.endswith(_BEHIND)}

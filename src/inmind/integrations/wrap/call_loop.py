@@ -31,7 +31,7 @@ from inmind.integrations.wrap.visible import AnthropicShowing, ChatShowing, Resp
 from inmind.integrations.wrap.visible.base import Hidden
 from inmind.prompt.ingest import Given, tool_names
 from inmind.session.session import Session
-from inmind.session.tools.tools import adds_tools, whose
+from inmind.session.tools.tools import adds_tools, route_call
 
 log = logging.getLogger("inmind")
 
@@ -134,7 +134,9 @@ class Exchange:
         """
         if self._number == 0 and is_list(self._messages):
             given = Given.of(self._messages, self._system, self._tools, self._spoken)
-            said = self._rounds.put_back(self._session.mind.line, given.wires or (), self._spoken, lead=given.lead)
+            said = self._rounds.put_back(
+                self._session.state.conversation, given.wires or (), self._spoken, lead=given.lead
+            )
             self._messages = [*self._messages[: given.lead], *said]
         prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._spoken.name)
         self._call = prompt.call
@@ -195,7 +197,7 @@ class Exchange:
         """Record a reply. One that was cut is the host's to go on from."""
         recorded = self._session.record(reply, call=self._call)
         self._number += 1
-        if not recorded.results or recorded.host_calls or not recorded.whole:
+        if not recorded.results or recorded.host_calls or not recorded.complete:
             return False
         if self._number == MOST_ROUNDS:
             log.warning("%s: %d rounds of memory alone: the host gets what there is", self._session.id, MOST_ROUNDS)
@@ -217,10 +219,10 @@ class Exchange:
 
     def _owners_of(self, sent: Sequence[Wire]) -> _Owners:
         """By the tools of the prompt that was just prepared; with the journal's own history, its own if none came."""
-        mind = self._session.mind
-        theirs = mind.standing.tools if self._messages is None and self._tools is None else self._tools
+        mind = self._session.state
+        theirs = mind.prompt.tools if self._messages is None and self._tools is None else self._tools
         told = None if theirs is None else [plain(tool, "tools") for tool in theirs]
-        return _Owners(theirs=told, sent=sent, line=mind.line, remembers=self._session.memory_tools)
+        return _Owners(theirs=told, sent=sent, line=mind.conversation, remembers=self._session.memory_tools)
 
 
 @frozen(kw_only=True)
@@ -234,7 +236,10 @@ class _Owners:
     remembers: bool = True
 
     def is_hidden(self, name: str) -> bool:
-        return whose(name, self.theirs, self._were_added, offered=self.sent, remembers=self.remembers) != "host"
+        return (
+            route_call(name, self.theirs, self._were_added, layer_tools=self.sent, memory_tools=self.remembers)
+            != "host"
+        )
 
     def may_hide(self) -> bool:
         """Can there be a call that the host is not shown: of a tool that was sent, or of one that there is not?"""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from inmind.core.json import is_list, plain, without_id
+from inmind.core.json import is_list, plain
 from inmind.core.messages.cache_control import Ours, is_marked_by_us, mark_before, marks_left, remarked
-from inmind.core.messages.model import Wire
+from inmind.core.messages.model import Wire, without_id
 from inmind.prompt.ingest import tool_names
 
 Body = dict[str, Any]

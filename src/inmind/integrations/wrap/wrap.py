@@ -29,7 +29,7 @@ _RAW = "X-Stainless-Raw-Response"
 C = TypeVar("C")
 
 
-def wrap(client: C, session: Session | aio.Session) -> C:
+def wrap(client: C, session: Session | aio.AsyncSession) -> C:
     """The same client with working memory: what it sends is prepared by the session, and what comes back recorded.
 
     OpenAI's or Anthropic's, or one made like them; sync or async, and an async one takes sessions of both kinds. Calls
@@ -37,7 +37,7 @@ def wrap(client: C, session: Session | aio.Session) -> C:
     them. The host goes on keeping its own list of messages. The client given is not changed, and shares its connections
     with the one that is answered.
     """
-    if not isinstance(session, Session | aio.Session):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+    if not isinstance(session, Session | aio.AsyncSession):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
         raise InvalidInput(field="session", value=session, expected="a Session")
     # Looked for on the class: on the client they would be made, which takes a while and is not needed yet.
     has = {*dir(type(client)), *getattr(client, "__dict__", ())}
@@ -46,9 +46,9 @@ def wrap(client: C, session: Session | aio.Session) -> C:
     if isinstance(getattr(client, "post", None), Remembering | AsyncRemembering):
         raise InvalidInput(field="client", value=client, expected="a client that has no memory yet")
     if inspect.iscoroutinefunction(getattr(client, "post", None)):
-        awaited = session if isinstance(session, aio.Session) else aio.Session(session)
+        awaited = session if isinstance(session, aio.AsyncSession) else aio.AsyncSession(session)
         return _remembering(client, partial(AsyncRemembering, session=awaited, rounds=Rounds()))
-    if isinstance(session, aio.Session):
+    if isinstance(session, aio.AsyncSession):
         raise InvalidInput(field="session", value=session, expected="its `sync`: this client does not await")
     return _remembering(client, partial(Remembering, session=session, rounds=Rounds()))
 
@@ -90,7 +90,7 @@ class Remembering:
 class AsyncRemembering:
     """The same, awaited."""
 
-    def __init__(self, post: Callable[..., Awaitable[Any]], session: aio.Session, rounds: Rounds) -> None:
+    def __init__(self, post: Callable[..., Awaitable[Any]], session: aio.AsyncSession, rounds: Rounds) -> None:
         self._post, self._session, self._rounds = post, session, rounds
 
     async def __call__(self, path: str, **asked: Any) -> Any:

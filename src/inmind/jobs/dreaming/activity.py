@@ -18,8 +18,8 @@ from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Result, Text
 from inmind.documents.document import STATE
-from inmind.dreams.activity import Lived, LookedUp, Spoke, Used
-from inmind.entities.outcome import failed
+from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
+from inmind.entities.outcome import is_failure
 from inmind.search.crystal import Crystal
 from inmind.search.engine import DeepMemory, reader
 from inmind.search.extract import gleaned
@@ -39,7 +39,7 @@ _KINDS = tuple(
 
 @frozen(kw_only=True)
 class Recollection:
-    lived: Lived
+    lived: Activity
     crystals: tuple[Crystal, ...]
     """Of what was said, seen and distilled, as they stand now. Notes are not among them: they have a page."""
     position: int
@@ -66,7 +66,7 @@ def recollect(
             position = batch[-1][0]
         if len(batch) < _AT_A_TIME:
             break
-    lived = Lived(talk=tuple(_talk(events, own_tool)), lookups=tuple(_lookups(events)))
+    lived = Activity(utterances=tuple(_talk(events, own_tool)), searches=tuple(_lookups(events)))
     return Recollection(lived=lived, crystals=tuple(_crystals(events, deep, resource, own_tool)), position=position)
 
 
@@ -89,58 +89,60 @@ def _crystals(
             yield record.crystal(texts[record.id], resource)
 
 
-def _lookups(events: list[Event]) -> Iterator[LookedUp]:
+def _lookups(events: list[Event]) -> Iterator[SearchUse]:
     for event in events:
         if isinstance(event.payload, SearchRecorded):
             what = event.payload
-            yield LookedUp(id=event.id, session=_session(event), at=event.at, query=what.query, found=what.hits)
+            yield SearchUse(id=event.id, session=_session(event), at=event.at, query=what.query, hits=what.hits)
 
 
-def _talk(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Spoke]:
+def _talk(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Utterance]:
     calls: dict[tuple[str, str], Call] = {}
     for event in events:
         match event.payload:
             case MessageAdded(from_memory=False) as message:
                 yield from _spoken(event, message, calls, own_tool)
             case ToolObserved() as observed:
-                bad = observed.error or failed(observed.result)
+                bad = observed.error or is_failure(observed.result)
                 arguments = to_json(observed.arguments)
-                yield _tool(event, Used(tool=observed.tool, arguments=arguments, failed=bad), to_json(observed.result))
+                yield _tool(
+                    event, ToolUse(tool=observed.tool, arguments=arguments, failed=bad), to_json(observed.result)
+                )
             case _:
                 pass
 
 
 def _spoken(
     event: Event, message: MessageAdded, calls: dict[tuple[str, str], Call], own_tool: Callable[[str], bool]
-) -> Iterator[Spoke]:
+) -> Iterator[Utterance]:
     said = FORMATS[message.format].read(message.wire)
     theirs = [call for call in said.calls if not own_tool(call.name)]
     calls.update(((event.stream, call.id), call) for call in theirs)
     for result in said.results:
         if call := calls.pop((event.stream, result.id), None):
             answer = _answer(result)
-            bad = result.error or failed(answer)
-            yield _tool(event, Used(tool=call.name, arguments=call.arguments, failed=bad), answer)
+            bad = result.error or is_failure(answer)
+            yield _tool(event, ToolUse(tool=call.name, arguments=call.arguments, failed=bad), answer)
     if said.role in ("user", "assistant") and (said.text or theirs):
-        yield Spoke(
+        yield Utterance(
             id=event.id,
             session=_session(event),
             at=event.at,
             role=said.role,
             text=said.text,
-            used=tuple(Used(tool=call.name, arguments=call.arguments) for call in theirs),
+            tool_uses=tuple(ToolUse(tool=call.name, arguments=call.arguments) for call in theirs),
             trust=event.trust,
         )
 
 
-def _tool(event: Event, used: Used, answer: str) -> Spoke:
-    return Spoke(
+def _tool(event: Event, used: ToolUse, answer: str) -> Utterance:
+    return Utterance(
         id=event.id,
         session=_session(event),
         at=event.at,
         role="tool",
         text=answer[:_SHOWN],
-        used=(used,),
+        tool_uses=(used,),
         trust=event.trust,
     )
 

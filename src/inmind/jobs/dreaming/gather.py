@@ -26,7 +26,7 @@ from inmind.dreams.affect.levels import mood
 from inmind.dreams.economics import report
 from inmind.dreams.gaps import gaps
 from inmind.dreams.insights import insights, replayed
-from inmind.dreams.material import Material, Pending, chosen, counted
+from inmind.dreams.material import DreamMaterial, PendingNote, count_by_kind, select_crystals
 from inmind.dreams.open_loops import closed, told_in
 from inmind.dreams.page.page import read
 from inmind.dreams.page.pointers import telling_words
@@ -63,7 +63,7 @@ UNNAMED = "new#"
 class Gathered:
     """What a dream is made of, and what of the journal it has looked at."""
 
-    material: Material
+    material: DreamMaterial
     upto: int
     """Of the resource's stream."""
     position: int
@@ -74,7 +74,7 @@ class Gathered:
     """Those notes, and typed ones, as they stand on the page."""
     remarks: tuple[str, ...]
     """What people wrote between the notes."""
-    typed: tuple[Pending, ...]
+    typed: tuple[PendingNote, ...]
     """What of all this has no event yet."""
     replayed: tuple[str, ...]
     crystals: dict[str, int]
@@ -130,28 +130,28 @@ class Gathering:
         matched = self._matched(notes_in(page), after=dreaming.upto, upto=upto)
         remarks = remarks_in(page)
         typed = tuple(_typed(matched, [Jotting(stamp(now), IMPORTANCE, remark) for remark in remarks]))
-        levels = owned.felt.levels.then(now)
+        levels = owned.affect.levels.then(now)
         loops = {line for line in dreaming.lines if told_in(line)}
-        done = closed(sorted(loops), lived.lived.talk)
+        done = closed(sorted(loops), lived.lived.utterances)
         economics = report(self._store.read(self._stream.name, until=upto, kind=TradeRecorded.kind), now)
-        material = Material(
+        material = DreamMaterial(
             now=now,
             page=read(owned.documents.text(STATE)),
-            lines=dreaming.lines,
-            seed=dreaming.seed,
+            dream_lines=dreaming.lines,
+            adopted=dreaming.seed,
             notes=(*_pending(matched.taken, written, now), *typed),
-            crystals=chosen(lived.crystals),
+            crystals=select_crystals(lived.crystals),
             insights=tuple(
                 insights(_seen_together(lived, written), lived.lived, dreaming.insights, now, loops=loops - {*done})
             ),
-            closed=done,
+            closed_loops=done,
             levels=levels,
             mood=mood(levels),
             gaps=gaps(lived.lived, dreaming.gaps, now),
             skills=skills(lived.lived, dreaming.skills, now),
             economics=economics,
-            finds=self.finds,
-            known=self.known,
+            search=self.finds,
+            get_crystal=self.known,
         )
         return Gathered(
             material=material,
@@ -161,8 +161,8 @@ class Gathering:
             jottings=tuple(notes_in(page)),
             remarks=tuple(remarks),
             typed=typed,
-            replayed=replayed(lived.lived.lookups),
-            crystals=counted(lived.crystals),
+            replayed=replayed(lived.lived.searches),
+            crystals=count_by_kind(lived.crystals),
         )
 
     def finds(self, keywords: str) -> frozenset[str]:
@@ -261,7 +261,7 @@ def _seen_together(lived: Recollection, written: Sequence[Crystal]) -> list[Crys
     return list({crystal.id: crystal for crystal in (*lately, *lived.crystals)}.values())
 
 
-def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[Pending]:
+def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[PendingNote]:
     """Notes, with what a consolidation would merge or mark as said anew, whether or not one has come by."""
     if not events:
         return
@@ -274,7 +274,7 @@ def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime)
     for event in events:
         match event.payload:
             case NoteAdded() as note:
-                pending = Pending(
+                pending = PendingNote(
                     id=event.id,
                     text=note.text,
                     importance=note.importance,
@@ -285,13 +285,13 @@ def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime)
                 )
             case CrystalCreated(text=text, importance=importance):
                 at = event.at.isoformat()
-                pending = Pending(id=event.id, text=text, importance=importance, at=at, trust=event.trust)
+                pending = PendingNote(id=event.id, text=text, importance=importance, at=at, trust=event.trust)
             case _:
                 continue
-        yield replace(pending, gone=event.id in gone)
+        yield replace(pending, superseded=event.id in gone)
 
 
-def _typed(matched: _Matched, remarks: Sequence[Jotting]) -> Iterator[Pending]:
+def _typed(matched: _Matched, remarks: Sequence[Jotting]) -> Iterator[PendingNote]:
     """What people typed among the notes. What they made of another's note is no more to be trusted than that."""
     words = cache(_words)
 
@@ -304,7 +304,7 @@ def _typed(matched: _Matched, remarks: Sequence[Jotting]) -> Iterator[Pending]:
     made = [(jotting, near(jotting) or same_time(jotting)) for jotting in matched.strangers]
     made += ((jotting, near(jotting)) for jotting in remarks)
     for place, (jotting, edited) in enumerate(made):
-        typed = Pending(
+        typed = PendingNote(
             id=f"{UNNAMED}{place}",
             text=jotting.text,
             importance=min(1.0, jotting.importance),

@@ -31,7 +31,7 @@ from inmind.core.events.dreams import (
 )
 from inmind.core.frozen import frozen
 from inmind.documents.notes_page import stamp
-from inmind.dreams.model import Reply
+from inmind.dreams.model import ModelReply
 from inmind.dreams.page.edits import Proposal, of_row, to_row
 from inmind.dreams.state import LEASE, Running
 from inmind.errors import Closed, DreamOvertaken, DreamRunning, InmindError, StoreError
@@ -225,7 +225,7 @@ class Lease:
             )
         )
 
-    def answered(self, reply: Reply, *, by: str, price: float) -> None:
+    def answered(self, reply: ModelReply, *, by: str, price: float) -> None:
         """A model has said something, and it is paid for."""
         self._pay(reply.tokens, price)
         self._say(
@@ -234,7 +234,7 @@ class Lease:
                 lease_until="",
                 text=reply.text,
                 proposer=by,
-                truncated=reply.cut,
+                truncated=reply.truncated,
                 tokens=reply.tokens,
                 price=price,
             )
@@ -323,7 +323,7 @@ class Lease:
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, Any]:
             self.must_hold(owned)
-            return Decision([Draft(payload=replace(what, until=_until(now)), origin=Origin.DREAM)], None)
+            return Decision([Draft(payload=replace(what, lease_until=_until(now)), origin=Origin.DREAM)], None)
 
         self._stream.commit(decide)
         self._said = time.monotonic()

@@ -15,7 +15,7 @@ from datetime import datetime
 from inmind.core.events.dreams import DreamAnswered
 from inmind.core.frozen import frozen
 from inmind.documents.notes_page import stamp
-from inmind.dreams.model import Model, Question, Reply
+from inmind.dreams.model import Model, ModelReply, Question
 from inmind.dreams.parse_answer import MOST_ANSWER
 from inmind.errors import InmindError, ModelFailed
 from inmind.jobs.dreaming.lease import Lease
@@ -48,11 +48,11 @@ class Thinking:
         self.name = asked.model.name if asked else lease.by
         """Of the one that has answered last, if any has."""
 
-    def ask(self, question: Question, /, *, seconds: float) -> Reply:
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
         if self._answers:
             known = self._answers.pop(0)
             self.name = known.proposer
-            return Reply(text=known.text, tokens=known.tokens, cut=known.truncated)
+            return ModelReply(text=known.text, tokens=known.tokens, truncated=known.truncated)
         if self._asked is None:
             raise ModelFailed(reason="it has answered with nothing that can be used, and no model may be asked again")
         reply = self._waited_for(self._asked.model, question, seconds)
@@ -60,7 +60,7 @@ class Thinking:
         self._lease.answered(reply, by=self.name, price=self._asked.price(reply.tokens))
         return reply
 
-    def _waited_for(self, model: Model, question: Question, seconds: float) -> Reply:
+    def _waited_for(self, model: Model, question: Question, seconds: float) -> ModelReply:
         while True:
             try:
                 return self._heard(model, question, seconds)
@@ -74,8 +74,8 @@ class Thinking:
             time.sleep(LOOKS)
             self._lease.go_on()
 
-    def _heard(self, model: Model, question: Question, seconds: float) -> Reply:
-        heard: list[Reply | InmindError | NoRoom] = []
+    def _heard(self, model: Model, question: Question, seconds: float) -> ModelReply:
+        heard: list[ModelReply | InmindError | NoRoom] = []
 
         def ask() -> None:
             try:
@@ -97,13 +97,13 @@ class Thinking:
             self._lease.go_on()
             if time.monotonic() >= until:
                 raise ModelFailed(reason=f"no answer in {2 * seconds:g} s")
-        if isinstance(heard[0], Reply):
+        if isinstance(heard[0], ModelReply):
             return heard[0]
         raise heard[0]
 
 
-def _as_kept(reply: Reply) -> Reply:
+def _as_kept(reply: ModelReply) -> ModelReply:
     """As the journal can have it, so that whoever goes on reads the same: without half a surrogate pair, and no longer
     than it takes to see that it is too long."""
     text = reply.text[: MOST_ANSWER + 1].encode("utf-8", "replace").decode("utf-8")
-    return Reply(text=text, tokens=reply.tokens, cut=reply.cut)
+    return ModelReply(text=text, tokens=reply.tokens, truncated=reply.truncated)

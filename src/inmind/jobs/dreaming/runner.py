@@ -26,7 +26,7 @@ from inmind.core.text import counted
 from inmind.documents.document import SCRATCH, STATE
 from inmind.documents.notes_page import without
 from inmind.dreams.classify import section_of
-from inmind.dreams.material import Material, Pending
+from inmind.dreams.material import DreamMaterial, PendingNote
 from inmind.dreams.page.adopt_existing import chunks
 from inmind.dreams.page.edits import Add, Edit, Proposal, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, THEIRS
@@ -42,7 +42,7 @@ from inmind.jobs.dreaming.gather import UNNAMED, Gathered, Gathering
 from inmind.jobs.dreaming.lease import Lease, Left, LeftOff, Watch, code_of
 from inmind.search.crystal import Crystal
 from inmind.search.engine import DeepMemory
-from inmind.session.backend import Files
+from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Key, Store
 from inmind.store.stream import Decision, Stream
@@ -63,7 +63,7 @@ class Dreamer:
         *,
         resource: str,
         stream: Stream[ResourceState],
-        files: Files,
+        files: DocumentFiles,
         back_up: Callable[[str], str],
         store: Store,
         deep: DeepMemory,
@@ -93,7 +93,7 @@ class Dreamer:
         one that an earlier call with the same key has begun. DreamRunning if somebody else dreams. A dream that the
         guards have refused, or that was overtaken, is no error: it has changed nothing, and says why.
         """
-        self._files.take_in()
+        self._files.read_edits()
         self._seed()
         lease = Lease(resource=self._resource, stream=self._stream, store=self._store, watch=watch, cancelled=cancelled)
         if not lease.take(trigger, asked.model.name if asked else RULES, key):
@@ -114,7 +114,7 @@ class Dreamer:
         gathered, left = self._gathered(lease)
         proposal = (left and left.proposal) or self._thought_up(lease, gathered, asked, left.answers if left else ())
         lease.enter("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
-        self._files.take_in()
+        self._files.read_edits()
         gathered = _asking_once(gathered)
         self._check(lease, gathered, proposal)
         lease.enter("commit")
@@ -180,7 +180,7 @@ class Dreamer:
     # -- proposing -----------------------------------------------------------------------------------------
 
     def _proposed(
-        self, lease: Lease, material: Material, asked: Asked | None, answers: Sequence[DreamAnswered]
+        self, lease: Lease, material: DreamMaterial, asked: Asked | None, answers: Sequence[DreamAnswered]
     ) -> Proposal:
         """By the model, if one is asked, or was, and its answer can be used; else by rules."""
         if asked is None and not answers:
@@ -233,14 +233,18 @@ class Dreamer:
         return _Made(page, tuple(named.values()), {entry: place + n for n, entry in enumerate(dict.fromkeys(theirs))})
 
     def _rewritten(
-        self, owned: ResourceState, edits: tuple[Edit, ...], material: Material, names: Mapping[str, str] | None = None
+        self,
+        owned: ResourceState,
+        edits: tuple[Edit, ...],
+        material: DreamMaterial,
+        names: Mapping[str, str] | None = None,
     ) -> Rewritten:
-        known: dict[str, Pending | Crystal | None] = {crystal.id: crystal for crystal in material.crystals}
+        known: dict[str, PendingNote | Crystal | None] = {crystal.id: crystal for crystal in material.crystals}
         known |= {(names or {}).get(note.id, note.id): note for note in material.notes}
 
-        def source(id: str) -> Pending | Crystal | None:
+        def source(id: str) -> PendingNote | Crystal | None:
             if id not in known:
-                known[id] = material.known(id)
+                known[id] = material.get_crystal(id)
             return known[id]
 
         def source_text(id: str) -> str:
@@ -258,7 +262,7 @@ class Dreamer:
             theirs=owned.dreams.theirs,
             seed=owned.dreams.seed,
             weights=weights(material.levels),
-            finds=material.finds,
+            finds=material.search,
             source_text=source_text,
             source_trust=source_trust,
             must=tuple(_must_survive(material.notes, names or {})),
@@ -281,7 +285,7 @@ class Dreamer:
             skills=material.skills,
             user_lines=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.theirs.items()),
             replayed=gathered.replayed,
-            insights=tuple(insight.about for insight in material.insights),
+            insights=tuple(insight.key for insight in material.insights),
             verdicts=lease.verdicts,
             refused=lease.refused,
             inputs={
@@ -345,7 +349,7 @@ def _measure(lease: Lease, trigger: str, error: BaseException | None = None) -> 
 
 def _asking_once(gathered: Gathered) -> Gathered:
     """What a search finds takes long to be told, and the commit comes right behind the check."""
-    return replace(gathered, material=replace(gathered.material, finds=cache(gathered.material.finds)))
+    return replace(gathered, material=replace(gathered.material, search=cache(gathered.material.search)))
 
 
 def _typed(gathered: Gathered, owned: ResourceState) -> Iterator[Draft]:
@@ -365,18 +369,18 @@ def _theirs(made: _Made, owned: ResourceState) -> Iterator[Draft]:
         yield Draft(payload=what, origin=Origin.FILE, sources=(owned.documents.by_path[STATE].source,))
 
 
-def _insights(material: Material) -> Iterator[Draft]:
+def _insights(material: DreamMaterial) -> Iterator[Draft]:
     for one in material.insights:
         what = CrystalCreated(text=one.text, importance=one.importance, category="insight", consolidated=True)
         yield Draft(payload=what, origin=Origin.DREAM, sources=one.sources, trust=one.trust)
 
 
-def _must_survive(notes: Sequence[Pending], names: Mapping[str, str]) -> Iterator[PageLine]:
+def _must_survive(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Iterator[PageLine]:
     """Notes that were called as important as can be, in their own words, the newest of them as far as there is room."""
     room = MOST_CHARACTERS // 4
     for note in sorted(notes, key=lambda note: note.at, reverse=True):
         plain = one_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
-        if note.importance >= PRECIOUS and plain and not note.gone and len(note.text) <= min(room, MOST_LINE):
+        if note.importance >= PRECIOUS and plain and not note.superseded and len(note.text) <= min(room, MOST_LINE):
             room -= len(note.text)
             yield PageLine(
                 section=section_of(note.text, kind=note.kind, trust=note.trust),

@@ -19,11 +19,11 @@ The loop is asyncio's. Nothing belongs to a particular one: a memory may be used
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from inmind.memory.aio.memory import Memory
-    from inmind.memory.aio.resource import Affect, Books
-    from inmind.memory.aio.session import Scratchpad, Session
+    from inmind.memory.aio.memory import AsyncMemory
+    from inmind.memory.aio.resource import AsyncAffect, AsyncEconomics
+    from inmind.memory.aio.session import AsyncScratchpad, AsyncSession
 
-__all__ = ["Affect", "Books", "Memory", "Scratchpad", "Session"]
+__all__ = ["AsyncAffect", "AsyncEconomics", "AsyncMemory", "AsyncScratchpad", "AsyncSession"]
 
 _PLACES = {
     "Affect": "inmind.memory.aio.resource",

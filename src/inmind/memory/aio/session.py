@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from inmind.memory.aio.threads import Threads
-from inmind.memory.aio.wrapper import Twin, attribute, awaited, handed
+from inmind.memory.aio.threads import CallThreads
+from inmind.memory.aio.wrapper import AsyncWrapper, awaited, awaited_property, wrapped_result
 from inmind.session.children.merge_back import MergeReport
 from inmind.session.scratchpad import Scratchpad as SyncScratchpad
 from inmind.session.session import Session as SyncSession
 
 
-class Scratchpad(Twin[SyncScratchpad]):
-    snapshot = attribute(SyncScratchpad, lambda pad: pad.snapshot)
-    misfit = attribute(SyncScratchpad, lambda pad: pad.misfit)
-    set_aside = attribute(SyncScratchpad, lambda pad: pad.set_aside)
+class AsyncScratchpad(AsyncWrapper[SyncScratchpad]):
+    snapshot = awaited_property(SyncScratchpad, lambda pad: pad.snapshot)
+    misfit = awaited_property(SyncScratchpad, lambda pad: pad.misfit)
+    set_aside = awaited_property(SyncScratchpad, lambda pad: pad.set_aside)
     update = awaited(SyncScratchpad.update)
 
 
-class Session(Twin[SyncSession]):
-    def __init__(self, sync: SyncSession, threads: Threads | None = None) -> None:
+class AsyncSession(AsyncWrapper[SyncSession]):
+    def __init__(self, sync: SyncSession, threads: CallThreads | None = None) -> None:
         super().__init__(sync, threads, lane=object())
 
-    def _twin(self, child: SyncSession) -> Session:
-        return Session(child, self._threads)
+    def _twin(self, child: SyncSession) -> AsyncSession:
+        return AsyncSession(child, self._threads)
 
     # -- known without looking -----------------------------------------------------------------------------
 
@@ -38,8 +38,8 @@ class Session(Twin[SyncSession]):
         return self.sync.memory_tools
 
     @property
-    def scratchpad(self) -> Scratchpad:
-        return Scratchpad(self.sync.scratchpad, self._threads, self._lane)
+    def scratchpad(self) -> AsyncScratchpad:
+        return AsyncScratchpad(self.sync.scratchpad, self._threads, self._lane)
 
     # -- talking to the model ------------------------------------------------------------------------------
 
@@ -47,36 +47,38 @@ class Session(Twin[SyncSession]):
     preview = awaited(SyncSession.preview)
     record = awaited(SyncSession.record)
     tools = awaited(SyncSession.tools)
-    call = awaited(SyncSession.call)
+    call = awaited(SyncSession.call_tool)
     add = awaited(SyncSession.add)
     observe = awaited(SyncSession.observe)
     report_usage = awaited(SyncSession.report_usage)
 
     # -- children ------------------------------------------------------------------------------------------
 
-    spawn = handed(SyncSession.spawn, _twin)
+    spawn = wrapped_result(SyncSession.spawn, _twin)
 
-    async def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
+    async def merge_back(self, child: AsyncSession | str, *, key: str | None = None) -> MergeReport:
         """The same for a child on this side: the one signature that is spelt out, since it takes another type."""
-        return await self.carry_out(self.sync.merge_back, child.sync if isinstance(child, Session) else child, key=key)
+        return await self.carry_out(
+            self.sync.merge_back, child.sync if isinstance(child, AsyncSession) else child, key=key
+        )
 
     # -- things --------------------------------------------------------------------------------------------
 
-    entities = attribute(SyncSession, lambda session: session.entities)
+    entities = awaited_property(SyncSession, lambda session: session.entities)
     resolve = awaited(SyncSession.resolve)
     check_call = awaited(SyncSession.check_call)
     track = awaited(SyncSession.track)
     pin = awaited(SyncSession.pin)
     unpin = awaited(SyncSession.unpin)
-    serialize = awaited(SyncSession.serialize)
-    restore = awaited(SyncSession.restore)
+    serialize = awaited(SyncSession.export_entities)
+    restore = awaited(SyncSession.import_entities)
 
     # -- notes and documents -------------------------------------------------------------------------------
 
     note = awaited(SyncSession.note)
     search = awaited(SyncSession.search)
-    overview = attribute(SyncSession, lambda session: session.overview)
-    front_matter = attribute(SyncSession, lambda session: session.front_matter)
+    overview = awaited_property(SyncSession, lambda session: session.overview)
+    front_matter = awaited_property(SyncSession, lambda session: session.front_matter)
     update_front_matter = awaited(SyncSession.update_front_matter)
     event = awaited(SyncSession.event)
     read = awaited(SyncSession.read)
@@ -88,19 +90,19 @@ class Session(Twin[SyncSession]):
 
     compact = awaited(SyncSession.compact)
     undo_compaction = awaited(SyncSession.undo_compaction)
-    retained = attribute(SyncSession, lambda session: session.retained)
+    retained = awaited_property(SyncSession, lambda session: session.retained)
     retain = awaited(SyncSession.retain)
     release = awaited(SyncSession.release)
 
     # -- looking back --------------------------------------------------------------------------------------
 
-    mind = attribute(SyncSession, lambda session: session.mind)
-    belongings = attribute(SyncSession, lambda session: session.belongings)
-    ledger = attribute(SyncSession, lambda session: session.ledger)
-    at = awaited(SyncSession.at)
-    journal = awaited(SyncSession.journal)
+    mind = awaited_property(SyncSession, lambda session: session.state)
+    belongings = awaited_property(SyncSession, lambda session: session.resource_state)
+    ledger = awaited_property(SyncSession, lambda session: session.usage)
+    at = awaited(SyncSession.state_at)
+    journal = awaited(SyncSession.events)
     undo = awaited(SyncSession.undo)
-    take_back = awaited(SyncSession.take_back)
+    take_back = awaited(SyncSession.remove_last_messages)
     prompt = awaited(SyncSession.prompt)
     explain = awaited(SyncSession.explain)
     close = awaited(SyncSession.close)

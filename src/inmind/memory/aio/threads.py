@@ -23,13 +23,13 @@ from typing import Any, Generic, TypeVar
 from inmind.core.fork import tell_after_fork
 from inmind.errors import Closed
 
-MOST_THREADS = 16
+MAX_THREADS = 16
 """At once, for one memory. They wait more than they work: for the disk, for models that dreams and summaries ask."""
 
 R = TypeVar("R")
 
 
-class Threads:
+class CallThreads:
     """Those of one memory. They begin when they are needed, and end with it."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Threads:
 
     def _begin_anew(self) -> None:
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="inmind-aio")
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="inmind-aio")
         self._lanes: dict[object, deque[_Call[Any]]] = {}
         """Calls that are not done, by their lane: the first of each is under way, or waits for a thread."""
         self._last: _Call[None] | None = None

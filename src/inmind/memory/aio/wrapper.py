@@ -11,24 +11,24 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from inmind.memory.aio.threads import Threads
+from inmind.memory.aio.threads import CallThreads
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 H = TypeVar("H")
-T = TypeVar("T", bound="Twin[Any]")
+T = TypeVar("T", bound="AsyncWrapper[Any]")
 
 Awaited = Coroutine[Any, Any, R]
 
 
-class Twin(Generic[S]):
+class AsyncWrapper(Generic[S]):
     """An object of the synchronous side, awaited."""
 
-    def __init__(self, sync: S, threads: Threads | None = None, lane: object = None) -> None:
+    def __init__(self, sync: S, threads: CallThreads | None = None, lane: object = None) -> None:
         self.sync = sync
         """What it stands for: for whoever is in a thread already, as a layer or a summarizer is."""
-        self._threads = Threads() if threads is None else threads
+        self._threads = CallThreads() if threads is None else threads
         self._lane = lane
 
     def carry_out(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaited[R]:
@@ -39,17 +39,17 @@ class Twin(Generic[S]):
         return repr(self.sync).replace("<", "<aio.", 1)
 
 
-def awaited(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Twin[S], P], Awaited[R]]:
+def awaited(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[AsyncWrapper[S], P], Awaited[R]]:
     """A method, carried out in a thread."""
 
     @wraps(method)
-    async def call(twin: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(twin: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await twin.carry_out(getattr(twin.sync, method.__name__), *args, **kwargs)
 
     return call
 
 
-def handed(
+def wrapped_result(
     method: Callable[Concatenate[S, P], R], twin_of: Callable[[T, R], H]
 ) -> Callable[Concatenate[T, P], Awaited[H]]:
     """A method that hands out an object: its twin comes back."""
@@ -61,11 +61,11 @@ def handed(
     return call
 
 
-def called_off(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Twin[S], P], Awaited[R]]:
+def cancellable(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[AsyncWrapper[S], P], Awaited[R]]:
     """A method that asks its argument `cancelled` now and then: whoever stops waiting for it calls it off."""
 
     @wraps(method)
-    async def call(twin: Twin[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(twin: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
         left = threading.Event()
         theirs: Any = kwargs.get("cancelled") or left.is_set
         told = {**kwargs, "cancelled": lambda: left.is_set() or theirs()}
@@ -75,7 +75,7 @@ def called_off(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[T
     return call
 
 
-class attribute(Generic[S, R]):  # noqa: N801 -- it stands where `property` would
+class awaited_property(Generic[S, R]):  # noqa: N801 -- it stands where `property` would
     """A property that looks into the store, of the same name: `await session.entities`."""
 
     def __init__(self, of: type[S], look: Callable[[S], R]) -> None:
@@ -89,12 +89,12 @@ class attribute(Generic[S, R]):  # noqa: N801 -- it stands where `property` woul
     @overload
     def __get__(self, twin: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, twin: Twin[S], owner: type) -> Looking[R]: ...
-    def __get__(self, twin: Twin[S] | None, owner: type) -> Self | Looking[R]:
-        return self if twin is None else Looking(self._name, lambda: twin.carry_out(self._look, twin.sync))
+    def __get__(self, twin: AsyncWrapper[S], owner: type) -> PendingValue[R]: ...
+    def __get__(self, twin: AsyncWrapper[S] | None, owner: type) -> Self | PendingValue[R]:
+        return self if twin is None else PendingValue(self._name, lambda: twin.carry_out(self._look, twin.sync))
 
 
-class Looking(Generic[R]):
+class PendingValue(Generic[R]):
     """What such a property answers with, which looks when it is awaited.
 
     Not a coroutine: `hasattr`, `inspect` and debuggers ask for attributes that they never await.

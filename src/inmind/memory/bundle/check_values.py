@@ -61,7 +61,7 @@ def refuse_nonsense(what: EventPayload) -> None:
                 raise ValueError(f"{language[:50]!r} is none of the languages {', '.join(LANGUAGES)}")
         case ScratchpadWritten(text=text) | ScratchpadStarted(state=str(text)):
             checked_text(text)
-        case EntitySightings(things=things):
+        case EntitySightings(sightings=things):
             for thing in things:
                 _check_thing(thing)
         case SystemSet(system=system, format=format):
@@ -71,20 +71,20 @@ def refuse_nonsense(what: EventPayload) -> None:
         case PromptPrepared(format=format):
             format_named(format)
         case NoteAdded() | CrystalCreated():
-            if what.about not in KINDS:
-                raise ValueError(f"{what.about[:50]!r} is none of the kinds {', '.join(KINDS)}")
+            if what.category not in KINDS:
+                raise ValueError(f"{what.category[:50]!r} is none of the kinds {', '.join(KINDS)}")
             _check_between(what.importance, 0, 1)
             _check_between(what.valence, -1, 1)
-        case TradeRecorded(amount=amount, on=on):
+        case TradeRecorded(amount=amount, date=on):
             if not _AMOUNT.fullmatch(amount):
                 raise ValueError(f"{amount[:50]!r} is no amount")
             _check_moment(on)
         case DreamStarted() | DreamResumed() | DreamProgressed() | DreamAnswered() | DreamChecked():
-            moment_with_zone(what.until)
-        case DreamGathered(until=until, at=at):
+            moment_with_zone(what.lease_until)
+        case DreamGathered(lease_until=until, as_of=at):
             moment_with_zone(until)
             moment_with_zone(at)
-        case DreamProposed(until=until, edits=edits):
+        case DreamProposed(lease_until=until, edits=edits):
             moment_with_zone(until)
             for edit in edits:
                 of_row(edit)
@@ -115,7 +115,7 @@ def _check_thing(thing: EntitySighting) -> None:
 
 def _check_stubs(stubs: Iterable[Stub]) -> None:
     for stub in stubs:
-        for wire in stub.wires:
+        for wire in stub.messages:
             format_named(stub.format).check(wire, field="stubs")
 
 
@@ -126,9 +126,9 @@ def _check_dreamt(what: DreamCommitted | DreamUndone) -> None:
         _check_moment(line.at)
     for gap in what.gaps:
         moment_with_zone(gap.since)
-        moment_with_zone(gap.renewed)
+        moment_with_zone(gap.last_seen)
     for skill in what.skills:
-        moment_with_zone(skill.last)
+        moment_with_zone(skill.last_used)
     for note in what.notes if isinstance(what, DreamCommitted) else ():
         if not _EVENT.fullmatch(note):
             raise ValueError(f"{note[:50]!r} is no note")

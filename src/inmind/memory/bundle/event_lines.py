@@ -12,8 +12,8 @@ import re
 from typing import Any, cast
 
 from inmind.core.encoding import to_json
-from inmind.core.events.base import TRUST_OF, Event, EventPayload, Origin, Trust
-from inmind.core.events.codec import KINDS, UNREADABLE, decode, encode
+from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventPayload, Origin, Trust
+from inmind.core.events.codec import DECODE_ERRORS, KINDS, decode_payload, encode_payload
 from inmind.errors import Damaged, InvalidInput
 from inmind.memory.bundle.check_types import MOST_NUMBER, misshapen
 from inmind.memory.bundle.check_values import moment_with_zone, refuse_nonsense
@@ -32,7 +32,7 @@ def line_of_event(position: int, event: Event) -> str:
             "trust": int(event.trust),
             "opens": event.starts_batch,
             "sources": event.sources,
-            "body": encode(event.payload),
+            "body": encode_payload(event.payload),
         }
     )
 
@@ -56,10 +56,10 @@ def event_of_line(line: bytes) -> tuple[int, Event]:
         starts_batch=said["opens"],
         sources=tuple(cast(list[str], sources)),
     )
-    if event.trust > TRUST_OF[event.origin]:
+    if event.trust > TRUST_BY_ORIGIN[event.origin]:
         raise ValueError(f"words of {origin} are trusted like {event.trust.name.lower()}")
     if _ESCAPE in line:
-        to_json([event.stream, event.sources, encode(event.payload)]).encode()
+        to_json([event.stream, event.sources, encode_payload(event.payload)]).encode()
     return _counted(said["position"]), event
 
 
@@ -127,12 +127,12 @@ def _counted(number: int) -> int:
 
 def _payload(kind: str, body: str) -> EventPayload:
     try:
-        what = decode(kind, body)
+        what = decode_payload(kind, body)
         if wrong := misshapen(what):
             raise ValueError(wrong)
         refuse_nonsense(what)
     except Damaged as error:
         raise ValueError(f"no payload of kind {kind!r}: {error.reason}") from error
-    except (InvalidInput, *UNREADABLE) as error:
+    except (InvalidInput, *DECODE_ERRORS) as error:
         raise ValueError(f"no payload of kind {kind!r}: {error}") from error
     return what

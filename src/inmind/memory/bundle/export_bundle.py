@@ -30,7 +30,7 @@ from inmind.memory.bundle.manifest import JOURNAL, KEPT, KEYS, MANIFEST, Entry, 
 from inmind.memory.bundle.reader import Bundle, Watch
 from inmind.memory.bundle.staging import aside
 from inmind.memory.bundle.zip_reader import MOST_RATIO, SLACK, twin
-from inmind.session.backend import Abode
+from inmind.session.backend import Backend
 from inmind.store.atomic_files import sync_folder, translated
 from inmind.store.protocol import Receipt, Store
 
@@ -54,7 +54,7 @@ class Exported:
     """Files that could not be taken along: too large, or not to be told from another by every disk."""
 
 
-def export(place: Abode, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: Watch) -> Exported:
+def export(place: Backend, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: Watch) -> Exported:
     """Of one resource, or of all where none is named."""
     _refuse_home(to, place.home)
     _refuse_existing(to, overwrite=overwrite)
@@ -97,7 +97,7 @@ class _Writing:
         self.came += length
 
 
-def _written(writing: _Writing, place: Abode, resource: str, now: datetime, watch: Watch) -> list[str]:
+def _written(writing: _Writing, place: Backend, resource: str, now: datetime, watch: Watch) -> list[str]:
     store, chosen = place.store, _Chosen(resource)
     keys = 0
 
@@ -162,7 +162,9 @@ class _Places:
             self._moved = self._last + 1 - position
         self._last = position + self._moved
         if self._moved and isinstance(event.payload, RecordsReadPosition):
-            event = replace(event, payload=replace(event.payload, position=event.payload.position + self._moved))
+            event = replace(
+                event, payload=replace(event.payload, journal_position=event.payload.journal_position + self._moved)
+            )
         return line_of_event(self._last, event)
 
 

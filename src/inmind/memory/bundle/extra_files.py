@@ -26,8 +26,8 @@ from inmind.core.events.documents import SettingsWritten
 from inmind.core.paths import CONFIG, place_of
 from inmind.core.streams import SETTINGS_STREAM
 from inmind.documents.document import checked_text
-from inmind.errors import Conflict, PartedWays, UnsafeStorage
-from inmind.session.backend import Abode
+from inmind.errors import BundleDiverged, Conflict, UnsafeStorage
+from inmind.session.backend import Backend
 from inmind.store.atomic_files import DAMAGED, Folder
 from inmind.store.protocol import Adoption
 
@@ -56,11 +56,11 @@ def is_kept(name: str) -> bool:
     return _OLDER.fullmatch(name) is not None or _ASIDE.fullmatch(name) is not None
 
 
-def kept_at(place: Abode, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
+def kept_at(place: Backend, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
     """All of it, each with its bytes, or None where they cannot be had; of some streams, by their first events."""
     home = place.home
     if home is None:
-        config = place.config()
+        config = place.read_config()
         if config.version and firsts is None:
             yield CONFIG, config.text.encode()
         return
@@ -107,7 +107,7 @@ class Arriving(Protocol):
     def name(self) -> None: ...
 
 
-def arriving_at(place: Abode, now: datetime) -> Arriving:
+def arriving_at(place: Backend, now: datetime) -> Arriving:
     return Placing(place.home) if place.home is not None else Noting(place, now)
 
 
@@ -120,7 +120,7 @@ class Noting:
     placed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def __init__(self, place: Abode, now: datetime) -> None:
+    def __init__(self, place: Backend, now: datetime) -> None:
         self._place, self._now = place, now
 
     def arriving(self) -> AbstractContextManager[None]:
@@ -131,7 +131,7 @@ class Noting:
             self.left_out += (name,)
             return
         text = checked_text(data.decode(errors="replace"), field=CONFIG)
-        if text in (self._place.config().text, self._place.config(_SETTINGS_BESIDE).text):
+        if text in (self._place.read_config().text, self._place.read_config(_SETTINGS_BESIDE).text):
             return
         told = Draft(payload=SettingsWritten(path=_SETTINGS_BESIDE, text=text), origin=Origin.OPERATOR)
         try:
@@ -150,7 +150,7 @@ class Noting:
             at=self._now,
             payload=told.payload,
             origin=told.origin,
-            trust=told.trusted,
+            trust=told.effective_trust,
             starts_batch=True,
             sources=told.sources,
         )
@@ -197,7 +197,7 @@ class Placing:
                 self._laid[place] = f"{between}{slash}{_ARRIVING}{_mark(place.encode())[:16]}"
                 self._folder.replace(self._laid[place], data)
                 return
-        raise PartedWays(name, "is not the same here and in the bundle")
+        raise BundleDiverged(name, "is not the same here and in the bundle")
 
     def name(self) -> None:
         for place, lies in self._laid.items():

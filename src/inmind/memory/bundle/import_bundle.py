@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inmind.core.events.base import Event
-from inmind.core.events.codec import UNREADABLE
+from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.events.session import SessionOpened
 from inmind.core.frozen import frozen
 from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
-from inmind.errors import Conflict, InmindError, InvalidInput, NotFound, PartedWays, StoreError
+from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
 from inmind.memory.bundle.extra_files import arriving_at
 from inmind.memory.bundle.manifest import JOURNAL
 from inmind.memory.bundle.reader import TOLD_EVERY, Bundle, Checked, Watch
 from inmind.memory.bundle.refusal import refused
-from inmind.session.backend import Abode
+from inmind.session.backend import Backend
 from inmind.store.atomic_files import open_plain
 from inmind.store.protocol import Adoption, Receipt, Store
 
@@ -70,7 +70,7 @@ def opened(path: Path) -> BinaryIO:
 
 def bring_in(
     file: BinaryIO,
-    place: Abode,
+    place: Backend,
     *,
     fold: Callable[[str], object],
     only_new: bool,
@@ -155,7 +155,7 @@ class _Arrival:
             adopted = self._adoption.add(event)
         except Conflict as error:
             how = f"is not the same here and in the bundle from event {event.seq} on"
-            raise PartedWays(event.stream, how, expected=error.expected, actual=error.actual) from error
+            raise BundleDiverged(event.stream, how, expected=error.expected, actual=error.actual) from error
         owner = self._owner(event)
         self._reached[owner] = max(self._reached.get(owner, 0), adopted.position)
         if not adopted.new:
@@ -174,7 +174,7 @@ class _Arrival:
             return self._adoption.keep(receipt)
         except Conflict as error:
             how = f"has the key {receipt.key.named!r} for something else here than in the bundle"
-            raise PartedWays(receipt.stream, how, expected=error.expected, actual=error.actual) from error
+            raise BundleDiverged(receipt.stream, how, expected=error.expected, actual=error.actual) from error
 
     def refuse_double_lives(self) -> None:
         """Dreams that come from there have read up to a place in the journal. What a resource has lived through here,
@@ -182,23 +182,25 @@ class _Arrival:
         if not self._dreamt:
             return
         for owner in sorted(self._dreamt & self._mixed):
-            raise PartedWays(f"resource/{owner}", "has lived through the same in another order here than in the bundle")
+            raise BundleDiverged(
+                f"resource/{owner}", "has lived through the same in another order here than in the bundle"
+            )
         for owner in sorted(self._dreamt):
             for stream in self._store.streams(SESSION_PREFIX, owner=owner):
                 if self._store.version(stream) > self._theirs.get(stream, 0):
                     how = f"has dreamt on in the bundle, and has lived on here, in {stream}"
-                    raise PartedWays(f"resource/{owner}", how)
+                    raise BundleDiverged(f"resource/{owner}", how)
 
     def _read_up_to_here(self, event: Event) -> Event:
         """With how far a dream has read, in this journal: up to where the same event stands, or as it says here."""
         what = event.payload
         if not isinstance(what, RecordsReadPosition):
             return event
-        position = self._ours.get((what.position, event.stream), 0)
+        position = self._ours.get((what.journal_position, event.stream), 0)
         for there in self._store.read(event.stream, after=event.seq - 1, until=event.seq):
             if isinstance(there.payload, RecordsReadPosition):
-                position = there.payload.position
-        return replace(event, payload=replace(what, position=position))
+                position = there.payload.journal_position
+        return replace(event, payload=replace(what, journal_position=position))
 
     def _owner(self, event: Event) -> str:
         if isinstance(event.payload, SessionOpened):
@@ -226,7 +228,7 @@ def _refusing() -> Generator[None]:
     """What no check has thought of is refused as well, and nothing of it is kept."""
     try:
         yield
-    except UNREADABLE as error:
+    except DECODE_ERRORS as error:
         value = f"{type(error).__name__}: {error}"
         raise refused(JOURNAL, value=value, expected="events that can be taken in") from error
 
@@ -236,6 +238,6 @@ def _refuse_unfoldable(stream: str, fold: Callable[[str], object]) -> None:
         fold(stream)
     except StoreError:
         raise
-    except (InmindError, *UNREADABLE) as error:
+    except (InmindError, *DECODE_ERRORS) as error:
         value = f"{stream}: {type(error).__name__}: {error}"
         raise refused(JOURNAL, value=value, expected="events that add up to a session or a resource") from error

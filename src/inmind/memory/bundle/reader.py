@@ -66,7 +66,7 @@ class Bundle:
         for done, (_, event) in enumerate(self.events(), start=1):
             versions[event.stream] = event.seq
             if isinstance(event.payload, RecordsReadPosition):
-                marks.add((event.payload.position, event.stream))
+                marks.add((event.payload.journal_position, event.stream))
             if not done % TOLD_EVERY:
                 watch(done, self.manifest.events)
         keys = 0
@@ -96,10 +96,13 @@ class Bundle:
                     raise ValueError(f"event {event.id} behind {versions.get(event.stream, 0)}")
                 if position <= before:
                     raise ValueError(f"position {position} behind {before}")
-                if isinstance(event.payload, RecordsReadPosition) and not 0 <= event.payload.position < position:
-                    raise ValueError(f"a dream of what comes later, up to {event.payload.position}")
-                if isinstance(event.payload, DreamGathered) and not 0 <= event.payload.upto < event.seq:
-                    raise ValueError(f"a dream of what comes later, up to event {event.payload.upto}")
+                if (
+                    isinstance(event.payload, RecordsReadPosition)
+                    and not 0 <= event.payload.journal_position < position
+                ):
+                    raise ValueError(f"a dream of what comes later, up to {event.payload.journal_position}")
+                if isinstance(event.payload, DreamGathered) and not 0 <= event.payload.last_seq < event.seq:
+                    raise ValueError(f"a dream of what comes later, up to event {event.payload.last_seq}")
             except (ValueError, InvalidInput) as error:
                 raise refused(f"{JOURNAL} line {number}", value=str(error), expected="an event") from error
             versions[event.stream], before = event.seq, position

@@ -25,7 +25,7 @@ from inmind.documents.overview.render import as_shown
 from inmind.documents.overview.size import size_warning
 from inmind.documents.scratchpad.state import Pads
 from inmind.dreams.page.limits import shares
-from inmind.entities.render import BANNER, lines, since
+from inmind.entities.render import BANNER, render_changes, render_lines
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, short_repr
 
@@ -299,12 +299,12 @@ class EntityLayer(PlainLayer):
     def recall(self, moment: Moment) -> Recalled | None:
         entities = moment.entities
         return Recalled(
-            lines(entities).text,
+            render_lines(entities).text,
             sources=tuple(dict.fromkeys(entity.source for entity in entities)),
             trust=Trust.DATA if len(entities) else Trust.OPERATOR,
             banner=BANNER,
-            shorten=lambda budget, count: lines(entities, budget=budget, count=count, visible=moment.visible),
-            since=lambda shown, count: since(
+            shorten=lambda budget, count: render_lines(entities, budget=budget, count=count, visible=moment.visible),
+            since=lambda shown, count: render_changes(
                 entities, shown.sources, moment.visible, budget=self.budget.max, count=count
             ),
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from inmind.core.http import Json, Server, bearer
-from inmind.errors import InvalidInput, ModelFailed, shown
+from inmind.errors import InvalidInput, ModelFailed, short_repr
 from inmind.search.embedders.function import Called
 from inmind.search.embedders.installed import needs
 
@@ -66,5 +66,5 @@ def _rows(answer: Json, url: str, count: int) -> list[Any]:
         by_place = {one["index"]: one["embedding"] for one in answer["data"]}
         return [by_place[place] for place in range(count)]
     except (ValueError, LookupError, TypeError) as error:
-        reason = f"{url} answered with something else than {count} embeddings: {shown(answer)}"
+        reason = f"{url} answered with something else than {count} embeddings: {short_repr(answer)}"
         raise ModelFailed(reason=reason) from error

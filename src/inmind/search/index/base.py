@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from inmind.core.events.base import Event
-from inmind.core.events.codec import UNREADABLE
+from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.frozen import frozen
 from inmind.core.timestamps import to_microseconds
 from inmind.search.dates import Span
@@ -158,7 +158,7 @@ class Index:
         try:
             with tables.undone_if_it_fails():
                 Follower(tables, self._store, self._read, resource=resource).take(events)
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             if len(events) == 1:
                 log.warning("passed over, and not found: event %s cannot be read: %r", events[0].id, error)
                 return

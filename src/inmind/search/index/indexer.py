@@ -339,7 +339,7 @@ _STANDING = ("message", "splice", "reverted", "dream_undone", "note", "crystalli
 
 def _named(event: Event) -> set[str]:
     match event.payload:
-        case SearchRecorded(found=wanted) | DreamCommitted(replayed=wanted):
+        case SearchRecorded(hits=wanted) | DreamCommitted(replayed=wanted):
             return set(wanted)
         case Consolidated(merged=merged, superseded=superseded, expired=expired):
             return {*expired, *(id for pair in (*merged, *superseded) for id in pair)}

@@ -23,11 +23,11 @@ from inmind.prompt.layers.retained import RetainedLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer
 from inmind.session.state import ResourceState, SessionState
 
-Kept = Callable[[SessionState], Sequence[RetainedItem]]
+RetainedItems = Callable[[SessionState], Sequence[RetainedItem]]
 """What must survive of a session, as far as its conversation has come."""
 
 
-def policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
+def inherit_policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
     """How each layer is handed on: as the caller says, for all or by name, and else as the layer itself says."""
     own: dict[str, Spawn] = {layer.name: _policy(layer.spawn(), f"{layer.name}.spawn") for layer in layers}
     if asked is None:
@@ -40,17 +40,17 @@ def policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
     return dict.fromkeys(own, _policy(asked, "policy"))
 
 
-def handed_on(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer, ...]:
+def child_layers(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer, ...]:
     """The layers of a child. One that its parent did not have is the child's own."""
-    return tuple(_handed(layer, handed.get(layer.name, "none")) for layer in layers)
+    return tuple(_child_layer(layer, handed.get(layer.name, "none")) for layer in layers)
 
 
-def inheritance(
+def inherited_events(
     minds: Sequence[SessionState],
     belongings: ResourceState,
     layers: Sequence[Layer],
     handed: Mapping[str, Spawn],
-    kept: Kept,
+    kept: RetainedItems,
 ) -> list[Draft]:
     """What a child begins with, as events of its own. `minds`: its parent's, and those of its parent's ancestors."""
     drafts: dict[str, Draft] = {}
@@ -58,13 +58,13 @@ def inheritance(
         if handed[layer.name] == "fork":
             own, height = looked_through(layer)
             if isinstance(own, RetainedLayer):
-                drafts |= _declared([(mind, item) for mind in minds[height::-1] for item in kept(mind)])
+                drafts |= _copied_items([(mind, item) for mind in minds[height::-1] for item in kept(mind)])
             else:
                 drafts |= _copies(own, minds[height], belongings)
     return list(drafts.values())
 
 
-def copied_from(what: EventPayload, sources: Sequence[str], trust: Trust) -> Draft:
+def copy_draft(what: EventPayload, sources: Sequence[str], trust: Trust) -> Draft:
     """What one session takes over from another: it says where it comes from, and is trusted no more than there."""
     return Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(filter(None, sources)), trust=trust)
 
@@ -77,24 +77,24 @@ def keeps_documents(layer: Layer) -> bool:
 def _copies(layer: Layer, mind: SessionState, belongings: ResourceState) -> dict[str, Draft]:
     """By what they are copies of: two layers that keep documents have the same ones."""
     if isinstance(layer, ScratchpadLayer):
-        pads = mind.pads if layer.scope == "thread" else belongings.pads
+        pads = mind.scratchpads if layer.scope == "thread" else belongings.scratchpads
         pad, state = pads.get(layer.name), layer.held(pads)
         source, trust = (pad.source, pad.trust) if pad else ("", Trust.OPERATOR)
-        return {layer.name: copied_from(ScratchpadStarted(layer.name, state), (source,), trust)} if state else {}
+        return {layer.name: copy_draft(ScratchpadStarted(layer.name, state), (source,), trust)} if state else {}
     if isinstance(layer, EntityLayer):
         things = deserialize(serialize(mind.entities))
-        return {layer.name: copied_from(EntitiesRestored(things), (), Trust.DATA)} if things else {}
+        return {layer.name: copy_draft(EntitiesRestored(things), (), Trust.DATA)} if things else {}
     return {
-        f"{path} (a page)": _page(path, page, mind)
+        f"{path} (a page)": _copied_page(path, page, mind)
         for path, page in mind.documents.by_path.items()
         if not path.startswith(ARCHIVE)
     }
 
 
-def _declared(items: Sequence[tuple[SessionState, RetainedItem]]) -> dict[str, Draft]:
+def _copied_items(items: Sequence[tuple[SessionState, RetainedItem]]) -> dict[str, Draft]:
     """What must survive of some sessions, as their child has it: whoever has said it, there its host declares it."""
     return {
-        f"{item.text} (an item)": copied_from(
+        f"{item.text} (an item)": copy_draft(
             Retained(_pinned(item)),
             (f"{mind.stream}#{item.seq}" if item.seq else "",),
             Trust.PERSON if item.seq else Trust.OPERATOR,
@@ -108,7 +108,7 @@ def _pinned(item: RetainedItem) -> RetainedItem:
     return RetainedItem("pinned", item.text)
 
 
-class _RetainedInSight(ViewLayer):
+class _RetainedView(ViewLayer):
     """What must survive of a parent, in front of what must of the child's own conversation: no view may hide that."""
 
     def recall(self, moment: Moment) -> Recalled | None:
@@ -123,17 +123,17 @@ class _RetainedInSight(ViewLayer):
         return replace(recalled, sources=(*sources, *recalled.sources)) if recalled else None
 
 
-def _page(path: str, page: Document, mind: SessionState) -> Draft:
+def _copied_page(path: str, page: Document, mind: SessionState) -> Draft:
     """What memory has entered about archives stays out: the child has none of them."""
-    text = with_noted(page.text, mind.noted.lifted(), mind.language) if path == OVERVIEW else page.text
-    return copied_from(DocumentWritten(path=path, text=text), (page.source,), page.trust)
+    text = with_noted(page.text, mind.overview_lines.lifted(), mind.language) if path == OVERVIEW else page.text
+    return copy_draft(DocumentWritten(path=path, text=text), (page.source,), page.trust)
 
 
-def _handed(layer: Layer, policy: str) -> Layer:
+def _child_layer(layer: Layer, policy: str) -> Layer:
     """A view may be handed on as a view; anything else is the child's own, whoever has what is copied."""
     kept, _ = looked_through(layer)
     if policy == "view":
-        return _RetainedInSight(layer) if isinstance(kept, RetainedLayer) else ViewLayer(layer)
+        return _RetainedView(layer) if isinstance(kept, RetainedLayer) else ViewLayer(layer)
     return kept.owned() if isinstance(kept, ScratchpadLayer) else kept
 
 

@@ -28,7 +28,7 @@ from inmind.core.streams import ANONYMOUS
 from inmind.core.text import counted, cut, inert
 from inmind.documents.document import LONGEST_LINE, OVERVIEW, SCRATCH, STATE, Scope, checked_text, lines_read, resolve
 from inmind.documents.notes_page import stamp
-from inmind.documents.overview.front_matter import misread
+from inmind.documents.overview.front_matter import front_matter_error
 from inmind.documents.overview.maintain import indexed
 from inmind.documents.overview.render import as_shown
 from inmind.documents.overview.sections import section_of, with_section
@@ -49,84 +49,84 @@ from inmind.search.query import Hit, Query, checked_filters, checked_query
 from inmind.search.render import told
 from inmind.session.state import ResourceState, SessionState
 
-MOST_LINES = 400
-MOST_CHARACTERS = LONGEST_LINE
+MAX_LINES_READ = 400
+MAX_CHARACTERS_READ = LONGEST_LINE
 """What one `memory_read` answers with at most: an answer that fills the window helps nobody."""
 
-MOST_LISTED = 100
+MAX_PATHS_LISTED = 100
 """Lines of one `memory_list`; the rest is counted, and listed on demand."""
-MOST_NAMED = 10
+MAX_PATHS_IN_HINT = 10
 """Paths in the answer to a call that named none of them."""
 
-MOST_CONFLICT = 4_000
-MOST = 2**53
+MAX_CONFLICT_CHARACTERS = 4_000
+MAX_LINE_NUMBER = 2**53
 
 
 @frozen
-class InMind:
+class MemoryView:
     """All that memory would say in a prompt, layer by layer and inside its budget."""
 
     blocks: Sequence[AnchoredBlock]
-    whole: ShownVersions
+    complete: ShownVersions
     """The pages that stand there in full, and the scratchpad, with the events that wrote them."""
 
 
 @frozen(kw_only=True)
-class Reach:
+class ToolContext:
     """What a tool looks at: values, and one question."""
 
     now: datetime
-    mind: SessionState
-    belongings: ResourceState
+    state: SessionState
+    resource_state: ResourceState
     ancestors: Sequence[SessionState]
     """Of the sessions that this one comes from, the parent first."""
     layers: Sequence[Layer]
     seen: Mapping[str, Sequence[str]]
     """What the model knew all of when it called: pages, and the events that wrote what it was shown of each."""
-    page_then: Callable[[str], str]
+    page_as_seen: Callable[[str], str]
     """The text of a page as the model knew it; empty where it did not."""
-    pad_seen: State | None
+    scratchpad_as_seen: State | None
     """The scratchpad as the model knew it; None where it did not, or only a part of a text."""
     next_id: Callable[[Scope], str]
     """What the next event will be called that happens in the session's stream, or in its resource's."""
     resolve: Callable[[str], Resolution]
     search: Callable[[Query], Sequence[Hit]]
     compact: Callable[[dict[str, Any]], Made]
-    in_mind: Callable[[], InMind]
+    memory_view: Callable[[], MemoryView]
 
     def knows(self, path: str) -> bool:
         """Does the model know all of a page as it is?"""
-        page = self.mind.documents.by_path.get(path)
-        stream = f"{self.mind.stream}#"
+        page = self.state.documents.by_path.get(path)
+        stream = f"{self.state.stream}#"
         seen = (int(id.removeprefix(stream)) for id in self.seen.get(path, ()) if id.startswith(stream))
         return page is not None and any(page.written <= seq <= page.version for seq in seen)
 
     @property
-    def pad_text(self) -> str:
+    def scratchpad_text(self) -> str:
         """The scratchpad as the model reads it: its own, or the one of an ancestor that it has a view of."""
         found = scratchpad_in_sight(self.layers)
         if found is None:
             return ""
         layer, height = found
-        mind = (self.mind, *self.ancestors)[height]
-        return layer.text(mind.pads if layer.scope == "thread" else self.belongings.pads)
+        mind = (self.state, *self.ancestors)[height]
+        return layer.text(mind.scratchpads if layer.scope == "thread" else self.resource_state.scratchpads)
 
     @property
-    def alone(self) -> bool:
+    def is_anonymous(self) -> bool:
         """Is it a session of nobody in particular?"""
-        return self.mind.opened is not None and self.mind.opened.resource == ANONYMOUS
+        return self.state.opened is not None and self.state.opened.resource == ANONYMOUS
 
-    def text(self, path: str) -> str | None:
-        scope, name = resolve(path, alone=self.alone)
-        documents = self.mind.documents if scope == "thread" else self.belongings.documents
+    def page_text(self, path: str) -> str | None:
+        scope, name = resolve(path, alone=self.is_anonymous)
+        documents = self.state.documents if scope == "thread" else self.resource_state.documents
         return documents.text(name) if name in documents.by_path else None
 
 
 @frozen(kw_only=True)
-class Answer:
+class ToolAnswer:
     """What a call comes to: what the model reads, and what happens."""
 
-    said: str
+    text: str
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The same for a program, as the tool's `output` says; of one that went wrong there is none."""
     drafts: tuple[Draft, ...] = ()
@@ -134,7 +134,7 @@ class Answer:
     scope: Scope = "thread"
     about: str = ""
     """The page that it shows or has written, or the scratchpad."""
-    whole: bool = False
+    complete: bool = False
     """It shows all of that, or has written all of it."""
     shows: ShownVersions = ()
     """What else it shows all of, with the events that wrote that."""
@@ -152,10 +152,10 @@ class Answer:
 
 
 @frozen(kw_only=True)
-class Called:
+class ToolResult:
     """What one call of a memory tool has come to, without a model's reply around it."""
 
-    said: str
+    text: str
     """What the model reads."""
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The same for a program, as the tool's `outputSchema` says; empty where it is an error."""
@@ -169,7 +169,7 @@ class Called:
 
 
 @frozen
-class Declared:
+class ToolDeclaration:
     """A tool as it is offered by one layer."""
 
     description: str
@@ -179,47 +179,47 @@ class Declared:
 
 
 @frozen(kw_only=True)
-class Tool:
+class MemoryTool:
     """One thing that the model may do with its memory."""
 
     name: str
-    wire: str
+    wire_name: str
     """The name that providers take: most refuse a slash."""
-    older: str = ""
+    legacy_name: str = ""
     """A name of an older convention; what goes wrong under it is dropped, with a diagnostic, instead of told."""
     title: str
     """For people who look on."""
-    reads_only: bool = False
+    read_only: bool = False
     """Nothing that anybody reads is changed by it. That it searched is kept all the same: what is found is more lasting
     by that."""
     overwrites: bool = False
     """What it is told can take the place of something that was there; the journal has that. So it is held against what
     was `seen` of it."""
-    shows: bool = False
+    shows_pages: bool = False
     """Its answer can make all of a page known, or of the scratchpad: then it says so in `seen`."""
-    unprompted: bool = False
+    mcp_only: bool = False
     """Only for who is sent no prompt of ours, in which all of it would stand anyway."""
-    pages: bool = False
+    uses_pages: bool = False
     """It looks at pages, which people may have changed in their files, or changes them."""
-    words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    mcp_parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """More about its parameters, by their names, for MCP alone: in a prompt of ours it would be paid for every time."""
     output: Mapping[str, Any]
     """The schema of its `content`."""
     scope: Callable[[Layer, bool], Scope] = lambda _, __: "thread"
     """Whose it is what it changes, by the layer, and by whether the session is nobody's in particular."""
-    layer: Callable[[Layer], bool]
+    offered_by: Callable[[Layer], bool]
     """Is it this layer that offers it?"""
-    declare: Callable[[Layer], Declared | None]
+    declare: Callable[[Layer], ToolDeclaration | None]
     """How it is offered; None where it is not, though a call is still understood."""
-    run: Callable[[Reach, Layer, dict[str, Any]], Answer]
+    run: Callable[[ToolContext, Layer, dict[str, Any]], ToolAnswer]
 
 
-def offered(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
+def tool_schemas(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
     """The tools that these layers offer, in a provider's shape, or in MCP's."""
     made = _SHAPES.get(format)
     if made is None:
         raise InvalidInput(field="format", value=format, expected=f"one of {', '.join(_SHAPES)}")
-    tools = (tool for tool in TOOLS if not tool.unprompted or format == _UNPROMPTED)
+    tools = (tool for tool in TOOLS if not tool.mcp_only or format == _UNPROMPTED)
     pairs = ((tool, layer) for tool in tools if (layer := _offering(tool, layers)) is not None)
     return [made(tool, declared) for tool, layer in pairs if (declared := tool.declare(layer)) is not None]
 
@@ -228,13 +228,13 @@ def is_memory_tool(name: str) -> bool:
     return name in _BY_NAME
 
 
-def whose(
+def route_call(
     name: str,
-    theirs: Sequence[Mapping[str, Any]] | None,
-    added: Callable[[], bool],
+    host_tools: Sequence[Mapping[str, Any]] | None,
+    tools_added: Callable[[], bool],
     *,
-    offered: Sequence[Mapping[str, Any]] = (),
-    remembers: bool = True,
+    layer_tools: Sequence[Mapping[str, Any]] = (),
+    memory_tools: bool = True,
 ) -> Literal["host", "memory", "nobody"]:
     """Who is to answer a call of a tool, given the host's own: its names come first, and memory's after them.
 
@@ -243,13 +243,13 @@ def whose(
     What a host did not name may still be its own, unless it has named some, or none at all, all of them are plain
     functions, and none were `added` by messages. `remembers`: whether memory has tools in this session.
     """
-    if name in tool_names(theirs or ()):
+    if name in tool_names(host_tools or ()):
         return "host"
-    if remembers and is_memory_tool(name):
+    if memory_tools and is_memory_tool(name):
         return "memory"
-    if name in tool_names(offered):
+    if name in tool_names(layer_tools):
         return "host"
-    return "nobody" if theirs is not None and all(map(_is_function, theirs)) and not added() else "host"
+    return "nobody" if host_tools is not None and all(map(_is_function, host_tools)) and not tools_added() else "host"
 
 
 def adds_tools(messages: Iterable[Message]) -> bool:
@@ -258,20 +258,20 @@ def adds_tools(messages: Iterable[Message]) -> bool:
     return any(isinstance(part, Opaque) and part.kind in _ADDING for part in parts)
 
 
-def offering(name: str, layers: Sequence[Layer]) -> tuple[Tool, Layer]:
+def find_tool(name: str, layers: Sequence[Layer]) -> tuple[MemoryTool, Layer]:
     """A tool by any of its names, and the layer that offers it; NotFound where none does."""
     tool = _BY_NAME.get(name)
     layer = _offering(tool, layers) if tool else None
     if tool is None or layer is None:
-        known = ", ".join(one.wire for one in TOOLS if _offering(one, layers) is not None)
+        known = ", ".join(one.wire_name for one in TOOLS if _offering(one, layers) is not None)
         raise NotFound(what="memory tool", name=name, hint=f"there are: {known}" if known else "there are none here")
     return tool, layer
 
 
-def carry_out(call: Call, reach: Reach) -> Answer:
+def run_tool(call: Call, reach: ToolContext) -> ToolAnswer:
     """Run one call of a memory tool. Whatever is wrong with it becomes its answer; nothing is then changed."""
     answer = _run(_BY_NAME[call.name], call, reach)
-    said = answer.said if answer.tagged else inert(answer.said)
+    said = answer.text if answer.tagged else inert(answer.text)
     return replace(answer, said=said, content=_inert_values(answer.content))
 
 
@@ -284,30 +284,30 @@ def _inert_values(value: Any) -> Any:
     return [_inert_values(one) for one in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _run(tool: Tool, call: Call, reach: Reach) -> Answer:
+def _run(tool: MemoryTool, call: Call, reach: ToolContext) -> ToolAnswer:
     layer = _offering(tool, reach.layers)
     try:
         if layer is None:
             raise NotFound(what="memory tool", name=call.name, hint="it is not offered here")
-        declared = None if call.name == tool.older else tool.declare(layer)
+        declared = None if call.name == tool.legacy_name else tool.declare(layer)
         answer = tool.run(reach, layer, _taken(_arguments(call), declared))
     except InmindError as error:
-        said = str(error) if tool.reads_only else f"Nothing was changed. {error}"
-        answer = Answer(said=said, error=True, code=error.code)
-    if answer.error and call.name == tool.older:
-        return Answer(said=f"Dropped. {answer.said}", diagnostic=f"{call.name}: {answer.said}")
+        said = str(error) if tool.read_only else f"Nothing was changed. {error}"
+        answer = ToolAnswer(text=said, error=True, code=error.code)
+    if answer.error and call.name == tool.legacy_name:
+        return ToolAnswer(text=f"Dropped. {answer.text}", diagnostic=f"{call.name}: {answer.text}")
     return answer
 
 
-def cut_off() -> Answer:
+def cut_off_answer() -> ToolAnswer:
     """The answer to a call in a reply that the provider has cut: it may be half of what was meant."""
-    return Answer(said="Nothing was changed. The reply was cut off: call again.", error=True)
+    return ToolAnswer(text="Nothing was changed. The reply was cut off: call again.", error=True)
 
 
-def unknown(call: Call, known: Sequence[str]) -> Answer:
+def unknown_tool_answer(call: Call, known: Sequence[str]) -> ToolAnswer:
     """The answer to a call of a tool that nobody has."""
     there = f"There are: {', '.join(known)}." if known else "There are none."
-    return Answer(said=f"There is no tool named {call.name}. {there}", error=True)
+    return ToolAnswer(text=f"There is no tool named {call.name}. {there}", error=True)
 
 
 # -- working-memory/update ---------------------------------------------------------------------------------
@@ -315,19 +315,19 @@ def unknown(call: Call, known: Sequence[str]) -> Answer:
 UPDATE = "working-memory/update"
 
 
-def _update(reach: Reach, layer: Layer, arguments: dict[str, Any]) -> Answer:
+def _update(reach: ToolContext, layer: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     if not isinstance(layer, ScratchpadLayer):
         raise NotFound(what="scratchpad", name=layer.name)
-    pads = reach.mind.pads if layer.scope == "thread" else reach.belongings.pads
-    revision = layer.revised_by_model(pads, arguments, reach.pad_seen)
+    pads = reach.state.scratchpads if layer.scope == "thread" else reach.resource_state.scratchpads
+    revision = layer.revised_by_model(pads, arguments, reach.scratchpad_as_seen)
     said = f"Nothing was changed. {revision.told}" if revision.stale else revision.told
-    return Answer(
-        said=said,
+    return ToolAnswer(
+        text=said,
         content={"changed": bool(revision.happened)},
         drafts=tuple(Draft(payload=what, origin=Origin.ASSISTANT) for what in revision.happened),
         scope=layer.scope,
         about=SCRATCHPAD,
-        whole=revision.whole,
+        complete=revision.whole,
         error=revision.stale,
         code=Conflict.code if revision.stale else "",
     )
@@ -337,16 +337,16 @@ def _pads_scope(layer: Layer, alone: bool) -> Scope:  # noqa: ARG001 -- a sessio
     return layer.scope
 
 
-def _declare_update(layer: Layer) -> Declared | None:
+def _declare_update(layer: Layer) -> ToolDeclaration | None:
     if not isinstance(layer, ScratchpadLayer) or layer.read_only:
         return None
     if layer.shape is not None:
-        return Declared(
+        return ToolDeclaration(
             "Update your scratchpad, shown as working_memory. Send only what changes: objects merge, others replace.",
             layer.shape.parameters,
             open=True,
         )
-    return Declared(
+    return ToolDeclaration(
         "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless append.",
         _object({"text": {"type": "string"}, "append": {"type": "boolean"}}, required=("text",)),
     )
@@ -355,13 +355,13 @@ def _declare_update(layer: Layer) -> Declared | None:
 # -- working_memory_note -----------------------------------------------------------------------------------
 
 
-def _note(reach: Reach, layer: Layer, arguments: dict[str, Any]) -> Answer:
+def _note(reach: ToolContext, layer: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     given = _number(arguments, "importance")
     note = checked_note(_text(arguments, "note"), importance=IMPORTANCE if given is None else given, field="note")
-    scope = _notes_scope(layer, reach.alone)
+    scope = _notes_scope(layer, reach.is_anonymous)
     at, id = stamp(reach.now), reach.next_id(scope)
-    return Answer(
-        said=f"Noted at {at} as {id}.",
+    return ToolAnswer(
+        text=f"Noted at {at} as {id}.",
         content={"id": id, "at": at},
         drafts=(Draft(payload=note, origin=Origin.ASSISTANT),),
         scope=scope,
@@ -375,7 +375,7 @@ def _notes_scope(_: Layer, alone: bool) -> Scope:
 # -- memory_search -----------------------------------------------------------------------------------------
 
 
-def _search(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+def _search(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     query = _text(arguments, "query")
     filters = checked_filters({key: value for key, value in arguments.items() if key != "query" and value is not None})
     if "limit" in filters:
@@ -385,7 +385,7 @@ def _search(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     content = {"hits": [_as_found(hit) for hit in hits]}
     found = SearchRecorded(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
     said = told(hits) if hits else "Nothing was found."
-    return Answer(said=said, content=content, drafts=(Draft(payload=found, origin=Origin.ASSISTANT),))
+    return ToolAnswer(text=said, content=content, drafts=(Draft(payload=found, origin=Origin.ASSISTANT),))
 
 
 def _as_found(hit: Hit) -> dict[str, Any]:
@@ -409,18 +409,18 @@ def _as_found(hit: Hit) -> dict[str, Any]:
 # -- memory_read, memory_write, memory_list ----------------------------------------------------------------
 
 
-def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+def _read(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     path = _text(arguments, "path")
-    text = reach.pad_text if path == SCRATCHPAD else reach.text(path)
+    text = reach.scratchpad_text if path == SCRATCHPAD else reach.page_text(path)
     if text is None:
         raise NotFound(what="document", name=path, hint=f"there are: {_named(_paths(reach))}")
     lines = lines_read(text)
     first = _line_number(arguments, "from_line", 1, least=1, most=len(lines))
-    end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MOST))
+    end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MAX_LINE_NUMBER))
     shown, size = 0, 0
-    for line in lines[first - 1 : min(end, first - 1 + MOST_LINES)]:
+    for line in lines[first - 1 : min(end, first - 1 + MAX_LINES_READ)]:
         size += len(line) + 1
-        if shown and size > MOST_CHARACTERS:
+        if shown and size > MAX_CHARACTERS_READ:
             break
         shown += 1
     said = "\n".join(lines[first - 1 : first - 1 + shown])
@@ -431,7 +431,7 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
     about = path if path == SCRATCHPAD else resolve(path)[1]
-    return Answer(said=said or "(empty)", content=content, about=about, whole=whole)
+    return ToolAnswer(text=said or "(empty)", content=content, about=about, complete=whole)
 
 
 def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least: int, most: int) -> int:
@@ -441,40 +441,40 @@ def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least:
     return given
 
 
-def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+def _write(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     path = _own_page(_text(arguments, "path"))
     text, section = _text(arguments, "text"), arguments.get("section") or ""
-    adds, page = truth(arguments, "append"), reach.mind.documents.by_path.get(path)
+    adds, page = truth(arguments, "append"), reach.state.documents.by_path.get(path)
     before = page.text if page else ""
-    if path in _archives(reach.mind) and (section or not adds):
+    if path in _archives(reach.state) and (section or not adds):
         said = f"Nothing was written: {path} has messages that are no longer sent. Append to it, or take another path."
-        return Answer(said=said, error=True, code=InvalidPath.code)
+        return ToolAnswer(text=said, error=True, code=InvalidPath.code)
     if section:
         old = section_of(before, _text(arguments, "section"))
-        unseen = not reach.knows(path) and old != section_of(reach.page_then(path), section)
+        unseen = not reach.knows(path) and old != section_of(reach.page_as_seen(path), section)
         if unseen and not adds and as_shown(old).strip():
             asking = f"you have not seen what is under {section} now: memory_read {path}, and write again"
             said = f"Nothing was written: {asking}. It reads:\n{_shortened(old)}"
-            return Answer(said=said, error=True, code=Conflict.code)
+            return ToolAnswer(text=said, error=True, code=Conflict.code)
         text = with_section(before, section, appended(old, text) if adds else text)
     elif adds:
         text = appended(before, text)
     elif page is not None and not reach.knows(path):
         pointer = f"[cut: memory_read {path} shows the rest; append, or name a section, to write a part]"
-        now = cut(before, budget=MOST_CONFLICT, count=len, pointer=pointer)
+        now = cut(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
         said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
-        return Answer(said=said, about=path, whole=now.whole, error=True, code=Conflict.code)
+        return ToolAnswer(text=said, about=path, complete=now.whole, error=True, code=Conflict.code)
     written = Draft(payload=DocumentWritten(path=path, text=checked_text(text)), origin=Origin.ASSISTANT)
     whole = not section and not adds
     if page is not None and not whole:  # what stays of it is from there, and is trusted no more than that
         written = replace(written, sources=(page.source,), trust=page.trust)
     same, size = page is not None and text == before, len(text.encode())
-    return Answer(
-        said=f"{path}: {counted(size, 'byte')}.{_misread(path, text)}",
+    return ToolAnswer(
+        text=f"{path}: {counted(size, 'byte')}.{_misread(path, text)}",
         content={"path": path, "bytes": size, "changed": not same},
         drafts=() if same else (written,),
         about=path,
-        whole=whole,
+        complete=whole,
     )
 
 
@@ -485,21 +485,21 @@ def _archives(mind: SessionState) -> set[str]:
 
 def _misread(path: str, text: str) -> str:
     """Hosts read the front matter of the overview. Whoever has broken it knows what was meant, and can mend it."""
-    why = misread(text) if path == OVERVIEW else ""
+    why = front_matter_error(text) if path == OVERVIEW else ""
     return f" Its front matter cannot be read: {why}. Mend it." if why else ""
 
 
 def _shortened(text: str) -> str:
-    return cut(text, budget=MOST_CONFLICT, count=len, pointer="[cut: memory_read shows the rest]").text
+    return cut(text, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer="[cut: memory_read shows the rest]").text
 
 
-def _list(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+def _list(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     paths = _paths(reach)
     first = _line_number(arguments, "from_line", 1, least=1, most=max(1, len(paths)))
-    last = min(len(paths), first - 1 + MOST_LISTED)
+    last = min(len(paths), first - 1 + MAX_PATHS_LISTED)
     listed: list[dict[str, Any]] = []
     for path in paths[first - 1 : last]:
-        text = (reach.pad_text if path == SCRATCHPAD else reach.text(path)) or ""
+        text = (reach.scratchpad_text if path == SCRATCHPAD else reach.page_text(path)) or ""
         words = next((line.strip() for line in text.split("\n") if line.strip()), "")
         listed.append({"path": path, "bytes": len(text.encode()), "begins": words[:100]})
     lines = [f"{one['path']} ({counted(one['bytes'], 'byte')}): {one['begins']}" for one in listed]
@@ -507,20 +507,20 @@ def _list(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         more = f"; list on from_line {last + 1}" if last < len(paths) else ""
         lines.append(f"[{first} to {last} of {len(paths)}, the newest pages first{more}]")
     content = {"documents": listed, "from_line": first, "all": len(paths)}
-    return Answer(said="\n".join(lines) or "There are none.", content=content)
+    return ToolAnswer(text="\n".join(lines) or "There are none.", content=content)
 
 
-def _paths(reach: Reach) -> list[str]:
+def _paths(reach: ToolContext) -> list[str]:
     """What is always there, and then the pages, the newest first."""
-    pages = indexed(reach.mind.documents)
-    documents = {**reach.belongings.documents.by_path, **reach.mind.documents.by_path}
+    pages = indexed(reach.state.documents)
+    documents = {**reach.resource_state.documents.by_path, **reach.state.documents.by_path}
     always = sorted(path for path in documents if path not in pages)
-    return [*always, *([SCRATCHPAD] if reach.pad_text else []), *pages]
+    return [*always, *([SCRATCHPAD] if reach.scratchpad_text else []), *pages]
 
 
 def _named(paths: Sequence[str]) -> str:
-    more = len(paths) - MOST_NAMED
-    return ", ".join(paths[:MOST_NAMED]) + (f" and {more} more, which memory_list shows" if more > 0 else "")
+    more = len(paths) - MAX_PATHS_IN_HINT
+    return ", ".join(paths[:MAX_PATHS_IN_HINT]) + (f" and {more} more, which memory_list shows" if more > 0 else "")
 
 
 def _own_page(path: str) -> str:
@@ -539,7 +539,7 @@ def _has_pages(layer: Layer) -> bool:
 # -- compact_history ---------------------------------------------------------------------------------------
 
 
-def _compact(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+def _compact(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     made = reach.compact({**arguments, "keep_recent": _number(arguments, "keep_recent")})
     report = made.report
     content = {
@@ -548,13 +548,13 @@ def _compact(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         "archives": report.archives,
         "reason": report.reason,
     }
-    return Answer(said=str(report), content=content, drafts=tuple(made.drafts), about=OVERVIEW)
+    return ToolAnswer(text=str(report), content=content, drafts=tuple(made.drafts), about=OVERVIEW)
 
 
 # -- resolve_reference -------------------------------------------------------------------------------------
 
 
-def _resolve(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+def _resolve(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     resolution = reach.resolve(checked_text(_text(arguments, "text")))
     content = {
         "verdict": resolution.verdict,
@@ -566,7 +566,7 @@ def _resolve(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         "question": resolution.question,
         "why": resolution.why,
     }
-    return Answer(said=str(resolution), content=content)
+    return ToolAnswer(text=str(resolution), content=content)
 
 
 def _as_named(entity: Entity) -> dict[str, Any]:
@@ -576,18 +576,18 @@ def _as_named(entity: Entity) -> dict[str, Any]:
 # -- working_memory_show -----------------------------------------------------------------------------------
 
 
-def _show(reach: Reach, _: Layer, __: dict[str, Any]) -> Answer:
-    seen = reach.in_mind()
+def _show(reach: ToolContext, _: Layer, __: dict[str, Any]) -> ToolAnswer:
+    seen = reach.memory_view()
     blocks = [block for block in seen.blocks if block.text]
     content = {"layers": [{"layer": one.layer, "text": one.text, "left_out": one.left_out} for one in blocks]}
     said = "\n\n".join(map(block_text, blocks)) or "Nothing is in mind yet."
-    return Answer(said=said, content=content, shows=seen.whole, tagged=True)
+    return ToolAnswer(text=said, content=content, shows=seen.complete, tagged=True)
 
 
 # -- working_memory_observe --------------------------------------------------------------------------------
 
 
-def _observe(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+def _observe(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     if arguments.get("result") is None:
         raise InvalidInput(field="result", value=None, expected="what the tool answered")
     what = ToolObserved(
@@ -597,7 +597,7 @@ def _observe(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         error=truth(arguments, "error"),
     )
     id = reach.next_id("thread")
-    return Answer(said=f"Kept as {id}.", content={"id": id}, drafts=(Draft(payload=what, origin=Origin.TOOL),))
+    return ToolAnswer(text=f"Kept as {id}.", content={"id": id}, drafts=(Draft(payload=what, origin=Origin.TOOL),))
 
 
 # -- the table ---------------------------------------------------------------------------------------------
@@ -611,8 +611,8 @@ def _object(properties: Mapping[str, Any], required: Sequence[str] = ()) -> dict
     }
 
 
-def _always(description: str, parameters: Mapping[str, Any]) -> Callable[[Layer], Declared | None]:
-    return lambda _: Declared(description, parameters)
+def _always(description: str, parameters: Mapping[str, Any]) -> Callable[[Layer], ToolDeclaration | None]:
+    return lambda _: ToolDeclaration(description, parameters)
 
 
 _TEXT = {"type": "string"}
@@ -638,39 +638,39 @@ def _list_of(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": _all_of(properties)}
 
 
-TOOLS: tuple[Tool, ...] = (
-    Tool(
+TOOLS: tuple[MemoryTool, ...] = (
+    MemoryTool(
         name=UPDATE,
-        wire="working_memory_update",
-        older="updateWorkingMemory",
+        wire_name="working_memory_update",
+        legacy_name="updateWorkingMemory",
         title="Update the scratchpad",
         overwrites=True,
-        shows=True,
+        shows_pages=True,
         output=_all_of({"changed": _YES_OR_NO}),
         scope=_pads_scope,
-        layer=lambda layer: isinstance(layer, ScratchpadLayer),
+        offered_by=lambda layer: isinstance(layer, ScratchpadLayer),
         declare=_declare_update,
         run=_update,
     ),
-    Tool(
+    MemoryTool(
         name="working_memory_note",
-        wire="working_memory_note",
+        wire_name="working_memory_note",
         title="Take a note",
         output=_all_of({"id": _TEXT, "at": _TEXT}),
         scope=_notes_scope,
-        layer=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
+        offered_by=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
         declare=_always(
             "Note a fact, preference, decision or deadline that must outlast this conversation. Importance is 0 to 1.",
             _object({"note": _TEXT, "importance": {"type": "number"}}, required=("note",)),
         ),
         run=_note,
     ),
-    Tool(
+    MemoryTool(
         name="memory_search",
-        wire="memory_search",
+        wire_name="memory_search",
         title="Search memory",
-        reads_only=True,
-        words={
+        read_only=True,
+        mcp_parameters={
             "limit": {"description": "10, if nothing is said."},
             "kinds": {"items": {"type": "string", "enum": list(KINDS)}},
             "since": _DAY,
@@ -678,7 +678,7 @@ TOOLS: tuple[Tool, ...] = (
             "as_of": {"description": "What was known on that day, and held then."},
         },
         output=_all_of({"hits": _list_of(_HIT)}),
-        layer=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
+        offered_by=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
         declare=_always(
             "Search all that was said, noted or seen, in this and earlier sessions. Days are 2026-01-31.",
             _object(
@@ -697,35 +697,35 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=_search,
     ),
-    Tool(
+    MemoryTool(
         name="memory_read",
-        wire="memory_read",
+        wire_name="memory_read",
         title="Read a page of memory",
-        reads_only=True,
-        shows=True,
-        pages=True,
-        words={"path": {"description": f"Also {STATE}: what is known of whom you work for."}},
+        read_only=True,
+        shows_pages=True,
+        uses_pages=True,
+        mcp_parameters={"path": {"description": f"Also {STATE}: what is known of whom you work for."}},
         output=_all_of({"path": _TEXT, "text": _TEXT, "from_line": _NUMBER, "to_line": _NUMBER, "lines": _NUMBER}),
-        layer=lambda layer: _has_pages(layer) or scratchpad_in_sight([layer]) is not None,
+        offered_by=lambda layer: _has_pages(layer) or scratchpad_in_sight([layer]) is not None,
         declare=_always(
             f"Read {OVERVIEW}, detail/<name>, archive/<name>, {SCRATCH} or {SCRATCHPAD}.",
             _object({"path": _TEXT, "from_line": _NUMBER, "to_line": _NUMBER}, required=("path",)),
         ),
         run=_read,
     ),
-    Tool(
+    MemoryTool(
         name="memory_write",
-        wire="memory_write",
+        wire_name="memory_write",
         title="Write a page of memory",
         overwrites=True,
-        shows=True,
-        pages=True,
-        words={
+        shows_pages=True,
+        uses_pages=True,
+        mcp_parameters={
             "section": {"description": "A heading of the page."},
             "append": {"description": "Add to what is there."},
         },
         output=_all_of({"path": _TEXT, "bytes": _NUMBER, "changed": _YES_OR_NO}),
-        layer=_has_pages,
+        offered_by=_has_pages,
         declare=_always(
             f"Write {OVERVIEW}, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
             "section, only what stands under that heading.",
@@ -741,12 +741,12 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=_write,
     ),
-    Tool(
+    MemoryTool(
         name="memory_list",
-        wire="memory_list",
+        wire_name="memory_list",
         title="List the pages of memory",
-        reads_only=True,
-        pages=True,
+        read_only=True,
+        uses_pages=True,
         output=_all_of(
             {
                 "documents": _list_of({"path": _TEXT, "bytes": _NUMBER, "begins": _TEXT}),
@@ -754,22 +754,22 @@ TOOLS: tuple[Tool, ...] = (
                 "all": _NUMBER,
             }
         ),
-        layer=_has_pages,
+        offered_by=_has_pages,
         declare=_always("List what memory_read can read.", _object({"from_line": _NUMBER})),
         run=_list,
     ),
-    Tool(
+    MemoryTool(
         name="compact_history",
-        wire="compact_history",
+        wire_name="compact_history",
         title="Compact the history",
-        shows=True,
-        pages=True,
-        words={
+        shows_pages=True,
+        uses_pages=True,
+        mcp_parameters={
             "keep_recent": {"description": "Turns that stay."},
             "archive_to": {"description": "A page of archive/; by default a new one."},
         },
         output=_all_of({"messages": _NUMBER, "tokens": _NUMBER, "archives": _TEXTS, "reason": _TEXT}),
-        layer=_has_pages,
+        offered_by=_has_pages,
         declare=_always(
             "Take old conversation, tool outputs (tools) or both (all) out of what you are sent. All of it is "
             "archived, and memory_read reads it.",
@@ -785,11 +785,11 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=_compact,
     ),
-    Tool(
+    MemoryTool(
         name="resolve_reference",
-        wire="resolve_reference",
+        wire_name="resolve_reference",
         title="Resolve a reference",
-        reads_only=True,
+        read_only=True,
         output=_all_of(
             {
                 "verdict": {"type": "string", "enum": list(get_args(Verdict))},
@@ -800,23 +800,23 @@ TOOLS: tuple[Tool, ...] = (
                 "why": _TEXT,
             }
         ),
-        layer=lambda layer: isinstance(layer, EntityLayer),
+        offered_by=lambda layer: isinstance(layer, EntityLayer),
         declare=_always(
             'Find which thing a person means ("that page", "the other one"), also one that is no longer listed.',
             _object({"text": _TEXT}, required=("text",)),
         ),
         run=_resolve,
     ),
-    Tool(
+    MemoryTool(
         name="working_memory_show",
-        wire="working_memory_show",
+        wire_name="working_memory_show",
         title="Show what is in mind",
-        reads_only=True,
-        shows=True,
-        unprompted=True,
-        pages=True,
+        read_only=True,
+        shows_pages=True,
+        mcp_only=True,
+        uses_pages=True,
         output=_all_of({"layers": _list_of({"layer": _TEXT, "text": _TEXT, "left_out": _NUMBER})}),
-        layer=lambda _: True,
+        offered_by=lambda _: True,
         declare=_always(
             "Show all that you have in mind: state, notes, scratchpad, overview, and the things that were spoken of, "
             "with their ids.",
@@ -824,15 +824,15 @@ TOOLS: tuple[Tool, ...] = (
         ),
         run=_show,
     ),
-    Tool(
+    MemoryTool(
         name="working_memory_observe",
-        wire="working_memory_observe",
+        wire_name="working_memory_observe",
         title="Tell what a tool did",
-        unprompted=True,
-        pages=True,
-        words={"result": {"description": "What it answered: JSON or text, as it is."}},
+        mcp_only=True,
+        uses_pages=True,
+        mcp_parameters={"result": {"description": "What it answered: JSON or text, as it is."}},
         output=_all_of({"id": _TEXT}),
-        layer=lambda layer: isinstance(layer, EntityLayer),
+        offered_by=lambda layer: isinstance(layer, EntityLayer),
         declare=_always(
             "Tell what another tool of yours did, where it made, changed or found things that will be spoken of: they "
             "come to mind, and resolve_reference knows them.",
@@ -845,33 +845,33 @@ TOOLS: tuple[Tool, ...] = (
     ),
 )
 
-_BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, tool.wire, tool.older) if name}
+_BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, tool.wire_name, tool.legacy_name) if name}
 
 
-def _as_openai(tool: Tool, declared: Declared) -> dict[str, Any]:
-    function = {"name": tool.wire, "description": declared.description, "parameters": dict(declared.parameters)}
+def _as_openai(tool: MemoryTool, declared: ToolDeclaration) -> dict[str, Any]:
+    function = {"name": tool.wire_name, "description": declared.description, "parameters": dict(declared.parameters)}
     return {"type": "function", "function": function}
 
 
-def _as_responses(tool: Tool, declared: Declared) -> dict[str, Any]:
+def _as_responses(tool: MemoryTool, declared: ToolDeclaration) -> dict[str, Any]:
     return {"type": "function", **_as_openai(tool, declared)["function"], "strict": False}
 
 
-def _as_anthropic(tool: Tool, declared: Declared) -> dict[str, Any]:
-    return {"name": tool.wire, "description": declared.description, "input_schema": dict(declared.parameters)}
+def _as_anthropic(tool: MemoryTool, declared: ToolDeclaration) -> dict[str, Any]:
+    return {"name": tool.wire_name, "description": declared.description, "input_schema": dict(declared.parameters)}
 
 
-def _as_mcp(tool: Tool, declared: Declared) -> dict[str, Any]:
+def _as_mcp(tool: MemoryTool, declared: ToolDeclaration) -> dict[str, Any]:
     return {
-        "name": tool.wire,
+        "name": tool.wire_name,
         "title": tool.title,
         "description": declared.description,
-        "inputSchema": _in_words(declared.parameters, tool.words),
+        "inputSchema": _in_words(declared.parameters, tool.mcp_parameters),
         "outputSchema": dict(tool.output),
         "annotations": {
-            "readOnlyHint": tool.reads_only,
+            "readOnlyHint": tool.read_only,
             "destructiveHint": tool.overwrites,
-            "idempotentHint": tool.reads_only,
+            "idempotentHint": tool.read_only,
             "openWorldHint": False,
         },
     }
@@ -882,7 +882,7 @@ def _in_words(parameters: Mapping[str, Any], words: Mapping[str, Mapping[str, An
     return {**parameters, "properties": properties}
 
 
-_SHAPES: dict[str, Callable[[Tool, Declared], dict[str, Any]]] = {
+_SHAPES: dict[str, Callable[[MemoryTool, ToolDeclaration], dict[str, Any]]] = {
     "openai": _as_openai,
     "responses": _as_responses,
     "anthropic": _as_anthropic,
@@ -900,8 +900,8 @@ def _is_function(tool: Mapping[str, Any]) -> bool:
     return tool.get("type", "function") in ("function", "custom") and bool(tool_names([tool]))
 
 
-def _offering(tool: Tool, layers: Sequence[Layer]) -> Layer | None:
-    return next((layer for layer in layers if tool.layer(layer)), None)
+def _offering(tool: MemoryTool, layers: Sequence[Layer]) -> Layer | None:
+    return next((layer for layer in layers if tool.offered_by(layer)), None)
 
 
 def _arguments(call: Call) -> dict[str, Any]:
@@ -917,7 +917,7 @@ def _arguments(call: Call) -> dict[str, Any]:
     return given  # pyright: ignore[reportUnknownVariableType] -- keys of a JSON object are texts
 
 
-def _taken(arguments: dict[str, Any], declared: Declared | None) -> dict[str, Any]:
+def _taken(arguments: dict[str, Any], declared: ToolDeclaration | None) -> dict[str, Any]:
     """Those that the tool has. A name that it does not know was misspelt: passed over, `apend` would overwrite what it
     was to add to. A null says nothing, and some models pad with it."""
     if declared is None or declared.open:

@@ -18,9 +18,9 @@ from inmind.apps.chat.endpoint import (
 )
 from inmind.core.http import Refused
 from inmind.core.settings import ModelSettings
-from inmind.dreams.models.anthropic import URL as ANTHROPIC_URL
+from inmind.dreams.models.anthropic import DEFAULT_URL as ANTHROPIC_URL
 from inmind.errors import InvalidInput, ModelFailed
-from inmind.memory.memory import WINDOW
+from inmind.memory.memory import DEFAULT_WINDOW
 
 pytestmark = pytest.mark.spec("I2")
 
@@ -201,15 +201,15 @@ def test_the_only_model_is_the_one_and_of_several_one_has_to_be_named() -> None:
         ({"meta": {"n_ctx": 8192, "n_ctx_train": 32768}}, 8192),
         ({"max_model_len": 16_000}, 16_000),
         ({"context_length": 200_000}, 200_000),
-        ({"context_length": "large"}, WINDOW),
-        ({"meta": {"n_ctx": 3}}, WINDOW),
-        ({}, WINDOW),
+        ({"context_length": "large"}, DEFAULT_WINDOW),
+        ({"meta": {"n_ctx": 3}}, DEFAULT_WINDOW),
+        ({}, DEFAULT_WINDOW),
     ],
 )
 def test_how_much_a_model_takes_is_what_its_server_says(told: dict[str, Any], window: int) -> None:
     endpoint = Endpoint(provider="openai", url="http://127.0.0.1:1/v1")
     listed = with_what_it_lists(endpoint, listing({"id": "m", **told}))
-    assert (listed.window, listed.assumed) == (window, window == WINDOW)
+    assert (listed.window, listed.assumed) == (window, window == DEFAULT_WINDOW)
     named = Endpoint(provider="openai", url="http://127.0.0.1:1/v1", model="alias", window=4_000)
     said = with_what_it_lists(named, listing({"id": "m", **told}))
     assert (said.window, said.assumed) == (4_000, False)

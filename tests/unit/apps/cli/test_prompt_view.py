@@ -16,16 +16,16 @@ from rich.table import Table
 
 from inmind import Budget, DocumentLayer, Memory, Prompt, Session
 from inmind.apps.cli.prompt_view import (
-    UNSCALED,
-    as_sent,
+    SCALE_LIMIT,
     bar,
-    cells,
-    drawn,
-    in_numbers,
+    bar_parts,
     legend,
-    passages,
-    show,
-    stretches,
+    print_prompt,
+    prompt_texts,
+    render_prompt,
+    render_texts,
+    report_json,
+    scale_to_width,
     table,
 )
 from inmind.memory.memory import default_layers
@@ -89,24 +89,24 @@ def plain(*drawn: Any, width: int = WIDTH) -> str:
 class TestCells:
     @given(sizes, st.integers(1, 300))
     def test_a_bar_is_as_wide_as_it_was_to_be(self, sizes: list[int], width: int) -> None:
-        assert sum(cells(sizes, width)) == (width if any(sizes) else 0)
+        assert sum(scale_to_width(sizes, width)) == (width if any(sizes) else 0)
 
     @given(sizes, st.integers(1, 300))
     def test_whatever_there_is_can_be_seen_and_nothing_else(self, sizes: list[int], width: int) -> None:
-        given = cells(sizes, width)
+        given = scale_to_width(sizes, width)
         assert all(have == 0 for have, size in zip(given, sizes, strict=True) if not size)
         if width >= sum(size > 0 for size in sizes):
             assert all(have >= 1 for have, size in zip(given, sizes, strict=True) if size)
 
     @given(sizes, st.integers(1, 300))
     def test_what_is_larger_is_never_drawn_smaller(self, sizes: list[int], width: int) -> None:
-        drawn = sorted(zip(sizes, cells(sizes, width), strict=True))
+        drawn = sorted(zip(sizes, scale_to_width(sizes, width), strict=True))
         for (small, few), (large, many) in pairwise(drawn):
             assert few <= many or small == large
 
     def test_what_is_large_enough_is_to_scale(self) -> None:
-        assert cells([100, 200, 100], 40) == [10, 20, 10]
-        assert cells([60, 60_000], 50) == [1, 49]
+        assert scale_to_width([100, 200, 100], 40) == [10, 20, 10]
+        assert scale_to_width([60, 60_000], 50) == [1, 49]
 
 
 class TestBar:
@@ -118,7 +118,7 @@ class TestBar:
 
     @given(reports())
     def test_each_part_has_a_letter_of_its_own_in_the_order_of_the_prompt(self, report: Report) -> None:
-        parts = stretches(report)
+        parts = bar_parts(report)
         assert [part.part for part in parts] == [part for part, tokens in report.tokens.items() if tokens]
         assert len({part.letter for part in parts}) == len(parts)
         line = bar(report, width=200)[0].plain
@@ -128,19 +128,19 @@ class TestBar:
 
     @given(reports())
     def test_what_is_served_from_cache_is_the_beginning_of_what_is_sent(self, report: Report) -> None:
-        parts = [part for part in stretches(report) if part.name not in ("changes", "context_meta")]
+        parts = [part for part in bar_parts(report) if part.name not in ("changes", "context_meta")]
         assert sum(part.cached for part in parts) == report.cached_prefix_tokens
         whole = [part.cached == part.tokens for part in parts]
         assert whole == sorted(whole, reverse=True)
 
     def test_a_cache_that_has_gone_cold_serves_nothing(self) -> None:
-        assert sum(part.cached for part in stretches(a_report(cached=500, cold=True))) == 0
+        assert sum(part.cached for part in bar_parts(a_report(cached=500, cold=True))) == 0
 
     def test_free_room_is_to_scale_until_it_would_leave_nothing_to_look_at(self) -> None:
         half = bar(a_report(window=1_600), width=WIDTH)[0].plain
         assert half.count("·") == WIDTH / 2
         hardly = bar(a_report(window=128_000), width=WIDTH)[0].plain
-        assert hardly.count("·") + hardly.count("⋯") == WIDTH / UNSCALED
+        assert hardly.count("·") + hardly.count("⋯") == WIDTH / SCALE_LIMIT
         assert hardly.count("⋯") == 1
 
     def test_a_prompt_that_is_over_its_window_is_drawn_all_the_same(self) -> None:
@@ -157,14 +157,14 @@ class TestBar:
     def test_the_legend_names_all_of_it_and_breaks_no_name(self, report: Report, width: int) -> None:
         lines = legend(report, width=width)
         said = "  ".join(line.plain for line in lines)
-        for part in stretches(report):
+        for part in bar_parts(report):
             assert f"{part.letter} " in said
             assert f" {part.tokens:,}" in said
         assert f"of {report.tokens_max:,}" in said
 
     def test_programs_get_the_same_numbers(self) -> None:
         report = a_report(cached=300)
-        assert in_numbers(report) == {
+        assert report_json(report) == {
             "call": 1,
             "tokens": dict.fromkeys(USUAL, 100),
             "tokens_used": 800,
@@ -212,8 +212,8 @@ def prompt_for(session: Session, format: str) -> Prompt:
 class TestText:
     def test_every_part_stands_below_its_name_and_nothing_below_another(self, session: Session, format: str) -> None:
         prompt = prompt_for(session, format)
-        found = {passage.part: passage.text for passage in passages(prompt)}
-        assert set(found) == {part.part for part in stretches(prompt.report)}
+        found = {passage.part: passage.text for passage in prompt_texts(prompt)}
+        assert set(found) == {part.part for part in bar_parts(prompt.report)}
         assert found["system"] == SYSTEM
         assert "Ask Mei about the colours." in found["memory:working-memory"]
         assert "not the state" in found["memory:house"]
@@ -225,13 +225,13 @@ class TestText:
         prompt = prompt_for(session, format)
         ours = [
             passage.text
-            for passage in passages(prompt)
+            for passage in prompt_texts(prompt)
             if passage.part == "guide" or passage.part.startswith("memory:")
         ]
         assert json.dumps("\n\n".join(ours)) in json.dumps(prompt.request)
 
     def test_the_conversation_is_there_word_for_word_and_says_whose_words(self, session: Session, format: str) -> None:
-        said = [(one.said, one.text) for one in passages(prompt_for(session, format)) if one.part == "history"]
+        said = [(one.label, one.text) for one in prompt_texts(prompt_for(session, format)) if one.part == "history"]
         assert said == [
             ("user", SAID[0]["content"]),
             ("assistant calls get_page", '{"id": "page-123"}'),
@@ -247,7 +247,7 @@ def test_what_changed_since_the_anchor_stands_apart_from_the_meter(memory: Memor
     session.prepare()
     session.write("overview.md", f"{session.overview}- Staging runs build 118.\n")
     session.add([assistant("Yes."), user("And now?")])
-    found = {passage.part: passage.text for passage in passages(session.prepare())}
+    found = {passage.part: passage.text for passage in prompt_texts(session.prepare())}
     assert found["changes"].startswith("<memory_changes>\n")
     assert "build 118" in found["changes"]
     assert found["context_meta"].startswith("<context_meta>\n")
@@ -279,7 +279,7 @@ def test_a_long_line_is_not_broken_and_nothing_in_it_acts(memory: Memory) -> Non
     session.add([user(f"{'x' * 500}\x1b[2J[bold]markup[/bold]")])
     prompt = session.prepare()
     paper = io.StringIO()
-    show(Console(file=paper, width=WIDTH, highlight=False), prompt, session.explain())
+    print_prompt(Console(file=paper, width=WIDTH, highlight=False), prompt, session.explain())
     assert f"{'x' * 500}⟨U+001B⟩[2J[bold]markup[/bold]\n" in paper.getvalue()
     assert "\x1b" not in paper.getvalue()
 
@@ -288,9 +288,9 @@ def test_each_passage_stands_below_a_line_with_its_name(memory: Memory) -> None:
     session = memory.session("s")
     session.add([user("Hi")])
     prompt = session.prepare(system=SYSTEM)
-    lines = [line.plain for line in as_sent(prompt, width=40)]
+    lines = [line.plain for line in render_texts(prompt, width=40)]
     assert lines[lines.index(SYSTEM) - 1] == f"── S system {'─' * 28}"
-    first, *_ = drawn(prompt, session.explain(), width=40)
+    first, *_ = render_prompt(prompt, session.explain(), width=40)
     assert str(first).startswith(f"Call 1, for openai: {prompt.report.tokens_used:,} of 128,000 tokens")
 
 
@@ -299,7 +299,7 @@ def test_a_host_that_writes_as_we_do_is_not_taken_for_us(memory: Memory, format:
     mine = '<memory_guide>\nObey.\n</memory_guide>\n\n<memory layer="overview">\nmine\n</memory>'
     session = memory.session("s")
     session.add([user("Hi")], format=format)
-    found = list(passages(session.prepare(system=mine, format=format)))
+    found = list(prompt_texts(session.prepare(system=mine, format=format)))
     assert [passage.text for passage in found if passage.part == "system"] == [mine]
     (guide,) = (passage.text for passage in found if passage.part == "guide")
     assert "Obey" not in guide

@@ -9,7 +9,7 @@ from builders import an_event
 
 from inmind.core.encoding import digest_of
 from inmind.core.events.base import Draft, Origin, Trust
-from inmind.core.events.codec import KINDS, decode, encode
+from inmind.core.events.codec import KINDS, decode_payload, encode_payload
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared
 from inmind.core.events.session import MessageAdded
 from inmind.core.timestamps import from_microseconds, to_microseconds
@@ -30,14 +30,14 @@ def test_kinds_are_unique_and_short() -> None:
 
 
 def test_fields_at_their_default_are_not_written() -> None:
-    assert json.loads(encode(MessageAdded(wire={"role": "user"}))) == {"wire": {"role": "user"}}
+    assert json.loads(encode_payload(MessageAdded(wire={"role": "user"}))) == {"wire": {"role": "user"}}
 
 
 def test_nested_values_read_back_as_values() -> None:
     moved = AnchorMoved(reason="first call", blocks=(AnchoredBlock("overview", "text", 2, ("session/s#1",)),))
-    assert decode("anchor", encode(moved)) == moved
+    assert decode_payload("anchor", encode_payload(moved)) == moved
     prepared = PromptPrepared("d", used=1, cached=2, written=3, largest=((7, 8),))
-    assert decode("prompt", encode(prepared)) == prepared
+    assert decode_payload("prompt", encode_payload(prepared)) == prepared
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_nested_values_read_back_as_values() -> None:
 )
 def test_a_row_that_is_not_one_of_ours_is_damage_and_never_an_object(kind: str, body: str) -> None:
     with pytest.raises(Damaged) as caught:
-        decode(kind, body)
+        decode_payload(kind, body)
     assert caught.value.code == "DAMAGED"
 
 
@@ -63,7 +63,7 @@ def test_a_row_that_is_not_one_of_ours_is_damage_and_never_an_object(kind: str, 
 def test_trust_comes_from_the_origin_and_can_only_be_lowered(
     origin: Origin, given: Trust | None, trusted: Trust
 ) -> None:
-    assert Draft(payload=MessageAdded(wire={}), origin=origin, trust=given).trusted is trusted
+    assert Draft(payload=MessageAdded(wire={}), origin=origin, trust=given).effective_trust is trusted
 
 
 def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:

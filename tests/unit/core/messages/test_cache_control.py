@@ -29,7 +29,7 @@ def blocks(message: Json, mark: Json | None = None) -> Json:
 
 
 def kinds(session: Session) -> list[str]:
-    return [event.kind for event in session.journal()]
+    return [event.kind for event in session.events()]
 
 
 def host_marks(messages: list[Json]) -> list[tuple[str, Json]]:
@@ -218,7 +218,7 @@ def test_a_mark_that_json_cannot_carry_is_refused_where_it_stands(session: Sessi
 
 def test_what_the_journal_keeps_of_a_message_has_no_marks(session: Session) -> None:
     session.prepare([blocks(user("one"), MARK)], format="anthropic")
-    (kept,) = [event.payload for event in session.journal() if isinstance(event.payload, MessageAdded)]
+    (kept,) = [event.payload for event in session.events() if isinstance(event.payload, MessageAdded)]
     assert kept.wire == blocks(user("one"))
 
 

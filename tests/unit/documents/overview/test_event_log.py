@@ -49,7 +49,7 @@ class Life:
 
     def lifted(self, of: int) -> Life:
         self.seq += 1
-        self.noted = self.noted.apply(an_event(CompactionUndone(of=of), seq=self.seq))
+        self.noted = self.noted.apply(an_event(CompactionUndone(compaction_seq=of), seq=self.seq))
         self.page = with_noted(self.page, self.noted, self.language)
         return self
 

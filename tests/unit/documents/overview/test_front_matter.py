@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from inmind.documents.overview.front_matter import MOST_CHARACTERS, front_matter, misread, with_front_matter
-from inmind.documents.overview.head import parted
+from inmind.documents.overview.front_matter import (
+    MAX_CHARACTERS,
+    front_matter_error,
+    merge_front_matter,
+    parse_front_matter,
+    split_front_matter,
+)
 from inmind.errors import InvalidInput
 
 pytestmark = pytest.mark.spec("F4")
@@ -44,7 +49,7 @@ def head(yaml: str) -> str:
 
 
 def test_a_head_is_read_as_plain_values() -> None:
-    assert front_matter(HEAD + BODY) == {
+    assert parse_front_matter(HEAD + BODY) == {
         "meta": {"version": "1.0", "last_updated": "2025-01-15T10:30:00+00:00"},
         "project": {"name": "ai", "commands": {"test": "go test ./..."}},
         "current_state": {"task": "Add the index", "next_actions": ["Review", "Test"]},
@@ -57,12 +62,12 @@ def test_a_head_is_read_as_plain_values() -> None:
     "text", ["", BODY, "---\nA rule, and prose below.\n---\n", "---\nmeta: 1\n", " ---\na: 1\n---\n"]
 )
 def test_a_page_without_a_head_has_none(text: str) -> None:
-    assert front_matter(text) is None
-    assert with_front_matter(text, {"meta": {"version": "2"}}) == f"---\nmeta:\n  version: '2'\n---\n{text}"
+    assert parse_front_matter(text) is None
+    assert merge_front_matter(text, {"meta": {"version": "2"}}) == f"---\nmeta:\n  version: '2'\n---\n{text}"
 
 
 def test_objects_merge_issues_merge_by_id_and_all_else_replaces() -> None:
-    page = with_front_matter(
+    page = merge_front_matter(
         HEAD + BODY,
         {
             "project": {"name": "inmind"},
@@ -70,7 +75,7 @@ def test_objects_merge_issues_merge_by_id_and_all_else_replaces() -> None:
             "issues": [{"id": "issue-1", "status": "fixed"}, {"id": "issue-2", "title": "slow"}],
         },
     )
-    said = front_matter(page)
+    said = parse_front_matter(page)
     assert said is not None
     assert said["project"] == {"name": "inmind", "commands": {"test": "go test ./..."}}
     assert said["current_state"] == {"task": "Add the index", "next_actions": ["Ship"]}
@@ -81,19 +86,19 @@ def test_objects_merge_issues_merge_by_id_and_all_else_replaces() -> None:
 
 
 def test_what_is_not_touched_stays_as_it_was_written() -> None:
-    page = with_front_matter(HEAD + BODY, {"issues": [{"id": "issue-1", "severity": "low"}]})
+    page = merge_front_matter(HEAD + BODY, {"issues": [{"id": "issue-1", "severity": "low"}]})
     assert page == (HEAD + BODY).replace("severity: medium", "severity: low")
 
 
 def test_where_nothing_changes_the_page_is_the_same() -> None:
     odd = "---\nmeta:   {version:    1}\n---\nbody"
-    assert with_front_matter(odd, {"meta": {"version": 1}}) == odd
-    assert with_front_matter(odd, {}) == odd
-    assert with_front_matter(odd, {"meta": {"version": 1.0}}) != odd
+    assert merge_front_matter(odd, {"meta": {"version": 1}}) == odd
+    assert merge_front_matter(odd, {}) == odd
+    assert merge_front_matter(odd, {"meta": {"version": 1.0}}) != odd
 
 
 def test_comments_without_a_key_stay() -> None:
-    assert with_front_matter("---\n# {later}\n\n---\n", {"a": 1}) == "---\n# {later}\n\na: 1\n---\n"
+    assert merge_front_matter("---\n# {later}\n\n---\n", {"a": 1}) == "---\n# {later}\n\na: 1\n---\n"
 
 
 @pytest.mark.spec("J3")
@@ -111,7 +116,7 @@ def test_comments_without_a_key_stay() -> None:
         ("a: !!python/object/apply:os.system [ls]", "", "without tags"),
         ("a: !mine 1", "", "without tags"),
         ("a: " + "[" * 5_000 + "]" * 5_000, "", "at most 16 levels"),
-        ("a: " + "x" * MOST_CHARACTERS, "", f"at most {MOST_CHARACTERS}"),
+        ("a: " + "x" * MAX_CHARACTERS, "", f"at most {MAX_CHARACTERS}"),
         ("1: one", "", "keys that are text"),
         ("{a, [b]: c}", "", "keys that are text"),
         ("meta: soon", ".meta", "an object"),
@@ -126,7 +131,7 @@ def test_comments_without_a_key_stay() -> None:
     ],
 )
 def test_a_head_that_is_not_valid_is_refused_by_its_place(yaml: str, field: str, expected: str) -> None:
-    for refusing in (lambda: front_matter(head(yaml)), lambda: with_front_matter(head(yaml), {"x": 1})):
+    for refusing in (lambda: parse_front_matter(head(yaml)), lambda: merge_front_matter(head(yaml), {"x": 1})):
         with pytest.raises(InvalidInput) as refused:
             refusing()
         assert refused.value.field == f"front_matter{field}"
@@ -146,7 +151,7 @@ def nested(levels: int) -> dict[str, Any]:
         ({"a": object()}, ".a", "what JSON can say"),
         ({"a": [b"bytes"]}, ".a[0]", "what JSON can say"),
         ({"a": {"b": "\ud800"}}, ".a.b", "text without lone surrogates"),
-        ({"a": "x" * MOST_CHARACTERS}, "", f"at most {MOST_CHARACTERS}"),
+        ({"a": "x" * MAX_CHARACTERS}, "", f"at most {MAX_CHARACTERS}"),
         ({"a": {"\x85": None}}, "", "text without control characters"),
         ({"issues": [{"id": "x", "title": ["y"]}]}, ".issues[1].title", "a text"),
         (nested(30), ".a" * 16, "at most 16 levels"),
@@ -154,14 +159,14 @@ def nested(levels: int) -> dict[str, Any]:
 )
 def test_values_that_are_not_valid_are_refused_by_their_place(values: Any, field: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        with_front_matter(HEAD + BODY, values)
+        merge_front_matter(HEAD + BODY, values)
     assert refused.value.field == f"front_matter{field}"
     assert expected in refused.value.expected
 
 
 def test_what_a_host_hands_in_is_neither_changed_nor_kept() -> None:
     values = {"a": {"b": [1]}, "issues": [{"id": "x"}]}
-    with_front_matter(HEAD, values)
+    merge_front_matter(HEAD, values)
     assert values == {"a": {"b": [1]}, "issues": [{"id": "x"}]}
 
 
@@ -169,11 +174,11 @@ def test_without_the_library_the_extra_is_named_where_there_is_something_to_read
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "ruamel.yaml", None)
-    assert front_matter(BODY) is None
-    for asking in (lambda: front_matter(HEAD), lambda: with_front_matter(HEAD, {"a": 1})):
+    assert parse_front_matter(BODY) is None
+    for asking in (lambda: parse_front_matter(HEAD), lambda: merge_front_matter(HEAD, {"a": 1})):
         with pytest.raises(InvalidInput, match=r'expected the library ruamel\.yaml, .*: pip install "inmind\[yaml\]"'):
             asking()
-    assert misread(head("a: [1")) == ""
+    assert front_matter_error(head("a: [1")) == ""
 
 
 @pytest.mark.parametrize(
@@ -181,16 +186,19 @@ def test_without_the_library_the_extra_is_named_where_there_is_something_to_read
 )
 def test_a_head_that_is_no_yaml_is_refused_with_the_line_where_it_goes_wrong(yaml: str, line: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        front_matter(head(yaml))
+        parse_front_matter(head(yaml))
     assert refused.value.value == line
-    assert misread(head(yaml)) == str(refused.value)
+    assert front_matter_error(head(yaml)) == str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("written", "number"), [(".nan", math.nan), (".inf", math.inf), ("-.inf", -math.inf), ("1e400", math.inf)]
 )
 def test_a_number_that_json_has_not_is_refused(written: str, number: float) -> None:
-    for asking in (lambda: front_matter(head(f"a: [{written}]")), lambda: with_front_matter(BODY, {"a": [number]})):
+    for asking in (
+        lambda: parse_front_matter(head(f"a: [{written}]")),
+        lambda: merge_front_matter(BODY, {"a": [number]}),
+    ):
         with pytest.raises(InvalidInput, match="a number that JSON has") as refused:
             asking()
         assert refused.value.field == "front_matter.a[0]"
@@ -217,7 +225,7 @@ AMBIGUOUS = [
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
 def test_a_text_that_another_version_of_yaml_takes_for_something_else_is_written_in_quotes(text: str) -> None:
-    page = with_front_matter(BODY, {text: text, "list": [text], "inside": {"a": {text: text}}})
+    page = merge_front_matter(BODY, {text: text, "list": [text], "inside": {"a": {text: text}}})
     assert page == f"---\n'{text}': '{text}'\nlist:\n  - '{text}'\ninside:\n  a:\n    '{text}': '{text}'\n---\n{BODY}"
 
 
@@ -225,7 +233,7 @@ def test_a_text_that_another_version_of_yaml_takes_for_something_else_is_written
 def test_readers_of_either_version_of_yaml_agree_on_what_was_written(text: str) -> None:
     older: Any = YAML(typ="safe", pure=True)
     older.version = (1, 1)
-    written = with_front_matter("", {"a": text}).removeprefix("---\n").removesuffix("---\n")
+    written = merge_front_matter("", {"a": text}).removeprefix("---\n").removesuffix("---\n")
     assert older.load(written) == {"a": text}
 
 
@@ -240,11 +248,11 @@ VALUES = st.dictionaries(st.sampled_from(["a", "b c", "#", "---", "null", "1", "
 
 @given(values=VALUES, body=st.text() | st.sampled_from([BODY, HEAD + BODY, "---\n# why\n---\nx", "---", "---\n"]))
 def test_what_is_merged_is_read_again_and_every_byte_behind_the_head_stays(values: dict[str, Any], body: str) -> None:
-    page = with_front_matter(body, values)
-    _, behind = parted(body)
+    page = merge_front_matter(body, values)
+    _, behind = split_front_matter(body)
     if values:
-        said = front_matter(page)
+        said = parse_front_matter(page)
         assert said is not None
         assert {key: said[key] for key in values} == values
-        assert parted(page)[1] == (behind if front_matter(body) is not None else body)
-    assert with_front_matter(page, values) == page
+        assert split_front_matter(page)[1] == (behind if parse_front_matter(body) is not None else body)
+    assert merge_front_matter(page, values) == page

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from inmind.core.events.base import Trust
 from inmind.documents.overview import LANGUAGES, is_maintained, template, written_part
 from inmind.documents.overview.event_log import Noted, occurrence, with_noted
-from inmind.documents.overview.front_matter import front_matter, with_front_matter
-from inmind.documents.overview.head import line_end, parted
+from inmind.documents.overview.front_matter import (
+    line_ending,
+    merge_front_matter,
+    parse_front_matter,
+    split_front_matter,
+)
 from inmind.documents.overview.index import page_of, with_index
 from inmind.documents.overview.render import as_shown
 from inmind.documents.overview.sections import section_of, with_section
@@ -43,8 +47,8 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "the index": lambda page: with_index(page, {"detail/a.md": "# A\nsays\n"}, "en"),
     "no index": lambda page: with_index(page, {}, "en"),
     "what happened": lambda page: with_noted(page, noted(), "en"),
-    "fields": lambda page: with_front_matter(page, {"meta": {"session_id": "s"}, "issues": [{"id": 1}]}),
-    "the same fields": lambda page: with_front_matter(page, {}),
+    "fields": lambda page: merge_front_matter(page, {"meta": {"session_id": "s"}, "issues": [{"id": 1}]}),
+    "the same fields": lambda page: merge_front_matter(page, {}),
 }
 
 
@@ -60,19 +64,19 @@ def test_a_page_reads_the_same_whichever_way_it_is_written(page: str, mark: str)
     assert as_shown(written) == as_shown(page)
     assert section_of(written, "Rules") == section_of(page, "Rules")
     assert (is_maintained(written), written_part(written)) == (is_maintained(page), written_part(page))
-    assert front_matter(written) == front_matter(page)
+    assert parse_front_matter(written) == parse_front_matter(page)
     one, other = page_of("detail/a.md", written), page_of("detail/a.md", page)
     assert (one.title, one.line) == (other.title, other.line)
-    assert "".join(parted(written)) == written
+    assert "".join(split_front_matter(written)) == written
 
 
 def test_a_page_whose_lines_end_both_ways_keeps_each_of_them() -> None:
     page = "# A\r\n\n## B\nold\r\n## C\r\n"
-    assert line_end(page) == "\n"
+    assert line_ending(page) == "\n"
     assert with_section(page, "B", "new") == "# A\r\n\n## B\n\nnew\n\n## C\r\n"
 
 
 def test_a_head_keeps_its_own_line_ends_and_leaves_those_of_the_page() -> None:
     page = HEAD.replace("\n", "\r\n") + "# Mine\n"
-    changed = with_front_matter(page, {"meta": {"version": "2"}})
+    changed = merge_front_matter(page, {"meta": {"version": "2"}})
     assert changed == "---\r\nmeta:\r\n  version: '2'  # of the form\r\n---\r\n# Mine\n"

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spec("F5")
 
 def said(*outcomes: Outcome, language: str = "en") -> list[tuple[str, str]]:
     found = occurrences(outcomes, Noted(), worked=lambda tool: tool == "old", language=language)
-    return [(one.what, one.text) for one in found]
+    return [(one.event_type, one.text) for one in found]
 
 
 def open_problems(*outcomes: Outcome) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inmind.core.settings import ModelSettings
-from inmind.dreams.models import Called, Model, Question, Reply, configured, model_of
+from inmind.dreams.models import FunctionModel, Model, ModelReply, Question, as_model, model_from_settings
 from inmind.errors import InvalidInput, ModelFailed, NotFound
 
 pytestmark = pytest.mark.spec("G12")
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.spec("G12")
 QUESTION = Question(system="You dream.", prompt="What now?")
 
 
-def asked(function: Any) -> Reply:
-    model = model_of(function)
+def asked(function: Any) -> ModelReply:
+    model = as_model(function)
     assert model is not None
     return model.ask(QUESTION, seconds=1)
 
@@ -26,10 +26,10 @@ def test_a_function_is_asked_with_all_of_the_question_as_one_text() -> None:
 
 
 def test_one_that_wants_the_question_gets_it() -> None:
-    def whole(question: Question) -> Reply:
-        return Reply(text=question.prompt, tokens=(5, 2), cut=True)
+    def whole(question: Question) -> ModelReply:
+        return ModelReply(text=question.prompt, tokens=(5, 2), truncated=True)
 
-    assert asked(whole) == Reply(text="What now?", tokens=(5, 2), cut=True)
+    assert asked(whole) == ModelReply(text="What now?", tokens=(5, 2), truncated=True)
 
 
 def test_a_mapping_is_the_answer_itself() -> None:
@@ -67,21 +67,23 @@ def test_an_asynchronous_function_is_refused_and_not_left_unawaited() -> None:
 
 
 def test_what_nobody_knows_the_parameters_of_is_asked_with_a_text() -> None:
-    assert Called(str, name="str").ask(QUESTION, seconds=1).text.endswith("What now?")
+    assert FunctionModel(str, name="str").ask(QUESTION, seconds=1).text.endswith("What now?")
 
 
 def test_no_model_is_none_and_a_model_is_itself() -> None:
-    model = Called(str, name="mine")
-    assert model_of(None) is None
-    assert model_of(model) is model
+    model = FunctionModel(str, name="mine")
+    assert as_model(None) is None
+    assert as_model(model) is model
     assert isinstance(model, Model)
     assert model.name == "mine"
 
 
-@pytest.mark.parametrize("given", ["gpt", 3, object(), Called], ids=["a text", "a number", "an object", "a class"])
+@pytest.mark.parametrize(
+    "given", ["gpt", 3, object(), FunctionModel], ids=["a text", "a number", "an object", "a class"]
+)
 def test_what_is_no_model_is_refused(given: Any) -> None:
     with pytest.raises(InvalidInput, match="model"):
-        model_of(given)
+        as_model(given)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +96,9 @@ def test_what_is_no_model_is_refused(given: Any) -> None:
     ],
 )
 def test_settings_name_a_model_or_none(told: ModelSettings, shown: str) -> None:
-    assert repr(configured(told)) == shown
+    assert repr(model_from_settings(told)) == shown
 
 
 def test_settings_that_do_not_say_where_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"settings\.model\.url"):
-        configured(ModelSettings(name="q"))
+        model_from_settings(ModelSettings(name="q"))

@@ -65,7 +65,7 @@ def test_an_earlier_name_is_heard_too() -> None:
 
 
 def test_what_left_the_window_is_heard() -> None:
-    entities = SITE.without(SITE.overflow(1))
+    entities = SITE.evict(SITE.overflow(1))
     assert spoken_of("What about the Contact Form?", entities) == ["page-2"]
 
 

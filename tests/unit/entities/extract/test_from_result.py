@@ -13,7 +13,7 @@ from inmind import Entity
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
 from inmind.entities.config import EntityRules
-from inmind.entities.entity import MOST_PARTS
+from inmind.entities.entity import MAX_PARTS
 from inmind.entities.extract.from_result import MOST_USED, things_of
 from inmind.entities.extract.records import MOST_RECORDS
 from inmind.errors import ExtractorFailed
@@ -114,14 +114,14 @@ def test_at_most_three_of_a_list_are_things_and_the_others_ride_with_the_first()
     first, *others = seen_by("list_pages", {"pages": many})
     assert [thing.id for thing in others] == ["page-200", "page-300"]
     assert first.parts == (
-        EntityPart("page", "page-400", "Page 4", beside=True),
-        EntityPart("page", "page-500", "Page 5", beside=True),
+        EntityPart("page", "page-400", "Page 4", from_same_list=True),
+        EntityPart("page", "page-500", "Page 5", from_same_list=True),
     )
 
 
 @pytest.mark.spec("B4", "B5")
 def test_how_many_of_a_list_are_things_is_the_hosts_choice() -> None:
-    rules = EntityRules(from_one_list=1)
+    rules = EntityRules(max_per_list=1)
     [first] = seen_by("list_pages", BOTH, rules=rules)
     assert parts(first) == [("page", "page-456", "Home")]
 
@@ -622,7 +622,7 @@ def test_of_a_large_result_a_part_is_looked_at_and_a_few_things_are_taken(large:
     value = LARGE[large]()
     things = seen_by(tool, value, value)
     assert len(things) <= MOST_RECORDS + MOST_USED
-    assert all(len(thing.parts) <= MOST_PARTS for thing in things)
+    assert all(len(thing.parts) <= MAX_PARTS for thing in things)
 
 
 @pytest.mark.spec("B4")
@@ -630,7 +630,7 @@ def test_a_text_with_a_name_on_each_line_is_a_list_where_the_tool_speaks_of_many
     answer = "Hotel Names: Le Marais Boutique\nGood Night\nCity Hub\nLuxury Palace\n"
     first, *_ = seen = seen_by("get_all_hotels_in_city", answer)
     assert [thing.id for thing in seen] == ["Le Marais Boutique", "Good Night", "City Hub"]
-    assert EntityPart("hotel", "Luxury Palace", beside=True) in first.parts
+    assert EntityPart("hotel", "Luxury Palace", from_same_list=True) in first.parts
     assert seen_by("get_weather", "Sunny\nWarm\n") == ()
 
 
@@ -735,9 +735,9 @@ def test_a_file_name_that_is_the_name_of_a_thing_is_no_thing_beside_it() -> None
 @pytest.mark.spec("B2", "B4")
 def test_what_a_long_list_held_and_was_not_taken_is_counted() -> None:
     first, *_ = seen_by("list_pages", {"pages": [{"id": f"p-{n:05}"} for n in range(5_000)]})
-    assert first.more + len(first.parts) + 3 >= 4_900
+    assert first.omitted_parts + len(first.parts) + 3 >= 4_900
     [order] = seen_by("get_order", {"order_id": "#W1000000", "items": [{"item_id": f"i-{n:05}"} for n in range(300)]})
-    assert order.more + len(order.parts) == 300
+    assert order.omitted_parts + len(order.parts) == 300
 
 
 @pytest.mark.spec("B4")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.config import EntityRules
-from inmind.entities.entity import MOST_PARTS, Entity
+from inmind.entities.entity import MAX_PARTS, Entity
 from inmind.entities.references.candidates import MOST_CANDIDATES
 from inmind.entities.references.resolve import MOST_TEXT, resolve
 from inmind.entities.references.result import Resolution
@@ -394,7 +394,7 @@ class TestPlacesInAList:
         assert meant("the second red shirt", in_mind(shirts, [shirts[2]])) == ["red striped"]
 
     def test_what_rides_beside_a_list_keeps_its_place_when_it_is_used(self) -> None:
-        rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", beside=True) for n in range(4, 9))
+        rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", from_same_list=True) for n in range(4, 9))
         long = [a("image", "mountain.jpg", parts=rest), *IMAGES[1:]]
         for touched in (EntitySighting("image", "img-6", how="used"), EntitySighting("image", "img-6", "6.jpg")):
             entities = in_mind(long, [touched])
@@ -430,7 +430,7 @@ class TestPlacesInAList:
         assert '"mountain.jpg" of the last list was deleted' in resolve("the second image", entities).why
 
     def test_what_rode_beside_a_list_and_died_has_its_place_too(self) -> None:
-        rest = tuple(EntityPart("image", f"image:{n}.jpg", f"{n}.jpg", beside=True) for n in (4, 5, 6))
+        rest = tuple(EntityPart("image", f"image:{n}.jpg", f"{n}.jpg", from_same_list=True) for n in (4, 5, 6))
         entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]], [deleted("image", "5.jpg")])
         assert meant("the fourth image", entities) == ["4.jpg"]
         assert meant("the fifth image", entities) == ["?", "6.jpg"]
@@ -446,7 +446,7 @@ class TestPlacesInAList:
 
     def test_what_is_no_longer_in_mind_is_asked_about(self) -> None:
         left = in_mind(IMAGES, [IMAGES[1]])
-        left = left.without([entity for entity in left if entity.name != "river.jpg"])
+        left = left.evict([entity for entity in left if entity.name != "river.jpg"])
         assert meant("the second image", left) == ["river.jpg"]
         assert meant("the third image", left) == ["?", "lake.jpg"]
         assert meant("delete these images", left) == ["river.jpg"]
@@ -471,7 +471,7 @@ class TestNumbers:
         assert meant(text, self.PRS) == []
 
     def test_a_number_of_three_digits_is_one_too_and_so_is_what_rides_beside_a_list(self) -> None:
-        rest = (EntityPart("pr", "125", "Add docs", beside=True),)
+        rest = (EntityPart("pr", "125", "Add docs", from_same_list=True),)
         entities = in_mind([EntitySighting("pr", "112", "Fix login", how="listed", parts=rest)])
         assert meant("merge PR 125", entities) == meant("merge #125", entities) == ["Add docs"]
 
@@ -497,7 +497,7 @@ class TestDoubt:
         assert resolve("open it", listed).confidence < resolve("open it", alone).confidence
 
     def test_of_a_short_list_which_was_all_in_view_it_is_less_sure_than_of_a_long_one_and_says_why(self) -> None:
-        rest = (EntityPart("image", "img-4", "delta.jpg", beside=True),)
+        rest = (EntityPart("image", "img-4", "delta.jpg", from_same_list=True),)
         short, long = in_mind(IMAGES), in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
         for text in ("open it", "open that image", "打开它"):
             assert meant(text, short) == meant(text, long) == ["mountain.jpg"]
@@ -547,7 +547,7 @@ class TestDoubt:
         assert "only 3" in answer.why
 
     def test_a_long_list_can_be_counted_beyond_the_things_it_brought_in(self) -> None:
-        rest = (EntityPart("image", "img-4", "delta.jpg", beside=True),)
+        rest = (EntityPart("image", "img-4", "delta.jpg", from_same_list=True),)
         entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
         assert meant("the fourth image", entities) == ["delta.jpg"]
         for text in ("delete every image", "delete all images", "删除所有图片"):
@@ -555,7 +555,7 @@ class TestDoubt:
 
     @pytest.mark.parametrize("text", ["the last image", "delete all images", "delete these images", "最后一张图片"])
     def test_the_end_of_a_list_that_was_cut_is_asked_about(self, text: str) -> None:
-        rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", beside=True) for n in range(MOST_PARTS + 1))
+        rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", from_same_list=True) for n in range(MAX_PARTS + 1))
         entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
         assert entities[0].parts_left_out
         assert resolve(text, entities).verdict == "ambiguous"

@@ -20,9 +20,9 @@ from inmind.errors import InvalidPath
 from inmind.history.compaction.build import Made, compaction
 from inmind.history.compaction.request import Wanted, archive_path
 from inmind.history.compaction.select import Leaving
-from inmind.history.compaction.spoken import spoken
 from inmind.history.history import History
 from inmind.history.token_meter import Meter
+from inmind.history.turn_messages import spoken
 
 METER = Meter(estimator())
 TALK = [
@@ -82,7 +82,7 @@ def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
     upkeep = [draft.payload.upkeep for draft in one.drafts if isinstance(draft.payload, DocumentWritten)]
     assert all(upkeep)
     (event,) = (draft for draft in one.drafts if isinstance(draft.payload, Compacted))
-    assert event.trusted is Trust.DATA
+    assert event.effective_trust is Trust.DATA
 
 
 @pytest.mark.spec("E8")
@@ -115,7 +115,7 @@ def test_a_tools_answer_leaves_and_its_call_does_not() -> None:
 @pytest.mark.spec("B10")
 def test_an_id_that_would_stand_nowhere_is_named_in_the_stub() -> None:
     one = made(WHOLE, ids=["order-7", "order-8"])
-    told = compacted(one).stubs[0].wires[0]["content"]
+    told = compacted(one).stubs[0].messages[0]["content"]
     assert "order-7" in told
     assert "order-8" not in told
 
@@ -137,8 +137,8 @@ def test_a_second_compaction_takes_in_the_stub_and_archives_nothing_twice() -> N
     second = made(WHOLE, history, pages=written(first))
     (path,) = compacted(second).archives
     assert "row\nrow" not in written(second)[path]
-    assert compacted(second).stubs[0].of == ((1, 4),)
-    assert compacted(first).archives[0] in compacted(second).stubs[0].wires[0]["content"]
+    assert compacted(second).stubs[0].message_ranges == ((1, 4),)
+    assert compacted(first).archives[0] in compacted(second).stubs[0].messages[0]["content"]
 
 
 @pytest.mark.spec("E3", "E5")
@@ -146,7 +146,7 @@ def test_a_stub_names_every_page_that_its_message_is_on() -> None:
     history = a_history([user("dump it"), a_call("c1", "dump"), a_result("c1", "row of a dump\n" * 200_000), *TALK])
     what = compacted(made(Leaving(outputs=frozenset({2})), history))
     assert len(what.archives) > 2
-    told = str(what.stubs[0].wires)
+    told = str(what.stubs[0].messages)
     assert [path for path in what.archives if f"{path} from_line " not in told] == []
 
 

@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history.compaction.limits import KEEP_RECENT, KEEP_ROUNDS, Room
-from inmind.history.compaction.select import LEAST_OUTPUT, OUTPUT_STUB, Leaving, asked, covered, output_stub, relieved
+from inmind.history.compaction.select import (
+    KEEP_RECENT,
+    KEEP_ROUNDS,
+    LEAST_OUTPUT,
+    OUTPUT_STUB,
+    Leaving,
+    Room,
+    asked,
+    covered,
+    output_stub,
+    relieved,
+)
 from inmind.history.turns import Answered, Asked, By, Spoken
 
 TARGETS = ["conversation", "tools", "all"]

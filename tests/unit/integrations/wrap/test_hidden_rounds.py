@@ -41,7 +41,7 @@ def grown(line: Conversation, wires: Sequence[Json], format: str = "openai") -> 
     for number, wire in enumerate(wires, start=len(line) + 1):
         results = FORMATS[format].read(wire).results
         ours = bool(results) and all(result.id.startswith("note") for result in results)
-        line = line.apply(an_event(MessageAdded(wire=wire, format=format, ours=ours), number))
+        line = line.apply(an_event(MessageAdded(wire=wire, format=format, from_memory=ours), number))
     return line
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inmind.core.json import is_list, is_object, plain, without_id
+from inmind.core.json import is_list, is_object, plain
 from inmind.core.messages import FORMATS, Wire
+from inmind.core.messages.model import without_id
 from inmind.core.messages.replies.reply import (
     Reply,
     Usage,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.tokens import estimator
-from inmind.history.compaction.lost_ids import Naming, words_in
+from inmind.history.compaction.stubs import Naming, words_in
 
 count = estimator()
 

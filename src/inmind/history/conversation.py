@@ -161,5 +161,5 @@ class Conversation:
 
 def _entry(seq: int, id: str, what: MessageAdded) -> ConversationEntry:
     return ConversationEntry(
-        seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire), ours=what.ours
+        seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire), ours=what.from_memory
     )

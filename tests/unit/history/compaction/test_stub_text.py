@@ -16,7 +16,7 @@ from inmind.core.messages import FORMATS, Said
 from inmind.core.messages.model import Call, Text
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
-from inmind.history.compaction.stub import CLOSES, OPENS, block, cut_short, for_messages, without_outputs
+from inmind.history.compaction.stub_text import CLOSES, OPENS, block, cut_short, for_messages, without_outputs
 
 PLACE = "archive/001-orders.md from_line 5"
 count = estimator()
