@@ -35,7 +35,7 @@ from inmind.apps.replay.files import content_of
 from inmind.apps.replay.readers import read
 from inmind.core.events.session import ToolObserved
 from inmind.core.tokens import estimator
-from inmind.entities.extract.from_result import things_of
+from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.render import render_lines
 
 BARS = {"taubench": 0.95, "tau2bench": 0.95, "agentdojo": 0.90}
@@ -338,7 +338,7 @@ def _observing(name: str, result: Any, rounds: int = 200) -> Row:
         session = memory.session("speed")
         whole = median(_timed(lambda: session.observe("list_orders", {}, result)) for _ in range(rounds))
     outcome = ToolObserved("list_orders", {}, result)
-    alone = median(_timed(lambda: things_of(outcome)) for _ in range(rounds))
+    alone = median(_timed(lambda: sightings_from_result(outcome)) for _ in range(rounds))
     return Row(
         what=f"observe, {name} ({size / 1000:.0f} KB)",
         measured=f"{whole * 1e3:.2f} ms, extraction {alone * 1e3:.2f} ms",

@@ -42,7 +42,7 @@ from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.config import DEFAULT_MAX_PER_LIST, DEFAULT_WINDOW
 from inmind.entities.entity import Entity
-from inmind.entities.extract.tool_name import tool_named
+from inmind.entities.extract.tool_name import parse_tool_name
 from inmind.entities.references.resolve import resolve
 from inmind.entities.references.result import Resolution
 from inmind.entities.window import Entities
@@ -182,7 +182,7 @@ def _resolver(task: Task) -> tuple[Answer, float]:
 
 
 def _resolver_hearing(task: Task) -> tuple[Answer, float]:
-    return _judged(task, resolve(task.text, task.entities, after=task.before))
+    return _judged(task, resolve(task.text, task.entities, previous_text=task.before))
 
 
 def _most_recent(task: Task) -> tuple[Answer, float]:
@@ -273,7 +273,7 @@ def _of_dialogue(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[Task]
                 if frame.get("service_results"):
                     results = frame["service_results"]
                     slot = _naming_slot(offers, results) or naming.get(service, "")
-                    type = tool_named(frame["service_call"]["method"]).type
+                    type = parse_tool_name(frame["service_call"]["method"]).type
                     if slot and slot in results[0]:
                         naming[service] = slot
                         searches.add(frame["service_call"]["method"])

@@ -77,7 +77,7 @@ async def main() -> None:
             impatient.cancel()
             await asyncio.wait([impatient])
             print("The user gives up, and asks again:", await turn(desk, question))
-            print("Asked in all:", sum(entry.wire["role"] == "user" for entry in (await desk.mind).conversation))
+            print("Asked in all:", sum(entry.wire["role"] == "user" for entry in (await desk.state).conversation))
 
 
 if __name__ == "__main__":

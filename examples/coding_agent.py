@@ -163,7 +163,7 @@ def show_what_lasted(session: Session, project: Project) -> None:
     print(*(f"  {item.kind}: {item.text}" for item in session.retained), sep="\n")
     paths = project.list_files().split("\n")
     checks = [session.check_call("read_file", {"path": path}) for path in paths]
-    known = sum(each.standing in ("held", "known") for check in checks for each in check.findings)
+    known = sum(each.status in ("held", "known") for check in checks for each in check.findings)
     print(f"Files known by their paths: {known} of {len(paths)}")
 
 

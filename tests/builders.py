@@ -13,7 +13,7 @@ from inmind.core.events.entities import EntitiesSeen, EntitySighting
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import HistorySpliced, MessageAdded, ToolObserved
 from inmind.entities.config import DEFAULT_RULES, EntityRules
-from inmind.entities.extract.from_result import things_of
+from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.window import Entities
 from inmind.history import Conversation
 
@@ -108,7 +108,7 @@ def seen_by(
     tool: str, result: Any, arguments: Any = None, rules: EntityRules = DEFAULT_RULES
 ) -> tuple[EntitySighting, ...]:
     """What a call that succeeded brings to mind."""
-    return things_of(ToolObserved(tool, {} if arguments is None else arguments, result), rules)
+    return sightings_from_result(ToolObserved(tool, {} if arguments is None else arguments, result), rules)
 
 
 def in_mind(*things: EntitySighting) -> Entities:

@@ -9,7 +9,7 @@ from typing import Any
 
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.dreams import PageLine
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.affect.levels import Levels
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.page.edits import Proposal
@@ -105,4 +105,4 @@ def carried_out(proposal: Proposal, material: DreamMaterial, page: str) -> Rewri
 
 
 def days_ago(days: int) -> str:
-    return stamp(NOW.replace(day=NOW.day - days))
+    return format_timestamp(NOW.replace(day=NOW.day - days))

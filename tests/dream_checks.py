@@ -16,8 +16,8 @@ from inmind.core.events.base import Event
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted, DreamFailed, DreamStarted, DreamUnderway, DreamUndone
-from inmind.documents.document import SCRATCH, STATE
-from inmind.documents.notes_page import jotted, notes_in
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes, to_page_note
 
 ADA = "ada"
 
@@ -34,10 +34,12 @@ def accounted(memory: Memory, *, taken_off: Collection[str] = (), resource: str 
     """Fails where a note is lost or doubled; `taken_off`: the words of those that a person took off the page."""
     events = events_of(memory, resource)
     notes = {event.id: event.payload for event in events if isinstance(event.payload, NoteAdded)}
-    jottings = {event.id: jotted(event.payload, event.at) for event in events if isinstance(event.payload, NoteAdded)}
+    jottings = {
+        event.id: to_page_note(event.payload, event.at) for event in events if isinstance(event.payload, NoteAdded)
+    }
     taken_in = [note for event in standing(events) for note in _dreamt(event).notes]
     assert len(taken_in) == len(set(taken_in)), f"taken in twice: {Counter(taken_in).most_common(1)}"
-    stands = Counter(notes_in(text_of(memory, SCRATCH, resource)))
+    stands = Counter(parse_notes(text_of(memory, NOTES_PAGE_PATH, resource)))
     waiting: list[str] = []
     for id, note in notes.items():
         if id in taken_in:
@@ -86,7 +88,7 @@ def shown(memory: Memory, *, resource: str = ADA) -> None:
     if memory.home is None:
         return
     folder = folder_of(memory.home, resource)
-    for path in (STATE, SCRATCH):
+    for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH):
         if text := text_of(memory, path, resource):
             assert (folder / path).read_text("utf-8") == text, path
     lying = [file.name for file in folder.rglob("*") if file.name.startswith(".inmind-")]
@@ -104,7 +106,7 @@ def standing(events: Sequence[Event]) -> list[Event]:
 def pages_of(memory: Memory, *, resource: str = ADA) -> list[str]:
     """Everything that MEMORY.md has ever said, the newest last."""
     written = [event.payload for event in events_of(memory, resource) if isinstance(event.payload, DocumentWritten)]
-    return [page.text for page in written if page.path == STATE]
+    return [page.text for page in written if page.path == MEMORY_PAGE_PATH]
 
 
 def events_of(memory: Memory, resource: str = ADA) -> Sequence[Event]:

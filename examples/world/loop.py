@@ -109,7 +109,7 @@ class Agent:
         """What the model is told: what the tool says, or why it was not even asked."""
         check = self.session.check_call(call.name, call.arguments)
         if not check.ok:
-            return failure("; ".join(str(each) for each in check.findings if each.standing in ("unknown", "deleted")))
+            return failure("; ".join(str(each) for each in check.findings if each.status in ("unknown", "deleted")))
         tool = next(tool for tool in self.tools if tool.name == call.name)
         try:
             result = tool.carry_out(call)

@@ -28,19 +28,8 @@ if TYPE_CHECKING:
     from inmind.memory.listing import SessionInfo
     from inmind.memory.memory import Memory, default_layers
     from inmind.prompt.explain import Explanation
-    from inmind.prompt.layers.base import (
-        Budget,
-        DocumentLayer,
-        EntityLayer,
-        Layer,
-        Moment,
-        NotesLayer,
-        PlainLayer,
-        Recalled,
-        Slot,
-        StateLayer,
-        TextLayer,
-    )
+    from inmind.prompt.layers.base import Budget, Layer, Moment, PlainLayer, Recalled, Slot
+    from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer, TextLayer
     from inmind.prompt.layers.scratchpad import ScratchpadLayer
     from inmind.prompt.report import Preview, Prompt, Report
     from inmind.search.crystal import Crystal

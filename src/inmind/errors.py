@@ -1,37 +1,37 @@
-"""Every way a call can fail, as one tree with stable codes.
+"""All errors that inmind raises, as one tree with stable codes.
 
     InmindError
-    ├── InvalidInput        INVALID_INPUT      a value from outside does not fit; names field, value, expectation
-    │   └── InvalidPath     INVALID_PATH       a path that is not one of the session's documents
-    ├── SchemaViolation     SCHEMA_VIOLATION   a scratchpad would not fit its schema; names the path and why
+    ├── InvalidInput        INVALID_INPUT      an argument is invalid; names the field, the value and what was expected
+    │   └── InvalidPath     INVALID_PATH       the path is not one of the session's documents
+    ├── SchemaViolation     SCHEMA_VIOLATION   the scratchpad would not match its schema; names the path and the reason
     ├── NotFound            NOT_FOUND          no such session, call or document
-    ├── Conflict            CONFLICT           somebody else wrote first; carries both versions
-    │   └── PartedWays      PARTED_WAYS        a bundle and this home have gone on differently; nothing was imported
-    ├── KeyReused           KEY_REUSED         an idempotency key, or a message's id, came back with other content
-    ├── LayerFailed         LAYER_FAILED       a host's layer raised, or answered with something else than it should
-    ├── ExtractorFailed     EXTRACTOR_FAILED   a host's extractor raised, or answered with something else than entities
-    ├── ModelFailed         MODEL_FAILED       a model that a host has given raised; nothing was stored
-    ├── SummaryRefused      SUMMARY_REFUSED    a model's summary cannot stand for what it would replace
-    ├── DreamRunning        DREAM_RUNNING      somebody dreams for this resource already; nothing was begun
-    ├── DreamRejected       DREAM_REJECTED     the state that a dream proposed did not pass its guards
-    ├── DreamOvertaken      DREAM_OVERTAKEN    a dream took too long, or was called off; it can change nothing any more
-    ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt cannot fit the window, whatever is cut
+    ├── Conflict            CONFLICT           another writer was first; carries both versions
+    │   └── BundleDiverged  BUNDLE_DIVERGED    the bundle and this home have diverged; nothing was imported
+    ├── KeyReused           KEY_REUSED         an idempotency key, or a message id, was used before with other content
+    ├── LayerFailed         LAYER_FAILED       a custom layer raised or returned an invalid value
+    ├── ExtractorFailed     EXTRACTOR_FAILED   a custom extractor raised or returned an invalid value
+    ├── ModelFailed         MODEL_FAILED       a model passed in by the host raised; nothing was stored
+    ├── SummaryRefused      SUMMARY_REFUSED    a model's summary cannot replace the messages it was written for
+    ├── DreamRunning        DREAM_RUNNING      a dream for this resource is already running; none was started
+    ├── DreamRejected       DREAM_REJECTED     the page that a dream proposed did not pass the guards
+    ├── DreamOvertaken      DREAM_OVERTAKEN    the dream lost its lease or was cancelled; it can no longer commit
+    ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt does not fit the context window, whatever is left out
     ├── PromptNotRebuilt    PROMPT_NOT_REBUILT a past prompt renders to other bytes than were sent
     ├── Closed              CLOSED             the memory was closed before the call
     └── StoreError
-        ├── StorageFull     STORAGE_FULL       no room on the disk; nothing was stored, try again when there is
-        ├── NotDurable      NOT_DURABLE        the disk refused to confirm; writing stops until reopened
-        ├── ReadOnly        READ_ONLY          this store takes no writes: newer schema, an earlier NOT_DURABLE, or a
+        ├── StorageFull     STORAGE_FULL       no space left on the disk; nothing was stored, free space and retry
+        ├── NotDurable      NOT_DURABLE        the disk did not confirm a write; reopen the memory to write again
+        ├── ReadOnly        READ_ONLY          writes are refused: newer schema, an earlier NOT_DURABLE, or a
         │                                      scratchpad that was opened read-only
         ├── StoreBusy       STORE_BUSY         another writer held the store longer than the timeout
-        ├── StoreUnavailable STORE_UNAVAILABLE the database cannot be reached, or has this tenant no more;
+        ├── StoreUnavailable STORE_UNAVAILABLE the database cannot be reached, or the tenant no longer exists;
         │                                      nothing was stored
-        ├── OutcomeUnknown  OUTCOME_UNKNOWN    the answer of the database got lost: the change may be there or not
-        ├── UnsafeStorage   UNSAFE_STORAGE     the folder or the SQLite library cannot keep the promises
-        └── Damaged         DAMAGED            stored bytes do not read back; nothing was changed
+        ├── OutcomeUnknown  OUTCOME_UNKNOWN    the database's reply was lost: the change is stored or it is not
+        ├── UnsafeStorage   UNSAFE_STORAGE     the folder or the SQLite library cannot store a memory durably
+        └── Damaged         DAMAGED            stored bytes cannot be decoded; nothing was changed
 
-A code never changes its meaning; hosts switch on `code`, people read the message. The message says what
-happened, with which values, and what to do next.
+A code never changes its meaning: hosts switch on `code`, people read the message. The message says what happened, with
+which values, and what to do next.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from typing import ClassVar
 
 _MAX_VALUE_CHARS = 120
 OMITTED = object()
-"""In the place of a value that is not named: there is none, or it may be a secret, and messages end up in logs."""
+"""Passed as `value` if there is no value, or if it may be a secret: messages end up in logs."""
 
 
 class InmindError(Exception):
-    """The root: catch this to catch everything that inmind raises on purpose."""
+    """Base class of every error that inmind raises on purpose."""
 
     code: ClassVar[str] = "INMIND"
 
 
 class InvalidInput(InmindError):
-    """A value from outside does not fit. Raised before anything is stored.
+    """An argument is invalid. Raised before anything is stored.
 
-    Where it is about what was not given, no value is named: nobody has typed None.
+    The message leaves the value out if the argument was missing: the caller did not pass None.
     """
 
     code = "INVALID_INPUT"
@@ -64,13 +64,13 @@ class InvalidInput(InmindError):
 
 
 class InvalidPath(InvalidInput):
-    """A path that is not one of the memory's documents. The message never names a place outside them."""
+    """The path is not one of the memory's documents. The message never names a path outside them."""
 
     code = "INVALID_PATH"
 
 
 class SchemaViolation(InmindError):
-    """A scratchpad would not fit its schema after this. The state that was there is untouched."""
+    """The scratchpad would not match its schema after this change. Its state is unchanged."""
 
     code = "SCHEMA_VIOLATION"
 
@@ -90,7 +90,7 @@ class NotFound(InmindError):
 
 
 class Conflict(InmindError):
-    """Somebody else wrote first. Both versions are here, and for a document both texts, so nobody has to guess."""
+    """Another writer was first. Carries both versions and, for a document, both texts."""
 
     code = "CONFLICT"
 
@@ -98,37 +98,37 @@ class Conflict(InmindError):
         self, *, stream: str, expected: int, actual: int, mine: str | None = None, theirs: str | None = None
     ) -> None:
         super().__init__(
-            f"{stream} is at version {actual}, this change was decided on {expected}: read it again and retry"
+            f"{stream} is at version {actual}, this change is based on version {expected}: read it again and retry"
         )
         self.stream, self.expected, self.actual = stream, expected, actual
         self.mine, self.theirs = mine, theirs
 
 
 class BundleDiverged(Conflict):
-    """Something has gone on here and in a bundle, each in its own way. Nothing was brought in."""
+    """Both this home and the bundle have events that the other lacks. Nothing was imported."""
 
     code = "PARTED_WAYS"
 
     def __init__(self, what: str, how: str, *, expected: int = 0, actual: int = 0) -> None:
         InmindError.__init__(
-            self, f"{what} {how}: nothing was imported; `inmind --home DIR import …` brings it into a home of its own"
+            self, f"{what} {how}: nothing was imported; `inmind --home DIR import …` imports it into another home"
         )
         self.stream, self.expected, self.actual = what, expected, actual
         self.mine, self.theirs = None, None
 
 
 class KeyReused(InmindError):
-    """A key is a promise that the call is the same; this one came with other content."""
+    """The idempotency key was used before with other content."""
 
     code = "KEY_REUSED"
 
     def __init__(self, *, key: str, what: str = "idempotency key") -> None:
-        super().__init__(f"{what} {short_repr(key)} was used before with other content: take a new one")
+        super().__init__(f"{what} {short_repr(key)} was used before with other content: use a new one")
         self.key = key
 
 
 class LayerFailed(InmindError):
-    """A layer is a host's code: what it raised is the cause of this, and nothing was stored."""
+    """A custom layer failed; its exception is the cause of this one. Nothing was stored."""
 
     code = "LAYER_FAILED"
 
@@ -138,18 +138,18 @@ class LayerFailed(InmindError):
 
 
 class ModelFailed(InmindError):
-    """A model is a host's code: what it raised is the cause of this, and nothing was stored."""
+    """A model passed in by the host failed; its exception is the cause of this one. Nothing was stored."""
 
     code = "MODEL_FAILED"
 
     def __init__(self, *, reason: str, tokens: tuple[int, int] = (0, 0), free: bool = False) -> None:
-        """`free`: it is known that nothing was read or written for it."""
+        """`tokens`: read and written before the failure. `free`: the request is known to have cost nothing."""
         super().__init__(f"the model failed: {reason}; nothing was changed")
         self.reason, self.tokens, self.free = reason, tokens, free
 
 
 class ExtractorFailed(InmindError):
-    """An extractor is a host's code: what it raised is the cause of this, and nothing was stored."""
+    """A custom extractor failed; its exception is the cause of this one. Nothing was stored."""
 
     code = "EXTRACTOR_FAILED"
 
@@ -159,29 +159,30 @@ class ExtractorFailed(InmindError):
 
 
 class SummaryRefused(InmindError):
-    """A model's summary is no text, no summary, or not safe to send. The messages that it was to replace stay."""
+    """A model's summary is empty, not a summary, or not safe to send. The messages stay as they are."""
 
     code = "SUMMARY_REFUSED"
 
     def __init__(self, *, reason: str) -> None:
-        super().__init__(f"the summary was refused: {reason}; the history stays as it is")
+        super().__init__(f"the summary was refused: {reason}; the history is unchanged")
         self.reason = reason
 
 
 class DreamRunning(InmindError):
-    """Somebody dreams for this resource already. Nothing was begun."""
+    """A dream for this resource is already running. No new dream was started."""
 
     code = "DREAM_RUNNING"
 
     def __init__(self, *, resource: str, dream: int, until: str) -> None:
         super().__init__(
-            f"dream {dream} of {short_repr(resource)} is running, until {until} at least: wait for it, or call it off"
+            f"dream {dream} of {short_repr(resource)} is already running, at least until {until}: "
+            "wait for it, or cancel it"
         )
         self.resource, self.dream, self.until = resource, dream, until
 
 
 class DreamRejected(InmindError):
-    """The state that a dream proposed did not pass its guards. State, notes and crystals are as they were."""
+    """The page that a dream proposed did not pass the guards. State, notes and crystals are unchanged."""
 
     code = "DREAM_REJECTED"
 
@@ -191,30 +192,33 @@ class DreamRejected(InmindError):
 
 
 class DreamOvertaken(InmindError):
-    """A dream took too long and another has begun, or somebody has called it off. It can change nothing any more."""
+    """The dream's lease expired and another dream started, or the dream was cancelled.
+
+    It can no longer commit.
+    """
 
     code = "DREAM_OVERTAKEN"
 
     def __init__(self, *, dream: int, reason: str) -> None:
-        super().__init__(f"dream {dream} {reason}: it has changed nothing")
+        super().__init__(f"dream {dream} {reason}: nothing was changed")
         self.dream, self.reason = dream, reason
 
 
 class ContextOverflow(InmindError):
-    """The prompt cannot fit the window, whatever is cut. Nothing was stored."""
+    """The prompt does not fit the context window, whatever is left out. Nothing was stored."""
 
     code = "CONTEXT_OVERFLOW"
 
     def __init__(self, *, needed: int, spendable: int) -> None:
         super().__init__(
-            f"the prompt needs {needed} tokens without any memory, {spendable} are spendable: "
+            f"the prompt needs {needed} tokens without any memory, {spendable} are available: "
             "shorten the messages, raise the window or lower the reserve"
         )
         self.needed, self.spendable = needed, spendable
 
 
 class PromptNotRebuilt(InmindError):
-    """A past prompt no longer renders to the bytes that were sent; its events are intact and can be read."""
+    """A past prompt no longer renders to the bytes that were sent. Its events are intact and readable."""
 
     code = "PROMPT_NOT_REBUILT"
 
@@ -233,26 +237,26 @@ class Closed(InmindError):
 
 
 class StoreError(InmindError):
-    """The place where memory is kept did not do as asked."""
+    """Base class of errors of the store."""
 
     code = "STORE"
 
 
 class StorageFull(StoreError):
-    """There is no room. Nothing was stored, and writing goes on by itself once there is."""
+    """No space left on the disk. Nothing was stored; writes work again once there is space."""
 
     code = "STORAGE_FULL"
 
     def __init__(self, *, place: str) -> None:
-        super().__init__(f"no room left for {place}: nothing was stored; free some space and call again")
+        super().__init__(f"no space left for {place}: nothing was stored; free some space and retry")
         self.place = place
 
 
 class NotDurable(StoreError):
-    """The disk did not confirm. The change may or may not be there, so this store takes no more writes.
+    """The disk did not confirm a write. The change may be stored or not; further writes are refused.
 
-    A second fsync after a failed one can succeed without having written anything: retrying would turn a loud
-    loss into a silent one.
+    A second fsync after a failed one can succeed without having written anything: retrying would turn a reported loss
+    into a silent one.
     """
 
     code = "NOT_DURABLE"
@@ -263,7 +267,7 @@ class NotDurable(StoreError):
 
 
 class ReadOnly(StoreError):
-    """Nothing is written here: a newer schema, an earlier NotDurable, or a pad that was opened so."""
+    """Writes are refused: a newer schema, an earlier NotDurable, or a scratchpad opened read-only."""
 
     code = "READ_ONLY"
 
@@ -273,69 +277,71 @@ class ReadOnly(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Another writer held the store for longer than we wait, or it had too much else to do. Nothing was stored."""
+    """Another writer held the store longer than the timeout, or it was overloaded. Nothing was stored."""
 
     code = "STORE_BUSY"
 
     def __init__(self, *, place: str, seconds: float, reason: str = "") -> None:
-        """`reason`: where it was not another writer."""
+        """`reason`: set if the cause was not another writer."""
         why = f"is busy ({reason})" if reason else f"was held by another writer for {seconds:g} s"
-        super().__init__(f"{place} {why}: nothing was stored; call again")
+        super().__init__(f"{place} {why}: nothing was stored; retry")
         self.place, self.seconds, self.reason = place, seconds, reason
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached, or is just starting or leaving. Nothing was stored, and it recovers by itself."""
+    """The database cannot be reached, is starting or is shutting down. Nothing was stored; retry later."""
 
     code = "STORE_UNAVAILABLE"
 
     def __init__(self, *, place: str, reason: str, gone: bool = False) -> None:
-        """`gone`: it was reached, and has this tenant no more; then nothing recovers by itself."""
-        moved = "has no such tenant any more: it was moved or erased, or its password has changed"
-        said = f"{moved} ({reason})" if gone else f"cannot be reached ({reason})"
-        then = "its operator knows its address" if gone else "call again"
-        super().__init__(f"{place} {said}: nothing was stored; {then}")
+        """`gone`: the server answered that the tenant is unknown or the password is wrong; retrying is useless."""
+        if gone:
+            problem = f"tenant not found (moved, erased, or wrong password): {reason}"
+            next_step = "ask the operator for the new URL"
+        else:
+            problem, next_step = f"cannot be reached ({reason})", "retry"
+        super().__init__(f"{place} {problem}: nothing was stored; {next_step}")
         self.place, self.reason = place, reason
 
 
 class OutcomeUnknown(StoreError):
-    """The connection ended before the database's answer came: the change was stored whole, or not at all.
+    """The connection ended before the database replied. The change is stored completely or not at all.
 
-    A call with a key finds out by itself. Without one, look before you call again.
+    Retrying with the same key is safe. Without a key, read the state first.
     """
 
     code = "OUTCOME_UNKNOWN"
 
     def __init__(self, *, place: str, reason: str) -> None:
         super().__init__(
-            f"the answer of {place} got lost ({reason}): the change may be there or not; "
-            "look before you call again, and give a key so that calling twice is calling once"
+            f"the reply of {place} was lost ({reason}): the change may be stored or not; "
+            "read the state before retrying, and pass a key to make retries safe"
         )
         self.place, self.reason = place, reason
 
 
 class UnsafeStorage(StoreError):
-    """The folder, a file in it, or SQLite itself cannot keep what we promise."""
+    """The folder, a file in it, or the SQLite library cannot store a memory durably."""
 
     code = "UNSAFE_STORAGE"
 
     def __init__(self, *, place: str, reason: str) -> None:
-        super().__init__(f"{place} cannot hold a memory safely: {reason}")
+        super().__init__(f"{place} cannot store a memory safely: {reason}")
         self.place, self.reason = place, reason
 
 
 class Damaged(StoreError):
-    """Stored bytes do not read back. Nothing was changed."""
+    """Stored bytes cannot be decoded. Nothing was changed."""
 
     code = "DAMAGED"
 
     def __init__(self, *, place: str, reason: str) -> None:
-        super().__init__(f"{place} does not read back: {reason}; nothing was changed, restore it from a copy")
+        super().__init__(f"{place} is damaged: {reason}; nothing was changed, restore it from a copy")
         self.place, self.reason = place, reason
 
 
 def short_repr(value: object) -> str:
-    """A value as it may stand in a message: short, on one line, whatever it is."""
+    """Return the repr of a value for use in a message: on one line and cut to 120 characters."""
     try:
         text = repr(value)
     except Exception as error:  # a foreign __repr__ may raise anything, and an error report must not

@@ -14,7 +14,7 @@ from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.events.session import MessageAdded
-from inmind.documents.notes_page import notes_in
+from inmind.documents.notes_page import parse_notes
 from inmind.dreams.affect.levels import Levels
 from inmind.errors import InvalidInput, KeyReused
 from inmind.testing import ManualClock
@@ -36,7 +36,7 @@ def raised(memory: Memory, resource: str = "ada") -> list[str]:
 
 def auto_notes(session: Session) -> list[str]:
     pages = session.documents()
-    return [note.text for note in notes_in(session.read(SCRATCH))] if SCRATCH in pages else []
+    return [note.text for note in parse_notes(session.read(SCRATCH))] if SCRATCH in pages else []
 
 
 def searching(query: str) -> dict[str, Any]:

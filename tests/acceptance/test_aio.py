@@ -259,7 +259,7 @@ def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Home) -> None
             return number
 
         async with aio.AsyncMemory.open(home) as memory:
-            calls = [asyncio.create_task(memory.carry_out(work, number)) for number in range(3 * MAX_THREADS)]
+            calls = [asyncio.create_task(memory.run_in_thread(work, number)) for number in range(3 * MAX_THREADS)]
             await until(lambda: len(under_way) == MAX_THREADS)
             assert len(set(threading.enumerate()) - before) <= MAX_THREADS
             gate.set()
@@ -277,7 +277,7 @@ def test_calls_of_one_session_keep_their_order(home: Home) -> None:
             said = [user(f"{number}") for number in range(40)]
             both = [session.add([one]) for one in said], [session.scratchpad.update(one["content"]) for one in said]
             await asyncio.gather(*(call for pair in zip(*both, strict=True) for call in pair))
-            assert [entry.wire for entry in (await session.mind).conversation] == said
+            assert [entry.wire for entry in (await session.state).conversation] == said
             assert await session.scratchpad.snapshot == "39"
 
     run(main())
@@ -300,7 +300,7 @@ def test_a_session_does_not_wait_for_another_one(home: Home) -> None:
             await until(asked.is_set)
             behind = asyncio.create_task(slow.add([user("behind")]))
             await quick.add([user("Hi.")])
-            assert len((await quick.mind).conversation) == 1
+            assert len((await quick.state).conversation) == 1
             assert not compacting.done()
             assert not behind.done()
             gate.set()
@@ -341,7 +341,7 @@ def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Home) ->
     async def main() -> None:
         async with aio.AsyncMemory.open(home) as memory:
             with pytest.raises(RuntimeError, match="StopIteration"):
-                await memory.carry_out(next, iter(()))
+                await memory.run_in_thread(next, iter(()))
             with pytest.raises(NotFound, match="no call 7"):
                 await (await memory.session("s")).prompt(7)
 
@@ -412,7 +412,7 @@ def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home
     async def main() -> None:
         memory = await aio.AsyncMemory.open(home)
         session, gate = await memory.session("s"), threading.Event()
-        under_way = asyncio.create_task(session.carry_out(gate.wait, DEADLINE))
+        under_way = asyncio.create_task(session.run_in_thread(gate.wait, DEADLINE))
         behind = asyncio.create_task(session.add([user("behind")]))
         await asyncio.sleep(0)  # both are begun, in this order
         closing = [asyncio.create_task(memory.close()) for _ in range(2)]
@@ -478,7 +478,7 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool)
                 heard = str((await chat.create(model="m", messages=asked)).choices[0].message.content)
             assert heard.endswith("Hello, Ada.")
             assert await session.scratchpad.snapshot == "Ada asks."
-            assert (await session.mind).prompt.calls == 2
+            assert (await session.state).prompt.calls == 2
 
     with Provider() as provider:
         run(main(provider))

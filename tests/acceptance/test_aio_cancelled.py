@@ -114,10 +114,10 @@ class Home:
             "Session.track": lambda: session.track([{"id": "page-2", "type": "page", "name": "Two"}], key="k"),
             "Session.pin": lambda: session.pin("page-2", key="k"),
             "Session.unpin": lambda: session.unpin("page-2", key="k"),
-            "Session.restore": lambda: session.restore(checkpoint, key="k"),
+            "Session.restore": lambda: session.import_entities(checkpoint, key="k"),
             "Session.note": lambda: session.note("The ferry leaves at noon.", key="k"),
             "Session.search": lambda: session.search("ferry", key="k"),
-            "Session.call": lambda: session.call("working_memory_note", {"note": "The port is closed."}, key="k"),
+            "Session.call": lambda: session.call_tool("working_memory_note", {"note": "The port is closed."}, key="k"),
             "Session.update_front_matter": lambda: session.update_front_matter({"phase": "two"}, key="k"),
             "Session.event": lambda: session.event("decision_made", "We take the ferry.", key="k"),
             "Session.write": lambda: session.write("detail/plan.md", "the plan", key="k"),
@@ -129,7 +129,7 @@ class Home:
             "Session.retain": lambda: session.retain("Never by night.", key="k"),
             "Session.release": lambda: session.release("Never by night.", key="k"),
             "Session.undo": lambda: session.undo(key="k"),
-            "Session.take_back": lambda: session.take_back(1, key="k"),
+            "Session.take_back": lambda: session.remove_last_messages(1, key="k"),
             "Scratchpad.update": lambda: session.scratchpad.update("at the port", key="k"),
             "Affect.raise_": lambda: affect.raise_("achievement", "it was found", key="k"),
             "Books.record": lambda: self.memory.resource("ada").economics.record("earning", amount="3.50", key="k"),
@@ -198,7 +198,7 @@ async def without_a_thread(home: Home, step: Step) -> None:
         busy.append(1)
         gate.wait(DEADLINE)
 
-    others = [asyncio.create_task(home.memory.carry_out(work)) for _ in range(MAX_THREADS)]
+    others = [asyncio.create_task(home.memory.run_in_thread(work)) for _ in range(MAX_THREADS)]
     await until(lambda: len(busy) == MAX_THREADS)
     call = asyncio.create_task(step())
     for _ in range(3):
@@ -291,7 +291,7 @@ def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(home: Path 
             with pytest.raises(TimeoutError):
                 await call
             assert (await session.add([user("Hi.")], key="k")).repeated
-            assert len((await session.mind).conversation) == 1
+            assert len((await session.state).conversation) == 1
 
     run(main())
 
@@ -307,7 +307,7 @@ def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(home: Path |
             raise NotFound(what="anchor", name=7)
 
         async with aio.AsyncMemory.open(home) as memory:
-            call = asyncio.create_task(memory.carry_out(fail))
+            call = asyncio.create_task(memory.run_in_thread(fail))
             await until(asked.is_set)
             call.cancel()
             await asyncio.sleep(0)
@@ -376,7 +376,7 @@ def test_a_close_that_is_cancelled_has_closed(tmp_path: Path) -> None:
         gate = threading.Event()
         memory = await aio.AsyncMemory.open(tmp_path / "h")
         session = await memory.session("s")
-        under_way = asyncio.create_task(session.carry_out(gate.wait, DEADLINE))
+        under_way = asyncio.create_task(session.run_in_thread(gate.wait, DEADLINE))
         await asyncio.sleep(0)
         closing = asyncio.create_task(memory.close())
         for _ in range(3):
@@ -388,7 +388,7 @@ def test_a_close_that_is_cancelled_has_closed(tmp_path: Path) -> None:
         assert await under_way
         assert open_files(tmp_path / "h") == []
         with pytest.raises(Closed):
-            await session.mind
+            await session.state
         await memory.close()
 
     run(main())
@@ -421,7 +421,7 @@ def test_whenever_calls_are_cancelled_each_is_made_once_when_it_is_asked_for_aga
             left = [one for call, one in zip(calls, said, strict=True) if await is_cancelled(call)]
             for one in left:
                 await session.add([one], key=one["content"])
-            found = [entry.wire["content"] for entry in (await session.mind).conversation]
+            found = [entry.wire["content"] for entry in (await session.state).conversation]
             assert sorted(found, key=int) == [one["content"] for one in said]
             again = {one["content"] for one in left}
             assert [one for one in found if one not in again] == sorted(set(found) - again, key=int)

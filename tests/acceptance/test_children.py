@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from inmind import Memory, ScratchpadLayer, Session, default_layers
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.documents.overview.sections import section_of
+from inmind.documents.overview.sections import read_section
 from inmind.errors import InvalidInput, ReadOnly, SchemaViolation
 from inmind.session.state import SessionFold
 
@@ -555,13 +555,13 @@ def test_what_a_child_decided_and_found_comes_home_and_its_task_does_not(memory:
     child.event("task_completed", "look around")
     for _ in range(2):
         parent.merge_back(child)
-        assert section_of(parent.overview, "Current task").split("\n")[1:] == ["- ship v2 ·"]
-        assert section_of(parent.overview, "Key decisions").split("\n")[1:] == [
+        assert read_section(parent.overview, "Current task").split("\n")[1:] == ["- ship v2 ·"]
+        assert read_section(parent.overview, "Key decisions").split("\n")[1:] == [
             "- we take no cache ·",
             "- we take SQLite ·",
         ]
-        assert section_of(parent.overview, "Open problems").split("\n")[1:] == ["- the basket counts twice ·"]
-        assert section_of(parent.overview, "Recent actions").split("\n")[1:] == ["- done: look around ·"]
+        assert read_section(parent.overview, "Open problems").split("\n")[1:] == ["- the basket counts twice ·"]
+        assert read_section(parent.overview, "Recent actions").split("\n")[1:] == ["- done: look around ·"]
     told = [event for event in parent.events() if isinstance(event.payload, OverviewEvent)]
     assert all(source.startswith(f"session/{child.id}#") for event in told[2:] for source in event.sources)
 
@@ -574,7 +574,7 @@ def test_the_parents_index_has_the_childs_pages_at_once_and_one_heading(memory: 
     child.write("detail/found.md", "# Found\n")
     child.write("overview.md", child.overview.replace("Known ·\n", "Known ·\n- see the wiki, too\n"))
     assert parent.merge_back(child).ok
-    assert section_of(parent.overview, "Detail and archive").split("\n") == [
+    assert read_section(parent.overview, "Detail and archive").split("\n") == [
         "- detail/found.md (1 KB): Found ·",
         "- detail/known.md (1 KB): Known ·",
         "- see the wiki, too",
@@ -592,7 +592,7 @@ def test_a_copied_overview_names_no_archive_that_the_child_does_not_have(memory:
     child = parent.spawn(policy="fork")
     assert ("archive/" in child.overview.partition("## ")[2], "we take SQLite" in child.overview) == (False, True)
     parent.merge_back(child)
-    assert page in section_of(parent.overview, "Recent actions")
+    assert page in read_section(parent.overview, "Recent actions")
 
 
 @pytest.mark.spec("C8", "F5")

@@ -13,7 +13,7 @@ import pytest
 from builders import a_call, a_result, assistant, user
 
 from inmind import Memory, Session
-from inmind.documents.overview.sections import section_of
+from inmind.documents.overview.sections import read_section
 from inmind.history.compaction import archive_page
 
 FIRST = "archive/001-outputs-of-search.md"
@@ -39,7 +39,7 @@ def archives(session: Session) -> dict[str, str]:
 
 def index(session: Session) -> list[str]:
     """The pages that are named on the overview."""
-    return re.findall(r"^- (\S+) \(\d+ KB\)", section_of(session.overview, "Detail and archive"), re.MULTILINE)
+    return re.findall(r"^- (\S+) \(\d+ KB\)", read_section(session.overview, "Detail and archive"), re.MULTILINE)
 
 
 def stubs_lead_where_they_say(session: Session) -> bool:

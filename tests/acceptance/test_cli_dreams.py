@@ -19,7 +19,7 @@ from terminal import at_once, command, fitting, inmind, on_a_screen
 from inmind import Memory
 from inmind.apps.cli.diffs import color_diff
 from inmind.apps.cli.dreams import describe_dream
-from inmind.dreams.state import LIMITED
+from inmind.dreams.state import LIMIT_REACHED
 from inmind.testing import ManualClock
 
 TABS = "Ada prefers tabs over spaces."
@@ -75,7 +75,7 @@ def test_a_dream_says_its_phases_and_what_it_took_in(noted: Home) -> None:
 
 def test_a_dream_for_which_no_model_was_asked_says_so_once(noted: Home) -> None:
     with Memory.open(noted, embedder=None) as memory:
-        dream = replace(memory.dream("ada"), reason=f"{LIMITED}tokens_per_day has no room for one more answer")
+        dream = replace(memory.dream("ada"), reason=f"{LIMIT_REACHED}tokens_per_day has no room for one more answer")
     assert [line for line in describe_dream(dream) if line.startswith("By rules")] == [
         "By rules, and no model was asked: limit reached: tokens_per_day has no room for one more answer"
     ]
@@ -290,7 +290,7 @@ def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Home, which: 
         _, complaint = process.communicate(timeout=5)
     assert process.returncode == 130
     assert complaint.count("\n") == 1
-    assert "was called off: it has changed nothing" in complaint
+    assert "was called off: nothing was changed" in complaint
     assert TABS in waiting_in(noted)
     assert "failed" in inmind("dream", "list", "ada", home=noted).stdout
     assert inmind("dream", "run", "ada", "--rules", home=noted).returncode == 0

@@ -292,7 +292,7 @@ def test_a_home_of_somebody_else_is_left_alone() -> None:
         line = [sys.executable, "-c", code, str(home)]
         ran = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, cwd="/")
     assert (ran.returncode, ran.stdout) == (5, "")
-    assert f"{home} cannot hold a memory safely: it is somebody else's" in in_one_line(ran.stderr)
+    assert f"{home} cannot store a memory safely: it is somebody else's" in in_one_line(ran.stderr)
 
 
 @pytest.mark.spec("I2", "J1")

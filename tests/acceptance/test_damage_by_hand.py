@@ -20,8 +20,8 @@ from builders import a_call, a_result, assistant, user
 
 from inmind import Memory
 from inmind.core.events.base import Origin, Trust
-from inmind.documents.document import SCRATCH
-from inmind.documents.notes_page import notes_in
+from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes
 from inmind.errors import Damaged, InmindError, NotDurable
 from inmind.session.session import Session
 
@@ -428,5 +428,5 @@ def test_a_journal_that_is_taken_away_while_it_is_in_use_takes_no_more_writes(ho
             file.rename(file.with_name(file.name.removeprefix("gone-")))
         session.note("three")
     with Memory.open(home) as memory:
-        page = memory.resource("ada").state.documents.text(SCRATCH)
-    assert [note.text for note in notes_in(page)] == ["one", "three"]
+        page = memory.resource("ada").state.documents.text(NOTES_PAGE_PATH)
+    assert [note.text for note in parse_notes(page)] == ["one", "three"]

@@ -651,7 +651,7 @@ def test_a_half_written_transaction_is_taken_back_by_the_next_opening(used: Path
 @pytest.mark.parametrize(
     ("change", "seen"),
     [
-        ("UPDATE events SET body='{' WHERE seq=2", "#2 does not read back"),
+        ("UPDATE events SET body='{' WHERE seq=2", "#2 is damaged"),
         ("UPDATE events SET kind='hovered' WHERE seq=3", "may be a newer inmind's"),
         ("DELETE FROM events WHERE seq=2 AND stream=1", "has no event 2, and events behind it"),
     ],

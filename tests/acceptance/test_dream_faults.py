@@ -20,11 +20,11 @@ from dream_checks import accounted, folder_of, found, in_order, pages_of, shown,
 from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.dreams import DreamProgressed, DreamStarted
-from inmind.documents.document import SCRATCH, STATE
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.page.limits import MOST_CHARACTERS
 from inmind.dreams.page.sections import Section
-from inmind.dreams.state import KEEPS, LEASE
+from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
 from inmind.jobs.dreaming.history import Dream
 from inmind.jobs.dreaming.runner import PHASES
@@ -81,7 +81,7 @@ def dream_disturbed(memory: Memory, phase: str, disturb: Callable[[], object]) -
 def settled(memory: Memory) -> str:
     """The page, once somebody has looked at it."""
     memory.flush()
-    page = memory.session("shop", resource="ada").read(STATE)
+    page = memory.session("shop", resource="ada").read(MEMORY_PAGE_PATH)
     shown(memory)
     in_order(memory)
     return page
@@ -160,7 +160,7 @@ def test_what_a_person_writes_on_the_page_meanwhile_stays(
     memory: Memory, clock: ManualClock, phase: str, edit: Callable[[str], str]
 ) -> None:
     _need_a_page_of_before(memory, phase)
-    dream = dream_disturbed(memory, phase, lambda: person_writes(memory, STATE, edit))
+    dream = dream_disturbed(memory, phase, lambda: person_writes(memory, MEMORY_PAGE_PATH, edit))
     page = settled(memory)
     assert dream.status == "done", dream
     assert "Call her Dr. Lovelace" in page
@@ -191,7 +191,7 @@ def test_a_page_that_is_emptied_or_deleted_meanwhile_is_there_again(
     memory: Memory, phase: str, gone: Callable[[Path], None]
 ) -> None:
     """A file's absence is nobody's decision."""
-    dream = dream_disturbed(memory, phase, lambda: gone(folder_of(home_of(memory)) / STATE))
+    dream = dream_disturbed(memory, phase, lambda: gone(folder_of(home_of(memory)) / MEMORY_PAGE_PATH))
     page = settled(memory)
     assert dream.status == "done"
     assert page == dream.after == pages_of(memory)[-1]
@@ -209,15 +209,15 @@ def of_a_cat(notes: str) -> str:
 @in_each_phase
 @pytest.mark.spec("A5", "G7")
 def test_what_a_person_types_among_the_notes_meanwhile_stays_and_brings_back_none(memory: Memory, phase: str) -> None:
-    dream = dream_disturbed(memory, phase, lambda: person_writes(memory, SCRATCH, of_a_cat))
+    dream = dream_disturbed(memory, phase, lambda: person_writes(memory, NOTES_PAGE_PATH, of_a_cat))
     settled(memory)
     assert dream.status == "done"
-    notes = text_of(memory, SCRATCH)
-    assert ("Pascal" in notes) or "Pascal" in text_of(memory, STATE)
+    notes = text_of(memory, NOTES_PAGE_PATH)
+    assert ("Pascal" in notes) or "Pascal" in text_of(memory, MEMORY_PAGE_PATH)
     assert accounted(memory).waiting == []
     memory.dream("ada")
     assert "Pascal" in settled(memory)
-    assert "Pascal" not in text_of(memory, SCRATCH)
+    assert "Pascal" not in text_of(memory, NOTES_PAGE_PATH)
     assert found(memory, "The cat is called Pascal.")
     accounted(memory)
 
@@ -230,9 +230,9 @@ def test_a_note_that_a_person_rewords_meanwhile_stays_in_their_words(memory: Mem
     def reword(notes: str) -> str:
         return notes.replace("Ben is on holiday", "Ben has moved")
 
-    dream_disturbed(memory, phase, lambda: person_writes(memory, SCRATCH, reword))
+    dream_disturbed(memory, phase, lambda: person_writes(memory, NOTES_PAGE_PATH, reword))
     settled(memory)
-    assert any("Ben has moved" in text_of(memory, path) for path in (STATE, SCRATCH))
+    assert any("Ben has moved" in text_of(memory, path) for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH))
     accounted(memory, taken_off=NEW)
     memory.dream("ada")
     settled(memory)
@@ -256,12 +256,12 @@ def test_of_two_notes_that_are_alike_both_wait_again_when_a_dream_is_taken_back(
 
 @pytest.mark.spec("G7", "G13")
 def test_what_a_person_typed_is_there_once_however_often_a_dream_is_taken_back(memory: Memory) -> None:
-    person_writes(memory, SCRATCH, of_a_cat)
+    person_writes(memory, NOTES_PAGE_PATH, of_a_cat)
     for _ in range(3):
         dream = memory.dream("ada")
         assert len(dream.notes) == len(NEW) + 1
         memory.resource("ada").undo_dream()
-        assert text_of(memory, SCRATCH).count("The cat is called Pascal.") == 1
+        assert text_of(memory, NOTES_PAGE_PATH).count("The cat is called Pascal.") == 1
     memory.dream("ada")
     settled(memory)
     hits = [hit.crystal for hit in memory.resource("ada").search("cat Pascal", limit=50)]
@@ -274,7 +274,7 @@ def test_what_a_person_typed_is_there_once_however_often_a_dream_is_taken_back(m
 @before_it_commits
 @pytest.mark.spec("G6", "G7")
 def test_one_that_is_called_off_changes_nothing(memory: Memory, home: Home, clock: ManualClock, phase: str) -> None:
-    before = settled(memory), text_of(memory, SCRATCH)
+    before = settled(memory), text_of(memory, NOTES_PAGE_PATH)
 
     def call_off() -> None:
         with elsewhere(home, clock) as other:
@@ -282,7 +282,7 @@ def test_one_that_is_called_off_changes_nothing(memory: Memory, home: Home, cloc
 
     dream = dream_disturbed(memory, phase, call_off)
     assert (dream.status, dream.code, dream.reason) == ("failed", "DREAM_OVERTAKEN", "somebody has called it off")
-    assert (settled(memory), text_of(memory, SCRATCH)) == before
+    assert (settled(memory), text_of(memory, NOTES_PAGE_PATH)) == before
     assert len(accounted(memory).waiting) == len(NEW)
     assert memory.dream("ada").status == "done"
     assert accounted(memory).waiting == []
@@ -300,7 +300,7 @@ def test_one_that_has_committed_cannot_be_called_off(memory: Memory) -> None:
 @pytest.mark.spec("G6", "G7")
 def test_one_that_its_host_calls_off_has_changed_all_or_nothing(memory: Memory, phase: str) -> None:
     wanted = [True]
-    before = settled(memory), text_of(memory, SCRATCH)
+    before = settled(memory), text_of(memory, NOTES_PAGE_PATH)
 
     def watch(now: str, _: str) -> None:
         wanted[0] = now != phase
@@ -308,10 +308,10 @@ def test_one_that_its_host_calls_off_has_changed_all_or_nothing(memory: Memory, 
     dream = memory.dream("ada", watch=watch, cancelled=lambda: not wanted[0])
     if phase == "index":
         assert dream.status == "done"
-        assert page_of(memory, STATE) == dream.after, "it was not shown"
+        assert page_of(memory, MEMORY_PAGE_PATH) == dream.after, "it was not shown"
     else:
         assert (dream.status, dream.phase) == ("failed", phase)
-        assert (settled(memory), text_of(memory, SCRATCH)) == before
+        assert (settled(memory), text_of(memory, NOTES_PAGE_PATH)) == before
     accounted(memory)
 
 
@@ -319,7 +319,7 @@ def test_one_that_its_host_calls_off_has_changed_all_or_nothing(memory: Memory, 
 @pytest.mark.spec("G7")
 def test_whatever_is_raised_by_whom_it_tells_its_phase_changes_all_or_nothing(memory: Memory, phase: str) -> None:
     """An interrupt may come at any moment."""
-    before = settled(memory), text_of(memory, SCRATCH)
+    before = settled(memory), text_of(memory, NOTES_PAGE_PATH)
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -332,7 +332,7 @@ def test_whatever_is_raised_by_whom_it_tells_its_phase_changes_all_or_nothing(me
         assert settled(memory) == dream.after
     else:
         assert (dream.status, dream.code, dream.phase) == ("failed", "KeyboardInterrupt", phase)
-        assert (settled(memory), text_of(memory, SCRATCH)) == before
+        assert (settled(memory), text_of(memory, NOTES_PAGE_PATH)) == before
     accounted(memory)
     assert memory.dream("ada").status == "done"
     assert accounted(memory).waiting == []
@@ -346,7 +346,7 @@ def test_one_that_took_too_long_and_was_overtaken_changes_nothing(
     others: list[Dream] = []
 
     def overtake() -> None:
-        clock.advance(seconds=LEASE.total_seconds() + 1)
+        clock.advance(seconds=LEASE_DURATION.total_seconds() + 1)
         with elsewhere(home, clock) as other:
             others.append(other.dream("ada"))
 
@@ -365,7 +365,7 @@ def test_one_that_took_too_long_and_was_overtaken_changes_nothing(
 @before_it_commits
 @pytest.mark.spec("G7")
 def test_one_that_took_too_long_and_nobody_minded_goes_on(memory: Memory, clock: ManualClock, phase: str) -> None:
-    dream = dream_disturbed(memory, phase, lambda: clock.advance(seconds=10 * LEASE.total_seconds()))
+    dream = dream_disturbed(memory, phase, lambda: clock.advance(seconds=10 * LEASE_DURATION.total_seconds()))
     assert dream.status == "done"
     assert accounted(memory).waiting == []
 
@@ -407,8 +407,8 @@ def is_given_up(memory: Memory, dream: int, said: pytest.LogCaptureFixture) -> N
 def test_a_dream_that_was_left_a_day_ago_is_given_up_for_a_new_one(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    dream = left_in_the_middle(memory, until=clock.now + LEASE)
-    clock.advance(seconds=KEEPS.total_seconds())
+    dream = left_in_the_middle(memory, until=clock.now + LEASE_DURATION)
+    clock.advance(seconds=MAX_RESUME_AGE.total_seconds())
     is_given_up(memory, dream, caplog)
 
 
@@ -416,8 +416,8 @@ def test_a_dream_that_was_left_a_day_ago_is_given_up_for_a_new_one(
 def test_a_dream_whose_process_died_is_taken_over_when_its_lease_is_over(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    dream = left_in_the_middle(memory, until=clock.now + LEASE)
-    clock.advance(seconds=LEASE.total_seconds() - 1)
+    dream = left_in_the_middle(memory, until=clock.now + LEASE_DURATION)
+    clock.advance(seconds=LEASE_DURATION.total_seconds() - 1)
     with pytest.raises(DreamRunning) as raised:
         memory.dream("ada")
     assert raised.value.dream == dream
@@ -431,7 +431,7 @@ def test_a_dream_that_began_in_the_future_keeps_nobody_out(
 ) -> None:
     """The clock was wrong then, or is now; and it does not tell how old that dream is."""
     future = clock.now + timedelta(days=400)
-    is_given_up(memory, left_in_the_middle(memory, at=future, until=future + LEASE), caplog)
+    is_given_up(memory, left_in_the_middle(memory, at=future, until=future + LEASE_DURATION), caplog)
 
 
 @pytest.mark.spec("K22")
@@ -439,7 +439,7 @@ def test_no_lease_holds_for_longer_than_leases_do(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     dream = left_in_the_middle(memory, until=clock.now + timedelta(days=4_000))
-    clock.advance(seconds=LEASE.total_seconds())
+    clock.advance(seconds=LEASE_DURATION.total_seconds())
     is_taken_over(memory, dream, caplog)
 
 
@@ -448,18 +448,18 @@ def test_a_dream_that_went_on_in_the_future_keeps_nobody_out(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It had begun by a clock that was right, and died while that was wrong."""
-    dream = left_in_the_middle(memory, until=clock.now + LEASE)
+    dream = left_in_the_middle(memory, until=clock.now + LEASE_DURATION)
     future = clock.now + timedelta(days=400)
-    went = DreamProgressed(dream=dream, phase="propose", lease_until=(future + LEASE).isoformat())
+    went = DreamProgressed(dream=dream, phase="propose", lease_until=(future + LEASE_DURATION).isoformat())
     _appended(memory, went, future)
-    clock.advance(seconds=LEASE.total_seconds())
+    clock.advance(seconds=LEASE_DURATION.total_seconds())
     is_taken_over(memory, dream, caplog)
 
 
 @pytest.mark.spec("K22")
 def test_dreams_that_die_again_and_again_do_not_switch_dreaming_off(memory: Memory, clock: ManualClock) -> None:
     for _ in range(50):
-        left_in_the_middle(memory, until=clock.now + LEASE)
+        left_in_the_middle(memory, until=clock.now + LEASE_DURATION)
         clock.advance(seconds=86_400)
     memory.run_upkeep()
     clock.advance(seconds=86_400)
@@ -600,7 +600,7 @@ def asked(home: Home, clock: ManualClock) -> Iterator[Callable[[Answer], Memory]
     with Memory.open(home, clock=clock, embedder=None) as memory:
         noted(memory, *OLD, "The API migration is due on 20 March 2026")
         memory.dream("ada")
-        person_writes(memory, STATE, lambda page: page.replace("## The Bond\n", f"## The Bond\n\n{HERS}\n"))
+        person_writes(memory, MEMORY_PAGE_PATH, lambda page: page.replace("## The Bond\n", f"## The Bond\n\n{HERS}\n"))
         clock.advance(seconds=3_600)
         noted(memory, *NEW, TEA)
     opened: list[Memory] = []
@@ -702,7 +702,7 @@ def test_a_model_that_hangs_holds_up_a_dream_for_as_long_as_settings_say_and_nob
     assert answered.wait(timeout=10)
     nothing_is_lost(memory, replace(dream, status="running"))
     assert accounted(memory).waiting == noted_meanwhile
-    assert "Too late" not in text_of(memory, STATE)
+    assert "Too late" not in text_of(memory, MEMORY_PAGE_PATH)
 
 
 # -- upkeep that is called too often ----------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from torture.stages import COST, LATER, NOON, NOTES, Paid
 from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.dreams import DreamGathered, DreamProposed, DreamResumed, DreamStarted
-from inmind.documents.document import SCRATCH, STATE
-from inmind.dreams.state import KEEPS, LEASE
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
+from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
 from inmind.testing import ManualClock
 
@@ -101,7 +101,7 @@ def test_a_dream_killed_behind_a_stage_is_finished_by_the_next_and_the_model_is_
         running = memory.resource("ada").state.dreams.running
         assert running is not None
         assert (running.stage, running.dream, len(running.holder)) == (stage, undisturbed["dream"], 16)
-        assert (running.began, running.until) == (NOON, NOON + LEASE)
+        assert (running.began, running.until) == (NOON, NOON + LEASE_DURATION)
     found = ask(stages.dream, home=home, calls=str(calls), key=key, later=True)
     assert asked(calls) == 1
     pages = found.pop("page"), undisturbed["page"]
@@ -121,7 +121,7 @@ def test_the_key_of_a_dream_that_was_killed_behind_its_commit_answers_with_it_an
         assert ask(stages.dream, home=home, calls=str(calls), key="tonight", later=True) == undisturbed
     assert asked(calls) == 1
     with opened(home, calls) as memory:
-        memory.session("shop", resource="ada", cwd="/w").read(STATE)
+        memory.session("shop", resource="ada", cwd="/w").read(MEMORY_PAGE_PATH)
         shown(memory)
 
 
@@ -129,7 +129,7 @@ def test_the_key_of_a_dream_that_was_killed_behind_its_commit_answers_with_it_an
 @pytest.mark.spec("G7", "K20", "K22")
 def test_while_it_holds_nobody_goes_on_with_it_by_its_key_or_without(home: str, calls: Path, stage: str) -> None:
     killed(home, calls, stage, key="tonight")
-    clock = ManualClock(NOON + LEASE - timedelta(seconds=1))
+    clock = ManualClock(NOON + LEASE_DURATION - timedelta(seconds=1))
     with opened(home, calls, clock) as memory:
         for key in ("tonight", "another", None):
             with pytest.raises(DreamRunning):
@@ -170,7 +170,7 @@ def test_one_that_is_killed_again_and_again_is_still_one_dream_and_paid_for_once
     ends = ("begun", "gathered", "proposed", "proposed", "checked", "checked")
     for minutes, stage in enumerate(ends):
         killed(home, calls, stage, key="job", minutes=minutes)
-    with opened(home, calls, ManualClock(NOON + len(ends) * LEASE)) as memory:
+    with opened(home, calls, ManualClock(NOON + len(ends) * LEASE_DURATION)) as memory:
         assert memory.resource("ada").state.dreams.failures == 5
         dream = memory.dream("ada", key="job")
         assert (dream.id, dream.status, dream.tokens) == (undisturbed["dream"], "done", COST)
@@ -221,7 +221,7 @@ def test_a_dream_killed_behind_its_last_answer_asks_nobody(
         assert ("nothing that can be used" in dream.reason) == (unusable == 2)
         assert memory.resource("ada").state.dreams.spent_on(LATER) == answers * sum(COST)
         if unusable < 2:
-            assert text_of(memory, STATE) == undisturbed["page"]
+            assert text_of(memory, MEMORY_PAGE_PATH) == undisturbed["page"]
     assert asked(calls) == answers
 
 
@@ -293,7 +293,7 @@ def wait_until_stopped(actor: Running) -> None:
 
 
 def contents(home: str) -> dict[str, str]:
-    return {path: (folder_of(home) / path).read_text("utf-8") for path in (STATE, SCRATCH)}
+    return {path: (folder_of(home) / path).read_text("utf-8") for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH)}
 
 
 # -- what others do before somebody goes on -----------------------------------------------------------------------
@@ -319,7 +319,7 @@ def test_nothing_but_its_own_stages_does_not_make_it_rebased(left: Callable[[str
 @pytest.mark.spec("A5", "G7", "J9")
 def test_what_people_typed_since_is_never_taken_for_what_was_proposed(home: str, calls: Path) -> None:
     """What has no event yet goes by its place, and somebody has put something else there."""
-    notes = folder_of(home) / SCRATCH
+    notes = folder_of(home) / NOTES_PAGE_PATH
     notes.write_text(f"{notes.read_text('utf-8')}\nThe dog of Ben is called Blaise, and Pascal is a cat.\n", "utf-8")
     killed(home, calls, "proposed")
     text = notes.read_text("utf-8")
@@ -329,7 +329,7 @@ def test_what_people_typed_since_is_never_taken_for_what_was_proposed(home: str,
         assert (dream.id > 0, dream.status, asked(calls)) == (True, "done", 1)
         every_line_is_made_of_what_it_says(memory)
         assert memory.dream("ada").status == "done"
-        page = text_of(memory, STATE)
+        page = text_of(memory, MEMORY_PAGE_PATH)
         assert "Budgie Babbage bites." in page
         assert "Bernoulli" in page
         assert accounted(memory).waiting == []
@@ -396,18 +396,18 @@ def test_one_that_stands_on_a_dream_that_was_taken_back_is_not_gone_on_with(home
 @pytest.mark.spec("G7", "J9", "K22")
 def test_what_was_proposed_a_day_ago_is_given_up_and_was_paid_for_all_the_same(home: str, calls: Path) -> None:
     killed(home, calls, "proposed")
-    with opened(home, calls, ManualClock(NOON + KEEPS)) as memory:
+    with opened(home, calls, ManualClock(NOON + MAX_RESUME_AGE)) as memory:
         made = memory.dream("ada")
         (dream, left) = memory.resource("ada").dreams()
         assert (dream, left.status, left.tokens) == (made, "abandoned", COST)
-        assert memory.resource("ada").state.dreams.spent_on(NOON + KEEPS) == sum(COST)
+        assert memory.resource("ada").state.dreams.spent_on(NOON + MAX_RESUME_AGE) == sum(COST)
     assert asked(calls) == 2
 
 
 @pytest.mark.spec("G7", "J9")
 def test_its_key_goes_on_with_it_however_old_it_is_and_gathers_anew_what_is_too_old(home: str, calls: Path) -> None:
     killed(home, calls, "proposed", key="tonight")
-    clock = ManualClock(NOON + KEEPS)
+    clock = ManualClock(NOON + MAX_RESUME_AGE)
     with opened(home, calls, clock) as memory:
         late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
         (left,) = memory.resource("ada").dreams()
@@ -424,7 +424,7 @@ def test_a_proposal_that_names_what_is_not_there_is_not_believed(
 ) -> None:
     """Whoever gathered read the page of notes in another way: its places are not ours."""
     with opened(home, calls, ManualClock(NOON)) as memory:
-        until, upto, at = (NOON + LEASE).isoformat(), len(events_of(memory)), NOON.isoformat()
+        until, upto, at = (NOON + LEASE_DURATION).isoformat(), len(events_of(memory)), NOON.isoformat()
         dream = happened(memory, DreamStarted(trigger="asked", lease_until=until, proposer="paid", holder="other"))
         happened(
             memory,
@@ -464,7 +464,7 @@ def test_one_that_was_left_in_the_middle_is_gone_on_with_in_another_home(
         memory.import_bundle(tmp_path / "moved.inmind")
         dream = memory.dream("ada")
         assert (dream.id, dream.status) == (undisturbed["dream"], "done")
-        assert text_of(memory, STATE) == undisturbed["page"]
+        assert text_of(memory, MEMORY_PAGE_PATH) == undisturbed["page"]
         assert accounted(memory).waiting == []
     assert asked(calls) == 1
 

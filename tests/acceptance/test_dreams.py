@@ -19,8 +19,8 @@ from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted
-from inmind.documents.document import SCRATCH
-from inmind.documents.notes_page import notes_in, remarks_in
+from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes, parse_remarks
 from inmind.dreams.model import ModelReply, Question
 from inmind.dreams.page.sections import Section
 from inmind.errors import DreamRunning, InvalidInput, NotFound
@@ -426,10 +426,10 @@ LINES_OF_NOTES = st.builds(
 def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, lines: list[str], between: str) -> None:
     gathering = gathering_of(memory)
     text = between.join(lines).encode("utf-8", "replace").decode()
-    written = Draft(payload=DocumentWritten(path=SCRATCH, text=text), origin=Origin.FILE)
+    written = Draft(payload=DocumentWritten(path=NOTES_PAGE_PATH, text=text), origin=Origin.FILE)
     memory._resource_stream("ada").append(written)  # pyright: ignore[reportPrivateUsage]
     gathered = gathering.gather()
-    standing = [*(note.text for note in notes_in(text)), *remarks_in(text)]
+    standing = [*(note.text for note in parse_notes(text)), *parse_remarks(text)]
     assert sorted(note.text for note in gathered.typed) == sorted(standing)
     assert all(0 <= note.importance <= 1 for note in gathered.typed)
 

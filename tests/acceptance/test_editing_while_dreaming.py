@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inmind import Memory, Session
-from inmind.documents.notes_page import notes_in, remarks_in
+from inmind.documents.notes_page import parse_notes, parse_remarks
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("A5", "G7")
@@ -76,7 +76,7 @@ def test_notes_that_were_taken_in_do_not_come_back_with_an_old_page(
     session.note("Something else")
     scratch.write_text(f"{opened}\nThe cat is called Pascal.\n", "utf-8")
     page = session.read("memory/scratch.md")
-    assert [note.text for note in notes_in(page)] == ["Something else"]
+    assert [note.text for note in parse_notes(page)] == ["Something else"]
     assert "The cat is called Pascal." in page
     dream = memory.dream("ada")
     assert len(dream.notes) == 2
@@ -90,7 +90,7 @@ def test_a_note_that_somebody_has_changed_stays_as_they_have_it(
     opened = scratch.read_text("utf-8")
     memory.dream("ada")
     scratch.write_text(opened.replace("Tuesdays", "Mondays"), "utf-8")
-    assert [note.text for note in notes_in(session.read("memory/scratch.md"))] == [
+    assert [note.text for note in parse_notes(session.read("memory/scratch.md"))] == [
         "Deploys happen on Mondays after the meeting"
     ]
 
@@ -118,5 +118,5 @@ def test_a_remark_that_somebody_writes_on_to_during_a_dream_stays_whole(memory: 
     memory.dream("ada", watch=watch)
     memory.flush()
     left = scratch.read_text("utf-8")
-    assert remarks_in(left) == ["Do not deploy on Friday, unless Bob says so", "The booking is open"]
-    assert notes_in(left) == []
+    assert parse_remarks(left) == ["Do not deploy on Friday, unless Bob says so", "The booking is open"]
+    assert parse_notes(left) == []

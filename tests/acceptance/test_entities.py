@@ -592,7 +592,7 @@ def test_what_anybody_but_the_model_said_counts_with_whole_words(session: Sessio
 
     def standing(id: Any) -> str:
         [finding] = session.check_call("get_item", {"item_id": id}).findings
-        return finding.standing
+        return finding.status
 
     for heard in ("SPRING-2031", "LX-77120-A", "acct_550017", "ZK-4471-B"):
         assert standing(heard) in ("held", "heard")

@@ -12,8 +12,8 @@ from builders import Home, user
 from inmind import Memory, Origin, Session, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.documents.document import MOST_BYTES
-from inmind.documents.notes_page import notes_in
+from inmind.documents.document import MAX_DOCUMENT_BYTES
+from inmind.documents.notes_page import parse_notes
 from inmind.errors import Closed, InmindError, InvalidInput, KeyReused
 from inmind.testing import ManualClock
 
@@ -44,7 +44,7 @@ def told(session: Session) -> str:
 
 
 def noted(session: Session) -> list[str]:
-    return [note.text for note in notes_in(session.read(SCRATCH))]
+    return [note.text for note in parse_notes(session.read(SCRATCH))]
 
 
 # -- taking one --------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_the_same_key_twice_is_one_note(session: Session, clock: ManualClock) ->
 def test_what_cannot_be_a_note_is_refused_and_nothing_is_kept(session: Session) -> None:
     bad: list[dict[str, Any]] = [
         {"text": "  "},
-        {"text": "x" * (MOST_BYTES + 1)},
+        {"text": "x" * (MAX_DOCUMENT_BYTES + 1)},
         {"text": "a", "importance": 2},
         {"text": "a", "kind": "whim"},
         {"text": "a", "valid_from": "2026-02-30"},
@@ -108,7 +108,7 @@ def test_what_cannot_be_a_note_is_refused_and_nothing_is_kept(session: Session) 
 
 def test_a_megabyte_is_kept_whole_though_no_page_shows_it(session: Session) -> None:
     session.note("small")
-    big = session.note("x" * MOST_BYTES)
+    big = session.note("x" * MAX_DOCUMENT_BYTES)
     assert (big.id, noted(session)) == ("resource/ada#2", ["small"])
     assert "[in deep memory alone: 1 note]" in session.read(SCRATCH)
 
@@ -179,9 +179,9 @@ def test_the_model_takes_notes_and_is_told_the_time_and_the_id(session: Session,
     said = answers(session, {"note": "Name: Douglas", "importance": "0.9"}, {"note": "Deadline:\nMarch 20"})
     now = f"{clock():%Y-%m-%dT%H:%M:%SZ}"
     assert said == [f"Noted at {now} as resource/ada#2.", f"Noted at {now} as resource/ada#3."]
-    assert notes_in(session.read(SCRATCH))[1:] == [
-        (notes_in(f"- [{now}] (importance: 0.9) Name: Douglas")[0]),
-        (notes_in(f"- [{now}] (importance: 0.7) Deadline:\n  March 20")[0]),
+    assert parse_notes(session.read(SCRATCH))[1:] == [
+        (parse_notes(f"- [{now}] (importance: 0.9) Name: Douglas")[0]),
+        (parse_notes(f"- [{now}] (importance: 0.7) Deadline:\n  March 20")[0]),
     ]
     assert "Name: Douglas" in told(session)
 
@@ -275,7 +275,7 @@ def test_closing_shows_what_is_not_shown_yet(home: Home, page: Path) -> None:
         session = memory.session("s", resource="ada")
         session.note("one")
         assert not page.exists()
-    assert [note.text for note in notes_in(page.read_text())] == ["one"]
+    assert [note.text for note in parse_notes(page.read_text())] == ["one"]
 
 
 @pytest.mark.embedded
@@ -323,7 +323,7 @@ def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Home, pag
         assert noted(memory.session("t", resource="ada")) == ["one", "two", "three"]
         events = session._store.read("resource/ada")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
         assert not any(isinstance(event.payload, DocumentWritten) for event in events)
-    assert [note.text for note in notes_in(page.read_text())] == ["one", "two", "three"]
+    assert [note.text for note in parse_notes(page.read_text())] == ["one", "two", "three"]
 
 
 # -- beside all sessions -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from builders import Home
 
 from inmind import Memory
-from inmind.documents.document import STATE
+from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.session.session import Session
 from inmind.testing import ManualClock
 
@@ -24,7 +24,7 @@ def dreamt(memory: Memory, clock: ManualClock) -> str:
     """The page after another dream, a day later, without the line that tells when that was."""
     clock.advance(seconds=86_400)
     assert memory.dream("ada").status == "done"
-    page = memory.session("any", resource="ada").read(STATE)
+    page = memory.session("any", resource="ada").read(MEMORY_PAGE_PATH)
     return "\n".join(line for line in page.splitlines() if not line.startswith("_Last dream"))
 
 

@@ -13,8 +13,8 @@ from builders import Home, a_call, a_result, assistant, user
 from inmind import Memory, Session
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.documents.overview.generated_lines import words_of
-from inmind.documents.overview.sections import section_of
+from inmind.documents.overview.generated_lines import line_text
+from inmind.documents.overview.sections import read_section
 from inmind.errors import ContextOverflow, InvalidInput
 from inmind.testing import ManualClock
 
@@ -26,8 +26,8 @@ def folder(session: Session, home: Path) -> Path:
 
 def under(session: Session, heading: str) -> list[str]:
     """The lines of a section that say something."""
-    lines = section_of(session.overview, heading).splitlines()
-    return [words_of(line) for line in lines if line.strip() and not line.startswith(("#", "<!--"))]
+    lines = read_section(session.overview, heading).splitlines()
+    return [line_text(line) for line in lines if line.strip() and not line.startswith(("#", "<!--"))]
 
 
 def a_reply(call: str, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import pytest
 from builders import turns, user
 
 from inmind import Prompt, Session
-from inmind.documents.overview.size import GOAL
+from inmind.documents.overview.size import SIZE_GOAL_BYTES
 
 pytestmark = pytest.mark.spec("F1", "D4")
 
 WARNING = "over the goal of 5 KB"
 LINE = "- a fact that is known\n"
-MOST = GOAL // len(LINE)
+MOST = SIZE_GOAL_BYTES // len(LINE)
 HISTORY = turns(60)
 """So much that the prefix stays where it is: what changes is said in the tail."""
 
@@ -68,7 +68,7 @@ def test_what_memory_enters_by_itself_is_never_what_makes_a_page_too_large(sessi
             session.event(kind, f"{kind} {number}: " + "words that say what it is about " * 6)
         session.write(f"detail/{number}.md", f"# A page with a title of its own, {number}\n\n" + "and a line " * 20)
     prompt = session.prepare([user("go on")])
-    assert len(session.overview.encode()) < GOAL * 3 // 4
+    assert len(session.overview.encode()) < SIZE_GOAL_BYTES * 3 // 4
     assert (WARNING in str(prompt.messages), prompt.report.cut) == (False, ())
     assert "- and 15 more" in session.overview
     assert "task_completed 19" in session.overview

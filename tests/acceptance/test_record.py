@@ -18,7 +18,8 @@ from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, InvalidInput, StorageFull
 from inmind.memory.folder_backend import FolderBackend
-from inmind.prompt.layers.base import Layer, Moment, Recalled, TextLayer
+from inmind.prompt.layers.base import Layer, Moment, Recalled
+from inmind.prompt.layers.builtin import TextLayer
 from inmind.session.tools.tools import TOOLS
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Appended, Batch

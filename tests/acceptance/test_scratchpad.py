@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from inmind import Memory, Prompt, ScratchpadLayer, Session, default_layers
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadWritten
-from inmind.documents.document import MOST_BYTES
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import InmindError, InvalidInput, KeyReused, NotFound, ReadOnly, SchemaViolation
 
 
@@ -638,7 +638,7 @@ def test_an_empty_text_by_a_model_wipes_nothing_and_it_is_told_so(session: Sessi
 def test_what_others_have_added_counts_towards_the_limit(memory: Memory) -> None:
     one, other = (with_pad(memory, id, schema={"type": "object"}, scope="resource") for id in ("one", "other"))
     one.scratchpad.update({"goal": "Ship"})
-    other.scratchpad.update({"log": "x" * (MOST_BYTES - 1_000)})
+    other.scratchpad.update({"log": "x" * (MAX_DOCUMENT_BYTES - 1_000)})
     with pytest.raises(InvalidInput) as refused:
         one.scratchpad.update({"note": "y" * 2_000})
     assert refused.value.field == "values.note"

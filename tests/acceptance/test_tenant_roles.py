@@ -352,7 +352,7 @@ def test_whoever_comes_back_all_the_time_while_it_is_erased_is_told_that_it_is_g
         told = [each.result(60) for each in working]
     for each in told:
         assert each.startswith("STORE_UNAVAILABLE"), each
-        assert "no such tenant any more: it was moved or erased" in each
+        assert "tenant not found (moved, erased, or wrong password)" in each
     assert ask(admin, "SELECT count(*) FROM pg_stat_activity WHERE usesysid = %s", number) == [(0,)]
 
 
@@ -363,7 +363,7 @@ def test_what_is_left_of_a_connection_says_that_the_tenant_is_gone(roles: Tenant
     with Memory.open(address, embedder=None) as memory:
         tell(admin, "DROP OWNED BY ada CASCADE", "DROP ROLE ada")
         for act in (memory.sessions, lambda: memory.session("shop").note("one more")):
-            with pytest.raises(StoreUnavailable, match="no such tenant any more"):
+            with pytest.raises(StoreUnavailable, match="tenant not found"):
                 act()
 
 

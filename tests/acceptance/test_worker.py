@@ -26,7 +26,7 @@ from inmind.apps.worker.connector import TenantConnector
 from inmind.apps.worker.status import Left, left_of
 from inmind.apps.worker.tasks import Work, quiet
 from inmind.core.events.dreams import DreamCommitted, DreamResumed
-from inmind.documents.document import STATE
+from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.errors import StoreBusy
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
@@ -117,7 +117,7 @@ def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(tenant_url: str, tmp_path
     for place in (tenant_url, home):
         with Memory.open(place, embedder=None) as memory:
             (dream,) = memory.resource("ada").dreams()
-            pages.append(text_of(memory, STATE))
+            pages.append(text_of(memory, MEMORY_PAGE_PATH))
             assert (dream.status, dream.trigger) == ("done", "schedule")
     assert NOTES[0] in pages[0]
     assert pages[0] == pages[1]

@@ -785,8 +785,8 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         tuple
     ),
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
-    "Shown": SHOWN,
-    "Shown | None": st.none() | SHOWN,
+    "ShownVersions": SHOWN,
+    "ShownVersions | None": st.none() | SHOWN,
     "tuple[tuple[str, str], ...]": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
     "tuple[tuple[str, ...], ...]": st.lists(st.lists(st.text(), max_size=3).map(tuple), max_size=3).map(tuple),
     "tuple[tuple[int, int], ...]": st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
@@ -805,9 +805,9 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         ),
         max_size=3,
     ).map(tuple),
-    "tuple[ThingSeen, ...]": st.lists(any_things(), max_size=3).map(tuple),
+    "tuple[EntitySighting, ...]": st.lists(any_things(), max_size=3).map(tuple),
     "tuple[int, int]": st.tuples(st.integers(), st.integers()),
-    "tuple[StateLine, ...]": st.lists(
+    "tuple[PageLine, ...]": st.lists(
         st.builds(
             PageLine,
             section=st.text(),
@@ -820,11 +820,11 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         ),
         max_size=3,
     ).map(tuple),
-    "tuple[Gap, ...]": st.lists(
+    "tuple[KnowledgeGap, ...]": st.lists(
         st.builds(KnowledgeGap, topic=st.text(), why=st.text(), since=st.text(), renewed=st.text(), sources=IDS),
         max_size=3,
     ).map(tuple),
-    "tuple[Skill, ...]": st.lists(
+    "tuple[LearnedSkill, ...]": st.lists(
         st.builds(
             LearnedSkill,
             name=st.text(),
@@ -852,11 +852,11 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         ),
         max_size=3,
     ).map(tuple),
-    "tuple[Verdict, ...]": st.lists(
+    "tuple[GuardVerdict, ...]": st.lists(
         st.builds(GuardVerdict, guard=st.text(), passed=st.booleans(), detail=st.text()), max_size=3
     ).map(tuple),
-    "Item": ITEMS,
-    "tuple[Item, ...]": st.lists(ITEMS, max_size=3).map(tuple),
+    "RetainedItem": ITEMS,
+    "tuple[RetainedItem, ...]": st.lists(ITEMS, max_size=3).map(tuple),
     "tuple[Stub, ...]": st.lists(
         st.builds(
             Stub,

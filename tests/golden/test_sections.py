@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from inmind.core.events.base import Trust
-from inmind.dreams.classify import section_of
+from inmind.dreams.classify import classify_section
 from inmind.dreams.page.sections import Section
 
 pytestmark = pytest.mark.spec("G4")
@@ -25,7 +25,7 @@ HELD_OUT = [row for row in TABLE if row.get("held_out")]
 
 
 def section(row: dict[str, Any]) -> Section:
-    return section_of(row["text"], trust=Trust[row.get("trust", "AGENT")])
+    return classify_section(row["text"], trust=Trust[row.get("trust", "AGENT")])
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row not in HELD_OUT], ids=lambda row: row["text"])
@@ -45,7 +45,7 @@ def test_what_is_in_the_wrong_place_is_under_what_is_going_on_where_it_fades_soo
 @pytest.mark.spec("J5")
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row["text"])
 def test_what_a_tool_delivered_is_said_of_nobody(row: dict[str, Any]) -> None:
-    assert section_of(row["text"], kind="preference", trust=Trust.DATA) is Section.ACTIVE
+    assert classify_section(row["text"], kind="preference", trust=Trust.DATA) is Section.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_what_a_tool_delivered_is_said_of_nobody(row: dict[str, Any]) -> None:
     ],
 )
 def test_the_kind_that_was_given_goes_before_the_words(kind: str, section: Section) -> None:
-    assert section_of("Earned 3 USDC", kind=kind) is section
-    assert section_of("I should read more", kind=kind) is section
+    assert classify_section("Earned 3 USDC", kind=kind) is section
+    assert classify_section("I should read more", kind=kind) is section
 
 
 def test_who_i_am_depends_on_who_speaks() -> None:
-    assert section_of("I'm a teacher", trust=Trust.PERSON) is Section.BOND
-    assert section_of("I'm a teacher", trust=Trust.AGENT) is Section.PHENOTYPE
+    assert classify_section("I'm a teacher", trust=Trust.PERSON) is Section.BOND
+    assert classify_section("I'm a teacher", trust=Trust.AGENT) is Section.PHENOTYPE

@@ -16,12 +16,12 @@ from inmind.core.events.base import Event, Trust
 from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, TradeRecorded
 from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
-from inmind.dreams.economics import report, told
-from inmind.dreams.gaps import LASTS, gaps
-from inmind.dreams.gaps import MOST as MOST_GAPS
-from inmind.dreams.insights import insights
-from inmind.dreams.skills import MOST as MOST_SKILLS
-from inmind.dreams.skills import confidence, emerging, skills
+from inmind.dreams.economics import economics_lines, summarize_trades
+from inmind.dreams.gaps import GAP_LIFETIME, update_gaps
+from inmind.dreams.gaps import MAX_GAPS as MOST_GAPS
+from inmind.dreams.insights import find_insights
+from inmind.dreams.skills import MAX_SKILLS as MOST_SKILLS
+from inmind.dreams.skills import confidence, emerging_skills, update_skills
 from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("G3", "G14")
@@ -103,7 +103,7 @@ def over_dreams(life: Sequence[tuple[Activity, datetime]]) -> list[tuple[Knowled
     """What there is after each of several dreams."""
     known: list[tuple[KnowledgeGap, ...]] = [()]
     for lived, now in life:
-        known.append(gaps(lived, known[-1], now))
+        known.append(update_gaps(lived, known[-1], now))
     return known
 
 
@@ -114,21 +114,21 @@ def over_dreams(life: Sequence[tuple[Activity, datetime]]) -> list[tuple[Knowled
 def test_no_gap_outlives_its_time_and_there_are_never_too_many(life: list[tuple[Activity, datetime]]) -> None:
     for known, (_, now) in zip(over_dreams(life)[1:], life, strict=True):
         assert len(known) <= MOST_GAPS
-        assert all(now - datetime.fromisoformat(gap.last_seen) <= LASTS for gap in known)
+        assert all(now - datetime.fromisoformat(gap.last_seen) <= GAP_LIFETIME for gap in known)
         assert [gap.last_seen for gap in known] == sorted((gap.last_seen for gap in known), reverse=True)
 
 
 @given(lives(), MOMENTS)
 def test_without_anything_new_gaps_only_run_out(lived: Activity, now: datetime) -> None:
-    known = gaps(lived, (), now)
-    assert gaps(Activity(), known, now) == known
-    assert gaps(Activity(), known, now + LASTS + 201 * HOUR) == ()
+    known = update_gaps(lived, (), now)
+    assert update_gaps(Activity(), known, now) == known
+    assert update_gaps(Activity(), known, now + GAP_LIFETIME + 201 * HOUR) == ()
 
 
 @given(lives(), MOMENTS)
 def test_a_gap_tells_where_it_comes_from(lived: Activity, now: datetime) -> None:
     ids = {spoke.id for spoke in lived.utterances} | {lookup.id for lookup in lived.searches}
-    for gap in gaps(lived, (), now):
+    for gap in update_gaps(lived, (), now):
         assert gap.topic.strip() == gap.topic != ""
         assert set(gap.sources) <= ids
         assert gap.since <= gap.last_seen
@@ -141,7 +141,7 @@ def test_a_gap_tells_where_it_comes_from(lived: Activity, now: datetime) -> None
 def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(life: list[Activity]) -> None:
     known: tuple[LearnedSkill, ...] = ()
     for lived in life:
-        before, known = known, skills(lived, known, WHEN + 300 * HOUR)
+        before, known = known, update_skills(lived, known, WHEN + 300 * HOUR)
         now = {skill.name: skill for skill in known}
         assert len(known) <= MOST_SKILLS
         for old in before:
@@ -149,7 +149,7 @@ def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(l
             assert new is None or (new.occurrences >= old.occurrences and new.succeeded >= old.succeeded)
             assert new is None or new.last_used >= old.last
         assert all(0 <= skill.succeeded <= skill.occurrences and 0 < confidence(skill) < 1 for skill in known)
-        assert set(emerging(known)) <= set(known)
+        assert set(emerging_skills(known)) <= set(known)
 
 
 @given(lives(), lives())
@@ -168,8 +168,8 @@ def test_what_two_dreams_count_is_what_one_would_have(one: Activity, other: Acti
         for spoke in other.utterances
     )
     now = WHEN + 300 * HOUR
-    twice = skills(Activity(utterances=renamed), skills(one, (), now), now)
-    at_once = skills(Activity(utterances=(*one.utterances, *renamed)), (), now)
+    twice = update_skills(Activity(utterances=renamed), update_skills(one, (), now), now)
+    at_once = update_skills(Activity(utterances=(*one.utterances, *renamed)), (), now)
     if len(at_once) < MOST_SKILLS:
         assert {skill[:4] for skill in twice} == {skill[:4] for skill in at_once}
 
@@ -181,7 +181,7 @@ def test_what_two_dreams_count_is_what_one_would_have(one: Activity, other: Acti
 def test_insights_are_the_same_in_whatever_order_crystals_come(
     orders: tuple[list[Crystal], list[Crystal]], lived: Activity, now: datetime
 ) -> None:
-    one, other = (insights(made, lived, frozenset(), now) for made in orders)
+    one, other = (find_insights(made, lived, frozenset(), now) for made in orders)
     assert one == other
 
 
@@ -189,12 +189,12 @@ def test_insights_are_the_same_in_whatever_order_crystals_come(
 def test_no_insight_is_made_twice(made: list[Crystal], life: list[Activity], now: datetime) -> None:
     known: list[str] = []
     for place, lived in enumerate(life):
-        new = [insight.key for insight in insights(made[: 5 * place + 5], lived, frozenset(known), now)]
+        new = [insight.key for insight in find_insights(made[: 5 * place + 5], lived, frozenset(known), now)]
         assert len(set(new)) == len(new)
         assert not {*new} & {*known}
         known += new
     if life:
-        assert insights(made[: 5 * len(life)], life[-1], frozenset(known), now) == []
+        assert find_insights(made[: 5 * len(life)], life[-1], frozenset(known), now) == []
 
 
 @pytest.mark.spec("J5")
@@ -205,7 +205,7 @@ def test_an_insight_names_what_it_is_made_of_and_is_trusted_like_the_least_of_it
     trusts = {crystal.id: [crystal.trust] for crystal in made}
     for spoke in lived.utterances:
         trusts.setdefault(spoke.id, []).append(spoke.trust)
-    for insight in insights(made, lived, frozenset(), now):
+    for insight in find_insights(made, lived, frozenset(), now):
         assert insight.sources
         assert insight.trust > Trust.DATA
         assert insight.trust <= min(max(trusts[source]) for source in insight.sources)
@@ -233,7 +233,7 @@ def trades(draw: st.DrawFn) -> Event:
 @given(st.lists(trades(), max_size=15), MOMENTS)
 def test_what_is_reported_are_the_sums(entered: list[Event], now: datetime) -> None:
     made = [event.payload for event in entered if isinstance(event.payload, TradeRecorded)]
-    found = report(entered, now)
+    found = summarize_trades(entered, now)
     assert {one.currency for one in found} == {trade.currency for trade in made}
     for one in found:
         assert Fraction(one.earned) == exact_sum(made, one.currency, "earning")
@@ -241,7 +241,7 @@ def test_what_is_reported_are_the_sums(entered: list[Event], now: datetime) -> N
         assert Fraction(one.week) == sum(map(Fraction, one.days))
         assert Fraction(one.week) + Fraction(one.week_before) <= Fraction(one.earned)
         assert sum(Fraction(amount) for _, amount in one.top) <= Fraction(one.earned)
-        assert len(told(one)) <= 1
+        assert len(economics_lines(one)) <= 1
 
 
 def exact_sum(made: Sequence[TradeRecorded], currency: str, what: What) -> Fraction:

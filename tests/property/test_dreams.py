@@ -19,11 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from inmind import Memory
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted, DreamProposed
-from inmind.documents.document import SCRATCH, STATE
-from inmind.documents.notes_page import notes_in
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes
 from inmind.dreams.page.limits import MOST_CHARACTERS
 from inmind.dreams.page.sections import Section
-from inmind.dreams.state import LEASE, NEXT
+from inmind.dreams.state import LEASE_DURATION, PHASE_AFTER
 from inmind.errors import Conflict, NotFound
 from inmind.jobs.dreaming.runner import PHASES
 from inmind.session.state import ResourceFold
@@ -111,8 +111,8 @@ class Dreaming(RuleBasedStateMachine):
                 other.dream("ada", watch=die)
         left = self.memory.resource("ada").state.dreams.running
         assert left is not None
-        assert NEXT[left.stage] == phase
-        self.clock.advance(seconds=LEASE.total_seconds())
+        assert PHASE_AFTER[left.stage] == phase
+        self.clock.advance(seconds=LEASE_DURATION.total_seconds())
 
     @rule()
     def takes_a_dream_back(self) -> None:
@@ -145,7 +145,7 @@ class Dreaming(RuleBasedStateMachine):
     def a_person_takes_a_note_off_the_page(self) -> None:
         self.look()
         text = self.notes.read_text("utf-8")
-        if jottings := notes_in(text):
+        if jottings := parse_notes(text):
             gone = jottings[-1]
             place = text.rindex(f"- [{gone.at}]")
             self.notes.write_text(text[:place], "utf-8")
@@ -167,7 +167,7 @@ class Dreaming(RuleBasedStateMachine):
 
     @invariant()
     def what_people_wrote_stands_on_the_page(self) -> None:
-        page = text_of(self.memory, STATE)
+        page = text_of(self.memory, MEMORY_PAGE_PATH)
         assert [line for line in self.lines if line not in page] == []
 
     @invariant()
@@ -182,13 +182,13 @@ class Dreaming(RuleBasedStateMachine):
         kept = Counter(
             event.payload.text for event in events if isinstance(event.payload, CrystalCreated) and event.id in taken
         )
-        waiting = text_of(self.memory, SCRATCH)
+        waiting = text_of(self.memory, NOTES_PAGE_PATH)
         for remark in self.remarks:
             assert (kept[remark], waiting.count(remark)) in ((0, 1), (1, 0)), remark
 
     @invariant()
     def the_page_has_its_size(self) -> None:
-        assert len(text_of(self.memory, STATE)) <= MOST_CHARACTERS
+        assert len(text_of(self.memory, MEMORY_PAGE_PATH)) <= MOST_CHARACTERS
 
     @invariant()
     def the_state_is_what_the_journal_says(self) -> None:
@@ -208,9 +208,12 @@ class Dreaming(RuleBasedStateMachine):
             home = shutil.copytree(self.home, self.home.with_name(copy))
             with Memory.open(home, clock=self.clock, embedder=None) as memory:
                 memory.dream("ada")
-                pages.append(text_of(memory, STATE))
+                pages.append(text_of(memory, MEMORY_PAGE_PATH))
                 memory.dream("ada")
-                again, seeded = text_of(memory, STATE), memory._resource_stream("ada").state.dreams.seeded  # pyright: ignore[reportPrivateUsage]
+                again, seeded = (
+                    text_of(memory, MEMORY_PAGE_PATH),
+                    memory._resource_stream("ada").state.dreams.page_adopted,
+                )  # pyright: ignore[reportPrivateUsage]
             if not seeded:  # what was written before the first dream is worked in little by little
                 assert without_header(again) == without_header(pages[-1]), "twice is as good as once"
         assert pages[0] == pages[1]
@@ -239,17 +242,17 @@ class Dreaming(RuleBasedStateMachine):
     def look(self) -> None:
         """Whoever looks brings files and journal together."""
         self.memory.flush()
-        for path in (STATE, SCRATCH):
+        for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH):
             with contextlib.suppress(NotFound):
                 self.session.read(path)
 
     @property
     def page(self) -> Path:
-        return folder_of(self.home) / STATE
+        return folder_of(self.home) / MEMORY_PAGE_PATH
 
     @property
     def notes(self) -> Path:
-        return folder_of(self.home) / SCRATCH
+        return folder_of(self.home) / NOTES_PAGE_PATH
 
 
 @pytest.mark.spec("A2", "G6", "G7", "G12", "G13")

@@ -17,7 +17,7 @@ from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
 from inmind.core.events.session import ToolObserved
 from inmind.entities.config import EntityRules
-from inmind.entities.extract.from_result import things_of
+from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.observe import Observation, draft_entity_events
 from inmind.entities.references.resolve import resolve
 from inmind.entities.render import render_block
@@ -73,21 +73,21 @@ def test_extraction_takes_any_value_and_answers_the_same_each_time(
 ) -> None:
     outcome = ToolObserved(tool, arguments, result)
     before = json.dumps([result, arguments])
-    things = things_of(outcome, rules)
-    assert things == things_of(outcome, rules)
+    things = sightings_from_result(outcome, rules)
+    assert things == sightings_from_result(outcome, rules)
     assert json.dumps([result, arguments]) == before
     for one in (*things, *(part for thing in things for part in thing.parts)):
         assert one.id.strip()
         assert one.type.strip()
         assert len(one.id.splitlines()) == 1
         assert len(one.name.splitlines()) <= 1
-    assert things_of(ToolObserved(tool, arguments, result, error=True), rules) == ()
+    assert sightings_from_result(ToolObserved(tool, arguments, result, error=True), rules) == ()
 
 
 @pytest.mark.spec("B4")
 @given(TOOLS, RESULTS)
 def test_what_was_extracted_can_be_stored_shown_and_kept_as_a_checkpoint(tool: str, result: Any) -> None:
-    things = things_of(ToolObserved(tool, {}, result))
+    things = sightings_from_result(ToolObserved(tool, {}, result))
     entities = Entities().apply(an_event(EntitiesSeen(things)))
     assert len(render_block(entities).splitlines()) >= 1 + len(entities)
     deserialize(json.loads(json.dumps(serialize(entities))))
@@ -146,7 +146,7 @@ def test_whatever_of_a_list_is_used_every_place_in_it_stays(size: int, data: st.
         happened.append(ToolObserved(tool, {"image_id": row["id"]}, result))
     entities = Entities()
     for seq, outcome in enumerate(happened, start=1):
-        entities = entities.apply(event(EntitiesSeen(things_of(outcome)), seq))
+        entities = entities.apply(event(EntitiesSeen(sightings_from_result(outcome)), seq))
     places = "first second third fourth fifth sixth seventh eighth ninth".split()[:size]
     answers = [resolve(f"the {place} image", entities).entity for place in places]
     assert [answer and answer.id for answer in answers] == [row["id"] for row in rows]

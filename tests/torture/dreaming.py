@@ -25,15 +25,15 @@ from inmind import Memory
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.dreams import DreamProposed, DreamStarted
 from inmind.core.paths import DATABASE
-from inmind.documents.document import SCRATCH, STATE
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.page.adopt_existing import entries
-from inmind.dreams.state import LEASE
+from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning, InmindError
 from inmind.memory.folder_backend import SEED_BACKUP
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
-LATER = NOON + LEASE + timedelta(seconds=1)
+LATER = NOON + LEASE_DURATION + timedelta(seconds=1)
 
 SEED = "# About me\n\nI am Ada. I raise 12 quails.\n\n- My boat is called Difference\n"
 HERS = "- Call her Dr. Lovelace"
@@ -52,7 +52,7 @@ def begin(voice: Voice, *, home: str, first: bool) -> None:
     """Something to dream of: for the first time, below what somebody has written by hand, or once more."""
     with opened(home, NOON - timedelta(hours=3)) as memory:
         session = memory.session("shop", resource="ada", cwd="/w")
-        page = folder_of(home) / STATE
+        page = folder_of(home) / MEMORY_PAGE_PATH
         if first:
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(SEED, "utf-8")
@@ -65,7 +65,7 @@ def begin(voice: Voice, *, home: str, first: bool) -> None:
         for text in WAITING:
             session.note(text)
         memory.flush()
-        notes = folder_of(home) / SCRATCH
+        notes = folder_of(home) / NOTES_PAGE_PATH
         notes.write_text(f"{notes.read_text('utf-8')}\n{REMARK}\n", "utf-8")
     voice.tell("begun")
 
@@ -91,7 +91,7 @@ def dream_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
 
 def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
     """How many of the commits are there; then somebody dreams again, and all is as if nothing had been stopped."""
-    page = (folder_of(home) / STATE).read_text("utf-8")
+    page = (folder_of(home) / MEMORY_PAGE_PATH).read_text("utf-8")
     assert page in told["pages"], f"neither the old page nor the new one: {page!r}"
     with opened(home) as memory:
         version = len(events_of(memory))
@@ -128,7 +128,7 @@ def go_on(home: str, told: dict[str, Any]) -> None:
         _hold_promises(memory)
         account = accounted(memory)
         assert (account.waiting, len(account.taken_in)) == ([], told["taken"] + 1)
-        missing = entries(told["pages"][-1]) - entries(text_of(memory, STATE))
+        missing = entries(told["pages"][-1]) - entries(text_of(memory, MEMORY_PAGE_PATH))
         assert not missing, f"as if nothing had been stopped, there would be {missing}"
     sound(Path(home))
 
@@ -203,7 +203,9 @@ def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
     clock = ManualClock(NOON)
     with opened(home, clock=clock) as memory:
         _hold_promises(memory)
-        before = [memory.session("shop", resource="ada", cwd="/w").read(path) for path in (STATE, SCRATCH)]
+        before = [
+            memory.session("shop", resource="ada", cwd="/w").read(path) for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH)
+        ]
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
         def fill(phase: str, _: str) -> None:
@@ -223,7 +225,10 @@ def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
         (dream, *_) = memory.resource("ada").dreams()
         if code:
             assert dream.status in ("failed", "running")
-            assert [memory.session("shop", resource="ada", cwd="/w").read(path) for path in (STATE, SCRATCH)] == before
+            assert [
+                memory.session("shop", resource="ada", cwd="/w").read(path)
+                for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH)
+            ] == before
             assert len(accounted(memory).waiting) == len(WAITING)
         clock.now = LATER
         assert memory.dream("ada").status == "done"
@@ -247,12 +252,12 @@ def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) 
 
 def _hold_promises(memory: Memory) -> None:
     session = memory.session("shop", resource="ada", cwd="/w")
-    page = session.read(STATE)  # whoever looks brings files and journal together
+    page = session.read(MEMORY_PAGE_PATH)  # whoever looks brings files and journal together
     shown(memory)
     in_order(memory)
     accounted(memory)
     assert all(found(memory, text) for text in WAITING)
-    assert REMARK in session.read(SCRATCH) or found(memory, REMARK)
+    assert REMARK in session.read(NOTES_PAGE_PATH) or found(memory, REMARK)
     assert HERS in page or entries(SEED) <= entries(page), page
     backup = folder_of(home_of(memory)) / SEED_BACKUP
     assert not backup.exists() or backup.read_text("utf-8") == SEED

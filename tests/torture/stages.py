@@ -18,15 +18,15 @@ from torture.harness import Voice
 
 from inmind import Memory
 from inmind.core.events.dreams import DreamCommitted, DreamProposed, DreamResumed
-from inmind.documents.document import STATE
+from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.models import ModelReply, Question
-from inmind.dreams.state import LEASE
+from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning
 from inmind.jobs.dreaming.lease import Lease
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
-LATER = NOON + LEASE + timedelta(seconds=1)
+LATER = NOON + LEASE_DURATION + timedelta(seconds=1)
 
 BEHIND = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit", "committed": "index"}
 """What a dream enters as soon as a stage is in the journal."""
@@ -166,7 +166,7 @@ def told(memory: Memory, dream: int) -> dict[str, Any]:
             status=made.status,
             by=made.by,
             tokens=made.tokens,
-            page=text_of(memory, STATE),
+            page=text_of(memory, MEMORY_PAGE_PATH),
             notes=len(made.notes),
             ends=sum(isinstance(what, DreamCommitted) for what in happened),
             taken=sum(isinstance(what, DreamResumed) for what in happened),

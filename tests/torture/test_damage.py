@@ -22,7 +22,7 @@ from torture.harness import ask
 from inmind import Memory
 from inmind.core.events.base import Origin
 from inmind.core.events.documents import DocumentSetAside
-from inmind.documents.document import MOST_BYTES
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import NotFound
 from inmind.session.session import Session
 
@@ -35,8 +35,8 @@ DAMAGE: dict[str, bytes] = {
     "NUL bytes": GOOD.encode()[:10] + bytes(20),
     "nothing but NUL bytes": bytes(len(GOOD.encode())),
     "not UTF-8": b"\xff\xfe" + GOOD.encode("utf-16-le"),
-    "too large": b"x" * (MOST_BYTES + 1),
-    "far too large": b"x" * (5 * MOST_BYTES),
+    "too large": b"x" * (MAX_DOCUMENT_BYTES + 1),
+    "far too large": b"x" * (5 * MAX_DOCUMENT_BYTES),
 }
 PATHS = ("overview.md", "MEMORY.md", "detail/boxes.md", "memory/scratch.md")
 

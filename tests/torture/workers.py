@@ -19,7 +19,7 @@ from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, queue_of
 from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.page.edits import Proposal
-from inmind.dreams.state import LEASE
+from inmind.dreams.state import LEASE_DURATION
 from inmind.jobs.dreaming.lease import Lease
 from inmind.jobs.upkeep import Upkeep
 from inmind.memory.memory import upkeep_runner_of
@@ -57,7 +57,7 @@ class Endless:
 
 @contextmanager
 def leases_are_short() -> Generator[None]:
-    assert LEASE > SHORT
+    assert LEASE_DURATION > SHORT
     with patch("inmind.dreams.state.LEASE", SHORT), patch("inmind.jobs.dreaming.lease.LEASE", SHORT):
         yield
 

@@ -20,32 +20,34 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import CompactionUndone
 from inmind.core.frozen import frozen
-from inmind.documents.notes_page import with_note
+from inmind.documents.notes_page import append_note
 from inmind.errors import InvalidInput, InvalidPath
 
 Scope = Literal["thread", "resource"]
 
-OVERVIEW = "overview.md"
-STATE = "MEMORY.md"
-SCRATCH = "memory/scratch.md"
-RESOURCE_PATHS = (STATE, SCRATCH)
-ARCHIVE = "archive/"
-FOLDERS = ("detail", "archive")
+OVERVIEW_PATH = "overview.md"
+MEMORY_PAGE_PATH = "MEMORY.md"
+NOTES_PAGE_PATH = "memory/scratch.md"
+RESOURCE_PATHS = (MEMORY_PAGE_PATH, NOTES_PAGE_PATH)
+ARCHIVE_PREFIX = "archive/"
+PAGE_FOLDERS = ("detail", "archive")
 
-MOST_BYTES = 1_048_576
+MAX_DOCUMENT_BYTES = 1_048_576
 """A document is read by a model; a megabyte of it never is. Larger texts are refused when written."""
 
-LONGEST_LINE = 24_000
+MAX_LINE_CHARACTERS = 24_000
 """Characters of a line as it is read to a model; what is longer counts as several lines."""
 
-_MARKS = " .,()+@=&!'-’、，（）《》"
-_NAME = re.compile(rf"\w[\w{re.escape(_MARKS)}]{{0,119}}")
-NAMES = f"at most 120 letters, digits, spaces, _ and {_MARKS.strip()}, none of these marks first"
+_NAME_PUNCTUATION = " .,()+@=&!'-’、，（）《》"
+_PAGE_NAME = re.compile(rf"\w[\w{re.escape(_NAME_PUNCTUATION)}]{{0,119}}")
+PAGE_NAME_RULE = f"at most 120 letters, digits, spaces, _ and {_NAME_PUNCTUATION.strip()}, none of these marks first"
 """How a page may be named, in words."""
-_DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))])
+_WINDOWS_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))]
+)
 
 
-def resolve(path: object, *, alone: bool = False) -> tuple[Scope, str]:
+def resolve_path(path: object, *, anonymous: bool = False) -> tuple[Scope, str]:
     """Which document a path means. There is one list of places, and everything else is INVALID_PATH.
 
     A path is a name to look up, never something to walk: no dots, links or encodings can lead outside, since
@@ -53,19 +55,21 @@ def resolve(path: object, *, alone: bool = False) -> tuple[Scope, str]:
     """
     if isinstance(path, str):
         name = path.removeprefix("working-memory/")
-        if name == OVERVIEW:
+        if name == OVERVIEW_PATH:
             return "thread", name
         if name in RESOURCE_PATHS:
-            return "thread" if alone and name == SCRATCH else "resource", name
+            return "thread" if anonymous and name == NOTES_PAGE_PATH else "resource", name
         folder, _, leaf = name.partition("/")
-        if folder in FOLDERS and _is_name(leaf):
+        if folder in PAGE_FOLDERS and _is_page_name(leaf):
             return "thread", name
     raise InvalidPath(
-        field="path", value=path, expected=f"{OVERVIEW}, detail/<name>, archive/<name>, {' or '.join(RESOURCE_PATHS)}"
+        field="path",
+        value=path,
+        expected=f"{OVERVIEW_PATH}, detail/<name>, archive/<name>, {' or '.join(RESOURCE_PATHS)}",
     )
 
 
-def checked_text(text: object, *, field: str = "text") -> str:
+def validate_text(text: object, *, field: str = "text") -> str:
     """A text that a document may hold: a string that UTF-8 can carry, without NUL, within the size limit."""
     if not isinstance(text, str):
         raise InvalidInput(field=field, value=text, expected="a text")
@@ -75,17 +79,17 @@ def checked_text(text: object, *, field: str = "text") -> str:
         raise InvalidInput(field=field, value=text, expected="text without lone surrogates") from error
     if "\x00" in text:
         raise InvalidInput(field=field, value=text, expected="text without NUL characters")
-    if size > MOST_BYTES:
-        raise InvalidInput(field=field, value=f"{size} bytes", expected=f"at most {MOST_BYTES} bytes")
+    if size > MAX_DOCUMENT_BYTES:
+        raise InvalidInput(field=field, value=f"{size} bytes", expected=f"at most {MAX_DOCUMENT_BYTES} bytes")
     return text
 
 
-def lines_read(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """The lines of a text as they are counted and read to a model."""
     return [
-        line[start : start + LONGEST_LINE]
+        line[start : start + MAX_LINE_CHARACTERS]
         for line in text.split("\n")
-        for start in range(0, len(line) or 1, LONGEST_LINE)
+        for start in range(0, len(line) or 1, MAX_LINE_CHARACTERS)
     ]
 
 
@@ -97,11 +101,11 @@ class Document:
     source: str
     """Id of that event."""
     trust: Trust = Trust.PERSON
-    written: int = 0
+    last_edit: int = 0
     """Number of the event by which somebody last wrote it: what memory enters by itself since then is no news."""
 
 
-FOLDED: tuple[type[EventPayload], ...] = (CompactionUndone, DocumentWritten, NoteAdded)
+DOCUMENT_EVENTS: tuple[type[EventPayload], ...] = (CompactionUndone, DocumentWritten, NoteAdded)
 """What changes documents."""
 
 
@@ -112,29 +116,29 @@ class Documents:
     by_path: Mapping[str, Document] = field(default_factory=dict[str, Document])
 
     def apply(self, event: Event) -> Documents:
-        what = event.payload
-        if isinstance(what, CompactionUndone) and what.archives:
-            return Documents({path: page for path, page in self.by_path.items() if path not in what.archives})
-        if isinstance(what, NoteAdded):
-            return self._noted(what, event)
-        if not isinstance(what, DocumentWritten):
+        payload = event.payload
+        if isinstance(payload, CompactionUndone) and payload.archives:
+            return Documents({path: page for path, page in self.by_path.items() if path not in payload.archives})
+        if isinstance(payload, NoteAdded):
+            return self._add_note(payload, event)
+        if not isinstance(payload, DocumentWritten):
             return self
-        before = self.by_path.get(what.path)
-        written = before.written if what.upkeep and before else event.seq
-        page = Document(text=what.text, version=event.seq, source=event.id, trust=event.trust, written=written)
-        return Documents({**self.by_path, what.path: page})
+        previous = self.by_path.get(payload.path)
+        written = previous.last_edit if payload.upkeep and previous else event.seq
+        page = Document(text=payload.text, version=event.seq, source=event.id, trust=event.trust, last_edit=written)
+        return Documents({**self.by_path, payload.path: page})
 
-    def _noted(self, note: NoteAdded, event: Event) -> Documents:
+    def _add_note(self, note: NoteAdded, event: Event) -> Documents:
         """A page of notes is trusted no more than the least of them."""
-        before = self.by_path.get(SCRATCH)
+        previous = self.by_path.get(NOTES_PAGE_PATH)
         page = Document(
-            text=with_note(self.text(SCRATCH), note, event.at, most=MOST_BYTES),
+            text=append_note(self.text(NOTES_PAGE_PATH), note, event.at, max_bytes=MAX_DOCUMENT_BYTES),
             version=event.seq,
             source=event.id,
-            trust=min(event.trust, before.trust) if before else event.trust,
-            written=event.seq,
+            trust=min(event.trust, previous.trust) if previous else event.trust,
+            last_edit=event.seq,
         )
-        return Documents({**self.by_path, SCRATCH: page})
+        return Documents({**self.by_path, NOTES_PAGE_PATH: page})
 
     def text(self, path: str) -> str:
         document = self.by_path.get(path)
@@ -144,13 +148,13 @@ class Documents:
         document = self.by_path.get(path)
         return document.version if document else 0
 
-    def is_news(self, path: str, *, since: int) -> bool:
+    def is_edited_since(self, path: str, *, version: int) -> bool:
         """Has somebody written a document since it was at some version?"""
         page = self.by_path.get(path)
-        return not page.written <= since <= page.version if page else since != 0
+        return not page.last_edit <= version <= page.version if page else version != 0
 
     def freeze(self) -> dict[str, Any]:
-        return {path: [one.text, one.version, int(one.trust), one.written] for path, one in self.by_path.items()}
+        return {path: [one.text, one.version, int(one.trust), one.last_edit] for path, one in self.by_path.items()}
 
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Documents:
@@ -162,7 +166,7 @@ class Documents:
         )
 
 
-class Finding(StrEnum):
+class FileStatus(StrEnum):
     """What a file on disk turned out to be."""
 
     CURRENT = "current"
@@ -182,20 +186,20 @@ class Finding(StrEnum):
 
 
 @frozen
-class Judgement:
-    finding: Finding
+class FileCheck:
+    status: FileStatus
     text: str = ""
     reason: str = ""
 
 
-def judge(
-    found: bytes | None,
+def check_file(
+    content: bytes | None,
     *,
     document: Document | None,
-    published: str | None,
-    unconfirmed: Collection[str] = (),
-    linked: bool = False,
-) -> Judgement:
+    published_digest: str | None,
+    unconfirmed_digests: Collection[str] = (),
+    has_other_links: bool = False,
+) -> FileCheck:
     """What the bytes found in a file mean, given the newest version and the digest that was last published.
 
     A stale copy is told from a person who restored an old version by what we know to have shown: what we last
@@ -204,32 +208,32 @@ def judge(
     `linked`: the file has another name as well. What it shows of ours is ours all the same, as in a home that somebody
     backed up by links; but a file from elsewhere must not become a page by being linked here.
     """
-    if found is None:
-        return Judgement(Finding.MISSING) if document else Judgement(Finding.CURRENT)
-    if document is not None and found == document.text.encode():
-        return Judgement(Finding.CURRENT)
-    text, damage = _read(found)
-    if not (damage and found) and digest(text) in (published, *unconfirmed):
-        return Judgement(Finding.STALE)
+    if content is None:
+        return FileCheck(FileStatus.MISSING) if document else FileCheck(FileStatus.CURRENT)
+    if document is not None and content == document.text.encode():
+        return FileCheck(FileStatus.CURRENT)
+    text, damage = _decode(content)
+    if not (damage and content) and digest(text) in (published_digest, *unconfirmed_digests):
+        return FileCheck(FileStatus.STALE)
     if damage:
-        return Judgement(Finding.DAMAGED if document else Finding.FOREIGN, reason=damage)
-    return Judgement(Finding.SHARED) if linked else Judgement(Finding.EDITED, text=text)
+        return FileCheck(FileStatus.DAMAGED if document else FileStatus.FOREIGN, reason=damage)
+    return FileCheck(FileStatus.SHARED) if has_other_links else FileCheck(FileStatus.EDITED, text=text)
 
 
-def _read(found: bytes) -> tuple[str, str]:
-    if not found:
+def _decode(content: bytes) -> tuple[str, str]:
+    if not content:
         return "", "the file is empty"
-    if len(found) > MOST_BYTES:
-        return "", f"it is too large: a page has at most {MOST_BYTES:,} bytes"
-    if b"\x00" in found:
+    if len(content) > MAX_DOCUMENT_BYTES:
+        return "", f"it is too large: a page has at most {MAX_DOCUMENT_BYTES:,} bytes"
+    if b"\x00" in content:
         return "", "the file holds NUL bytes"
     try:
-        return found.decode(), ""
+        return content.decode(), ""
     except UnicodeDecodeError as error:
         return "", f"the file is not UTF-8 from byte {error.start} on"
 
 
-def _is_name(leaf: str) -> bool:
+def _is_page_name(leaf: str) -> bool:
     stem = leaf.split(".")[0].lower()
     plain = unicodedata.is_normalized("NFC", leaf) and len(leaf.encode("utf-8", "replace")) <= 200
-    return bool(_NAME.fullmatch(leaf)) and plain and leaf[-1] not in " ." and stem not in _DEVICES
+    return bool(_PAGE_NAME.fullmatch(leaf)) and plain and leaf[-1] not in " ." and stem not in _WINDOWS_DEVICES

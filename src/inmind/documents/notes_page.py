@@ -29,7 +29,7 @@ from inmind.core.tokens import Counter
 
 HEADING = "# Notes since the last dream"
 
-_SHARES = 4
+_NOTE_SHARE_DIVISOR = 4
 """Of the room for notes in a prompt: the most that one of them takes is one of so many."""
 
 _INDENT = "  "
@@ -41,16 +41,16 @@ _NOTE = re.compile(
     rf"(?P<text>.*(?:\n+{_INDENT}.*)*)",
     re.MULTILINE,
 )
-_GONE = re.compile(r"^\[in deep memory alone: (\d+) notes?\]\n", re.MULTILINE)
-_PARTED = re.compile(
-    rf"{_NOTE.pattern}|{_GONE.pattern}|^{HEADING}[ \t]*$|\n[ \t]*\n|\n(?=[-*+] )",
+_REMOVED_COUNT = re.compile(r"^\[in deep memory alone: (\d+) notes?\]\n", re.MULTILINE)
+_SEPARATOR = re.compile(
+    rf"{_NOTE.pattern}|{_REMOVED_COUNT.pattern}|^{HEADING}[ \t]*$|\n[ \t]*\n|\n(?=[-*+] )",
     re.MULTILINE,
 )
 """All that ends what a person wrote between the notes: a paragraph, or a line of a list."""
 
 
 @frozen
-class Jotting:
+class PageNote:
     """A note as a page has it."""
 
     at: str
@@ -58,140 +58,140 @@ class Jotting:
     text: str
 
 
-def with_note(page: str, note: NoteAdded, at: datetime, *, most: int) -> str:
+def append_note(page: str, note: NoteAdded, at: datetime, *, max_bytes: int) -> str:
     """The page with one more note at its end, in at most so many bytes.
 
     Where they do not suffice the oldest notes leave it, and one that no page could hold does not come. They are found
     in deep memory as before, and the page counts them. What people wrote between the notes stays.
     """
-    above = page if page and not page.isspace() else f"{HEADING}\n\n"
-    ended = "" if above.endswith("\n") else "\n"
-    text = f"{above}{ended}{_line(jotted(note, at))}\n"
-    if _size(text) <= most:
+    before = page if page and not page.isspace() else f"{HEADING}\n\n"
+    newline = "" if before.endswith("\n") else "\n"
+    text = f"{before}{newline}{_format_note(to_page_note(note, at))}\n"
+    if _byte_size(text) <= max_bytes:
         return text
-    shorter = _without_the_oldest(text, room=most * 3 // 4)
-    return shorter if _size(shorter) <= most else page
+    shorter = _drop_oldest(text, max_bytes=max_bytes * 3 // 4)
+    return shorter if _byte_size(shorter) <= max_bytes else page
 
 
-def notes_in(page: str) -> list[Jotting]:
+def parse_notes(page: str) -> list[PageNote]:
     """The notes that a page has, in its order."""
-    return [_jotting(note) for note in _notes(_LINE_END.sub("\n", page))]
+    return [_parse_note(note) for note in _note_matches(_LINE_END.sub("\n", page))]
 
 
-def remarks_in(page: str) -> list[str]:
+def parse_remarks(page: str) -> list[str]:
     """What people wrote between the notes: each a paragraph, or a line of a list."""
     text = _LINE_END.sub("\n", page)
-    return [text[piece.start : piece.end] for piece in _pieces(text) if piece.kind == "remark"]
+    return [text[piece.start : piece.end] for piece in _split_pieces(text) if piece.kind == "remark"]
 
 
-def without(page: str, notes: Iterable[Jotting], remarks: Iterable[str]) -> str:
+def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) -> str:
     """The page without these, each once; whatever came to it since stays, letter by letter.
 
     A piece goes whole or not at all: what somebody has written on to is another one. Between two that were not
     neighbours before stands what keeps them apart.
     """
-    text, leaving = _LINE_END.sub("\n", page), Tally[Jotting | str]((*notes, *remarks))
+    text, pending = _LINE_END.sub("\n", page), Tally[PageNote | str]((*notes, *remarks))
 
-    def stays(piece: _Piece) -> bool:
+    def stays(piece: _PagePiece) -> bool:
         if piece.kind in ("heading", "gone"):
             return piece.kind == "heading"
         told = piece.note or text[piece.start : piece.end]
-        leaving[told] -= 1
-        return leaving[told] < 0
+        pending[told] -= 1
+        return pending[told] < 0
 
-    pieces = list(_pieces(text))
+    pieces = list(_split_pieces(text))
     kept = [number for number, piece in enumerate(pieces) if stays(piece)]
     if len(kept) == len(pieces):
         return page
     if all(pieces[number].kind == "heading" for number in kept):
         return f"{HEADING}\n"
-    in_page, line_end = _places(page), "\r\n" if "\r\n" in page else "\n"
-    said, before = list[str](), -1
+    in_page, line_end = _offset_in_original(page), "\r\n" if "\r\n" in page else "\n"
+    parts, previous = list[str](), -1
     for number in kept:
-        piece, end = pieces[number], pieces[before].end if before >= 0 else 0
-        if number == before + 1:
-            said.append(page[in_page(end) : in_page(piece.start)])
-        elif before >= 0:
-            said.append(_apart(pieces[before], piece, text).replace("\n", line_end))
-        said.append(page[in_page(piece.start) : in_page(piece.end)])
-        before = number
-    said.append(page[in_page(pieces[-1].end) :] if before == len(pieces) - 1 else line_end)
-    return "".join(said)
+        piece, end = pieces[number], pieces[previous].end if previous >= 0 else 0
+        if number == previous + 1:
+            parts.append(page[in_page(end) : in_page(piece.start)])
+        elif previous >= 0:
+            parts.append(_separator_between(pieces[previous], piece, text).replace("\n", line_end))
+        parts.append(page[in_page(piece.start) : in_page(piece.end)])
+        previous = number
+    parts.append(page[in_page(pieces[-1].end) :] if previous == len(pieces) - 1 else line_end)
+    return "".join(parts)
 
 
-def with_notes_first(page: str, notes: Iterable[Jotting]) -> str:
+def prepend_notes(page: str, notes: Iterable[PageNote]) -> str:
     """The page with notes that come back to it, in front of those that are there."""
-    body = without_heading(page)
-    lines = [*map(_line, notes), *([body] if body else [])]
+    body = strip_heading(page)
+    lines = [*map(_format_note, notes), *([body] if body else [])]
     return f"{HEADING}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
-def jotted(note: NoteAdded, at: datetime) -> Jotting:
+def to_page_note(note: NoteAdded, at: datetime) -> PageNote:
     """A note as a page will have it. A return is a line's end to some who read the file: it is one here."""
-    return Jotting(stamp(at), note.importance, _LINE_END.sub("\n", note.text))
+    return PageNote(format_timestamp(at), note.importance, _LINE_END.sub("\n", note.text))
 
 
-def without_heading(page: str) -> str:
+def strip_heading(page: str) -> str:
     """What the page says, if it says anything."""
     return _LINE_END.sub("\n", page).strip("\n").removeprefix(HEADING).strip("\n")
 
 
-def newest(page: str, *, budget: int, count: Counter, pointer: str) -> Cut:
+def truncate_to_newest(page: str, *, budget: int, count: Counter, pointer: str) -> Cut:
     """The last notes of a page that is too long, as many as fit below a line that says where the others are.
 
     What was noted last is what nobody has been told yet; so a page of notes is cut at its beginning. Of a long note
     only the beginning is shown while there are others: what was noted beside a protocol must not vanish behind it.
     """
-    empty, cut_here = count(""), f"{_INDENT}{pointer}"
-    shares = len(list(islice(_beginnings(page), _SHARES)))
-    share = max(empty + (budget - empty) // shares, 4 * count(cut_here))
+    empty, note_pointer = count(""), f"{_INDENT}{pointer}"
+    shares = len(list(islice(_note_starts(page), _NOTE_SHARE_DIVISOR)))
+    share = max(empty + (budget - empty) // shares, 4 * count(note_pointer))
 
-    def said(notes: list[Cut], start: int) -> str:
+    def join(notes: list[Cut], start: int) -> str:
         return "\n".join([*([pointer] if start else []), *(note.text for note in notes)])
 
     kept, first, end = list[Cut](), 0, len(page)
-    for start in _beginnings(page):
-        notes = [cut(page[start:end], budget=share, count=count, pointer=cut_here), *kept]
-        if count(said(notes, start)) > budget:
+    for start in _note_starts(page):
+        notes = [cut(page[start:end], budget=share, count=count, pointer=note_pointer), *kept]
+        if count(join(notes, start)) > budget:
             break
         kept, first, end = notes, start, start - 1
-    text = said(kept, first)
+    text = join(kept, first)
     if not kept:  # not even a share is there: one pointer has to do for all
-        first = next(_beginnings(page))
+        first = next(_note_starts(page))
         kept = [cut(page[first:], budget=budget, count=count, pointer=pointer)]
         text = kept[0].text
     return Cut(text, page.count("\n", 0, first) + sum(note.lines_left_out for note in kept))
 
 
-def stamp(at: datetime) -> str:
+def format_timestamp(at: datetime) -> str:
     """A time as notes are dated: to the second, in UTC."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _line(note: Jotting) -> str:
+def _format_note(note: PageNote) -> str:
     text = note.text.replace("\n", f"\n{_INDENT}")
     return f"- [{note.at}] (importance: {note.importance}) {text}"
 
 
-def _jotting(note: re.Match[str]) -> Jotting:
-    return Jotting(note["at"], float(note["importance"]), note["text"].replace(f"\n{_INDENT}", "\n"))
+def _parse_note(note: re.Match[str]) -> PageNote:
+    return PageNote(note["at"], float(note["importance"]), note["text"].replace(f"\n{_INDENT}", "\n"))
 
 
 @frozen
-class _Piece:
+class _PagePiece:
     """A part of a page; between two of them there is nothing but space."""
 
     kind: Literal["heading", "gone", "note", "remark"]
     start: int
     end: int
-    note: Jotting | None = None
+    note: PageNote | None = None
 
 
-def _notes(text: str) -> Iterator[re.Match[str]]:
-    return (note for note in _NOTE.finditer(text) if _is_time(note["at"]))
+def _note_matches(text: str) -> Iterator[re.Match[str]]:
+    return (note for note in _NOTE.finditer(text) if _is_valid_time(note["at"]))
 
 
-def _is_time(at: str) -> bool:
+def _is_valid_time(at: str) -> bool:
     """The thirtieth of February is one that a person has typed, and no time of a note."""
     try:
         return bool(datetime.fromisoformat(at))
@@ -199,45 +199,45 @@ def _is_time(at: str) -> bool:
         return False
 
 
-def _pieces(text: str) -> Iterator[_Piece]:
+def _split_pieces(text: str) -> Iterator[_PagePiece]:
     end = 0
-    for parted in _PARTED.finditer(text):
-        yield from _remark(text, end, parted.start())
-        end = parted.end()
-        if parted["at"] and _is_time(parted["at"]):
-            yield _Piece("note", parted.start(), end, _jotting(parted))
-        elif parted["at"]:
-            yield from _remark(text, parted.start(), end)
-        elif parted[0].startswith(HEADING):
-            yield _Piece("heading", parted.start(), end)
-        elif not parted[0].isspace():
-            yield _Piece("gone", parted.start(), end)
-    yield from _remark(text, end, len(text))
+    for separator in _SEPARATOR.finditer(text):
+        yield from _remark_piece(text, end, separator.start())
+        end = separator.end()
+        if separator["at"] and _is_valid_time(separator["at"]):
+            yield _PagePiece("note", separator.start(), end, _parse_note(separator))
+        elif separator["at"]:
+            yield from _remark_piece(text, separator.start(), end)
+        elif separator[0].startswith(HEADING):
+            yield _PagePiece("heading", separator.start(), end)
+        elif not separator[0].isspace():
+            yield _PagePiece("gone", separator.start(), end)
+    yield from _remark_piece(text, end, len(text))
 
 
-def _remark(text: str, start: int, end: int) -> Iterator[_Piece]:
-    said = text[start:end]
-    if stripped := said.strip():
-        start += len(said) - len(said.lstrip())
-        yield _Piece("remark", start, start + len(stripped))
+def _remark_piece(text: str, start: int, end: int) -> Iterator[_PagePiece]:
+    content = text[start:end]
+    if stripped := content.strip():
+        start += len(content) - len(content.lstrip())
+        yield _PagePiece("remark", start, start + len(stripped))
 
 
-def _apart(one: _Piece, other: _Piece, text: str) -> str:
+def _separator_between(first: _PagePiece, second: _PagePiece, text: str) -> str:
     """What stands between two pieces that have become neighbours, so that they are two: they keep their indents, but
     for one by which a remark would belong to the line with a time above it."""
-    indent = text[text.rfind("\n", 0, other.start) + 1 : other.start]
-    if not indent and one.kind != "heading" and text.startswith(("- ", "* ", "+ "), other.start):
+    indent = text[text.rfind("\n", 0, second.start) + 1 : second.start]
+    if not indent and first.kind != "heading" and text.startswith(("- ", "* ", "+ "), second.start):
         return "\n"
-    return "\n\n" + (" " if indent and _NOTE.match(text, one.start) else indent)
+    return "\n\n" + (" " if indent and _NOTE.match(text, first.start) else indent)
 
 
-def _places(page: str) -> Callable[[int], int]:
+def _offset_in_original(page: str) -> Callable[[int], int]:
     """Where in a page a place is, which is given for the page with its line ends made one."""
     ends = [end.start() - number for number, end in enumerate(re.finditer("\r\n", page))]
     return lambda place: place + bisect_left(ends, place)
 
 
-def _beginnings(page: str) -> Iterator[int]:
+def _note_starts(page: str) -> Iterator[int]:
     """Where lines begin that may begin a note, the last first, and the page itself, whatever that begins with."""
     end = len(page)
     while (end := page.rfind("\n- ", 0, end)) >= 0:
@@ -245,25 +245,25 @@ def _beginnings(page: str) -> Iterator[int]:
     yield 0
 
 
-def _without_the_oldest(text: str, *, room: int) -> str:
+def _drop_oldest(text: str, *, max_bytes: int) -> str:
     """The page in so much room, if its notes are what takes it. More leaves than has to, not to do this every time."""
-    gone = sum(int(said[1]) for said in _GONE.finditer(text))
-    text = _GONE.sub("", text)
-    notes = list(_notes(text))
-    sizes = [_size(note[0]) + 1 for note in notes]
-    leaving = {number for number, size in enumerate(sizes) if size > room}
-    over = _size(text) - room - sum(sizes[number] for number in leaving)
+    removed = sum(int(said[1]) for said in _REMOVED_COUNT.finditer(text))
+    text = _REMOVED_COUNT.sub("", text)
+    notes = list(_note_matches(text))
+    sizes = [_byte_size(note[0]) + 1 for note in notes]
+    dropped = {number for number, size in enumerate(sizes) if size > max_bytes}
+    over = _byte_size(text) - max_bytes - sum(sizes[number] for number in dropped)
     for number, size in enumerate(sizes):
-        if over > 0 and number not in leaving:
-            leaving.add(number)
+        if over > 0 and number not in dropped:
+            dropped.add(number)
             over -= size
     kept, end = list[str](), 0
-    for number in sorted(leaving):
+    for number in sorted(dropped):
         kept.append(text[end : notes[number].start()])
         end = notes[number].end() + 1
-    kept.insert(1, f"[in deep memory alone: {counted(gone + len(leaving), 'note')}]\n")
+    kept.insert(1, f"[in deep memory alone: {counted(removed + len(dropped), 'note')}]\n")
     return "".join([*kept, text[end:]])
 
 
-def _size(text: str) -> int:
+def _byte_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())

@@ -16,23 +16,23 @@ from inmind.core.events.base import Trust
 from inmind.dreams.page.sections import Section
 
 
-def section_of(text: str, *, kind: str = "general", trust: Trust = Trust.AGENT) -> Section:
+def classify_section(text: str, *, kind: str = "general", trust: Trust = Trust.AGENT) -> Section:
     """`trust` also tells who "I" is: a person who writes about themselves, or the agent.
 
     What tools and the web delivered is never said of a person, nor of the agent.
     """
     if trust is Trust.DATA:
         return Section.ACTIVE
-    if kind in _BY_KIND:
-        return _BY_KIND[kind]
-    telling = _telling(trust is Trust.PERSON).search(text[:_LOOKED_AT])
-    return Section[telling.lastgroup] if telling and telling.lastgroup else Section.ACTIVE
+    if kind in _SECTION_BY_KIND:
+        return _SECTION_BY_KIND[kind]
+    match = _section_pattern(trust is Trust.PERSON).search(text[:_MAX_CHARACTERS])
+    return Section[match.lastgroup] if match and match.lastgroup else Section.ACTIVE
 
 
 # What a text is about stands in its first sentences.
-_LOOKED_AT = 500
+_MAX_CHARACTERS = 500
 
-_BY_KIND = {
+_SECTION_BY_KIND = {
     "preference": Section.BOND,
     "relationship": Section.BOND,
     "goal": Section.ACTIVE,
@@ -40,25 +40,25 @@ _BY_KIND = {
     "episode": Section.ACTIVE,
 }
 
-_KIN = (
+_RELATIVE = (
     r"(?:wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter|kids?|child(?:ren)?|baby|twins|"
     r"m(?:other|om|um)|father|dad|parents?|brother|sister|grand(?:mother|father|ma|pa|son|daughter)|aunt|uncle|cousin|"
     r"family|dog|cat|pet|roommate)"
 )
-_OWN = (
-    rf"(?:{_KIN}|(?:first |last |full |nick)?name|birthday|age|pronouns|time ?zone|"
+_PERSONAL_ATTRIBUTE = (
+    rf"(?:{_RELATIVE}|(?:first |last |full |nick)?name|birthday|age|pronouns|time ?zone|"
     r"(?:native|mother) (?:language|tongue)|hobb(?:y|ies)|hometown|job(?: title)?|profession|boss|manager|e-?mail|"
     r"phone|address|anniversary|diet|"
     r"allerg(?:y|ies)|health|mood|personality|communication style|preferences?|working hours|favou?rite)"
 )
-_LIVES = (
+_LIFE_FACT = (
     r"(?:lives?|resides?|grew up|was born|goes by|is (?:from|married|single|divorced|retired|vegan|vegetarian|diabetic|"
     r"pregnant|allergic|\d+ years old|based in)|moved to|works? (?:at|for)|speaks?|studie[sd]|"
     r"plays (?:the|guitar|piano|chess|tennis|football))"
 )
 # Of a thing, too: "the proxy works as a cache".
-_WORKS = r"works? (?:as|from|in|nights|part-time|remotely)"
-_FEELS = (
+_JOB = r"works? (?:as|from|in|nights|part-time|remotely)"
+_FEELING = (
     r"(?:prefers|likes|loves|enjoys|hates|dislikes|adores|fears|trusts|appreciates|values|"
     r"gets? (?:\w+ )?(?:annoyed|frustrated|impatient|upset|angry|nervous)|"
     r"(?:is|was|felt|feels|seems|sounds|seemed|sounded) (?:\w+ )?(?:upset|happy|angry|pleased|thankful|grateful|"
@@ -66,21 +66,21 @@ _FEELS = (
     r"can(?:no|')t stand|(?:doesn't|does not) (?:like|eat|drink|want to be)|never eats)"
 )
 # How somebody wants to be worked with: for always, and not what is to be done next.
-_STANDING = (
+_STANDING_WISH = (
     r"(?:(?:wants?|expects?|asked|asks|told|likes|needs|would like)(?: me| the (?:assistant|agent))?(?: explicitly)?"
     r"(?: to)? (?:never|always|not|stop|be (?:called|addressed|asked|told)|call|answer|reply|short|brief|concise|"
     r"detailed|honest|direct)|explicitly asked|(?:never|always) wants?)"
 )
 _USER = r"(?:(?:the|our|my) )?(?:user|boss)"
-_SOMEBODY = r"(?:(?i:he|she)|(?!(?:The|This|That|It|Our|We|Users?)\b)[A-Z][a-zà-ÿ]+)"
+_PERSON = r"(?:(?i:he|she)|(?!(?:The|This|That|It|Our|We|Users?)\b)[A-Z][a-zà-ÿ]+)"
 
-_OF_THE_USER = (
-    rf"\b(?i:{_USER}['’]s {_OWN})\b",
-    rf"\b(?i:{_USER} (?:\w+ )?(?:{_LIVES}|{_WORKS}|{_FEELS}|{_STANDING}|thanked|praised|"
-    rf"has (?:an? )?(?:\w+ ){{0,3}}{_OWN}))\b",
-    rf"\b{_SOMEBODY} (?:\w+ly )?(?:{_LIVES}|{_FEELS}|{_STANDING}|has (?:an? )?(?:\w+ ){{0,3}}{_KIN})\b",
-    rf"\b(?:(?i:his|her)|{_SOMEBODY}['’]s) (?:{_KIN}|birthday|time ?zone|pronouns|hobb(?:y|ies)|allerg(?:y|ies))\b",
-    rf"^(?i:{_FEELS}|{_STANDING})\b",
+_ABOUT_USER = (
+    rf"\b(?i:{_USER}['’]s {_PERSONAL_ATTRIBUTE})\b",
+    rf"\b(?i:{_USER} (?:\w+ )?(?:{_LIFE_FACT}|{_JOB}|{_FEELING}|{_STANDING_WISH}|thanked|praised|"
+    rf"has (?:an? )?(?:\w+ ){{0,3}}{_PERSONAL_ATTRIBUTE}))\b",
+    rf"\b{_PERSON} (?:\w+ly )?(?:{_LIFE_FACT}|{_FEELING}|{_STANDING_WISH}|has (?:an? )?(?:\w+ ){{0,3}}{_RELATIVE})\b",
+    rf"\b(?:(?i:his|her)|{_PERSON}['’]s) (?:{_RELATIVE}|birthday|time ?zone|pronouns|hobb(?:y|ies)|allerg(?:y|ies))\b",
+    rf"^(?i:{_FEELING}|{_STANDING_WISH})\b",
     r"\b(?i:allergic to|allerg(?:y|ies)|(?:call|address) (?:him|her|them|the user)|"
     r"our (?:relationship|friendship|running joke|inside joke)|between us)\b",
     r"用户(?!界面|名|表|登录|体验|数据|组|反馈|量|注册|管理|画像)[^，。；]{0,6}?(?:名字|姓名|叫|生日|妻子|丈夫|太太|先生|爱人|孩子|女儿|"
@@ -90,7 +90,7 @@ _OF_THE_USER = (
     r"[一-鿿]{2,3}(?<!系统|服务|程序|接口|数据)(?:更|最|很|非常|特别|不)?(?:喜欢|讨厌|偏好)",
     r"对.{1,8}过敏|称呼(?:他|她|用户)|我们(?:之间|的关系)",
 )
-_OF_THE_AGENT = (
+_ABOUT_AGENT = (
     r"\bI (?:should|ought to|tend to|often|usually|sometimes|still struggle|struggle|get better|am (?:getting |"
     r"becoming |good |bad |better |too |an? |at my best|learning|prone)|work best|have learned|learned (?:to|that I)|"
     r"need to be|"
@@ -106,7 +106,7 @@ _OF_THE_AGENT = (
     r"习惯|名字|错误))|(?:作为|身为)(?:一[名个位])?(?:AI|人工智能|助手|助理|智能体)|助[手理](?:应该|应当|需要|擅长|必须)|提醒自己|"
     r"自己的(?:角色|风格|成长)",
 )
-_OF_ITS_PLACE = (
+_ABOUT_NICHE = (
     r"\b(?i:earn(?:ed|ings?|s)?|revenue|payouts?|royalt(?:y|ies)|usdc|marketplaces?|market share|competitors?|"
     r"reputation|buyers?|bount(?:y|ies)|leaderboard|(?:other|peer) agents?|agent (?:network|economy|market)|"
     r"star ratings?|subscribers|commissions?|sold (?:\d|an?|the|our|my|its|two|three)|"
@@ -115,8 +115,8 @@ _OF_ITS_PLACE = (
     r"市场|收入|营收|赚|卖出|售出|销量|买家|竞争对手|声誉|口碑|评分|上架|佣金|同行|其他(?:智能体|代理|助手)",
 )
 # A person who speaks of themselves; and to the agent, of how it should be.
-_OF_MYSELF = (
-    rf"\b(?i:(?:my|our) {_OWN})\b",
+_PERSON_ABOUT_SELF = (
+    rf"\b(?i:(?:my|our) {_PERSONAL_ATTRIBUTE})\b",
     r"\bI(?:['’]m| am) (?:\w+ )?(?:from|married|single|divorced|retired|vegan|vegetarian|diabetic|pregnant|allergic|"
     r"\d+ years old|based in|called|an? (?:\w+ )?(?:\w+(?:er|or|ist|ian|eer)|nurse|student|chef))\b",
     r"\bI (?:\w+ly |always |never )?(?:prefer|like|love|enjoy|hate|dislike|live|work|grew up|was born|speak|moved|"
@@ -127,18 +127,18 @@ _OF_MYSELF = (
     r"的?(?:名字|姓名|生日|妻子|丈夫|太太|先生|孩子|女儿|儿子|家人|母亲|父亲|妈妈|爸爸|爱好|时区|母语|职业|邮箱|电话))",
     r"叫我|称呼我|(?:回答|回复|解释)(?:我)?(?:时)?(?:要|请|尽量|得)?(?:简短|简洁|详细|用)",
 )
-_OF_YOU = (
+_PERSON_ABOUT_AGENT = (
     r"\b(?i:you(?: are|['’]re) (?:an?|the|my|our)|your (?:name|role|job|persona|character) is|act as)\b",
     r"你(?:是(?:一[名个位]|我的)|的(?:名字|角色|职责)(?:是|叫))|扮演",
 )
 
 
 @cache
-def _telling(person: bool) -> re.Pattern[str]:
+def _section_pattern(person: bool) -> re.Pattern[str]:
     """Compiled when first asked for. Where several match at one place, what is said of a person comes first."""
     sections = {
-        Section.BOND: (*_OF_THE_USER, *(_OF_MYSELF if person else ())),
-        Section.PHENOTYPE: _OF_YOU if person else _OF_THE_AGENT,
-        Section.NICHE: _OF_ITS_PLACE,
+        Section.BOND: (*_ABOUT_USER, *(_PERSON_ABOUT_SELF if person else ())),
+        Section.PHENOTYPE: _PERSON_ABOUT_AGENT if person else _ABOUT_AGENT,
+        Section.NICHE: _ABOUT_NICHE,
     }
     return re.compile("|".join(f"(?P<{one.name}>{'|'.join(forms)})" for one, forms in sections.items()))

@@ -18,13 +18,13 @@ from inmind.core.events.dreams import TradeRecorded
 from inmind.core.frozen import frozen
 from inmind.core.text import counted, shortened
 
-TOP: Final = 3
+MAX_TOP_SKILLS: Final = 3
 """Skills that are named as those which earned the most."""
 
 # Figures of a sum: those of the largest amount there can be, of the smallest, and of as many as anybody records.
-_EXACT = Context(prec=80)
+_EXACT_CONTEXT = Context(prec=80)
 
-_WEEK = 7
+_WEEK_DAYS = 7
 
 
 @frozen(kw_only=True)
@@ -50,35 +50,37 @@ class CurrencyTotals:
     """Earned on each of the last seven days, the oldest first."""
 
 
-def report(trades: Iterable[Event], now: datetime) -> tuple[CurrencyTotals, ...]:
+def summarize_trades(trades: Iterable[Event], now: datetime) -> tuple[CurrencyTotals, ...]:
     """One for each currency, the one that was traded in most often first."""
     by_currency: defaultdict[str, list[tuple[TradeRecorded, date]]] = defaultdict(list)
     for event in trades:
         if isinstance(event.payload, TradeRecorded):
             by_currency[event.payload.currency].append((event.payload, _day(event.payload, event.at)))
     busiest = sorted(by_currency, key=lambda currency: (-len(by_currency[currency]), currency))
-    return tuple(_economics(currency, by_currency[currency], now.astimezone(UTC).date()) for currency in busiest)
+    return tuple(
+        _summarize_currency(currency, by_currency[currency], now.astimezone(UTC).date()) for currency in busiest
+    )
 
 
-def told(economics: CurrencyTotals) -> list[str]:
+def economics_lines(economics: CurrencyTotals) -> list[str]:
     """The lines that tell of it; none where nothing has happened."""
-    line = "; ".join(_parts(economics))
+    line = "; ".join(_phrases(economics))
     return [f"{line[0].upper()}{line[1:]}"] if line else []
 
 
-def money(amount: Decimal) -> str:
+def format_amount(amount: Decimal) -> str:
     """As precisely as it was told, and a fraction to two places at least."""
     exact = format(amount, "f")
     whole, point, fraction = exact.partition(".")
     return f"{whole}.{fraction.rstrip('0').ljust(2, '0')}" if point else exact
 
 
-def _economics(currency: str, trades: list[tuple[TradeRecorded, date]], today: date) -> CurrencyTotals:
+def _summarize_currency(currency: str, trades: list[tuple[TradeRecorded, date]], today: date) -> CurrencyTotals:
     earnings = [(trade, day) for trade, day in trades if trade.trade_type == "earning"]
     spendings = [trade for trade, _ in trades if trade.trade_type == "spending"]
-    by_skill = _sums((trade.skill, trade) for trade, _ in earnings if trade.skill)
-    by_day = _sums(((today - day).days, trade) for trade, day in earnings)
-    days = [by_day.get(ago, Decimal(0)) for ago in range(2 * _WEEK)]
+    by_skill = _sums_by_key((trade.skill, trade) for trade, _ in earnings if trade.skill)
+    by_day = _sums_by_key(((today - day).days, trade) for trade, day in earnings)
+    days = [by_day.get(ago, Decimal(0)) for ago in range(2 * _WEEK_DAYS)]
     return CurrencyTotals(
         currency=currency,
         earned=_sum(Decimal(trade.amount) for trade, _ in earnings),
@@ -87,47 +89,47 @@ def _economics(currency: str, trades: list[tuple[TradeRecorded, date]], today: d
         spendings=len(spendings),
         listed=tuple(sorted({trade.skill for trade, _ in trades if trade.trade_type == "listing"})),
         buyers=len({trade.counterparty for trade, _ in earnings} - {""}),
-        top=tuple(sorted(by_skill.items(), key=lambda one: (-one[1], one[0]))[:TOP]),
-        week=_sum(days[:_WEEK]),
-        week_before=_sum(days[_WEEK:]),
-        days=tuple(reversed(days[:_WEEK])),
+        top=tuple(sorted(by_skill.items(), key=lambda one: (-one[1], one[0]))[:MAX_TOP_SKILLS]),
+        week=_sum(days[:_WEEK_DAYS]),
+        week_before=_sum(days[_WEEK_DAYS:]),
+        days=tuple(reversed(days[:_WEEK_DAYS])),
     )
 
 
 K = TypeVar("K")
 
 
-def _sums(trades: Iterable[tuple[K, TradeRecorded]]) -> dict[K, Decimal]:
+def _sums_by_key(trades: Iterable[tuple[K, TradeRecorded]]) -> dict[K, Decimal]:
     sums: dict[K, Decimal] = {}
     for key, trade in trades:
-        sums[key] = _EXACT.add(sums.get(key, Decimal(0)), Decimal(trade.amount))
+        sums[key] = _EXACT_CONTEXT.add(sums.get(key, Decimal(0)), Decimal(trade.amount))
     return sums
 
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:
-    return reduce(_EXACT.add, amounts, Decimal(0))
+    return reduce(_EXACT_CONTEXT.add, amounts, Decimal(0))
 
 
-def _day(trade: TradeRecorded, told_at: datetime) -> date:
-    return (datetime.fromisoformat(trade.date) if trade.date else told_at).astimezone(UTC).date()
+def _day(trade: TradeRecorded, recorded_at: datetime) -> date:
+    return (datetime.fromisoformat(trade.date) if trade.date else recorded_at).astimezone(UTC).date()
 
 
-def _parts(economics: CurrencyTotals) -> Iterator[str]:
+def _phrases(economics: CurrencyTotals) -> Iterator[str]:
     if economics.earnings:
         sales = counted(economics.earnings, "sale")
-        yield f"earned {money(economics.earned)} {economics.currency} in {sales} ({_trend(economics)})"
+        yield f"earned {format_amount(economics.earned)} {economics.currency} in {sales} ({_trend(economics)})"
     if economics.spendings:
-        yield f"spent {money(economics.spent)} {economics.currency}"
+        yield f"spent {format_amount(economics.spent)} {economics.currency}"
     if economics.listed:
         yield f"{counted(len(economics.listed), 'skill')} listed"
     if economics.buyers:
         yield counted(economics.buyers, "buyer")
     if economics.top:
-        yield "best: " + ", ".join(f"{shortened(skill, 60)} {money(earned)}" for skill, earned in economics.top)
+        yield "best: " + ", ".join(f"{shortened(skill, 60)} {format_amount(earned)}" for skill, earned in economics.top)
 
 
 def _trend(economics: CurrencyTotals) -> str:
     week, before = economics.week, economics.week_before
     if week == before:
-        return f"this week {money(week)}, as the week before"
-    return f"this week {money(week)}, {'up' if week > before else 'down'} from {money(before)}"
+        return f"this week {format_amount(week)}, as the week before"
+    return f"this week {format_amount(week)}, {'up' if week > before else 'down'} from {format_amount(before)}"

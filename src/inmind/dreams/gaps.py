@@ -19,62 +19,65 @@ from inmind.core.events.dreams import KnowledgeGap
 from inmind.core.text import shortened
 from inmind.dreams.activity import Activity, ActivityTurn, SearchUse, Utterance, split_turns, unanswered_turns
 from inmind.dreams.names import names_in_sentences
-from inmind.dreams.questions import left_open, questions_in
-from inmind.dreams.unknown_names import strangers_in
+from inmind.dreams.questions import questions_in, split_unanswered
+from inmind.dreams.unknown_names import find_unknown_names
 from inmind.search.query_parse import key_words
 from inmind.search.tokenize import words_asked
 
-LASTS: Final = timedelta(hours=48)
+GAP_LIFETIME: Final = timedelta(hours=48)
 """Since it last came up."""
 
-MOST: Final = 10
+MAX_GAPS: Final = 10
 
-MOST_NAMES: Final = 3
+MAX_NEW_NAMES: Final = 3
 """A talk is full of names; those of a dream must not push out what somebody has really asked."""
 
-MOST_OPEN: Final = 100
+MAX_OPEN_GAPS: Final = 100
 """Held against everything that comes up, those that came up last: a long talk must not take the square of its time."""
 
-MOST_TOPIC: Final = 120
-MOST_SOURCES: Final = 5
+MAX_TOPIC_CHARACTERS: Final = 120
+MAX_GAP_SOURCES: Final = 5
 
 # What says most of what is not known comes first: whose words a gap keeps when two are the same.
-_WHYS = ("unanswered", "not_found", "mentioned_once")
+_REASON_ORDER = ("unanswered", "not_found", "mentioned_once")
 
 
-def gaps(lived: Activity, before: Sequence[KnowledgeGap], now: datetime) -> tuple[KnowledgeGap, ...]:
+def update_gaps(activity: Activity, previous: Sequence[KnowledgeGap], now: datetime) -> tuple[KnowledgeGap, ...]:
     """All that there are from now on, the newest first."""
-    recent = _since(lived, now - LASTS)
-    signals = sorted((*_from_talk(recent, before, now), *_from_lookups(recent.searches)), key=lambda signal: signal.at)
-    open_gaps = [_Open.of(gap) for gap in before if not _is_over(gap, now)]
+    recent = _recent(activity, now - GAP_LIFETIME)
+    signals = sorted(
+        (*_signals_from_turns(recent, previous, now), *_signals_from_searches(recent.searches)),
+        key=lambda signal: signal.at,
+    )
+    open_gaps = [_OpenGap.of(gap) for gap in previous if not _is_expired(gap, now)]
     for signal in signals:
         open_gaps = [one for one in open_gaps if not signal.closes(one)]
-        for gap in signal.opens:
-            open_gaps = _opened(open_gaps, _Open.of(gap))
-    newest = sorted((one.gap for one in open_gaps if not _is_over(one.gap, now)), key=lambda gap: gap.topic)
-    return tuple(sorted(newest, key=lambda gap: gap.last_seen, reverse=True)[:MOST])
+        for gap in signal.opened_gaps:
+            open_gaps = _add_gap(open_gaps, _OpenGap.of(gap))
+    newest = sorted((one.gap for one in open_gaps if not _is_expired(one.gap, now)), key=lambda gap: gap.topic)
+    return tuple(sorted(newest, key=lambda gap: gap.last_seen, reverse=True)[:MAX_GAPS])
 
 
-class _Open(NamedTuple):
+class _OpenGap(NamedTuple):
     gap: KnowledgeGap
     words: frozenset[str]
 
     @classmethod
-    def of(cls, gap: KnowledgeGap) -> _Open:
-        return cls(gap, _words(gap.topic))
+    def of(cls, gap: KnowledgeGap) -> _OpenGap:
+        return cls(gap, _topic_words(gap.topic))
 
-    def is_same(self, other: _Open) -> bool:
+    def is_same_topic(self, other: _OpenGap) -> bool:
         shared, least = len(self.words & other.words), min(len(self.words), len(other.words))
         if "mentioned_once" in (self.gap.reason, other.gap.reason):
             return shared == least
         return self.words == other.words or (shared > 1 and shared >= 0.6 * least)
 
-    def renewed_by(self, newer: _Open) -> _Open:
-        better, other = sorted((self, newer), key=lambda one: _WHYS.index(one.gap.reason))
+    def merged_with(self, newer: _OpenGap) -> _OpenGap:
+        better, other = sorted((self, newer), key=lambda one: _REASON_ORDER.index(one.gap.reason))
         gap = better.gap._replace(
             since=min(self.gap.since, newer.gap.since),
             last_seen=max(self.gap.last_seen, newer.gap.last_seen),
-            sources=tuple(dict.fromkeys((*self.gap.sources, *newer.gap.sources)))[-MOST_SOURCES:],
+            sources=tuple(dict.fromkeys((*self.gap.sources, *newer.gap.sources)))[-MAX_GAP_SOURCES:],
         )
         return better._replace(gap=gap) if better.words else other._replace(gap=gap)
 
@@ -83,101 +86,101 @@ class _Signal(NamedTuple):
     """Something that opens gaps, or closes them."""
 
     at: datetime
-    opens: tuple[KnowledgeGap, ...] = ()
-    told: frozenset[str] = frozenset()
+    opened_gaps: tuple[KnowledgeGap, ...] = ()
+    known_words: frozenset[str] = frozenset()
     """Words of what is known from now on."""
-    asked: frozenset[str] = frozenset()
+    question_words: frozenset[str] = frozenset()
     """Words of what it answers. A name is not taken up by being asked along with something else."""
 
-    def closes(self, one: _Open) -> bool:
-        known = self.told if one.gap.reason == "mentioned_once" else self.told | self.asked
-        return bool(self.told) and len(one.words & known) >= 0.6 * len(one.words)
+    def closes(self, open_gap: _OpenGap) -> bool:
+        known = self.known_words if open_gap.gap.reason == "mentioned_once" else self.known_words | self.question_words
+        return bool(self.known_words) and len(open_gap.words & known) >= 0.6 * len(open_gap.words)
 
 
-def _opened(open_gaps: Sequence[_Open], new: _Open) -> list[_Open]:
+def _add_gap(open_gaps: Sequence[_OpenGap], new: _OpenGap) -> list[_OpenGap]:
     """With those behind that came up last."""
-    same = next((one for one in open_gaps if one.is_same(new)), None)
+    same = next((one for one in open_gaps if one.is_same_topic(new)), None)
     if same is None:
-        return [*open_gaps, new][-MOST_OPEN:]
-    return [*(one for one in open_gaps if one is not same), same.renewed_by(new)]
+        return [*open_gaps, new][-MAX_OPEN_GAPS:]
+    return [*(one for one in open_gaps if one is not same), same.merged_with(new)]
 
 
-def _from_lookups(lookups: Iterable[SearchUse]) -> Iterator[_Signal]:
-    for lookup in lookups:
-        words = _words(lookup.query)
+def _signals_from_searches(searches: Iterable[SearchUse]) -> Iterator[_Signal]:
+    for lookup in searches:
+        words = _topic_words(lookup.query)
         if lookup.hits:
-            yield _Signal(lookup.at, told=words)
+            yield _Signal(lookup.at, known_words=words)
         elif words:
-            yield _Signal(lookup.at, opens=(_gap(lookup.query, "not_found", lookup.at, lookup.id),))
+            yield _Signal(lookup.at, opened_gaps=(_new_gap(lookup.query, "not_found", lookup.at, lookup.id),))
 
 
-def _from_talk(lived: Activity, before: Sequence[KnowledgeGap], now: datetime) -> Iterator[_Signal]:
-    said = split_turns(lived.utterances)
-    taken_up: set[str] = set()
+def _signals_from_turns(activity: Activity, previous: Sequence[KnowledgeGap], now: datetime) -> Iterator[_Signal]:
+    said = split_turns(activity.utterances)
+    agent_words: set[str] = set()
     for turn in said:
         if turn.final_reply:
-            lacking, known = left_open(turn.final_reply)
-            told, asked = frozenset(words_asked(known)), frozenset(words_asked(_asked(turn)))
-            open_questions = tuple(_unanswered(turn, told)) if lacking else ()
+            lacking, known = split_unanswered(turn.final_reply)
+            told, asked = frozenset(words_asked(known)), frozenset(words_asked(_user_text(turn)))
+            open_questions = tuple(_unanswered_questions(turn, told)) if lacking else ()
             yield _Signal(turn.responses[-1].at, open_questions, told, frozenset() if lacking else asked)
-        taken_up.update(word for spoke in turn.responses for word in words_asked(_taken_up(spoke)))
+        agent_words.update(word for spoke in turn.responses for word in words_asked(_agent_text(spoke)))
     for turn in unanswered_turns(said, now):
-        yield _Signal(turn.user_messages[-1].at, tuple(_unanswered(turn, frozenset())))
-    yield from _names(lived, taken_up, {gap.topic for gap in before})
+        yield _Signal(turn.user_messages[-1].at, tuple(_unanswered_questions(turn, frozenset())))
+    yield from _signals_from_names(activity, agent_words, {gap.topic for gap in previous})
 
 
-def _unanswered(turn: ActivityTurn, told: frozenset[str]) -> Iterator[KnowledgeGap]:
-    for spoke in _people(turn.user_messages):
+def _unanswered_questions(turn: ActivityTurn, known_words: frozenset[str]) -> Iterator[KnowledgeGap]:
+    for spoke in _from_people(turn.user_messages):
         for question in questions_in(spoke.sentences):
-            words = _words(question)
-            if len(words & told) < 0.6 * len(words):
-                yield _gap(question, "unanswered", spoke.at, spoke.id)
+            words = _topic_words(question)
+            if len(words & known_words) < 0.6 * len(words):
+                yield _new_gap(question, "unanswered", spoke.at, spoke.id)
 
 
-def _names(lived: Activity, taken_up: set[str], known: set[str]) -> Iterator[_Signal]:
+def _signals_from_names(activity: Activity, agent_words: set[str], gap_topics: set[str]) -> Iterator[_Signal]:
     """Names that stand in one message alone, those of the last messages; and those that are a gap already."""
     naming = [
         (spoke, names)
-        for spoke in _people(lived.utterances)
+        for spoke in _from_people(activity.utterances)
         if spoke.role == "user" and (names := names_in_sentences(spoke.sentences))
     ]
     times = Counter(name for _, names in naming for name in names)
-    said = ((spoke, strangers_in(spoke.sentences)) for spoke, _ in naming)
-    new = [(name, spoke) for spoke, names in said for name in names if not taken_up.issuperset(words_asked(name))]
-    again = [one for one in new if one[0] in known]
+    said = ((spoke, find_unknown_names(spoke.sentences)) for spoke, _ in naming)
+    new = [(name, spoke) for spoke, names in said for name in names if not agent_words.issuperset(words_asked(name))]
+    again = [one for one in new if one[0] in gap_topics]
     once = [one for one in new if times[one[0]] == 1 and one not in again]
-    for name, spoke in (*again, *once[-MOST_NAMES:]):
-        yield _Signal(spoke.at, (_gap(name, "mentioned_once", spoke.at, spoke.id),))
+    for name, spoke in (*again, *once[-MAX_NEW_NAMES:]):
+        yield _Signal(spoke.at, (_new_gap(name, "mentioned_once", spoke.at, spoke.id),))
 
 
-def _taken_up(spoke: Utterance) -> str:
+def _agent_text(spoke: Utterance) -> str:
     """What the agent says, and asks of tools. What these answer is nobody's interest in anything."""
     return "\n".join((spoke.text, *(used.arguments for used in spoke.tool_uses))) if spoke.role == "assistant" else ""
 
 
-def _gap(topic: str, why: str, at: datetime, source: str) -> KnowledgeGap:
-    return KnowledgeGap(shortened(topic, MOST_TOPIC), why, at.isoformat(), at.isoformat(), (source,))
+def _new_gap(topic: str, why: str, at: datetime, source: str) -> KnowledgeGap:
+    return KnowledgeGap(shortened(topic, MAX_TOPIC_CHARACTERS), why, at.isoformat(), at.isoformat(), (source,))
 
 
-def _words(text: str) -> frozenset[str]:
+def _topic_words(text: str) -> frozenset[str]:
     return key_words(text) or frozenset(words_asked(text))
 
 
-def _is_over(gap: KnowledgeGap, now: datetime) -> bool:
-    return now - datetime.fromisoformat(gap.last_seen) > LASTS
+def _is_expired(gap: KnowledgeGap, now: datetime) -> bool:
+    return now - datetime.fromisoformat(gap.last_seen) > GAP_LIFETIME
 
 
-def _since(lived: Activity, start: datetime) -> Activity:
+def _recent(activity: Activity, start: datetime) -> Activity:
     """What is older can open nothing that would not be over, and what it closes was open before it."""
     return Activity(
-        utterances=tuple(spoke for spoke in lived.utterances if spoke.at >= start),
-        searches=tuple(lookup for lookup in lived.searches if lookup.at >= start),
+        utterances=tuple(spoke for spoke in activity.utterances if spoke.at >= start),
+        searches=tuple(lookup for lookup in activity.searches if lookup.at >= start),
     )
 
 
-def _people(talk: Iterable[Utterance]) -> Iterator[Utterance]:
-    return (spoke for spoke in talk if spoke.trust >= Trust.PERSON)
+def _from_people(utterances: Iterable[Utterance]) -> Iterator[Utterance]:
+    return (spoke for spoke in utterances if spoke.trust >= Trust.PERSON)
 
 
-def _asked(turn: ActivityTurn) -> str:
+def _user_text(turn: ActivityTurn) -> str:
     return "\n".join(spoke.text for spoke in turn.user_messages)

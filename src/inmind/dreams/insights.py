@@ -22,70 +22,80 @@ from inmind.core.text import shortened
 from inmind.dreams.activity import Activity, SearchUse
 from inmind.dreams.material import Insight
 from inmind.dreams.names import names_in
-from inmind.dreams.open_loops import Loop, open_loops, told_in, words_of
+from inmind.dreams.open_loops import OpenLoop, find_open_loops, loop_text, loop_words
 from inmind.dreams.similarity import group_similar
 from inmind.search.crystal import Crystal
 from inmind.search.lifecycle import alive
 from inmind.search.query_parse import key_words
 from inmind.search.tokenize import words, words_asked
 
-MOST: Final = 10
+MAX_INSIGHTS_PER_KIND: Final = 10
 """Insights of each kind in one dream; what is left is found again by the next."""
 
-LEAST_TIMES: Final = 3
-LEAST_OCCASIONS: Final = 2
+MIN_REPEATS: Final = 3
+MIN_OCCASIONS: Final = 2
 """Who says something three times in one breath insists, and has not said anything new."""
 
-LEAST_SESSIONS: Final = 3
+MIN_LINK_SESSIONS: Final = 3
 """In which two topics come up together."""
 
-LEAST_WORDS: Final = 3
+MIN_KEY_WORDS: Final = 3
 """That tell something: "thanks, go on" is said all the time, and says nothing."""
 
-MOST_CHARACTERS: Final = 400
+MAX_CRYSTAL_CHARACTERS: Final = 400
 """What is longer is a text, which says many things."""
 
-MOST_TEXT: Final = 240
+MAX_INSIGHT_CHARACTERS: Final = 240
 
 
-def replayed(lookups: Iterable[SearchUse]) -> tuple[str, ...]:
+def accessed_crystals(searches: Iterable[SearchUse]) -> tuple[str, ...]:
     """Crystals that somebody has looked up, in the order in which that was first done."""
-    return tuple(dict.fromkeys(crystal for lookup in lookups for crystal in lookup.hits))
+    return tuple(dict.fromkeys(crystal for lookup in searches for crystal in lookup.hits))
 
 
-def insights(
-    crystals: Iterable[Crystal], lived: Activity, known: frozenset[str], now: datetime, *, loops: Collection[str] = ()
+def find_insights(
+    crystals: Iterable[Crystal],
+    activity: Activity,
+    known_keys: frozenset[str],
+    now: datetime,
+    *,
+    loop_lines: Collection[str] = (),
 ) -> list[Insight]:
     """What can be seen now and is not known yet. `loops`: lines of those that are open already."""
-    told = sorted(filter(_tells, crystals), key=lambda crystal: (crystal.at, crystal.id))
+    usable = sorted(filter(_is_usable, crystals), key=lambda crystal: (crystal.at, crystal.id))
     return [
-        *islice(_open(lived, known, now, loops), MOST),
-        *islice(_said_again(told, known), MOST),
-        *islice(_linked(told, known), MOST),
+        *islice(_open_loop_insights(activity, known_keys, now, loop_lines), MAX_INSIGHTS_PER_KIND),
+        *islice(_repeated(usable, known_keys), MAX_INSIGHTS_PER_KIND),
+        *islice(_linked_names(usable, known_keys), MAX_INSIGHTS_PER_KIND),
     ]
 
 
-def _tells(crystal: Crystal) -> bool:
+def _is_usable(crystal: Crystal) -> bool:
     """Is it a person's word, or what somebody wrote down? Pages have versions, and insights are made of others."""
     spoken = crystal.source == "memory" or crystal.trust >= Trust.PERSON
-    plain = crystal.kind != "insight" and not crystal.path and 0 < len(crystal.text) <= MOST_CHARACTERS
+    plain = crystal.kind != "insight" and not crystal.path and 0 < len(crystal.text) <= MAX_CRYSTAL_CHARACTERS
     return spoken and plain and crystal.trust > Trust.DATA and alive(crystal)
 
 
 # -- the same, over and over -------------------------------------------------------------------------------
 
 
-def _said_again(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insight]:
-    sets = [frozenset(words(crystal.text)) for crystal in told]
-    alike = (group for nearly in group_similar(sets) if len(nearly) >= LEAST_TIMES for group in _agreeing(nearly, sets))
-    for members in sorted((group for group in alike if len(group) >= LEAST_TIMES), key=len, reverse=True):
-        same = [told[place] for place in members]
-        fullest = told[max(members, key=lambda place: (len(sets[place]), place))]
-        new = known.isdisjoint(f"same {crystal.id}" for crystal in same)
+def _repeated(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterator[Insight]:
+    word_sets = [frozenset(words(crystal.text)) for crystal in crystals]
+    alike = (
+        group
+        for nearly in group_similar(word_sets)
+        if len(nearly) >= MIN_REPEATS
+        for group in _split_by_facts(nearly, word_sets)
+    )
+    for members in sorted((group for group in alike if len(group) >= MIN_REPEATS), key=len, reverse=True):
+        same = [crystals[place] for place in members]
+        fullest = crystals[max(members, key=lambda place: (len(word_sets[place]), place))]
+        new = known_keys.isdisjoint(f"same {crystal.id}" for crystal in same)
         telling = key_words(fullest.text) - _PLEASANTRIES
-        if new and len({*map(_occasion, same)}) >= LEAST_OCCASIONS and len(telling) >= LEAST_WORDS:
+        if new and len({*map(_occasion, same)}) >= MIN_OCCASIONS and len(telling) >= MIN_KEY_WORDS:
             yield Insight(
-                text=f"{shortened(fullest.text, MOST_TEXT)} {_times(fullest.text, len(same), same[0].at)}",
+                text=f"{shortened(fullest.text, MAX_INSIGHT_CHARACTERS)} {_repeat_suffix(fullest.text, len(same), same[0].at)}",
                 method="compression",
                 key=f"same {same[0].id}",
                 sources=tuple(crystal.id for crystal in same),
@@ -94,15 +104,15 @@ def _said_again(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insi
             )
 
 
-def _agreeing(nearly: Sequence[int], sets: Sequence[frozenset[str]]) -> Iterable[list[int]]:
+def _split_by_facts(similar: Sequence[int], word_sets: Sequence[frozenset[str]]) -> Iterable[list[int]]:
     """Of what is said in nearly the same words, that which says the same: in its numbers, and in its yes or no."""
     found: defaultdict[frozenset[str], list[int]] = defaultdict(list)
-    for place in nearly:
-        found[frozenset(word for word in sets[place] if word in _NEGATIONS or not word.isalpha())].append(place)
+    for place in similar:
+        found[frozenset(word for word in word_sets[place] if word in _NEGATIONS or not word.isalpha())].append(place)
     return found.values()
 
 
-def _times(text: str, times: int, since: datetime) -> str:
+def _repeat_suffix(text: str, times: int, since: datetime) -> str:
     if compiled(_HAN).search(text):
         return f"（自 {since:%Y-%m-%d} 起提到 {times} 次）"
     return f"(came up {times} times since {since:%Y-%m-%d})"
@@ -111,21 +121,25 @@ def _times(text: str, times: int, since: datetime) -> str:
 # -- what goes together ------------------------------------------------------------------------------------
 
 
-def _linked(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insight]:
+def _linked_names(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterator[Insight]:
     """Names that stand together in what was said on several occasions."""
     together: defaultdict[tuple[str, str], list[Crystal]] = defaultdict(list)
     spelt: dict[str, str] = {}
-    for crystal in told:
-        names = {name.casefold(): name for name in names_in(crystal.text)[:MOST]}
+    for crystal in crystals:
+        names = {name.casefold(): name for name in names_in(crystal.text)[:MAX_INSIGHTS_PER_KIND]}
         spelt |= names
         for pair in combinations(sorted(names), 2):
             together[pair].append(crystal)
     for (one, other), of_both in sorted(together.items(), key=lambda pair: (-len(pair[1]), pair[0])):
         occasions = len({*map(_occasion, of_both)})
         about = f"link {one} + {other}"
-        if occasions >= LEAST_SESSIONS and about not in known and {*words_asked(one)}.isdisjoint(words_asked(other)):
+        if (
+            occasions >= MIN_LINK_SESSIONS
+            and about not in known_keys
+            and {*words_asked(one)}.isdisjoint(words_asked(other))
+        ):
             yield Insight(
-                text=_link(spelt[one], spelt[other], occasions, of_both[0].at),
+                text=_link_text(spelt[one], spelt[other], occasions, of_both[0].at),
                 method="link",
                 key=about,
                 sources=tuple(crystal.id for crystal in of_both),
@@ -134,7 +148,7 @@ def _linked(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insight]
             )
 
 
-def _link(one: str, other: str, occasions: int, since: datetime) -> str:
+def _link_text(one: str, other: str, occasions: int, since: datetime) -> str:
     if compiled(_HAN).search(one + other):
         return f"{one}与{other}常被一起提到（{occasions} 次会话，自 {since:%Y-%m-%d} 起）"
     return f"{one} and {other} come up together (in {occasions} sessions since {since:%Y-%m-%d})"
@@ -143,21 +157,23 @@ def _link(one: str, other: str, occasions: int, since: datetime) -> str:
 # -- what is still open ------------------------------------------------------------------------------------
 
 
-def _open(lived: Activity, known: frozenset[str], now: datetime, loops: Collection[str]) -> Iterator[Insight]:
+def _open_loop_insights(
+    activity: Activity, known_keys: frozenset[str], now: datetime, loop_lines: Collection[str]
+) -> Iterator[Insight]:
     """Told once while it is open. What was done and is asked for again on another day is another loop."""
-    standing = {words_of(told_in(line)) for line in loops}
-    found: dict[str, Loop] = {}
-    for loop in open_loops(lived.utterances, now):
-        found.setdefault(f"open {digest(*sorted(loop.words))} {loop.said.at:%Y-%m-%d}", loop)
+    standing = {loop_words(loop_text(line)) for line in loop_lines}
+    found: dict[str, OpenLoop] = {}
+    for loop in find_open_loops(activity.utterances, now):
+        found.setdefault(f"open {digest(*sorted(loop.words))} {loop.utterance.at:%Y-%m-%d}", loop)
     for about, loop in found.items():
-        if about not in known and loop.words not in standing:
+        if about not in known_keys and loop.words not in standing:
             yield Insight(
-                text=loop.told,
+                text=loop.line,
                 method="open_loop",
                 key=about,
-                sources=(loop.said.id,),
+                sources=(loop.utterance.id,),
                 importance=0.6,
-                trust=loop.said.trust,
+                trust=loop.utterance.trust,
             )
 
 

@@ -20,150 +20,150 @@ from inmind.core.language.prose import compiled
 from inmind.core.text import shortened
 from inmind.dreams.activity import Utterance, split_turns, unanswered_turns
 from inmind.dreams.page.fact_checks import denies
-from inmind.dreams.questions import wants_answer
-from inmind.dreams.requests import MOST_SENTENCES, any_of, asks_for_deed, plain
-from inmind.entities.extract.tool_name import tool_named
+from inmind.dreams.questions import is_question
+from inmind.dreams.requests import MAX_REQUEST_SENTENCES, any_of, is_request, normalize_sentence
+from inmind.entities.extract.tool_name import parse_tool_name
 from inmind.search.query_parse import key_words
 from inmind.search.tokenize import words_asked
 
-MOST_OPEN: Final = 100
+MAX_OPEN_LOOPS: Final = 100
 """Held against what is said later, the last ones."""
 
-MOST_SENTENCE: Final = 240
-SPOKEN_OF: Final = 0.5
+MAX_LOOP_CHARACTERS: Final = 240
+MIN_WORD_SHARE: Final = 0.5
 """Share of its words by which something is known again: in Chinese, half of the pairs stand across two words."""
 
 
 @frozen
-class Loop:
+class OpenLoop:
     """Something open, in the words in which it was said."""
 
     text: str
     words: frozenset[str]
-    said: Utterance
+    utterance: Utterance
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         """The line that it is on the page."""
         if compiled(_HAN).search(self.text):
-            return f"未完成（自 {self.said.at:%Y-%m-%d} 起）：{self.text}"
-        return f"Open since {self.said.at:%Y-%m-%d}: {self.text}"
+            return f"未完成（自 {self.utterance.at:%Y-%m-%d} 起）：{self.text}"
+        return f"Open since {self.utterance.at:%Y-%m-%d}: {self.text}"
 
 
-def told_in(line: str) -> str:
+def loop_text(line: str) -> str:
     """What a line says to be open, in the words in which it was said; empty where it is no loop's."""
-    found = compiled(_TOLD).match(line)
+    found = compiled(_LOOP_LINE).match(line)
     return line[found.end() :] if found else ""
 
 
-def words_of(text: str) -> frozenset[str]:
+def loop_words(text: str) -> frozenset[str]:
     """By which a loop is known again."""
-    return key_words(plain(text)) - _OF_EVERY_LOOP
+    return key_words(normalize_sentence(text)) - _LOOP_STOP_WORDS
 
 
-def closed(lines: Iterable[str], talk: Iterable[Utterance]) -> tuple[str, ...]:
+def closed_lines(lines: Iterable[str], utterances: Iterable[Utterance]) -> tuple[str, ...]:
     """Of the loops that stand on a page, the lines of those that somebody has closed since."""
-    still = {line: words for line in lines if (words := words_of(told_in(line)))}
+    still = {line: words for line in lines if (words := loop_words(loop_text(line)))}
     done: list[str] = []
-    for spoke in talk if still else ():
-        sign = _sign(spoke)
+    for spoke in utterances if still else ():
+        sign = _close_signal(spoke)
         done += (line for line, words in still.items() if _is_closed(words, sign))
         still = {line: words for line, words in still.items() if line not in done}
     return tuple(done)
 
 
-def open_loops(talk: Sequence[Utterance], now: datetime) -> list[Loop]:
+def find_open_loops(utterances: Sequence[Utterance], now: datetime) -> list[OpenLoop]:
     """Those that nobody has closed, the oldest first."""
-    still: list[Loop] = []
-    just_now: dict[str, list[Loop]] = {}
+    still: list[OpenLoop] = []
+    this_turn: dict[str, list[OpenLoop]] = {}
     """By session: what the user has asked for in this turn, and whoever says "done" has done."""
-    for spoke in talk:
+    for spoke in utterances:
         if spoke.role == "user":
-            just_now[spoke.session] = []
-        still = _without(still, spoke, just_now.get(spoke.session, []))
-        new = list(_opened(spoke)) if spoke.trust >= Trust.AGENT and spoke.role != "tool" else []
-        still = [*still, *new][-MOST_OPEN:]
+            this_turn[spoke.session] = []
+        still = _still_open(still, spoke, this_turn.get(spoke.session, []))
+        new = list(_new_loops(spoke)) if spoke.trust >= Trust.AGENT and spoke.role != "tool" else []
+        still = [*still, *new][-MAX_OPEN_LOOPS:]
         if spoke.role == "user":
-            just_now[spoke.session] += new
-    return [*still, *_left_unanswered(talk, now)]
+            this_turn[spoke.session] += new
+    return [*still, *_unanswered_requests(utterances, now)]
 
 
-def _without(still: list[Loop], spoke: Utterance, just_now: list[Loop]) -> list[Loop]:
+def _still_open(still: list[OpenLoop], spoke: Utterance, this_turn: list[OpenLoop]) -> list[OpenLoop]:
     """What is still open after somebody has said this. Most of what is said closes nothing and is not looked at."""
     if not still:
         return still
-    sign = done, _, words = _sign(spoke)
+    sign = done, _, words = _close_signal(spoke)
     if not words:
         return still
-    at_once = just_now if done and spoke.role == "assistant" else []
+    at_once = this_turn if done and spoke.role == "assistant" else []
     return [loop for loop in still if not (_is_closed(loop.words, sign) or loop in at_once)]
 
 
-_Sign = tuple[bool, frozenset[str], frozenset[str]]
+_CloseSignal = tuple[bool, frozenset[str], frozenset[str]]
 """Is something said to be done? Which words say that it happened, and all words of what is spoken of."""
 
-_NO_SIGN: _Sign = (False, frozenset(), frozenset())
+_NO_SIGNAL: _CloseSignal = (False, frozenset(), frozenset())
 
 
-def _sign(spoke: Utterance) -> _Sign:
-    return _deeds(spoke) if spoke.role == "tool" else _claims(spoke)
+def _close_signal(spoke: Utterance) -> _CloseSignal:
+    return _signal_from_tools(spoke) if spoke.role == "tool" else _signal_from_text(spoke)
 
 
-def _is_closed(loop: frozenset[str], sign: _Sign) -> bool:
+def _is_closed(loop: frozenset[str], sign: _CloseSignal) -> bool:
     done, past, words = sign
-    return len(loop & words) >= SPOKEN_OF * len(loop) and (done or not past.isdisjoint(loop))
+    return len(loop & words) >= MIN_WORD_SHARE * len(loop) and (done or not past.isdisjoint(loop))
 
 
-def _tells_of_a_deed(sentence: str) -> bool:
+def _reports_completion(sentence: str) -> bool:
     """What somebody has not done is still open; what nobody wants any more is not."""
-    return not denies(sentence) or bool(compiled(_CALLED_OFF).search(sentence.casefold()))
+    return not denies(sentence) or bool(compiled(_CANCELLED).search(sentence.casefold()))
 
 
-_CALLED_OFF = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"
+_CANCELLED = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"
 
 
-def _claims(spoke: Utterance) -> _Sign:
+def _signal_from_text(spoke: Utterance) -> _CloseSignal:
     """What somebody says. "I called the dentist" ends what was to be done as well as "done" does."""
-    said = plain(" ".join(filter(_tells_of_a_deed, spoke.sentences)))
+    said = normalize_sentence(" ".join(filter(_reports_completion, spoke.sentences)))
     past: list[str] = compiled(r"\b\w+ed\b").findall(said)
-    done = _has(_DONE_CUES, said) and bool(compiled(_DONE).search(said))
-    return (done, frozenset(words_asked(" ".join(past))), frozenset(words_asked(said))) if done or past else _NO_SIGN
+    done = _has_cue(_DONE_CUES, said) and bool(compiled(_DONE).search(said))
+    return (done, frozenset(words_asked(" ".join(past))), frozenset(words_asked(said))) if done or past else _NO_SIGNAL
 
 
-def _deeds(spoke: Utterance) -> _Sign:
+def _signal_from_tools(spoke: Utterance) -> _CloseSignal:
     """What a tool has done, by what it was handed. One that only reads has done nothing."""
-    worked = [used.arguments for used in spoke.tool_uses if not used.failed and not tool_named(used.tool).reads]
-    return (True, frozenset(), frozenset(words_asked("\n".join(worked)))) if worked else _NO_SIGN
+    worked = [used.arguments for used in spoke.tool_uses if not used.failed and not parse_tool_name(used.tool).is_read]
+    return (True, frozenset(), frozenset(words_asked("\n".join(worked)))) if worked else _NO_SIGNAL
 
 
-def _opened(spoke: Utterance) -> Iterator[Loop]:
-    if not _has(_CUES, plain(spoke.text)):
+def _new_loops(spoke: Utterance) -> Iterator[OpenLoop]:
+    if not _has_cue(_LOOP_CUES, normalize_sentence(spoke.text)):
         return
-    cues = compiled(_ASKED if spoke.role == "user" else _PROMISED)
+    cues = compiled(_USER_LOOP if spoke.role == "user" else _AGENT_LOOP)
     for sentence in spoke.sentences:
-        said = plain(sentence)
-        meant = cues.search(said) and not compiled(_NOT_MEANT).search(said) and not wants_answer(sentence)
+        said = normalize_sentence(sentence)
+        meant = cues.search(said) and not compiled(_NOT_A_LOOP).search(said) and not is_question(sentence)
         # "I'll do it later" is open only to whoever knows what it is.
-        if meant and (words := words_of(sentence)):
-            yield Loop(shortened(sentence, MOST_SENTENCE), words, spoke)
+        if meant and (words := loop_words(sentence)):
+            yield OpenLoop(shortened(sentence, MAX_LOOP_CHARACTERS), words, spoke)
 
 
-def _has(cues: frozenset[str], said: str) -> bool:
+def _has_cue(cues: frozenset[str], said: str) -> bool:
     """Could it be, by its words? Everything that was said is asked this, and the patterns take ten times as long."""
     return not said.isascii() or not cues.isdisjoint(compiled(r"[\w'-]+|\[.\]").findall(said))
 
 
-def _left_unanswered(said: Sequence[Utterance], now: datetime) -> Iterator[Loop]:
-    for turn in unanswered_turns(split_turns(said), now):
+def _unanswered_requests(utterances: Sequence[Utterance], now: datetime) -> Iterator[OpenLoop]:
+    for turn in unanswered_turns(split_turns(utterances), now):
         asked = turn.user_messages[-1]
-        if asked.trust >= Trust.PERSON and any(map(asks_for_deed, asked.sentences[:MOST_SENTENCES])):
-            yield Loop(shortened(asked.text, MOST_SENTENCE), key_words(asked.text), asked)
+        if asked.trust >= Trust.PERSON and any(map(is_request, asked.sentences[:MAX_REQUEST_SENTENCES])):
+            yield OpenLoop(shortened(asked.text, MAX_LOOP_CHARACTERS), key_words(asked.text), asked)
 
 
 _HAN = "[一-鿿]"
-_TOLD = r"Open since \d{4}-\d\d-\d\d: |未完成（自 \d{4}-\d\d-\d\d 起）："
+_LOOP_LINE = r"Open since \d{4}-\d\d-\d\d: |未完成（自 \d{4}-\d\d-\d\d 起）："
 
-_OF_EVERY_LOOP = frozenset(
+_LOOP_STOP_WORDS = frozenset(
     words_asked(
         """
         remind remember forget todo still need open pending missing continue finish tomorrow tonight later soon
@@ -180,7 +180,7 @@ _PROMISE = (
     r"\b(?:i|we)(?:'ll| will|'m going to| am going to|'re going to)"
     rf"(?! (?:be|see|talk|think|try|keep|catch|never|not|let you)\b)[^.!?;\n]*?\b{_LATER}\b"
 )
-_STILL = any_of(
+_STILL_TO_DO = any_of(
     r"\bstill (?:need|needs|have|has|got) to\b",
     r"\b(?:is|are) still (?:open|pending|missing|to be done|to do|not done|unfinished|outstanding)\b",
     r"\bto be continued\b",
@@ -189,34 +189,34 @@ _STILL = any_of(
     r"(?:明天|回头|稍后|晚点)(?:我会|我要|我再|再|继续|我来)",
 )
 # "These moments remind me to be kind" asks for nothing: whoever does stands at the beginning of a clause.
-_ASKED = any_of(
+_USER_LOOP = any_of(
     r"(?:^|[.,;:!]\s*|\b(?:please|you|and|also|then|but)\s+)remind me (?:to|about|that|of)\b",
     r"\b(?:don't|do not) let me forget\b",
     r"\bto-?do\s*[:：-]|(?m:^)\s*[-*] \[ \] ",
     r"提醒我|待办|别忘了",
-    _STILL,
+    _STILL_TO_DO,
     _PROMISE,
 )
 # What "is still pending" in a reply is how things stand, and mostly not for the assistant to end.
-_PROMISED = any_of(r"\b(?:i|we) still (?:need|have) to\b", _PROMISE, r"我(?:明天|稍后|晚点|回头)(?:会|再|来)")
-_CUES = frozenset(
+_AGENT_LOOP = any_of(r"\b(?:i|we) still (?:need|have) to\b", _PROMISE, r"我(?:明天|稍后|晚点|回头)(?:会|再|来)")
+_LOOP_CUES = frozenset(
     "remind forget todo to-do todo- to-do- still continued let's we'll i'll will going can [ ]".split()
 ) | {"[ ]"}
-_NOT_MEANT = any_of(
+_NOT_A_LOOP = any_of(
     r"\bif (?:i|we|you)\b|\b(?:said|says|told|asked|wrote|used to|would|hopefully|maybe|probably|perhaps|i think)\b",
     r"\bno need\b|\b(?:don't|do not|doesn't) (?:need|have) to\b|不用|不需要|如果|要是|他说|她说",
 )
-_FINISHED = (
+_DONE_WORDS = (
     "done finished completed complete sent fixed resolved solved submitted shipped merged paid booked bought sorted"
 )
-_NOTED = "set added created scheduled noted put updated made written saved"
+_RECORDED_WORDS = "set added created scheduled noted put updated made written saved"
 _DONE = any_of(
-    rf"\b(?:{'|'.join(_FINISHED.split())})\b",
-    rf"\bi(?:'ve| have) (?:{'|'.join(_NOTED.split())})\b",
+    rf"\b(?:{'|'.join(_DONE_WORDS.split())})\b",
+    rf"\bi(?:'ve| have) (?:{'|'.join(_RECORDED_WORDS.split())})\b",
     r"\b(?:took|taken) care of\b|\balready\b|\bno longer needed\b|\bnever ?mind\b|\bforget (?:it|about)\b",
     r"\bcancel(?:led|ed)?\b|\breminder (?:is |has been )?set\b",
     r"\[x\]|✅|完成了|已经?|搞定|做完|办好|弄好|好了|不用了|取消",
 )
 _DONE_CUES = frozenset(
-    f"{_FINISHED} {_NOTED} care already longer never nevermind forget cancel cancelled canceled [x]".split()
+    f"{_DONE_WORDS} {_RECORDED_WORDS} care already longer never nevermind forget cancel cancelled canceled [x]".split()
 )

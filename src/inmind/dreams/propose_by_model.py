@@ -80,9 +80,12 @@ def _known(material: DreamMaterial) -> Iterator[str]:
     for section, weight in sorted(heavier.items(), key=lambda one: -one[1]):
         yield f"Counts more right now: {section} (x{weight:.1f})"
     yield from (f"Not known: {shortened(gap.topic, 100)}" for gap in material.gaps)
-    yield from (f"Practised: {shortened(skills.told(one), 160)}" for one in skills.emerging(material.skills)[:_MOST])
+    yield from (
+        f"Practised: {shortened(skills.skill_line(one), 160)}"
+        for one in skills.emerging_skills(material.skills)[:_MOST]
+    )
     for one in material.economics:
-        yield from (f"Economics: {shortened(line, 200)}" for line in economics.told(one))
+        yield from (f"Economics: {shortened(line, 200)}" for line in economics.economics_lines(one))
     yield f"Time: {material.now:%Y-%m-%d %H:%M} UTC"
 
 

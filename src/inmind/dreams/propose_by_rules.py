@@ -18,10 +18,10 @@ from inmind.core.events.base import Origin, Trust
 from inmind.core.language.prose import beginning
 from inmind.dreams import economics, skills
 from inmind.dreams.affect.state import level_told
-from inmind.dreams.classify import section_of
+from inmind.dreams.classify import classify_section
 from inmind.dreams.line_index import Board
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
-from inmind.dreams.open_loops import told_in
+from inmind.dreams.open_loops import loop_text
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, is_told_anew
 from inmind.dreams.page.fact_checks import SHARED, lost, share_kept
@@ -124,7 +124,7 @@ def _of_note(note: PendingNote) -> Add:
 
 def _of_learned(one: Learned) -> Add:
     return Add(
-        section=section_of(one.text, kind=one.kind, trust=Trust.PERSON),
+        section=classify_section(one.text, kind=one.kind, trust=Trust.PERSON),
         text=line_of(one.text),
         sources=(one.source,),
         importance=one.importance,
@@ -177,7 +177,7 @@ def _placed(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tupl
         return section, mark + line_of(why, MOST_LINE - len(mark)) if why else line_of(text)
     if trust is Trust.DATA:
         return Section.ACTIVE, from_a_tool(text)
-    section = section_of(text, kind=kind, trust=trust)
+    section = classify_section(text, kind=kind, trust=trust)
     mark = (WON if valence > 0 else AVOIDED) if abs(valence) >= FELT and section is Section.ACTIVE else ""
     return section, mark + line_of(text, MOST_LINE - len(mark))
 
@@ -213,7 +213,7 @@ def _closed(material: DreamMaterial) -> Iterator[Retire]:
         line = material.dream_lines.get(text)
         if line is None or text not in standing:
             continue
-        for pointer in candidates(told_in(text)):
+        for pointer in candidates(loop_text(text)):
             if material.search(pointer.keywords).issuperset(line.sources):
                 yield Retire(line=text, topic=pointer.topic, keywords=pointer.keywords)
                 break
@@ -227,10 +227,10 @@ def _gaps(material: DreamMaterial) -> Iterator[Add]:
 
 
 def _skills(material: DreamMaterial) -> Iterator[Add]:
-    for skill in skills.emerging(material.skills)[:MOST_SKILLS]:
+    for skill in skills.emerging_skills(material.skills)[:MOST_SKILLS]:
         yield Add(
             section=Section.SKILLS,
-            text=skills.told(skill),
+            text=skills.skill_line(skill),
             sources=_known(skill.sources, material),
             importance=_SKILL,
             kind="skill",
@@ -239,7 +239,7 @@ def _skills(material: DreamMaterial) -> Iterator[Add]:
 
 
 def _economics(material: DreamMaterial) -> Iterator[Add]:
-    for text in (line for one in material.economics for line in economics.told(one)):
+    for text in (line for one in material.economics for line in economics.economics_lines(one)):
         yield Add(section=Section.NICHE, text=text, sources=(), kind=_ECONOMICS, at=material.now.isoformat())
 
 
@@ -269,7 +269,9 @@ def _worked_in(material: DreamMaterial, named: Collection[str]) -> list[Rewrite]
     seeds = (text for _, text in read(_HEADED.split(material.page.above)[0]).everything() if text in material.adopted)
     whole = (text for text in seeds if len(text) <= MOST_LINE and not _NO_LINE.search(text) and text not in named)
     return [
-        Rewrite(lines=(text,), section=section_of(text, trust=Trust.PERSON), text=line_of(text), importance=PRECIOUS)
+        Rewrite(
+            lines=(text,), section=classify_section(text, trust=Trust.PERSON), text=line_of(text), importance=PRECIOUS
+        )
         for text in islice(whole, WORKED_IN)
     ]
 

@@ -11,56 +11,56 @@ from collections.abc import Iterable, Iterator
 
 from inmind.core.language.prose import compiled, is_greeting, sentences
 from inmind.dreams.names import names_in_sentences
-from inmind.dreams.requests import any_of, asks_for_deed, plain
+from inmind.dreams.requests import any_of, is_request, normalize_sentence
 from inmind.search.query_parse import key_words
 
-MOST_QUESTION = 300
+MAX_QUESTION_CHARACTERS = 300
 """Characters. Nobody asks a question that long; it is a text with a question mark."""
 
 
-def questions_in(said: Iterable[str]) -> Iterator[str]:
+def questions_in(sentences: Iterable[str]) -> Iterator[str]:
     """Of a person's sentences those by which they want to know something."""
-    return (sentence for sentence in said if len(sentence) <= MOST_QUESTION and wants_answer(sentence))
+    return (sentence for sentence in sentences if len(sentence) <= MAX_QUESTION_CHARACTERS and is_question(sentence))
 
 
-def wants_answer(sentence: str) -> bool:
-    said = plain(sentence)
-    if not (compiled(_ENDS).search(said) or compiled(_BEGINS).match(said)):
+def is_question(sentence: str) -> bool:
+    said = normalize_sentence(sentence)
+    if not (compiled(_QUESTION_END).search(said) or compiled(_QUESTION_START).match(said)):
         return False
-    if is_greeting(said) or compiled(_FOR_COMPANY).fullmatch(said) or compiled(_SEEKS_A_NOD).search(said):
+    if is_greeting(said) or compiled(_SMALL_TALK).fullmatch(said) or compiled(_TAG_QUESTION).search(said):
         return False
-    return _says_what_about(sentence) and not asks_for_deed(sentence)
+    return _has_topic(sentence) and not is_request(sentence)
 
 
-def _says_what_about(sentence: str) -> bool:
+def _has_topic(sentence: str) -> bool:
     """A word alone is not enough, but for a name and for what in Chinese takes two characters: only whoever knows what
     came before can answer "what happened?"."""
     telling = key_words(sentence)
     return len(telling) > 1 or any(not word.isascii() for word in telling) or bool(names_in_sentences([sentence]))
 
 
-def left_open(reply: str) -> tuple[bool, str]:
+def split_unanswered(reply: str) -> tuple[bool, str]:
     """Does a reply say that it does not know? And what it says apart from that."""
     said = sentences(reply)
-    known = [one for one in said if not _does_not_know(one)]
+    known = [one for one in said if not _says_unknown(one)]
     return len(known) < len(said), "\n".join(known)
 
 
-def _does_not_know(sentence: str) -> bool:
-    said = plain(sentence)
-    found = compiled(_NOT_KNOWN).search(said)
-    return found is not None and not compiled(_ALL_THE_SAME).search(said, found.end())
+def _says_unknown(sentence: str) -> bool:
+    said = normalize_sentence(sentence)
+    found = compiled(_UNKNOWN).search(said)
+    return found is not None and not compiled(_ANSWERS_ANYWAY).search(said, found.end())
 
 
-_ENDS = r"[?？]\W*$|[吗嗎呢么]\W*$"
-_ASKING = r"(?:what|when|where|who|which|why|how)(?:'s)?\s+(?:\w+\s+)?"
-_BEGINS = r"(?:(?:hi|hello|hey|so|and|but|ok|okay|well|also)[\s,]+)*" + any_of(
-    _ASKING + r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|many|much|long|far|often)\b",
+_QUESTION_END = r"[?？]\W*$|[吗嗎呢么]\W*$"
+_QUESTION_WORD = r"(?:what|when|where|who|which|why|how)(?:'s)?\s+(?:\w+\s+)?"
+_QUESTION_START = r"(?:(?:hi|hello|hey|so|and|but|ok|okay|well|also)[\s,]+)*" + any_of(
+    _QUESTION_WORD + r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|many|much|long|far|often)\b",
     r"(?:do|does) (?:you|anyone|anybody) know\b",
     r"i (?:wonder|was wondering)\b",
     r"(?:请问|有谁知道|为什么|如何|什么时候|哪里|哪儿)",
 )
-_FOR_COMPANY = (
+_SMALL_TALK = (
     r"(?:(?:so|and|but|hey|well|oh|ok|haha|lol|wow|god|man)[\s,!.]+)*"
     + any_of(
         r"(?:right|ok|okay|really|seriously|huh|eh|yes|no|see|ready|deal|got it|get it)",
@@ -91,7 +91,7 @@ _FOR_COMPANY = (
     )
     + r"\W*"
 )
-_SEEKS_A_NOD = (
+_TAG_QUESTION = (
     r"[,，]\s*"
     + any_of(
         "right|ok|okay|no|yes|huh|eh|correct|you know|isn't it|aren't they|don't you think|wouldn't you say",
@@ -106,7 +106,7 @@ _CANNOT = any_of(
     r"(?:was|am|were|are)(?:n't| not) able to",
     r"(?:was|am|were|are) unable to",
 )
-_NOT_KNOWN = any_of(
+_UNKNOWN = any_of(
     r"\bi (?:really |honestly |still )?(?:don't|do not) (?:actually )?(?:know|recall|remember)\b(?! about you| of)",
     r"\bi(?:'m| am) not (?:sure|certain|aware|familiar)\b",
     r"\bi have no (?:idea|information|record|memory|data|details|access)\b",
@@ -129,9 +129,9 @@ _OFFERS = any_of(
     r"(?:if|would|could|maybe|perhaps) you\b",
     r"let me|feel free|please",
 )
-_OFFERS_IN_CHINESE = "(?:我可以|我能|如果|您可以|你可以|请)"
+_OFFERS_ZH = "(?:我可以|我能|如果|您可以|你可以|请)"
 # What goes on with an answer, and not with an offer.
-_ALL_THE_SAME = any_of(
+_ANSWERS_ANYWAY = any_of(
     rf"\b(?:but|however|though|although|yet)\b[\s,]+(?!{_OFFERS})(?:\w+\W+){{3}}",
-    rf"(?:但是?|不过|然而)[，,]?(?!.{{0,4}}{_OFFERS_IN_CHINESE})[^。！？]{{4}}",
+    rf"(?:但是?|不过|然而)[，,]?(?!.{{0,4}}{_OFFERS_ZH})[^。！？]{{4}}",
 )

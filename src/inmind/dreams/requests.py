@@ -14,83 +14,83 @@ from itertools import pairwise, takewhile
 from inmind.core.language.prose import compiled
 from inmind.entities.nouns import singular
 
-MOST_SENTENCES = 4
+MAX_REQUEST_SENTENCES = 4
 """People come to the point within so many, or have come to tell and not to ask."""
 
-MOST_NOUN = 40
+MAX_NOUN_CHARACTERS = 40
 
 
-def plain(sentence: str) -> str:
+def normalize_sentence(sentence: str) -> str:
     """In small letters, with one kind of apostrophe, and without what is only quoted: that is somebody else's word."""
     return compiled(_QUOTED).sub(" ", sentence).strip().lower().replace("’", "'")
 
 
-def any_of(*forms: str) -> str:
+def any_of(*patterns: str) -> str:
     """A pattern for whichever of them."""
-    return f"(?:{'|'.join(forms)})"
+    return f"(?:{'|'.join(patterns)})"
 
 
 _QUOTED = '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`'
 
 
-def request_in(sentences: Sequence[str]) -> str:
+def find_request(sentences: Sequence[str]) -> str:
     """The first thing that is asked for, as a verb and a noun; empty where nothing is."""
-    return next((task for one in sentences[:MOST_SENTENCES] if (task := _task(one))), "")
+    return next((task for one in sentences[:MAX_REQUEST_SENTENCES] if (task := _parse_task(one))), "")
 
 
-def asks_for_deed(sentence: str) -> bool:
+def is_request(sentence: str) -> bool:
     """Is somebody to do something, and not only to say something? "Can you tell me when it leaves?" is a question."""
-    said = plain(sentence)
-    polite = compiled(_POLITELY).match(said) or compiled(_POLITELY_IN_CHINESE).match(said)
-    return bool(polite or _task(sentence))
+    said = normalize_sentence(sentence)
+    polite = compiled(_POLITE_REQUEST).match(said) or compiled(_POLITE_REQUEST_ZH).match(said)
+    return bool(polite or _parse_task(sentence))
 
 
-def _task(sentence: str) -> str:
+def _parse_task(sentence: str) -> str:
     if compiled(_HAN).search(sentence):
-        return _chinese(sentence)
-    found = compiled(_ENGLISH).match(" ".join(sentence.lower().replace("’", "'").split()))
+        return _parse_chinese_task(sentence)
+    found = compiled(_ENGLISH_REQUEST).match(" ".join(sentence.lower().replace("’", "'").split()))
     if found is None or found["verb"] not in _VERBS:
         return ""
-    noun = _object(found["rest"])
+    noun = _find_object(found["rest"])
     return f"{found['verb']}{found['particle'] or ''} {noun}" if noun else ""
 
 
-def _object(rest: str) -> str:
+def _find_object(rest: str) -> str:
     """The last noun in front of whatever leads on: of "the failing test in parser.py", the test."""
     clause = compiled(_CLAUSE).match(rest)
-    tokens = takewhile(lambda token: token not in _LEADS_ON, (clause[0] if clause else "").split())
-    nouns = [bare for token in tokens if (bare := token.strip("\"'`*()[]#")) and bare not in _IDLE]
-    named = [noun for noun, behind in pairwise([*nouns, ""]) if not _counts(noun, behind)]
-    if not named or named[-1] in _POINTS:
+    tokens = takewhile(lambda token: token not in _CLAUSE_BREAKS, (clause[0] if clause else "").split())
+    nouns = [bare for token in tokens if (bare := token.strip("\"'`*()[]#")) and bare not in _SKIPPED_WORDS]
+    named = [noun for noun, behind in pairwise([*nouns, ""]) if not _is_number(noun, behind)]
+    if not named or named[-1] in _PRONOUNS:
         return ""
     head = "file" if compiled(_FILE).search(named[-1]) else singular(named[-1])
-    return head if len(head) <= MOST_NOUN else ""
+    return head if len(head) <= MAX_NOUN_CHARACTERS else ""
 
 
-def _counts(noun: str, behind: str) -> bool:
+def _is_number(noun: str, next_word: str) -> bool:
     """Does it only say which one? Of "module number 3" it is the module that the work is done to."""
     is_number = compiled(_NUMBER).fullmatch
-    return bool(is_number(noun) or (noun in _NUMBERS and behind and is_number(behind)))
+    return bool(is_number(noun) or (noun in _NUMBER_WORDS and next_word and is_number(next_word)))
 
 
-def _chinese(sentence: str) -> str:
-    found = compiled(_ASKED_IN_CHINESE).match(sentence)
+def _parse_chinese_task(sentence: str) -> str:
+    found = compiled(_REQUEST_ZH).match(sentence)
     if found is None:
         return ""
     rest = found["before"] or found["behind"] or ""
-    noun = compiled(_MEASURE).sub("", rest.rpartition("的")[2].strip(), count=1)
-    heads: list[str] = compiled(_HEAD_IN_CHINESE).findall(noun)
+    noun = compiled(_MEASURE_WORD_ZH).sub("", rest.rpartition("的")[2].strip(), count=1)
+    heads: list[str] = compiled(_HEAD_NOUN_ZH).findall(noun)
     return f"{found['verb']}{heads[0]}" if heads else ""
 
 
 _HAN = "[一-鿿]"
 
-_LEADS_UP = (
+_LEAD_IN = (
     r"(?:(?:hi|hello|hey|ok|okay|now|then|next|also|and|so|but|great|good|perfect|thanks|thank you|please|pls|kindly|"
     r"just|again|first|finally|there|yes|well|sorry)\b[\s,.!:-]*)*"
 )
-_ENGLISH = (
-    _LEADS_UP
+_ENGLISH_REQUEST = (
+    _LEAD_IN
     + r"(?:(?:can|could|would|will) you\s+|i(?:'d| would)? (?:like|want|need)(?: you)? to\s+|need(?: you)? to\s+|"
     r"let's\s+|we (?:need|have) to\s+|your (?:task|job) is to\s+)?"
     r"(?:(?:please|kindly|also|just|now|then|quickly|try to|help me(?: to)?|go ahead and)\s+)*"
@@ -98,22 +98,22 @@ _ENGLISH = (
 )
 
 # What is only to be said, or thought, or is somebody's own business, is asked for as a question.
-_TO_SAY = any_of(
+_SPEECH_REQUEST = any_of(
     r"(?:tell|explain|describe|clarify|elaborate|say|know|guess|recall|remember|recommend|suggest|advise|confirm)\b",
     r"(?:think|believe|imagine|see|hear|understand|feel|like|love|prefer|want|be|have been|agree|consider)\b",
     r"(?:remind|show|teach|let) (?:me|us) (?:again )?(?:what|when|where|who|whose|which|why|how|if|whether|know)\b",
     r"(?:give|share with|send) (?:me|us) (?:some|any|more|an?|the) (?:\w+ )?"
     r"(?:advice|tips?|ideas?|examples?|details?|informations?|info|overview|reasons?)\b",
 )
-_POLITELY = _LEADS_UP + any_of(
+_POLITE_REQUEST = _LEAD_IN + any_of(
     r"(?:can|could|would|will|won't|can't|couldn't) you\s+"
-    rf"(?:(?:please|kindly|also|just|maybe|perhaps|possibly|quickly|then|at least)\s+)*(?!{_TO_SAY})[a-z]",
+    rf"(?:(?:please|kindly|also|just|maybe|perhaps|possibly|quickly|then|at least)\s+)*(?!{_SPEECH_REQUEST})[a-z]",
     r"is there (?:really |any |some )*(?:nothing|anything|something|someone|somebody|anyone|anybody) (?:else )?"
     r"(?:you|i|we|to|who)\b|is there (?:any|some|no) (?:way|chance)\b.*\byou (?:can|could)\b",
     r"(?:would|do) you mind\b|(?:is it|would it be) possible (?:for you )?to\b",
     r"(?:can|could|may|might) (?:i|we) (?:please |just |also |at least )*(?:have|get|speak|talk)\b",
 )
-_POLITELY_IN_CHINESE = (
+_POLITE_REQUEST_ZH = (
     r"(?:(?:你好|您好|好的?|那|再|现在|然后|顺便)[，,！!\s]*)*"
     + any_of(
         r"(?:[你您]?(?:能不能|能否|能|可以|可不可以|可否)[你您]?|麻烦[你您]?|请(?!问)[你您]?)(?:请|先|再)*"
@@ -142,41 +142,41 @@ _VERBS = frozenset(
 )
 
 _CLAUSE = r"(?:\bn[or]\.(?=\s\d)|[^,;:.!?]|[.:](?=\S)|,(?=\d))+"
-_LEADS_ON = frozenset(
+_CLAUSE_BREAKS = frozenset(
     """
     about above across after against and as at because before behind below between but by during for from if in inside
     into like near of on onto or over per since so than that through till to toward towards under until using via when
     sure where which while who whose with within without is are was were has have had does do did should must can will
     """.split()
 )
-_IDLE = frozenset(
+_SKIPPED_WORDS = frozenset(
     """
     a an the my our your his her their its this these those some any another all every each both new more me us again
     now soon please today tomorrow tonight asap quickly too also together first next last
     """.split()
 )
-_POINTS = frozenset(
+_PRONOUNS = frozenset(
     """
     i we you he she they it them one ones him everything anything something nothing stuff thing things up out rid fun
     sense way lot
     """.split()
 )
 _NUMBER = r"[\W\d_]*|[a-z]{0,4}[-#]?\d[\w.-]*"
-_NUMBERS = frozenset("number numbers no no. nr nr. num".split())
+_NUMBER_WORDS = frozenset("number numbers no no. nr nr. num".split())
 _FILE = r"/|\w\.[a-z]\w{0,4}$"
 
-_VERBS_IN_CHINESE = (
+_VERBS_ZH = (
     "重构|修复|修改|翻译|总结|整理|生成|创建|新建|删除|更新|添加|增加|检查|测试|部署|优化|分析|查询|查找|搜索|预订|预定|安排|"
     "发送|准备|设计|实现|配置|安装|运行|对比|比较|转换|导出|导入|合并|编写|撰写|起草|润色|校对|审查|统计|计算|下载|上传|移动|"
     "重命名|替换|升级|迁移|调试|画|写|改|做|订|查|发|建|删|加"
 )
-_ASKED_IN_CHINESE = (
+_REQUEST_ZH = (
     r"(?:(?:你好|您好|好的?|请|麻烦你?|那|再|现在|然后|接着|顺便)[，,！!\s]*)*"
     r"(?:(?:能不能|能|可以|可不可以|可否)[你您]?|[你您](?:能不能|能|可以|可否)|我(?:想|要|想要|需要)[你您]?)?"
     r"(?:请|再|先|帮我们?|给我们?|替我)*"
-    rf"(?:把(?P<before>[^，。！？；,.!?;]{{1,40}}?))?(?P<verb>{_VERBS_IN_CHINESE})"
+    rf"(?:把(?P<before>[^，。！？；,.!?;]{{1,40}}?))?(?P<verb>{_VERBS_ZH})"
     r"(?:一下|出)?(?P<behind>[^，。！？；：,.!?;:成为到给在用吗吧]*)"
 )
-_MEASURE = r"^(?:[这那某每几两一二三四五六七八九十\d]+\s*)?[个封份段篇条些张次本台首种项下家行句]"
+_MEASURE_WORD_ZH = r"^(?:[这那某每几两一二三四五六七八九十\d]+\s*)?[个封份段篇条些张次本台首种项下家行句]"
 # What it is comes last in Chinese, in two characters for the most part; or it is a word of another script.
-_HEAD_IN_CHINESE = r"(?:[一-鿿]{2}|\b[A-Za-z][\w+#-]{0,38})\s*$"
+_HEAD_NOUN_ZH = r"(?:[一-鿿]{2}|\b[A-Za-z][\w+#-]{0,38})\s*$"

@@ -11,32 +11,32 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from inmind.core.frozen import frozen
-from inmind.dreams.state import Dreaming
+from inmind.dreams.state import DreamingState
 
-PATIENCE = 3
+FAILURES_BEFORE_BACKOFF = 3
 """Failures in a row from which on each doubles the wait: of dreams, and of a model that is asked for them."""
 
-LONGEST = timedelta(days=1)
+MAX_WAIT = timedelta(days=1)
 """That a wait may double to."""
 
 
 @frozen(kw_only=True)
-class Rhythm:
-    every: timedelta
-    first: timedelta
-    early: timedelta
-    least: int
+class DreamSchedule:
+    interval: timedelta
+    first_delay: timedelta
+    spike_interval: timedelta
+    min_crystals: int
     """New crystals."""
 
 
-def trigger(
-    dreaming: Dreaming,
-    rhythm: Rhythm,
+def due_trigger(
+    dreaming: DreamingState,
+    schedule: DreamSchedule,
     *,
     now: datetime,
-    awake: timedelta,
-    strong: bool,
-    fresh: Callable[[int], int],
+    uptime: timedelta,
+    strong_affect: bool,
+    count_new: Callable[[int], int],
 ) -> str:
     """Why a dream is due now: `schedule` or `spike`; empty where none is. One that was left in the middle is due for
     the reason for which it began, unless whoever goes on with it dies time and again.
@@ -44,52 +44,52 @@ def trigger(
     `fresh`: how many new crystals there are, of at most so many. `awake`: for how long whoever asks has been at it.
     """
     running = dreaming.running
-    if running is not None and running.holds(now):
+    if running is not None and running.is_held(now):
         return ""
-    if running is not None and running.keeps(now) and dreaming.failures < PATIENCE and awake >= rhythm.first:
+    if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF and uptime >= schedule.first_delay:
         return running.trigger
-    since = _since(dreaming.begun, now)
-    wait = _waited(dreaming.failures)
-    if strong and since >= max(rhythm.early, wait(rhythm.early)) and fresh(1):
+    elapsed = _elapsed(dreaming.last_started_at, now)
+    wait = _backoff(dreaming.failures)
+    if strong_affect and elapsed >= max(schedule.spike_interval, wait(schedule.spike_interval)) and count_new(1):
         return "spike"
-    if since < wait(rhythm.every) or awake < rhythm.first:
+    if elapsed < wait(schedule.interval) or uptime < schedule.first_delay:
         return ""
-    return "schedule" if fresh(rhythm.least) >= rhythm.least else ""
+    return "schedule" if count_new(schedule.min_crystals) >= schedule.min_crystals else ""
 
 
-def next_due(
-    dreaming: Dreaming, rhythm: Rhythm, *, now: datetime, strong: bool, fresh: Callable[[int], int]
+def next_due_at(
+    dreaming: DreamingState, schedule: DreamSchedule, *, now: datetime, strong_affect: bool, count_new: Callable[[int], int]
 ) -> datetime | None:
     """When a dream will be due if nothing happens until then; None where none will be.
 
     It is asked behind `trigger`: what that has said no to by now may be due by the clock alone.
     """
     running = dreaming.running
-    if running is not None and running.holds(now):
+    if running is not None and running.is_held(now):
         return running.until
-    if running is not None and running.keeps(now) and dreaming.failures < PATIENCE:
+    if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF:
         return now
-    since, wait = _since(dreaming.begun, now), _waited(dreaming.failures)
-    if strong and fresh(1):
-        usual = max(rhythm.early, wait(rhythm.early))
-    elif fresh(rhythm.least) >= rhythm.least:
-        usual = wait(rhythm.every)
+    elapsed, wait = _elapsed(dreaming.last_started_at, now), _backoff(dreaming.failures)
+    if strong_affect and count_new(1):
+        delay = max(schedule.spike_interval, wait(schedule.spike_interval))
+    elif count_new(schedule.min_crystals) >= schedule.min_crystals:
+        delay = wait(schedule.interval)
     else:
         return None
-    return now if since >= usual else now + usual - since
+    return now if elapsed >= delay else now + delay - elapsed
 
 
-def asks_model(dreaming: Dreaming, rhythm: Rhythm, now: datetime) -> bool:
+def may_ask_model(dreaming: DreamingState, schedule: DreamSchedule, now: datetime) -> bool:
     """Shall a model be asked? One that has failed time and again is left alone for a while, and rules go on."""
-    if dreaming.model_failures < PATIENCE:
+    if dreaming.model_failures < FAILURES_BEFORE_BACKOFF:
         return True
-    return _since(dreaming.asked, now) >= _waited(dreaming.model_failures)(rhythm.every)
+    return _elapsed(dreaming.model_asked_at, now) >= _backoff(dreaming.model_failures)(schedule.interval)
 
 
-def _since(begun: datetime | None, now: datetime) -> timedelta:
-    return now - begun if begun is not None and begun <= now else timedelta.max
+def _elapsed(started: datetime | None, now: datetime) -> timedelta:
+    return now - started if started is not None and started <= now else timedelta.max
 
 
-def _waited(failures: int) -> Callable[[timedelta], timedelta]:
-    doubled = 2 ** min(max(0, failures - PATIENCE + 1), 10)
-    return lambda usual: max(usual, min(LONGEST, usual * doubled))
+def _backoff(failures: int) -> Callable[[timedelta], timedelta]:
+    factor = 2 ** min(max(0, failures - FAILURES_BEFORE_BACKOFF + 1), 10)
+    return lambda usual: max(usual, min(MAX_WAIT, usual * factor))

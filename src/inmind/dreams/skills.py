@@ -24,40 +24,40 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
 from inmind.core.text import shortened
 from inmind.dreams.activity import Activity, ActivityTurn, split_turns
-from inmind.dreams.requests import request_in
+from inmind.dreams.requests import find_request
 
-LEAST: Final = 3
+MIN_OCCURRENCES: Final = 3
 """Occurrences from which on something is a skill and no accident."""
 
-MOST: Final = 40
+MAX_SKILLS: Final = 40
 """Kept in mind, those that are none yet among them."""
 
-ROWS: Final = (2, 3, 4)
+SEQUENCE_LENGTHS: Final = (2, 3, 4)
 """Tools in a row."""
 
-MOST_NAME: Final = 120
-MOST_SOURCES: Final = 5
+MAX_NAME_CHARACTERS: Final = 120
+MAX_SKILL_SOURCES: Final = 5
 """Occurrences that are named, the last ones."""
 
 HALF_LIFE: Final = timedelta(days=30)
 """An old habit counts half: so what was done twice this week outlives what was done three times last year."""
 
-_THEN = " > "
+_SEPARATOR = " > "
 
 
-def skills(lived: Activity, before: Sequence[LearnedSkill], now: datetime) -> tuple[LearnedSkill, ...]:
+def update_skills(activity: Activity, previous: Sequence[LearnedSkill], now: datetime) -> tuple[LearnedSkill, ...]:
     """All that are known from now on, the most practised first."""
-    known = {skill.name: skill for skill in before}
-    for done in _practised(lived):
-        known[done.name] = _once_more(known.get(done.name), done)
-    return tuple(sorted(known.values(), key=lambda skill: (-_standing(skill, now), skill.name))[:MOST])
+    known = {skill.name: skill for skill in previous}
+    for done in _practices(activity):
+        known[done.name] = _count_practice(known.get(done.name), done)
+    return tuple(sorted(known.values(), key=lambda skill: (-_decayed_count(skill, now), skill.name))[:MAX_SKILLS])
 
 
-def emerging(known: Sequence[LearnedSkill]) -> list[LearnedSkill]:
+def emerging_skills(known: Sequence[LearnedSkill]) -> list[LearnedSkill]:
     """Those to be told of, the surest first."""
-    often = [skill for skill in known if skill.occurrences >= LEAST]
-    rows = [skill for skill in often if _THEN in skill.name]
-    whole = [skill for skill in often if not any(_is_part(skill, row) for row in rows)]
+    often = [skill for skill in known if skill.occurrences >= MIN_OCCURRENCES]
+    rows = [skill for skill in often if _SEPARATOR in skill.name]
+    whole = [skill for skill in often if not any(_is_subsequence(skill, row) for row in rows)]
     return sorted(whole, key=lambda skill: (-confidence(skill), -skill.occurrences, skill.name))
 
 
@@ -65,11 +65,11 @@ def confidence(skill: LearnedSkill) -> float:
     return (skill.succeeded + 1) / (skill.occurrences + 2) * (1 - exp(-skill.occurrences / 2))
 
 
-def told(skill: LearnedSkill) -> str:
+def skill_line(skill: LearnedSkill) -> str:
     return f"{skill.name} → Confidence: {confidence(skill):.0%} | Occurrences: {skill.occurrences}"
 
 
-class _Done(NamedTuple):
+class _Practice(NamedTuple):
     """Something that was done once."""
 
     name: str
@@ -78,52 +78,52 @@ class _Done(NamedTuple):
     succeeded: bool
 
 
-def _once_more(skill: LearnedSkill | None, done: _Done) -> LearnedSkill:
+def _count_practice(skill: LearnedSkill | None, done: _Practice) -> LearnedSkill:
     before = skill or LearnedSkill(done.name, 0, 0, "", ())
     return LearnedSkill(
         name=done.name,
         occurrences=before.occurrences + 1,
         succeeded=before.succeeded + done.succeeded,
         last_used=max(before.last_used, done.at.isoformat()),
-        sources=(*before.sources, done.source)[-MOST_SOURCES:],
+        sources=(*before.sources, done.source)[-MAX_SKILL_SOURCES:],
     )
 
 
-def _practised(lived: Activity) -> Iterator[_Done]:
-    for turn in split_turns(lived.utterances):
+def _practices(activity: Activity) -> Iterator[_Practice]:
+    for turn in split_turns(activity.utterances):
         if turn.responses:
-            yield from _tasks(turn)
-            yield from _rows(turn)
+            yield from _task_practices(turn)
+            yield from _sequence_practices(turn)
 
 
-def _tasks(turn: ActivityTurn) -> Iterator[_Done]:
+def _task_practices(turn: ActivityTurn) -> Iterator[_Practice]:
     """What a person asked for. It came to a good end if the last thing that was done for it did."""
     people = [spoke for spoke in turn.user_messages if spoke.trust >= Trust.PERSON]
-    task = next(((task, spoke) for spoke in people if (task := request_in(spoke.sentences))), None)
+    task = next(((task, spoke) for spoke in people if (task := find_request(spoke.sentences))), None)
     if task is not None:
         name, asked = task
-        yield _Done(name, asked.at, asked.id, not (turn.tool_calls and turn.tool_calls[-1].failed))
+        yield _Practice(name, asked.at, asked.id, not (turn.tool_calls and turn.tool_calls[-1].failed))
 
 
-def _rows(turn: ActivityTurn) -> Iterator[_Done]:
+def _sequence_practices(turn: ActivityTurn) -> Iterator[_Practice]:
     """Tools in a row, the same one several times over counting as one; of two equal rows in a turn, the later."""
     steps = [[*same][-1] for _, same in groupby(turn.tool_calls, key=lambda call: call.tool)]
     last = turn.responses[-1]
     found = {
-        _THEN.join(step.tool for step in steps[start : start + length]): not steps[start + length - 1].failed
-        for length in ROWS
+        _SEPARATOR.join(step.tool for step in steps[start : start + length]): not steps[start + length - 1].failed
+        for length in SEQUENCE_LENGTHS
         for start in range(len(steps) - length + 1)
     }
     for name, succeeded in found.items():
-        yield _Done(shortened(name, MOST_NAME), last.at, last.id, succeeded)
+        yield _Practice(shortened(name, MAX_NAME_CHARACTERS), last.at, last.id, succeeded)
 
 
-def _is_part(skill: LearnedSkill, row: LearnedSkill) -> bool:
-    inside = f"{_THEN}{skill.name}{_THEN}" in f"{_THEN}{row.name}{_THEN}"
+def _is_subsequence(skill: LearnedSkill, row: LearnedSkill) -> bool:
+    inside = f"{_SEPARATOR}{skill.name}{_SEPARATOR}" in f"{_SEPARATOR}{row.name}{_SEPARATOR}"
     return inside and row.name != skill.name and row.occurrences >= skill.occurrences
 
 
-def _standing(skill: LearnedSkill, now: datetime) -> float:
+def _decayed_count(skill: LearnedSkill, now: datetime) -> float:
     """How often it was done, less with time. A clock that was set back makes nothing newer than new."""
     age = max(timedelta(), now - datetime.fromisoformat(skill.last_used))
     return skill.occurrences * 0.5 ** (age / HALF_LIFE)

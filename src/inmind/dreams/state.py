@@ -33,35 +33,35 @@ from inmind.core.events.dreams import (
     PageLine,
 )
 from inmind.core.frozen import frozen
-from inmind.documents.document import STATE
+from inmind.documents.document import MEMORY_PAGE_PATH
 
 RULES = "rules"
 """Who proposes where no model does."""
 
-LIMITED = "limit reached: "
+LIMIT_REACHED = "limit reached: "
 """How the reason begins for which a model was not asked at all: it says nothing of the model."""
 
-LEASE = timedelta(seconds=60)
+LEASE_DURATION = timedelta(seconds=60)
 """How long a dream holds without saying more. Whoever finds one that was killed waits for no longer."""
 
-KEEPS = timedelta(days=1)
+MAX_RESUME_AGE = timedelta(days=1)
 """For how long a dream that was left in the middle is worth going on with. What it proposes was weighed by what there
 was then, by the levels and the mood of then: after a day a new one sees more, whatever was paid for the old one."""
 
 Stage = Literal["begun", "gathered", "proposed", "checked"]
 
-NEXT: Mapping[Stage, str] = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit"}
+PHASE_AFTER: Mapping[Stage, str] = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit"}
 """The phase that a dream is in behind each stage."""
 
 
 @frozen(kw_only=True)
-class Running:
+class RunningDream:
     """A dream that has begun and not ended."""
 
     dream: int
     began: datetime
     until: datetime
-    made_of: datetime
+    gathered_at: datetime
     """The time by which it has gathered; before that, when it began."""
     trigger: str = "asked"
     by: str = RULES
@@ -75,7 +75,7 @@ class Running:
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
     """Of all that was answered and proposed for it."""
-    left: bool = False
+    released: bool = False
     """Whoever had it has left it to others, in good order: nothing of it has failed."""
 
     @property
@@ -88,79 +88,80 @@ class Running:
         return "gathered" if self.gathered else "begun"
 
     @property
-    def is_paid_for(self) -> bool:
+    def has_paid_work(self) -> bool:
         """Is there something to go on with that has cost something, or may have?"""
         return bool(self.proposed or self.answers)
 
     @property
-    def asks_model(self) -> bool:
+    def uses_model(self) -> bool:
         return self.by != RULES
 
-    def holds(self, now: datetime) -> bool:
+    def is_held(self, now: datetime) -> bool:
         """For one lease, and one more where its clock is ahead of this one. What ends later than that was told by a
         clock that is wrong, and must not keep everybody out until then."""
-        return self.until - 2 * LEASE <= now < self.until
+        return self.until - 2 * LEASE_DURATION <= now < self.until
 
-    def keeps(self, now: datetime) -> bool:
+    def is_resumable(self, now: datetime) -> bool:
         """Is it worth going on with? Not where a clock that is wrong, then or now, does not tell how old it is."""
-        return -LEASE <= now - self.made_of < KEEPS
+        return -LEASE_DURATION <= now - self.gathered_at < MAX_RESUME_AGE
 
 
-def _none() -> dict[str, Any]:
+def _empty() -> dict[str, Any]:
     return {}
 
 
 @frozen(kw_only=True)
-class Dreaming:
-    running: Running | None = None
-    begun: datetime | None = None
+class DreamingState:
+    running: RunningDream | None = None
+    last_started_at: datetime | None = None
     """When the last dream began, whatever became of it."""
-    asked: datetime | None = None
+    model_asked_at: datetime | None = None
     """When the last one began for which a model was asked."""
-    done: datetime | None = None
+    last_done_at: datetime | None = None
     """When the last one began that came to its end: what came in since then is new."""
-    last: int = 0
+    last_dream: int = 0
     """That one, unless it was undone."""
     failures: int = 0
     """Dreams in a row that came to nothing."""
     model_failures: int = 0
     """Dreams in a row for which a model was asked in vain."""
-    spent: tuple[str, int] = ("", 0)
+    day_tokens: tuple[str, int] = ("", 0)
     """A day, and the tokens that models have read and written on it."""
-    upto: int = 0
+    notes_read_to: int = 0
     position: int = 0
     """Up to where notes, and sessions, have been looked at: see Dreamt."""
-    lines: Mapping[str, PageLine] = field(default_factory=_none)
+    lines: Mapping[str, PageLine] = field(default_factory=_empty)
     """Those on the page that dreams have written, by their text."""
-    theirs: Mapping[str, str] = field(default_factory=_none)
+    people_entries: Mapping[str, str] = field(default_factory=_empty)
     """Entries on the page that people have written, with the crystals that have their words."""
-    seed: frozenset[str] = frozenset()
+    adopted_entries: frozenset[str] = frozenset()
     """Those among them that were there before the first dream."""
-    seeded: bool = False
+    page_adopted: bool = False
     gaps: tuple[KnowledgeGap, ...] = ()
     skills: tuple[LearnedSkill, ...] = ()
-    insights: frozenset[str] = frozenset()
+    insight_keys: frozenset[str] = frozenset()
 
-    def apply(self, event: Event) -> Dreaming:
+    def apply(self, event: Event) -> DreamingState:
         match event.payload:
             case DreamStarted() as begun:
-                running = Running(
+                running = RunningDream(
                     dream=event.seq,
                     began=event.at,
-                    until=_moment(begun.lease_until),
-                    made_of=event.at,
+                    until=_parse_datetime(begun.lease_until),
+                    gathered_at=event.at,
                     trigger=begun.trigger,
                     by=begun.proposer,
                     holder=begun.holder,
                 )
-                lost = self.running
+                previous = self.running
                 return replace(
                     self,
                     running=running,
                     begun=event.at,
-                    asked=event.at if running.asks_model else self.asked,
-                    failures=self.failures + (lost is not None and not lost.left),
-                    model_failures=self.model_failures + (lost is not None and not lost.left and lost.asks_model),
+                    asked=event.at if running.uses_model else self.model_asked_at,
+                    failures=self.failures + (previous is not None and not previous.released),
+                    model_failures=self.model_failures
+                    + (previous is not None and not previous.released and previous.uses_model),
                 )
             case (
                 DreamResumed()
@@ -171,102 +172,106 @@ class Dreaming:
                 | DreamChecked()
             ):
                 running, what = self.running, event.payload
-                return self._went(what, running, event) if running and running.dream == what.dream else self
+                return self._apply_progress(what, running, event) if running and running.dream == what.dream else self
             case DreamFailed(dream=dream, tokens=tokens) if self.running is not None and self.running.dream == dream:
                 return replace(
                     self,
                     running=None,
                     failures=self.failures + 1,
-                    model_failures=self.model_failures + self.running.asks_model,
-                    spent=self._spent(self._unpaid(tokens), event.at),
+                    model_failures=self.model_failures + self.running.uses_model,
+                    spent=self._add_tokens(self._uncounted_tokens(tokens), event.at),
                 )
             case DreamCommitted() as dreamt:
-                return self._dreamt(dreamt, event)
+                return self._apply_commit(dreamt, event)
             case DreamUndone() as undone:
-                return self._undone(undone)
+                return self._apply_undo(undone)
             case PageAdopted(text=text):
                 from inmind.dreams.page.adopt_existing import entries, keeping  # needed once in the life of a resource
 
                 chunks = {entry: f"{event.stream}#{event.seq + 1 + place}" for entry, place in keeping(text).items()}
-                return replace(self, seeded=True, seed=entries(text), theirs={**self.theirs, **chunks})
-            case DocumentWritten(path=path, text=text) if path == STATE and event.origin is Origin.DREAM:
-                return self._shown(text)
+                return replace(self, seeded=True, seed=entries(text), theirs={**self.people_entries, **chunks})
+            case DocumentWritten(path=path, text=text) if path == MEMORY_PAGE_PATH and event.origin is Origin.DREAM:
+                return self._apply_page(text)
             case _:
                 return self
 
-    def _went(self, what: DreamUnderway, running: Running, event: Event) -> Dreaming:
-        lost, running = running, replace(running, until=_moment(what.lease_until), left=False)
-        match what:
+    def _apply_progress(self, payload: DreamUnderway, running: RunningDream, event: Event) -> DreamingState:
+        previous, running = running, replace(running, until=_parse_datetime(payload.lease_until), left=False)
+        match payload:
             case DreamResumed():
-                return self._taken(replace(running, holder=what.holder, by=what.proposer), lost, event.at)
+                return self._apply_takeover(
+                    replace(running, holder=payload.holder, by=payload.proposer), previous, event.at
+                )
             case DreamGathered():
-                running = replace(running, gathered=event.seq, made_of=_moment(what.as_of))
+                running = replace(running, gathered=event.seq, made_of=_parse_datetime(payload.as_of))
                 running = replace(running, answers=(), proposed=0, checked=0)
             case DreamAnswered():
-                return self._paid(what, replace(running, answers=(*running.answers, event.seq)), event.at)
+                return self._apply_payment(payload, replace(running, answers=(*running.answers, event.seq)), event.at)
             case DreamProposed():
-                return self._paid(what, replace(running, proposed=event.seq, checked=0), event.at)
+                return self._apply_payment(payload, replace(running, proposed=event.seq, checked=0), event.at)
             case DreamChecked():
                 running = replace(running, checked=event.seq)
             case DreamProgressed():
-                running = replace(running, left=what.released)
+                running = replace(running, left=payload.released)
         return replace(self, running=running)
 
-    def _paid(self, what: DreamAnswered | DreamProposed, running: Running, at: datetime) -> Dreaming:
-        read, written = (before + more for before, more in zip(running.tokens, what.tokens, strict=True))
-        running = replace(running, tokens=(read, written), price=running.price + what.price)
-        return replace(self, running=running, spent=self._spent(what.tokens, at))
+    def _apply_payment(
+        self, payload: DreamAnswered | DreamProposed, running: RunningDream, at: datetime
+    ) -> DreamingState:
+        read, written = (before + more for before, more in zip(running.tokens, payload.tokens, strict=True))
+        running = replace(running, tokens=(read, written), price=running.price + payload.price)
+        return replace(self, running=running, spent=self._add_tokens(payload.tokens, at))
 
-    def _taken(self, running: Running, lost: Running, at: datetime) -> Dreaming:
+    def _apply_takeover(self, running: RunningDream, previous: RunningDream, at: datetime) -> DreamingState:
         """Whoever held it came to nothing, unless it was left to others; but a model that has answered already was not
         asked in vain."""
-        unasked = not lost.is_paid_for
+        unasked = not previous.has_paid_work
         return replace(
             self,
             running=running,
-            asked=at if unasked and running.asks_model else self.asked,
-            failures=self.failures + (not lost.left),
-            model_failures=self.model_failures + (unasked and lost.asks_model and not lost.left),
+            asked=at if unasked and running.uses_model else self.model_asked_at,
+            failures=self.failures + (not previous.released),
+            model_failures=self.model_failures + (unasked and previous.uses_model and not previous.released),
         )
 
-    def _dreamt(self, dreamt: DreamCommitted, event: Event) -> Dreaming:
+    def _apply_commit(self, dreamt: DreamCommitted, event: Event) -> DreamingState:
         return replace(
             self,
             running=None,
-            done=self.running.made_of if self.running else event.at,
+            done=self.running.gathered_at if self.running else event.at,
             last=dreamt.dream,
             failures=0,
-            model_failures=self._in_vain(dreamt),
-            spent=self._spent(self._unpaid(dreamt.tokens), event.at),
+            model_failures=self._count_model_failures(dreamt),
+            spent=self._add_tokens(self._uncounted_tokens(dreamt.tokens), event.at),
             upto=dreamt.last_seq,
             position=dreamt.journal_position,
             lines={**self.lines, **{line.text: line for line in dreamt.lines}},
-            theirs={**self.theirs, **dict(dreamt.user_lines)},
+            theirs={**self.people_entries, **dict(dreamt.user_lines)},
             gaps=dreamt.gaps,
             skills=dreamt.skills,
-            insights=self.insights | {*dreamt.insights},
+            insights=self.insight_keys | {*dreamt.insights},
         )
 
-    def spent_on(self, now: datetime) -> int:
+    def tokens_on(self, now: datetime) -> int:
         """Tokens that models have taken on this day, in UTC."""
-        day, tokens = self.spent
+        day, tokens = self.day_tokens
         return tokens if day == _day(now) else 0
 
-    def _spent(self, tokens: tuple[int, int], at: datetime) -> tuple[str, int]:
-        return (_day(at), self.spent_on(at) + sum(tokens)) if any(tokens) else self.spent
+    def _add_tokens(self, tokens: tuple[int, int], at: datetime) -> tuple[str, int]:
+        return (_day(at), self.tokens_on(at) + sum(tokens)) if any(tokens) else self.day_tokens
 
-    def _unpaid(self, tokens: tuple[int, int]) -> tuple[int, int]:
+    def _uncounted_tokens(self, tokens: tuple[int, int]) -> tuple[int, int]:
         """What of a dream's tokens has not been counted with what was answered and proposed for it."""
         counted = self.running.tokens if self.running else (0, 0)
         return max(0, tokens[0] - counted[0]), max(0, tokens[1] - counted[1])
 
-    def _in_vain(self, dreamt: DreamCommitted) -> int:
+    def _count_model_failures(self, dreamt: DreamCommitted) -> int:
         """A dream for which no model was asked says nothing of the model."""
-        if dreamt.fallback_reason and not dreamt.fallback_reason.startswith(LIMITED):
+        if dreamt.fallback_reason and not dreamt.fallback_reason.startswith(LIMIT_REACHED):
             return self.model_failures + 1
         return self.model_failures if dreamt.proposer == RULES else 0
 
-    def _undone(self, undone: DreamUndone) -> Dreaming:
+    def _apply_undo(self, undone: DreamUndone) -> DreamingState:
         return replace(
             self,
             last=undone.previous_dream,
@@ -275,12 +280,12 @@ class Dreaming:
             lines={line.text: line for line in undone.lines},
             gaps=undone.gaps,
             skills=undone.skills,
-            insights=self.insights - {*undone.insights},
-            theirs={**dict(undone.user_lines), **self.theirs},
-            seed=self.seed | {*undone.adopted_entries},
+            insights=self.insight_keys - {*undone.insights},
+            theirs={**dict(undone.user_lines), **self.people_entries},
+            seed=self.adopted_entries | {*undone.adopted_entries},
         )
 
-    def _shown(self, text: str) -> Dreaming:
+    def _apply_page(self, text: str) -> DreamingState:
         """What is no longer on the page is no line of it: said there again by somebody, it is theirs."""
         from inmind.dreams.page.page import read  # most who open a memory meet no dream
 
@@ -288,32 +293,32 @@ class Dreaming:
         return replace(
             self,
             lines={line: made for line, made in self.lines.items() if line in standing},
-            theirs={entry: crystal for entry, crystal in self.theirs.items() if entry in standing},
-            seed=self.seed & standing,
+            theirs={entry: crystal for entry, crystal in self.people_entries.items() if entry in standing},
+            seed=self.adopted_entries & standing,
         )
 
     def freeze(self) -> dict[str, Any]:
         return {
-            "running": self.running and _frozen(self.running),
-            "times": [_text(self.begun), _text(self.asked), _text(self.done)],
-            "numbers": [self.last, self.failures, self.model_failures, self.upto, self.position],
-            "spent": self.spent,
+            "running": self.running and _freeze_running(self.running),
+            "times": [_isoformat(self.last_started_at), _isoformat(self.model_asked_at), _isoformat(self.last_done_at)],
+            "numbers": [self.last_dream, self.failures, self.model_failures, self.notes_read_to, self.position],
+            "spent": self.day_tokens,
             "lines": list(self.lines.values()),
-            "theirs": dict(self.theirs),
-            "seed": [self.seeded, sorted(self.seed)],
+            "theirs": dict(self.people_entries),
+            "seed": [self.page_adopted, sorted(self.adopted_entries)],
             "gaps": self.gaps,
             "skills": self.skills,
-            "insights": sorted(self.insights),
+            "insights": sorted(self.insight_keys),
         }
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> Dreaming:
+    def thaw(cls, frozen: Mapping[str, Any]) -> DreamingState:
         running = frozen["running"]
-        begun, asked, done = map(_moment_or_none, frozen["times"])
+        begun, asked, done = map(_parse_optional, frozen["times"])
         last, failures, model_failures, upto, position = frozen["numbers"]
         lines = [named_tuple(PageLine, line) for line in frozen["lines"]]
         return cls(
-            running=running and _thawed(running),
+            running=running and _thaw_running(running),
             begun=begun,
             asked=asked,
             done=done,
@@ -333,32 +338,32 @@ class Dreaming:
         )
 
 
-def _frozen(running: Running) -> dict[str, Any]:
+def _freeze_running(running: RunningDream) -> dict[str, Any]:
     values = {one.name: getattr(running, one.name) for one in fields(running)}
-    return values | {name: _text(values[name]) for name in _MOMENTS}
+    return values | {name: _isoformat(values[name]) for name in _DATETIME_FIELDS}
 
 
-def _thawed(frozen: Mapping[str, Any]) -> Running:
-    values: dict[str, Any] = {name: _moment(frozen[name]) for name in _MOMENTS}
+def _thaw_running(frozen: Mapping[str, Any]) -> RunningDream:
+    values: dict[str, Any] = {name: _parse_datetime(frozen[name]) for name in _DATETIME_FIELDS}
     values |= {name: tuple(frozen[name]) for name in ("answers", "tokens")}
-    return Running(**{**frozen, **values})
+    return RunningDream(**{**frozen, **values})
 
 
-_MOMENTS = ("began", "until", "made_of")
+_DATETIME_FIELDS = ("began", "until", "made_of")
 
 
 def _day(at: datetime) -> str:
     return at.astimezone(UTC).date().isoformat()
 
 
-def _text(at: datetime | None) -> str:
+def _isoformat(at: datetime | None) -> str:
     return at.isoformat() if at else ""
 
 
-def _moment(text: str) -> datetime:
+def _parse_datetime(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _moment_or_none(text: str) -> datetime | None:
-    return _moment(text) if text else None
+def _parse_optional(text: str) -> datetime | None:
+    return _parse_datetime(text) if text else None

@@ -12,49 +12,52 @@ from collections.abc import Iterable, Iterator
 
 from inmind.core.language.prose import compiled
 from inmind.dreams.names import names_in_sentences
-from inmind.dreams.questions import wants_answer
-from inmind.dreams.requests import any_of, asks_for_deed, plain
+from inmind.dreams.questions import is_question
+from inmind.dreams.requests import any_of, is_request, normalize_sentence
 
-LEAST_WORDS = 3
+MIN_OTHER_WORDS = 3
 """Of a sentence, beside names: what is shorter answers somebody."""
 
 
-def strangers_in(said: Iterable[str]) -> list[str]:
+def find_unknown_names(sentences: Iterable[str]) -> list[str]:
     """In what a person tells, in order, each once."""
-    return list(dict.fromkeys(name for sentence in said for name in _strangers(sentence)))
+    return list(dict.fromkeys(name for sentence in sentences for name in _unknown_names(sentence)))
 
 
-def _strangers(sentence: str) -> Iterator[str]:
+def _unknown_names(sentence: str) -> Iterator[str]:
     names = names_in_sentences([sentence])
-    if not names or _is_no_tale(sentence, names):
+    if not names or _is_not_narrative(sentence, names):
         return
     for name in names:
-        if not (_is_known(name) or _is_explained(name, sentence)):
+        if not (_is_well_known(name) or _is_explained(name, sentence)):
             yield name
 
 
-def _is_no_tale(sentence: str, names: list[str]) -> bool:
+def _is_not_narrative(sentence: str, names: list[str]) -> bool:
     """Somebody asks for something, gives an answer, or says who they are."""
-    said = plain(sentence)
+    said = normalize_sentence(sentence)
     if compiled(_INTRODUCES).search(said) or compiled(_WANTS).search(said):
         return True
     others = len(sentence.split()) - sum(len(name.split()) for name in names)
-    if not compiled(_HAN).search(sentence) and others < LEAST_WORDS:
+    if not compiled(_HAN).search(sentence) and others < MIN_OTHER_WORDS:
         return True
-    return wants_answer(sentence) or asks_for_deed(sentence)
+    return is_question(sentence) or is_request(sentence)
 
 
-def _is_known(name: str) -> bool:
+def _is_well_known(name: str) -> bool:
     """To everybody."""
     low = name.casefold()
-    return low in _KNOWN or all(word in _KNOWN for word in low.split())
+    return low in _WELL_KNOWN or all(word in _WELL_KNOWN for word in low.split())
 
 
 def _is_explained(name: str, sentence: str) -> bool:
     """By what stands around it where it comes up first; what one of a list is, all of them are."""
     before, _, behind = sentence.partition(name)
     around = (before, compiled(_LISTED).sub("", before))
-    explained = any(compiled(_BEFORE).search(one) for one in around) or compiled(_BEHIND).match(behind) is not None
+    explained = (
+        any(compiled(_EXPLAINED_BEFORE).search(one) for one in around)
+        or compiled(_EXPLAINED_AFTER).match(behind) is not None
+    )
     return explained or _is_set_apart(before, behind)
 
 
@@ -76,17 +79,17 @@ _WANTS = any_of(
 )
 
 _LISTED = r"(?:\b[A-Z][\w’'-]*(?:,? and |,? or |, ))+$"
-_OWN = r"my|our|your|his|her|their|its"
-_STEPS = "and|or|but|that|about|on|with|as|when|while|because|if|is|was|are|were|has|had|have|than|then|who|which"
-_BEFORE = (
+_POSSESSIVE = r"my|our|your|his|her|their|its"
+_CONNECTIVES = "and|or|but|that|about|on|with|as|when|while|because|if|is|was|are|were|has|had|have|than|then|who|which"
+_EXPLAINED_BEFORE = (
     "(?i)"
     + any_of(
         # a place, a maker, a part of something
         r"\b(?:in|into|near|around|at|across|via|through|outside|inside|towards?|visit(?:s|ed|ing)?|by|of|like)\s+(?:the\s+)?",
         r"(?<!talk)(?<!talked)(?<!talking)(?<!spoke)(?<!speak)(?<!wrote)\s(?:to|from)\s+(?:the\s+)?",
         # one of its kind, and which kind that is
-        rf"\b(?:{_OWN}|an?|the|this|these|those|some)\s+",
-        rf"\b(?:{_OWN}|an?|the|this|\w+['’]s)\s+(?:(?!(?:{_STEPS})\b)[a-z][\w-]*,?\s+){{1,3}}",
+        rf"\b(?:{_POSSESSIVE}|an?|the|this|these|those|some)\s+",
+        rf"\b(?:{_POSSESSIVE}|an?|the|this|\w+['’]s)\s+(?:(?!(?:{_CONNECTIVES})\b)[a-z][\w-]*,?\s+){{1,3}}",
         r"\b(?:called|named|name is|name['’]s)\s+",
         r"(?:名叫|叫做|叫作|叫)",
         # whoever is spoken to
@@ -94,12 +97,12 @@ _BEFORE = (
     )
     + r"[\"'“‘*(]*$"
 )
-_BEHIND = any_of(
-    rf"[\"'”’*)]*\s*,\s+(?:{_OWN}|an?|the|who|which|one of|she|he|it|they|you)\b",
-    rf"[\"'”’*)]*\s+(?:is|was|are|were)\s+(?:{_OWN}|an?|the|one of)\b",
+_EXPLAINED_AFTER = any_of(
+    rf"[\"'”’*)]*\s*,\s+(?:{_POSSESSIVE}|an?|the|who|which|one of|she|he|it|they|you)\b",
+    rf"[\"'”’*)]*\s+(?:is|was|are|were)\s+(?:{_POSSESSIVE}|an?|the|one of)\b",
     r"\s*[(（]",
 )
-_KNOWN = frozenset(
+_WELL_KNOWN = frozenset(
     """
     europe asia africa america australia antarctica usa us uk eu uae england scotland wales ireland britain france
     germany italy spain portugal greece turkey poland russia ukraine sweden norway denmark finland iceland switzerland

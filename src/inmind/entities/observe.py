@@ -10,8 +10,8 @@ from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen
 from inmind.core.events.session import ToolObserved
 from inmind.core.frozen import frozen
 from inmind.entities.config import EntityRules
-from inmind.entities.extract.from_message import mentioned
-from inmind.entities.extract.from_result import things_of
+from inmind.entities.extract.from_message import sightings_from_message
+from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.window import Entities
 
 
@@ -41,7 +41,11 @@ def draft_entity_events(
     drafts: list[Draft] = []
     for observation in observations:
         content = observation.content
-        sightings = mentioned(content, entities, rules) if isinstance(content, str) else things_of(content, rules)
+        sightings = (
+            sightings_from_message(content, entities, rules)
+            if isinstance(content, str)
+            else sightings_from_result(content, rules)
+        )
         if sightings:
             drafts.append(
                 Draft(payload=EntitiesSeen(sightings), origin=observation.origin, sources=(observation.source,))

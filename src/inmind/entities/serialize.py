@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.entities.entity import Entity
-from inmind.entities.extract.names import name_of
+from inmind.entities.extract.identity import name_of
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput
 

@@ -143,7 +143,7 @@ class Entities:
         ids = [EntityPart(*part) for part in frozen["ids"]]
         return cls(
             window=tuple(_thaw_entity(entity) for entity in frozen["window"]),
-            left=Known((entity.key, entity) for entity in evicted),
+            evicted=Known((entity.key, entity) for entity in evicted),
             ids=Known((part.id, part) for part in ids),
             listings=tuple(
                 Listing(tuple(inside) if inside else None, tuple((type, id) for type, id in keys))
@@ -228,7 +228,7 @@ class Entities:
         for entity in reversed(self.window):
             if entity.key in keys:
                 evicted = evicted.put(entity.key, entity)
-        return replace(self, window=tuple(e for e in self.window if e.key not in keys), left=evicted)
+        return replace(self, window=tuple(e for e in self.window if e.key not in keys), evicted=evicted)
 
     def _restore(self, sightings: Sequence[EntitySighting], at: datetime, source: str) -> Entities:
         """As a checkpoint had them: dead ones have their places too."""

@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.core.settings import LimitSettings
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.model import Model, ModelReply, Question
-from inmind.dreams.state import LIMITED
+from inmind.dreams.state import LIMIT_REACHED
 from inmind.errors import ModelFailed, StoreError
 from inmind.store.protocol import Clock, Store, Window
 
@@ -52,7 +52,7 @@ class NoRoom(Exception):
     """One more call of a model has to wait until then."""
 
     def __init__(self, until: datetime) -> None:
-        super().__init__(f"{CALLS} is reached until {stamp(until)}")
+        super().__init__(f"{CALLS} is reached until {format_timestamp(until)}")
         self.until = until
 
 
@@ -101,8 +101,8 @@ class Allowances:
                 self.give_back([(window, -amount) for window, amount in held])
                 if window.name == CALLS:
                     raise NoRoom(window.end)
-                free = f"{window.name} has no room for one more answer before {stamp(window.end)}"
-                raise ModelFailed(reason=f"{LIMITED}{free}")
+                free = f"{window.name} has no room for one more answer before {format_timestamp(window.end)}"
+                raise ModelFailed(reason=f"{LIMIT_REACHED}{free}")
             held.append((window, amount))
         return held
 

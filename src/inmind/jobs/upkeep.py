@@ -22,8 +22,8 @@ from inmind.core.settings import Settings
 from inmind.core.streams import ANONYMOUS, PRIVATE
 from inmind.dreams.affect.auto_notes import due_notes
 from inmind.dreams.affect.state import is_strong
-from inmind.dreams.schedule import Rhythm, asks_model, next_due, trigger
-from inmind.dreams.state import Dreaming
+from inmind.dreams.schedule import DreamSchedule, may_ask_model, next_due_at, due_trigger
+from inmind.dreams.state import DreamingState
 from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
 from inmind.jobs.consolidation import Consolidation, Consolidator
 from inmind.jobs.dreaming.history import Dream
@@ -195,7 +195,7 @@ class Housekeeping:
             self._gone_through[resource] = self.clock()
         return done
 
-    def dreaming(self, resource: str) -> Dreaming:
+    def dreaming(self, resource: str) -> DreamingState:
         """Where dreaming stands in a resource."""
         return self.belongings(resource).state.dreams
 
@@ -275,7 +275,7 @@ class Housekeeping:
         if not why:
             return None, None
         if owned.dreams.running is None:
-            if not shared and self._just_dreamt(resource, rhythm.early if why == "spike" else rhythm.every):
+            if not shared and self._just_dreamt(resource, rhythm.spike_interval if why == "spike" else rhythm.interval):
                 return None, None
             if (later := self.allowances.dream(ahead)) is not None:
                 log.info("a dream of %s waits until %s: there is no room for it before", resource, later)
@@ -283,7 +283,7 @@ class Housekeeping:
         if not shared:
             self._dreamt[resource] = time.monotonic()
         try:
-            asks = asks_model(owned.dreams, rhythm, now)
+            asks = may_ask_model(owned.dreams, rhythm, now)
             return self._dream(resource, why, asks=asks, cancelled=self._is_over, key=key), None
         except DreamRunning:
             log.info("somebody dreams for %s already", resource)
@@ -291,25 +291,25 @@ class Housekeeping:
 
     def _why(self, resource: str, owned: ResourceState) -> str:
         now = self.clock()
-        return trigger(
+        return due_trigger(
             owned.dreams,
             self._rhythm(),
             now=now,
-            awake=self._awake(now),
-            strong=self._is_strong(owned, now),
-            fresh=self._fresh(resource, owned, now),
+            uptime=self._awake(now),
+            strong_affect=self._is_strong(owned, now),
+            count_new=self._fresh(resource, owned, now),
         )
 
     def _next_dream(self, resource: str) -> datetime | None:
         owned, now = self.belongings(resource).state, self.clock()
         fresh = self._fresh(resource, owned, now)
-        return next_due(owned.dreams, self._rhythm(), now=now, strong=self._is_strong(owned, now), fresh=fresh)
+        return next_due_at(owned.dreams, self._rhythm(), now=now, strong_affect=self._is_strong(owned, now), count_new=fresh)
 
     def _is_strong(self, owned: ResourceState, now: datetime) -> bool:
         return self.settings.affect.enabled and is_strong(owned.affect.levels.then(now))
 
     def _fresh(self, resource: str, owned: ResourceState, now: datetime) -> Callable[[int], int]:
-        done = owned.dreams.done
+        done = owned.dreams.last_done_at
         since = done if done is not None and done <= now else _LONG_AGO
         return lambda most: self.deep().fresh(resource, since, most)
 
@@ -323,13 +323,13 @@ class Housekeeping:
         last = self._dreamt.get(resource)
         return last is not None and time.monotonic() - last < wait.total_seconds()
 
-    def _rhythm(self) -> Rhythm:
+    def _rhythm(self) -> DreamSchedule:
         dream = self.settings.dream
-        return Rhythm(
-            every=timedelta(minutes=dream.interval_minutes),
-            first=timedelta(minutes=dream.first_minutes),
-            early=timedelta(minutes=dream.spike_minutes),
-            least=dream.min_crystals,
+        return DreamSchedule(
+            interval=timedelta(minutes=dream.interval_minutes),
+            first_delay=timedelta(minutes=dream.first_minutes),
+            spike_interval=timedelta(minutes=dream.spike_minutes),
+            min_crystals=dream.min_crystals,
         )
 
 

@@ -1,11 +1,12 @@
-"""A document, read and written by a person from outside of any conversation.
+"""Documents that a person reads and writes without a session.
 
-In a home that is what live files are for; this is the same for whoever has no folder to look into, or would rather be
-told that somebody was faster than have two texts merged: what is written replaces exactly what was read.
+In a home folder the live files do this. These calls do the same for a memory in a database, and for editors that want a
+Conflict instead of a merge: a write replaces exactly the version that was read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -14,48 +15,102 @@ from typing import Generic, TypeVar
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.frozen import frozen
-from inmind.core.paths import CONFIG
-from inmind.documents.document import STATE, checked_text
-from inmind.errors import Conflict
+from inmind.core.paths import CONFIG, require_resource
+from inmind.core.streams import ANONYMOUS
+from inmind.documents.document import MEMORY_PAGE_PATH, resolve_path, validate_text
+from inmind.errors import Conflict, InvalidInput
+from inmind.memory.context import MemoryContext
 from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.stream import Decision, Stream
 
 SETTINGS_PATHS = (CONFIG, f"{CONFIG}.imported")
-"""What is a session's or a resource's no more than anybody else's: settings, and those that came with a bundle."""
+"""Settings, and the settings of an imported bundle. They belong to no session or resource."""
 
 S = TypeVar("S", SessionState, ResourceState)
 
 
 @frozen(kw_only=True)
 class Page:
-    """A document as somebody has read it. Whoever writes it anew hands back what they have read."""
+    """A document as it was read. `Memory.edit` takes it, to detect a change in between."""
 
     path: str
     text: str
     version: int
-    """0 where there is no such document yet."""
+    """0 if the document does not exist yet."""
     session: str = ""
     resource: str = ""
-    """Whose it is: a session's, a resource's, or, of settings, everybody's."""
+    """The owner: a session or a resource; neither for settings."""
+
+
+class PageEditor:
+    """Reads and writes the documents of one memory."""
+
+    def __init__(self, context: MemoryContext, owner_of_session: Callable[[str], str]) -> None:
+        """`owner_of_session`: the resource of a session; NotFound if the session does not exist."""
+        self._context, self._owner_of_session = context, owner_of_session
+
+    def read(self, path: str, session: str | None, resource: str | None) -> Page:
+        if path in SETTINGS_PATHS:
+            if session is not None or resource is not None:
+                expected = f"neither session= nor resource=: {path} belongs to the whole memory"
+                raise InvalidInput(field="resource", value=resource, expected=expected)
+            config = self._context.backend.config(path)
+            return Page(path=path, text=config.text, version=config.version)
+        return self._document(path, session, resource).read()
+
+    def write(self, page: Page, text: str) -> Page:
+        if not isinstance(page, Page):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="page", value=page, expected="a Page, as `page` returns it")
+        if page.path in SETTINGS_PATHS:
+            backend, now = self._context.backend, self._context.clock()
+            version = backend.configure(text, base=page.version, at=now, name=page.path)
+            return replace(page, text=text, version=version)
+        return self._document(page.path, page.session or None, page.resource or None).write(page, text)
+
+    def _document(
+        self, path: str, session: str | None, resource: str | None
+    ) -> DocumentEditor[SessionState] | DocumentEditor[ResourceState]:
+        self._context.check_open()
+        if session is None:
+            scope, name = resolve_path(path)
+            if resource is None or scope == "thread":
+                owner_kind = "session" if scope == "thread" else "resource"
+                raise InvalidInput(field=owner_kind, expected=f"the {owner_kind} that {name} belongs to")
+            return self._resource_document(name, require_resource(resource))
+        if resource is not None:
+            raise InvalidInput(field="resource", value=resource, expected="no resource= together with session=")
+        owner = self._owner_of_session(session)
+        scope, name = resolve_path(path, anonymous=owner == ANONYMOUS)
+        if scope == "resource":
+            return self._resource_document(name, owner)
+        stream = self._context.session_stream(session)
+        opened = stream.state.opened
+        files = self._context.backend.of_session(session, opened.cwd if opened else "", stream).files
+        return DocumentEditor(Page(path=name, text="", version=0, session=session), stream, files)
+
+    def _resource_document(self, path: str, resource: str) -> DocumentEditor[ResourceState]:
+        stream = self._context.resource_stream(resource)
+        empty = Page(path=path, text="", version=0, resource=resource)
+        return DocumentEditor(empty, stream, self._context.resource_files(resource, stream))
 
 
 class DocumentEditor(Generic[S]):
-    """One document of a stream, and where it is shown."""
+    """One document of a stream, and its live file."""
 
-    def __init__(self, blank: Page, stream: Stream[S], files: DocumentFiles) -> None:
-        """`blank`: the page as it is where there is none yet."""
-        self._blank, self._stream, self._files = blank, stream, files
+    def __init__(self, empty: Page, stream: Stream[S], files: DocumentFiles) -> None:
+        """`empty`: the page if the document does not exist yet."""
+        self._empty, self._stream, self._files = empty, stream, files
 
     def read(self) -> Page:
-        """With whatever people have just written into its file."""
+        """The document with the latest edits of its live file."""
         self._files.read_edits()
-        documents, path = self._stream.refresh().documents, self._blank.path
-        return replace(self._blank, text=documents.text(path), version=documents.version(path))
+        documents, path = self._stream.refresh().documents, self._empty.path
+        return replace(self._empty, text=documents.text(path), version=documents.version(path))
 
     def write(self, page: Page, text: str) -> Page:
-        """As if it had been saved in the page's file: by a person, for good."""
-        checked_text(text)
+        """Replace the text, with the origin of an edit in the live file."""
+        validate_text(text)
         self._files.read_edits()
         self._stream.refresh()
         self._stream.commit(partial(_decide, page=page, text=text))
@@ -65,12 +120,12 @@ class DocumentEditor(Generic[S]):
 
 def _decide(state: S, _: datetime, *, page: Page, text: str) -> Decision[S, None]:
     documents, path = state.documents, page.path
-    now = documents.by_path.get(path)
-    if now is not None and now.text == text:
+    current = documents.by_path.get(path)
+    if current is not None and current.text == text:
         return Decision([], None)
-    if documents.is_news(path, since=page.version):
+    if documents.is_edited_since(path, version=page.version):
         theirs, actual = documents.text(path), documents.version(path)
         raise Conflict(stream=path, expected=page.version, actual=actual, mine=text, theirs=theirs)
-    # On MEMORY.md their words stand among those of dreams, and saving these makes them no truer.
-    trust = now.trust if now is not None and path == STATE else None
+    # A person who saves MEMORY.md also saves the lines of dreams on it. That must not raise their trust.
+    trust = current.trust if current is not None and path == MEMORY_PAGE_PATH else None
     return Decision([Draft(payload=DocumentWritten(path=path, text=text), origin=Origin.FILE, trust=trust)], None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,21 +10,33 @@ from typing import TYPE_CHECKING
 
 from inmind.core.encoding import digest
 from inmind.core.events.base import Event
-from inmind.core.paths import CONFIG, INDEX, as_file, place_of, resource_folder, resources_in, session_folder
+from inmind.core.paths import (
+    CONFIG,
+    DATABASE,validate_textMAX_DOCUMENT_BYTES
+    INDEX,
+    as_file,
+    checked_home,
+    place_of,
+    resource_folder,
+    resources_in,
+    session_folder,
+)
 from inmind.core.streams import SESSION_PREFIX
 from inmind.documents.document import MOST_BYTES, RESOURCE_PATHS, Document, checked_text
-from inmind.errors import Conflict, InvalidInput
+from inmind.errors import Conflict, InvalidInput, NotFound, UnsafeStorage
 from inmind.session.backend import SessionFiles
 from inmind.session.legacy_files import LegacySession, all_legacy, find_legacy
 from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.meta_file import MetaFile, SessionSummary, complete_summary, read_summary
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.transcript_file import TranscriptFile
-from inmind.store.atomic_files import Folder, Found
+from inmind.store.atomic_files import Folder, Found, make_private
 from inmind.store.protocol import Begun, Store
+from inmind.store.sqlite import SqliteStore
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
+    from inmind.core.settings import Settings
     from inmind.search.index.base import Index
     from inmind.search.index.indexer import Read
 
@@ -45,26 +58,26 @@ class FolderBackend:
     def index(self, read: Read) -> Index:
         from inmind.search.index.sqlite import SqliteIndex
 
-        return SqliteIndex(self.home / INDEX, self.store, read)
+        return validate_textself.home / INDEX, self.store, read)
 
     # -- settings ------------------------------------------------------------------------------------------
 
-    def config(self, name: str = CONFIG) -> Document:
+    def read_config(self, name: str = CONFIG) -> Document:
         return self._read(name)[1]
 
-    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:  # noqa: ARG002 -- a file has its own time
+    def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:  # noqa: ARG002 -- a file has its own time
         from inmind.core.settings import settings_in
 
         data = checked_text(text).encode()
         if name == CONFIG:
             settings_in(text)
         folder = Folder(self.home)
-        with folder.locked():
+        with folder.locked():MAX_DOCUMENT_BYTES
             found, now = self._read(name)
             if now.version and now.text == text:
                 return now.version
             if now.version != base or not folder.exchange(name, data, found=found):
-                raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
+                raise Conflict(stream=name, expected=base, actual=now.version, miMAX_DOCUMENT_BYTESheirs=now.text)
         return _version(text)
 
     def _read(self, name: str) -> tuple[Found, Document]:
@@ -82,7 +95,7 @@ class FolderBackend:
 
     # -- live views ----------------------------------------------------------------------------------------
 
-    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:
+    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:
         folder = self._folder(session_folder(self.home, id, cwd))
         return SessionFiles(
             files=session_files(folder, stream, self.store),
@@ -90,35 +103,35 @@ class FolderBackend:
             meta=MetaFile(folder, stream, self.store),
         )
 
-    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> LiveFiles[ResourceState]:
+    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> LiveFiles[ResourceState]:
         return resource_files(self._folder(resource_folder(self.home, resource)), stream, self.store)
 
-    def take_in(
+    def read_edits(
         self,
         resource: str,
-        minds: Callable[[str], Stream[SessionState]],
-        belongings: Callable[[str], Stream[ResourceState]],
+        session_stream: Callable[[str], Stream[SessionState]],
+        resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
         """Nobody has written anything where there are no files."""
         for owner in resources_in(self.home):
             if resource in ("", owner):
-                self.of_resource(owner, belongings(owner)).read_edits()
+                self.resource_files(owner, resource_stream(owner)).read_edits()
         for begun in self.store.begun(SESSION_PREFIX, owner=resource or None):
             if place_of(self.home, begun.first).exists():
-                self._take_in_session(begun.first, minds(begun.first.stream.removeprefix(SESSION_PREFIX)))
+                self._take_in_session(begun.first, session_stream(begun.first.stream.removeprefix(SESSION_PREFIX)))
 
     def _take_in_session(self, first: Event, stream: Stream[SessionState]) -> None:
         folder = self._folder(place_of(self.home, first))
         MetaFile(folder, stream, self.store).read_title()
         session_files(folder, stream, self.store).read_edits()
 
-    def folder(self, id: str, cwd: str) -> Path:
+    def session_folder(self, id: str, cwd: str) -> Path:
         return session_folder(self.home, id, cwd)
 
-    def glance(self, begun: Begun) -> SessionSummary:
+    def session_summary(self, begun: Begun) -> SessionSummary:
         return complete_summary(read_summary(self._folder(place_of(self.home, begun.first))), self.store, begun)
 
-    def has_files_of(self, resource: str) -> bool:
+    def has_resource_files(self, resource: str) -> bool:
         folder = resource_folder(self.home, resource)
         return any((folder / path).exists() for path in RESOURCE_PATHS)  # a lock is no page
 
@@ -127,13 +140,13 @@ class FolderBackend:
 
     # -- what was there before -----------------------------------------------------------------------------
 
-    def older(self, id: str) -> list[LegacySession]:
+    def legacy_sessions(self, id: str) -> list[LegacySession]:
         return find_legacy(self.home, as_file(id))
 
-    def all_older(self, *, but: Container[str]) -> list[LegacySession]:
-        return all_legacy(self.home, excluding=but)
+    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:
+        return all_legacy(self.home, excluding=excluding)
 
-    def back_up(self, resource: str, text: str) -> str:
+    def back_up_state(self, resource: str, text: str) -> str:
         """Beside whatever has that name already, which may be somebody's only copy."""
         folder, data = self._folder(resource_folder(self.home, resource)), text.encode()
         with folder.locked():
@@ -145,6 +158,30 @@ class FolderBackend:
                 if found.data == data:
                     return name
         return ""
+
+
+def open_folder(location: object, settings: object, create: bool) -> tuple[FolderBackend, Settings]:
+    """The backend of a home folder, and its settings. `create`: the folder, if it is missing; else NotFound."""
+    from inmind.core.settings import settings_of
+
+    home = checked_home(location)
+    if not create and not _has_journal(home):
+        raise NotFound(what="memory at", name=str(home))
+    try:
+        make_private(home)
+    except OSError as error:
+        raise UnsafeStorage(place=str(home), reason=os.strerror(error.errno or 0)) from error
+    if not os.access(home, os.R_OK | os.X_OK):
+        raise UnsafeStorage(place=str(home), reason="permission denied: the folder belongs to another user")
+    in_force = settings_of(home, settings)
+    return FolderBackend(home.resolve(), SqliteStore(home.resolve() / DATABASE)), in_force
+
+
+def _has_journal(home: Path) -> bool:
+    try:
+        return (home / DATABASE).exists()
+    except OSError:  # not readable: opening it raises the reason
+        return True
 
 
 def _version(text: str) -> int:

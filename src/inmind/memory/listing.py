@@ -66,7 +66,7 @@ def list_sessions(
         (one.updated.isoformat(), one) for one in _begun(place.store, resource, fits, most)
     ]
     if resource is None:  # those of the older kind belong to nobody yet
-        older = place.all_legacy_sessions(but=_Known(place.store))
+        older = place.all_legacy_sessions(excluding=_Known(place.store))
         found += [(one.changed.isoformat(), one) for one in older if cwd is None or belongs_to_folder(one, cwd)]
     found.sort(key=itemgetter(0), reverse=True)
     return [_legacy_info(one) if isinstance(one, LegacySession) else _info(place, one) for _, one in found[:most]]
@@ -86,6 +86,12 @@ def _begun(store: Store, resource: str | None, fits: Callable[[Begun], bool], mo
         if len(found) == most or look is None or len(there) < look:
             break
     return found
+
+
+def checked_limit(limit: object) -> int | None:
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise InvalidInput(field="limit", value=limit, expected="a whole number of 1 or more")
+    return limit
 
 
 class _Known:

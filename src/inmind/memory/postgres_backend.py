@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import SettingsWritten
-from inmind.core.paths import CONFIG, shown_url
+from inmind.core.paths import CONFIG, checked_url, shown_url
 from inmind.core.settings import settings_in
 from inmind.core.streams import SETTINGS_STREAM
-from inmind.documents.document import Document, checked_text
+from inmind.documents.document import Document, validate_text
 from inmind.errors import Conflict, InvalidInput
 from inmind.session.backend import SessionFiles
 from inmind.session.legacy_files import LegacySession
@@ -28,6 +28,7 @@ from inmind.store.protocol import Begun, Clock, Store
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
+    from inmind.core.settings import Settings
     from inmind.search.index.base import Index
     from inmind.search.index.indexer import Read
     from inmind.store.postgres import PostgresStore
@@ -51,11 +52,11 @@ class PostgresBackend:
 
     # -- settings ------------------------------------------------------------------------------------------
 
-    def config(self, name: str = CONFIG) -> Document:
+    def read_config(self, name: str = CONFIG) -> Document:
         return _document(self.store.read(SETTINGS_STREAM), name)
 
-    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
-        checked_text(text)
+    def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
+        validate_text(text)
         if name == CONFIG:
             settings_in(text)
         while True:
@@ -71,36 +72,36 @@ class PostgresBackend:
 
     # -- what a folder would have --------------------------------------------------------------------------
 
-    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:  # noqa: ARG002 -- as an abode has it
+    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:  # noqa: ARG002 -- as an abode has it
         return SessionFiles(files=_NO_FILES, transcript=_NO_FILES, meta=_NO_FILES)
 
-    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> NoFiles:  # noqa: ARG002 -- as an abode has it
+    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> NoFiles:  # noqa: ARG002 -- as an abode has it
         return _NO_FILES
 
-    def take_in(
+    def read_edits(
         self,
         resource: str,
-        minds: Callable[[str], Stream[SessionState]],
-        belongings: Callable[[str], Stream[ResourceState]],
+        session_stream: Callable[[str], Stream[SessionState]],
+        resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
         """Nothing: whatever was written is in the journal."""
 
-    def folder(self, id: str, cwd: str) -> None:
+    def session_folder(self, id: str, cwd: str) -> None:
         """It has none."""
 
-    def glance(self, begun: Begun) -> SessionSummary:
+    def session_summary(self, begun: Begun) -> SessionSummary:
         return complete_summary(SessionSummary(), self.store, begun)
 
-    def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as an abode has it
+    def has_resource_files(self, resource: str) -> bool:  # noqa: ARG002 -- as an abode has it
         return False
 
-    def older(self, id: str) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
+    def legacy_sessions(self, id: str) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
         return []
 
-    def all_older(self, *, but: Container[str]) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
+    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
         return []
 
-    def back_up(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as an abode has it
+    def back_up_state(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as an abode has it
         """The event that tells of it has the text, and that is where it is kept."""
         return ""
 
@@ -108,17 +109,17 @@ class PostgresBackend:
 class NoFiles:
     """The views of whatever has none."""
 
-    def take_in(self) -> None: ...
+    def read_edits(self) -> None: ...
 
     def publish(self) -> None: ...
 
     def notices(self) -> tuple[str, ...]:
         return ()
 
-    def catch_up(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- as a transcript has it
+    def update(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- as a transcript has it
         return ""
 
-    def lags(self, mind: SessionState) -> bool:  # noqa: ARG002 -- as a meta.json has it
+    def is_stale(self, mind: SessionState) -> bool:  # noqa: ARG002 -- as a meta.json has it
         return False
 
     def write(self, mind: SessionState) -> str:  # noqa: ARG002 -- as a meta.json has it
@@ -133,6 +134,18 @@ def _document(events: Sequence[Event], path: str) -> Document:
         if isinstance(event.payload, SettingsWritten) and event.payload.path == path:
             return Document(text=event.payload.text, version=event.seq, source=event.id)
     return Document(text="", version=0, source="")
+
+
+def open_database(url: object, settings: object, create: bool) -> tuple[PostgresBackend, Settings]:
+    """The backend of a database, and its settings. `create`: a memory, if it has none; else NotFound."""
+    from inmind.core.settings import Settings
+
+    backend = open_postgres(checked_url(url, "home"), make=create)
+    try:
+        return backend, settings_in("" if isinstance(settings, Settings) else backend.config().text, settings)
+    except BaseException:
+        backend.store.close()
+        raise
 
 
 def open_postgres(url: str, *, make: bool = True) -> PostgresBackend:

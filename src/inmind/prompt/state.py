@@ -65,7 +65,7 @@ class Standing:
     calls: int = 0
     asked: datetime | None = None
     sent: Sent = field(default_factory=Sent)
-    usage: TokenUsage = field(default_factory=TokenUsage)
+    token_usage: TokenUsage = field(default_factory=TokenUsage)
     usage: UsageReported | None = None
     """What the provider reported last."""
     calibration: Calibration = field(default_factory=Calibration)
@@ -124,7 +124,7 @@ class Standing:
             calls=present.calls,
             asked=present.asked,
             sent=sent,
-            ledger=present.usage,
+            token_usage=present.token_usage,
             usage=present.usage,
             calibration=present.calibration,
         )
@@ -141,7 +141,7 @@ class Standing:
             "calls": self.calls,
             "asked": to_microseconds(self.asked) if self.asked else None,
             "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
-            "ledger": self.usage.freeze(),
+            "ledger": self.token_usage.freeze(),
             "usage": asdict(self.usage) if self.usage else None,
             "calibration": [self.calibration.factor, self.calibration.samples],
         }
@@ -171,7 +171,7 @@ class Standing:
             calls=frozen["calls"],
             asked=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
             sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
-            ledger=TokenUsage(**frozen["ledger"]),
+            token_usage=TokenUsage(**frozen["ledger"]),
             usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
             calibration=Calibration(factor=factor, samples=samples),
         )
@@ -185,25 +185,25 @@ class Standing:
 
     def _prepared(self, what: PromptPrepared, event: Event, messages: int) -> Standing:
         correct = self.calibration.correct
-        ledger = replace(
-            self.usage,
-            calls=self.usage.calls + 1,
-            cached=self.usage.cached + correct(what.cached),
-            written=self.usage.written + correct(what.written),
-            uncached=self.usage.uncached + correct(what.uncached),
+        token_usage = replace(
+            self.token_usage,
+            calls=self.token_usage.calls + 1,
+            cached=self.token_usage.cached + correct(what.cached),
+            written=self.token_usage.written + correct(what.written),
+            uncached=self.token_usage.uncached + correct(what.uncached),
         )
         sent = Sent(parts=self.parts(what.format), messages=messages - what.messages_after_tail, counted=what.used)
         ridden = self.ridden + what.changes
-        return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger, ridden=ridden)
+        return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, token_usage=token_usage, ridden=ridden)
 
     def _reported(self, what: UsageReported) -> Standing:
         """A call is paid for once: what is reported of it again takes the place of what was said first."""
         first = self.usage if self.usage is not None and self.usage.call == what.call else None
         if first == what:
             return self
-        ledger = self.usage if first is None else self.usage.with_usage(first, times=-1)
+        token_usage = self.token_usage if first is None else self.token_usage.with_usage(first, times=-1)
         calibration = self.calibration.learn(counted=what.counted, reported=what.prompt_tokens)
-        return replace(self, ledger=ledger.with_usage(what), usage=what, calibration=calibration)
+        return replace(self, token_usage=token_usage.with_usage(what), usage=what, calibration=calibration)
 
 
 _CONCERNS = frozenset(

@@ -20,7 +20,7 @@ from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Text
 from inmind.core.timestamps import from_microseconds, to_microseconds
-from inmind.documents.document import OVERVIEW
+from inmind.documents.document import OVERVIEW_PATH
 from inmind.errors import Damaged, NotFound
 from inmind.search.crystal import Crystal
 from inmind.search.dates import Span
@@ -436,7 +436,7 @@ def reader(is_own: Callable[[str], bool]) -> Read:
     """
 
     def wanted(name: str, arguments: str) -> bool:
-        return not is_own(name) or (name == "memory_write" and OVERVIEW in arguments)
+        return not is_own(name) or (name == "memory_write" and OVERVIEW_PATH in arguments)
 
     def read(message: MessageAdded) -> Said:
         said = FORMATS[message.format].read(message.wire)

@@ -18,7 +18,7 @@ from inmind.core.events.entities import EntitiesEvicted, EntitySighting
 from inmind.core.events.prompt import AnchorMoved, TailChanged
 from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
-from inmind.documents.document import OVERVIEW, SCRATCH, STATE
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.search.crystal import KINDS
 
 TALK, NOTES, THINGS = "", "notes", "things"
@@ -79,9 +79,9 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
             return [_written(note, NOTES)]
         case CrystalCreated() as crystal:
             return [_written(crystal, NOTES, consolidated=crystal.consolidated)]
-        case DocumentWritten(path=path) if path == STATE and event.origin is Origin.DREAM:
+        case DocumentWritten(path=path) if path == MEMORY_PAGE_PATH and event.origin is Origin.DREAM:
             return []  # what it says is said by what it was made of
-        case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW, SCRATCH):
+        case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [
                 Gleaned(text=part, series=path, part=number, about=path)
                 for number, part in enumerate(_sections(text), 1)
@@ -95,7 +95,7 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
 def subjects(event: Event) -> list[tuple[str, str]]:
     """What an event is the newest word on, and among what: the earlier ones are found no more, whatever it says."""
     match event.payload:
-        case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW, SCRATCH):
+        case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [(path, path)]
         case EntitiesEvicted(sightings=things):
             return [(THINGS, _of(thing)) for thing in things]

@@ -12,7 +12,7 @@ from typing import Final
 from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.frozen import frozen
-from inmind.documents.document import checked_text
+from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.search.crystal import KINDS
 
@@ -47,7 +47,7 @@ def checked_note(
 
     Dates may be of Python's or in ISO 8601; one without a zone is in UTC, and a day counts from its beginning.
     """
-    said = checked_text(text, field=field)
+    said = validate_text(text, field=field)
     if not said.strip():
         raise InvalidInput(field=field, value=text, expected="a note that says something")
     if kind not in KINDS:

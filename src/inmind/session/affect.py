@@ -17,9 +17,9 @@ from inmind.core.events.dreams import AffectSpiked
 from inmind.core.events.session import ToolObserved
 from inmind.core.language.prose import begins_as_output, is_headed, is_screen, own_words, sentences
 from inmind.core.text import shortened
-from inmind.documents.document import checked_text
-from inmind.documents.overview.event_log import Noted
-from inmind.documents.overview.tool_rules import occurrences
+from inmind.documents.document import validate_text
+from inmind.documents.overview.event_log import OverviewLog
+from inmind.documents.overview.tool_rules import overview_events
 from inmind.dreams.affect.auto_notes import with_notes
 from inmind.dreams.affect.levels import SPIKES, Levels, mood
 from inmind.dreams.affect.rules import AffectSignal, ToolOutcome, by_outcome, by_words, may_move, recalled
@@ -81,7 +81,7 @@ class Affect:
         """
         if spike not in SPIKES:
             raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
-        what = AffectSpiked(spike, reason=shortened(checked_text(why, field="why"), MAX_REASON_LENGTH))
+        what = AffectSpiked(spike, reason=shortened(validate_text(why, field="why"), MAX_REASON_LENGTH))
         named = key_for(key, "raise", spike, why)
         if not self.enabled:
             return None
@@ -112,7 +112,7 @@ class SessionAffect:
     def __init__(self, resource: Stream[ResourceState], *, enabled: bool) -> None:
         self._resource, self._enabled = resource, enabled
 
-    def spikes_for(self, mind: SessionState, told: Sequence[Observation], now: datetime) -> list[Draft]:
+    def spikes_for(self, state: SessionState, told: Sequence[Observation], now: datetime) -> list[Draft]:
         """What these stir up, for the resource's stream.
 
         Only what is new is felt: a host that hands in a long conversation at once brings back what was said long ago.
@@ -120,29 +120,29 @@ class SessionAffect:
         """
         if not self._enabled or not told:
             return []
-        child = mind.opened is not None and bool(mind.opened.parent)
+        child = state.opened is not None and bool(state.opened.parent)
         news = told[max((place for place, one in enumerate(told) if isinstance(one.content, str)), default=0) :]
         return self._raised(
-            mind, now, [(partial(_signals_for, one, now, child=child), one.origin, one.source) for one in news]
+            state, now, [(partial(_signals_for, one, now, child=child), one.origin, one.source) for one in news]
         )
 
-    def spikes_for_searches(self, mind: SessionState, now: datetime, lookups: Sequence[SearchCall]) -> list[Draft]:
+    def spikes_for_searches(self, state: SessionState, now: datetime, lookups: Sequence[SearchCall]) -> list[Draft]:
         """The same for what the model has asked its memory."""
         if not self._enabled:
             return []
         return self._raised(
-            mind, now, [(partial(_search_signals, one), Origin.ASSISTANT, one.event) for one in lookups]
+            state, now, [(partial(_search_signals, one), Origin.ASSISTANT, one.event) for one in lookups]
         )
 
     def _raised(
-        self, mind: SessionState, now: datetime, moving: Iterable[tuple[SignalSource, Origin, str]]
+        self, state: SessionState, now: datetime, moving: Iterable[tuple[SignalSource, Origin, str]]
     ) -> list[Draft]:
         """Each is asked what it stirs up once those before it are felt.
 
         Every spike comes once: three calls that fail side by side are one mishap.
         """
         owned = self._resource.state.affect
-        felt, session = owned, mind.stream.removeprefix("session/")
+        felt, session = owned, state.stream.removeprefix("session/")
         raised: dict[str, Draft] = {}
         for stirs, origin, source in moving:
             for one in stirs(felt):
@@ -174,7 +174,9 @@ def affect_from_text(text: str) -> list[AffectSignal]:
 def tool_outcome(told: ToolObserved) -> ToolOutcome:
     """What came of a call. A search that finds nothing has done what it was asked, whatever it ends with."""
     outcome = outcome_of(told)
-    counts = outcome.failed and bool(occurrences([outcome], Noted(), worked=lambda _: True, language="en"))
+    counts = outcome.failed and bool(
+        overview_events([outcome], OverviewLog(), has_worked=lambda _: True, language="en")
+    )
     return ToolOutcome(tool=told.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
 
 

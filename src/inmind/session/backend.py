@@ -58,9 +58,9 @@ class SessionMeta(Protocol):
         """Make a title that somebody has written there the session's own."""
         ...
 
-    def is_stale(self, mind: SessionState) -> bool: ...
+    def is_stale(self, state: SessionState) -> bool: ...
 
-    def write(self, mind: SessionState) -> str:
+    def write(self, state: SessionState) -> str:
         """Answers with what went wrong, if anything."""
         ...
 
@@ -111,8 +111,8 @@ class Backend(Protocol):
     def read_edits(
         self,
         resource: str,
-        minds: Callable[[str], Stream[SessionState]],
-        belongings: Callable[[str], Stream[ResourceState]],
+        session_stream: Callable[[str], Stream[SessionState]],
+        resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
         """What people have written for a resource, or for everybody where none is named."""
         ...
@@ -133,7 +133,7 @@ class Backend(Protocol):
         """Sessions of the older kind that have this id."""
         ...
 
-    def all_legacy_sessions(self, *, but: Container[str]) -> list[LegacySession]:
+    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:
         """All that are there, but those with these ids."""
         ...
 

@@ -18,7 +18,7 @@ from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, RetainedItem
 from inmind.documents.document import Documents
-from inmind.documents.overview.maintain import kept_up
+from inmind.documents.overview.maintain import overview_updates
 from inmind.entities.render import render_lines
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
@@ -34,7 +34,7 @@ from inmind.history.compaction.summary import checked, prompt_for
 from inmind.history.token_meter import Meter
 from inmind.history.turn_messages import Reader, conversation, spoken
 from inmind.history.turns import Spoken
-from inmind.prompt.layers.base import EntityLayer
+from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.pressure import Crowd
 from inmind.session.compaction_trigger import CompactionTrigger, PlannedCompaction
 from inmind.session.context import SessionContext
@@ -93,13 +93,13 @@ class Compactor:
                 summary, of = self._summary(writes, target, kept)
 
             def decide(
-                mind: SessionState, _: datetime, summary: str = summary, of: list[int] = of
+                state: SessionState, _: datetime, summary: str = summary, of: list[int] = of
             ) -> Decision[SessionState, Made]:
-                said = self.messages(mind.history)
+                said = self.messages(state.history)
                 leaving = asked(said, target=target, keep_recent=kept)
                 if summary and [said[place].seq for place in leaving.whole] != of:
                     raise _ConversationChanged
-                made = self._if_shorter(mind, said, leaving, self._complete(mind, replace(wanted, summary=summary)))
+                made = self._if_shorter(state, said, leaving, self._complete(state, replace(wanted, summary=summary)))
                 return Decision(made.drafts, made)
 
             try:
@@ -112,26 +112,26 @@ class Compactor:
         version = self._stream.version
         raise Conflict(stream=self._stream.name, expected=version, actual=version)
 
-    def compact_by_model(self, mind: SessionState, arguments: dict[str, Any]) -> Made:
+    def compact_by_model(self, state: SessionState, arguments: dict[str, Any]) -> Made:
         """What the tool `compact_history` comes to. Its summary is extracted: a reply is carried out in one step."""
         target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
         to = arguments.get("archive_to") or None
         wanted = self._requested(target=target, strategy=strategy, archive_to=to, reason=BY_MODEL)
         given = arguments.get("keep_recent")
         kept = checked_keep(KEEP_ASKED if given is None else given)
-        said = self.messages(mind.history)
+        said = self.messages(state.history)
         leaving = asked(said, target=wanted.target, keep_recent=kept)
-        return self._if_shorter(mind, said, leaving, self._complete(mind, wanted))
+        return self._if_shorter(state, said, leaving, self._complete(state, wanted))
 
     def undo(self, *, key: str | None) -> tuple[CompactionUndoReport, Sequence[Event]]:
         """Send again what the last compaction took out; what came since stays."""
         named = key_for(key, "lift")
 
-        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, bool]:
-            if not mind.history.compactions:
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
+            if not state.history.compactions:
                 raise NotFound(what="compaction to take back in", name=self._stream.name, hint="none is in force")
-            last = mind.history.compactions[-1]
-            return Decision(self._lifted(mind, last.seq, last.what), True)
+            last = state.history.compactions[-1]
+            return Decision(self._lifted(state, last.seq, last.what), True)
 
         done = self._stream.commit(decide, key=named)
         events = done.events or self._between(done.appended.first, done.appended.last)
@@ -143,7 +143,7 @@ class Compactor:
         )
         return CompactionUndoReport.of(lifted.compaction_seq, what, lifted.archives), done.events
 
-    def undone_by_edits(self, mind: SessionState, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
+    def undone_by_edits(self, state: SessionState, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
         """Compactions that an edit of the host's among these drafts takes back.
 
         A host that goes back to before a message that was compacted, or changes it, has another conversation: what a
@@ -151,16 +151,16 @@ class Compactor:
         page that both rely on does.
         """
         edits = [draft.payload for draft in drafts if isinstance(draft.payload, HistorySpliced)]
-        changed = [(entry.seq, entry.seq) for edit in edits for entry in mind.conversation[edit.start : edit.stop]]
+        changed = [(entry.seq, entry.seq) for edit in edits for entry in state.conversation[edit.start : edit.stop]]
         going: list[Compaction] = []
-        for one in mind.history.compactions if changed else ():
+        for one in state.history.compactions if changed else ():
             if one.stands_for(changed):
                 going.append(one)
                 changed += one.runs
         lifted: list[Draft] = []
         for one in reversed(going):
-            more = self._lifted(mind, one.seq, one.what)
-            mind = self._stream.foresee(mind, mind.seq, more, now)
+            more = self._lifted(state, one.seq, one.what)
+            state = self._stream.foresee(state, state.seq, more, now)
             lifted += more
         return lifted
 
@@ -177,32 +177,32 @@ class Compactor:
 
     # -- due by itself -------------------------------------------------------------------------------------
 
-    def planned(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
+    def planned(self, state: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
-        return self._relief.plan(mind, crowd)
+        return self._relief.plan(state, crowd)
 
     def run_planned(self, due: PlannedCompaction) -> PlannedCompactionResult:
         """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
         wanted, notices = self._in_words(due)
 
-        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, bool]:
-            if mind.history.sent.name() != due.based_on:
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
+            if state.history.sent.name() != due.based_on:
                 return Decision([], False)
-            return Decision(self.planned_drafts(mind, due.selection, wanted), True)
+            return Decision(self.planned_drafts(state, due.selection, wanted), True)
 
         return PlannedCompactionResult(done=bool(self._stream.commit(decide).answer), notices=notices)
 
-    def planned_drafts(self, mind: SessionState, leaving: Leaving, wanted: Wanted) -> Sequence[Draft]:
+    def planned_drafts(self, state: SessionState, leaving: Leaving, wanted: Wanted) -> Sequence[Draft]:
         """What that would bring about; nothing where it makes nothing shorter."""
-        return self._if_shorter(mind, self.messages(mind.history), leaving, wanted).drafts
+        return self._if_shorter(state, self.messages(state.history), leaving, wanted).drafts
 
     def _in_words(self, due: PlannedCompaction) -> tuple[Wanted, tuple[str, ...]]:
         """With a summary by the session's model, where it has one. What it does wrong is no reason not to make room."""
-        mind, model = self._stream.state, self._setup.summarizer
-        if model is None or due.request.strategy != "summarize" or mind.history.sent.name() != due.based_on:
+        state, model = self._stream.state, self._setup.summarizer
+        if model is None or due.request.strategy != "summarize" or state.history.sent.name() != due.based_on:
             return due.request, ()
-        said = self.messages(mind.history)
-        if self._if_shorter(mind, said, due.selection, due.request) is _NOTHING_MADE:
+        said = self.messages(state.history)
+        if self._if_shorter(state, said, due.selection, due.request) is _NOTHING_MADE:
             return due.request, ()  # a model would be asked for nothing
         try:
             return replace(due.request, summary=self._written_by(model, said, due.selection)), ()
@@ -225,28 +225,28 @@ class Compactor:
         wanted = requested(target=target, strategy=strategy, archive_to=archive_to, reason=reason)
         return sized(wanted, self._setup.limits.spendable)
 
-    def _if_shorter(self, mind: SessionState, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
+    def _if_shorter(self, state: SessionState, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
         """What a request comes to: nothing where the stubs would say more than what they stand for."""
-        made = self._made(mind, said, leaving, wanted)
+        made = self._made(state, said, leaving, wanted)
         return made if made.report.tokens > 0 else _NOTHING_MADE
 
-    def _made(self, mind: SessionState, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
+    def _made(self, state: SessionState, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
         if not leaving:
             return _NOTHING_MADE
         return compaction(
-            mind.history,
-            mind.documents,
+            state.history,
+            state.documents,
             said,
             leaving,
             wanted,
-            noted=mind.overview_lines,
-            language=mind.language,
+            noted=state.overview_lines,
+            language=state.language,
             meter=self._meter,
         )
 
-    def _complete(self, mind: SessionState, wanted: Wanted) -> Wanted:
+    def _complete(self, state: SessionState, wanted: Wanted) -> Wanted:
         """With what is known at this moment."""
-        return replace(wanted, request=self._request(mind.history), ids=self._ids(mind.entities))
+        return replace(wanted, request=self._request(state.history), ids=self._ids(state.entities))
 
     def _ids(self, entities: Entities) -> list[str]:
         """All that are known: those first that the block of things has no room for, each the most recent first."""
@@ -284,21 +284,21 @@ class Compactor:
         tokens = sum(one.tokens for one in gone)
         return checked(answer, replaced_tokens=tokens, count=self._meter.count)
 
-    def _lifted(self, mind: SessionState, of: int, what: Compacted) -> list[Draft]:
+    def _lifted(self, state: SessionState, of: int, what: Compacted) -> list[Draft]:
         """Pages go as they came: one that was there before is as it was, and one that somebody has written on stays."""
         first = of - len(what.archives)  # its pages come right before it
         then = self._stream.at(first - 1).documents
         since = self._between(first, of)
         ours = {event.payload.path: event.payload.text for event in since if isinstance(event.payload, DocumentWritten)}
-        untouched = [path for path in what.archives if mind.documents.text(path) == ours.get(path)]
+        untouched = [path for path in what.archives if state.documents.text(path) == ours.get(path)]
         new = tuple(path for path in untouched if path not in then.by_path)
         drafts = [Draft(payload=CompactionUndone(compaction_seq=of, archives=new), origin=Origin.USER)]
         for path in untouched:
             if path in then.by_path:
                 written = DocumentWritten(path, then.text(path), upkeep=True)
                 drafts.append(Draft(payload=written, origin=Origin.OPERATOR, trust=then.by_path[path].trust))
-        left = Documents({path: page for path, page in mind.documents.by_path.items() if path not in new})
-        return [*drafts, *kept_up(left, mind.language, noted=mind.overview_lines.without_compaction(of))]
+        left = Documents({path: page for path, page in state.documents.by_path.items() if path not in new})
+        return [*drafts, *overview_updates(left, state.language, log=state.overview_lines.without_compaction(of))]
 
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)

@@ -57,39 +57,39 @@ class CompactionTrigger:
         """`said`: what is sent, message by message. `complete`: a wish, with what is known at the moment."""
         self._policy, self._meter, self._said, self._complete = policy, meter, said, complete
 
-    def plan(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
+    def plan(self, state: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
         if crowd.hopeless:
             return None
         if crowd.full:
-            return self._when_full(mind, crowd)
-        return self._when_covered(mind, crowd) or self._by_policy(mind, crowd)
+            return self._when_full(state, crowd)
+        return self._when_covered(state, crowd) or self._by_policy(state, crowd)
 
-    def _when_full(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
+    def _when_full(self, state: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """A stub says all that it has to say, unless nothing could be sent for it."""
-        said = self._said(mind.history)
-        wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), crowd.room.most))
+        said = self._said(state.history)
+        wanted = self._complete(state, sized(Wanted(reason=FULL, strategy="summarize"), crowd.room.most))
         while True:
             stub = stub_size(said, wanted, self._meter)
-            leaving = self._relieved(mind.history, said, crowd, stub)
+            leaving = self._relieved(state.history, said, crowd, stub)
             gain = self._gain(said, leaving, stub)
             if crowd.history - gain <= crowd.available - crowd.fixed or wanted.naming < MIN_NAMED_ID_TOKENS:
                 break
             wanted = replace(wanted, naming=wanted.naming // 2, stub=wanted.stub // 2)
         worth = crowd.over or gain >= crowd.least_gain
-        return self._due(mind, leaving, wanted) if leaving and worth else None
+        return self._due(state, leaving, wanted) if leaving and worth else None
 
-    def _when_covered(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
+    def _when_covered(self, state: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """Where the overview tells it and everything is written anew anyway."""
-        if not (crowd.moves and mind.overview_covers):
+        if not (crowd.moves and state.overview_covers):
             return None
-        said = self._said(mind.history)
-        leaving = covered(said, upto=mind.overview_covers, keep_recent=self._policy.keep_recent)
-        wanted = self._complete(mind, sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most))
+        said = self._said(state.history)
+        leaving = covered(said, upto=state.overview_covers, keep_recent=self._policy.keep_recent)
+        wanted = self._complete(state, sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most))
         gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
-        return self._due(mind, leaving, wanted) if leaving and gain >= MIN_GAIN_TOKENS else None
+        return self._due(state, leaving, wanted) if leaving and gain >= MIN_GAIN_TOKENS else None
 
-    def _by_policy(self, mind: SessionState, crowd: Crowd) -> PlannedCompaction | None:
+    def _by_policy(self, state: SessionState, crowd: Crowd) -> PlannedCompaction | None:
         """What the host's policy asks for in this band, where there is enough to gain and the price agrees."""
         name = band(crowd.percent)
         asks = self._policy.asks_for(name)
@@ -99,18 +99,18 @@ class CompactionTrigger:
         if asks is None or crowd.history < least:
             return None
         target, keep = asks
-        said = self._said(mind.history)
+        said = self._said(state.history)
         reason = PAYS if rates else name
         wanted = Wanted(reason=reason, target=target, strategy="summarize")
-        wanted = self._complete(mind, sized(wanted, crowd.room.most))
+        wanted = self._complete(state, sized(wanted, crowd.room.most))
         stub = stub_size(said, wanted, self._meter)
         if rates:
-            leaving = self._relieved(mind.history, said, crowd, stub)
+            leaving = self._relieved(state.history, said, crowd, stub)
         else:
             leaving = asked(said, target=target, keep_recent=keep)
         gain = self._gain(said, leaving, stub)
         worth = crowd.moves or rates is None or self._pays(rates, said, gain, crowd)
-        return self._due(mind, leaving, wanted) if gain >= least and worth else None
+        return self._due(state, leaving, wanted) if gain >= least and worth else None
 
     def _relieved(self, history: History, said: Sequence[Spoken], crowd: Crowd, stub: int) -> Leaving:
         """What leaves when memory itself makes room: for what must survive of it, too."""
@@ -141,5 +141,5 @@ class CompactionTrigger:
         cut = sum(said[place].tokens - stays for place, stays in leaving.cut.items())
         return outputs - stubs + whole - stub * len(leaving.runs) + cut
 
-    def _due(self, mind: SessionState, leaving: Leaving, wanted: Wanted) -> PlannedCompaction:
-        return PlannedCompaction(leaving, wanted, mind.history.sent.name())
+    def _due(self, state: SessionState, leaving: Leaving, wanted: Wanted) -> PlannedCompaction:
+        return PlannedCompaction(leaving, wanted, state.history.sent.name())

@@ -14,9 +14,9 @@ from typing import Final, Literal, get_args
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
-from inmind.documents.document import checked_text
+from inmind.documents.document import validate_text
 from inmind.dreams.affect.auto_notes import with_notes
-from inmind.dreams.economics import CurrencyTotals, money, report
+from inmind.dreams.economics import CurrencyTotals, format_amount, summarize_trades
 from inmind.errors import InvalidInput
 from inmind.search.extract import moment_in
 from inmind.session.state import ResourceState
@@ -38,12 +38,12 @@ class Economics:
 
     def __init__(
         self,
-        belongings: Callable[[str], Stream[ResourceState]],
+        resource_state: Callable[[str], Stream[ResourceState]],
         store: Store,
         clock: Clock,
         feels: Callable[[], bool],
     ) -> None:
-        self._belongings, self._store, self._clock, self._feels = belongings, store, clock, feels
+        self._belongings, self._store, self._clock, self._feels = resource_state, store, clock, feels
 
     def record(
         self,
@@ -85,7 +85,7 @@ class Economics:
 
     def report(self, resource: str) -> tuple[CurrencyTotals, ...]:
         """The figures so far, for each currency, the one that was traded in most often first."""
-        return report(trades(self._store, self._belongings(resource).name), self._clock())
+        return summarize_trades(trades(self._store, self._belongings(resource).name), self._clock())
 
 
 def trades(store: Store, stream: str) -> Sequence[Event]:
@@ -140,7 +140,7 @@ def _line(text: object, field: str) -> str:
 
 
 def _bounded(text: object, field: str, most: int) -> str:
-    said = checked_text(text, field=field)
+    said = validate_text(text, field=field)
     if len(said) > most:
         raise InvalidInput(field=field, value=said, expected=f"at most {most} characters")
     return said.strip()
@@ -156,7 +156,9 @@ def _when(on: object) -> str:
 
 
 def _told(trade: TradeRecorded) -> str:
-    return f"earned {money(Decimal(trade.amount))} {trade.currency}" + (f" with {trade.skill}" if trade.skill else "")
+    return f"earned {format_amount(Decimal(trade.amount))} {trade.currency}" + (
+        f" with {trade.skill}" if trade.skill else ""
+    )
 
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9]{1,11}")

@@ -33,7 +33,7 @@ from inmind.store.stream import Decision, Stream
 # The resolver's words of two languages, and the guard, are a good part of what importing everything takes: they are
 # imported when somebody asks.
 if TYPE_CHECKING:
-    from inmind.entities.grounding import CallCheck, Told
+    from inmind.entities.grounding import CallCheck, SessionTexts
     from inmind.entities.references.result import Resolution
 
 
@@ -51,27 +51,27 @@ class EntityTracker:
         self._stream, self._store, self._siblings, self.rules = stream, store, siblings, rules
         self._own_tool = own_tool
 
-    def observations(self, mind: SessionState, drafts: Sequence[Draft]) -> list[Observation]:
+    def observations(self, state: SessionState, drafts: Sequence[Draft]) -> list[Observation]:
         """What the messages among these drafts tell, and what tools are said to have done."""
-        messages = heard(mind.conversation, drafts, stream=mind.stream, version=mind.seq, own=self._own_tool)
+        messages = heard(state.conversation, drafts, stream=state.stream, version=state.seq, own=self._own_tool)
         observed = (
-            Observation(draft.payload, draft.origin, f"{mind.stream}#{mind.seq + 1 + place}")
+            Observation(draft.payload, draft.origin, f"{state.stream}#{state.seq + 1 + place}")
             for place, draft in enumerate(drafts)
             if isinstance(draft.payload, ToolObserved)
         )
         return [*messages, *observed]
 
-    def sightings(self, mind: SessionState, told: Sequence[Observation], behind: int, now: datetime) -> list[Draft]:
+    def sightings(self, state: SessionState, told: Sequence[Observation], behind: int, now: datetime) -> list[Draft]:
         """What that brings to mind; it will be appended behind so many events."""
-        return self._sighted(mind, told, behind, now) if told else []
+        return self._sighted(state, told, behind, now) if told else []
 
     def track(self, entities: Sequence[Any], key: Key | None) -> Appended:
         """Bring things to the front one by one, so that the last of them comes to stand first."""
         things = [sighting_from(entity, f"entities[{n}]") for n, entity in enumerate(entities)]
         pins = {(canonical_type(thing.type), thing.id): thing for thing in things if thing.pinned}
 
-        def decide(mind: SessionState) -> list[Draft]:
-            held = {entity.key for entity in mind.entities if entity.pinned}
+        def decide(state: SessionState) -> list[Draft]:
+            held = {entity.key for entity in state.entities if entity.pinned}
             if pins and len(held | set(pins)) >= self.rules.window:
                 raise InvalidInput(field="entities", value=len(pins), expected=self._most_pinned())
             seen = [_by_host(EntitiesSeen((thing,))) for thing in things]
@@ -84,18 +84,18 @@ class EntityTracker:
     def import_entities(self, data: object, key: Key | None = None) -> Appended:
         """What a checkpoint holds was once shown by tools: that a host hands it in makes it no more than data."""
         things = deserialize(data)
-        return self._commit(lambda mind: self._restored(things, mind), key)
+        return self._commit(lambda state: self._restored(things, state), key)
 
-    def sightings_from_child(self, mind: SessionState, things: Sequence[EntitySighting], now: datetime) -> list[Draft]:
+    def sightings_from_child(self, state: SessionState, things: Sequence[EntitySighting], now: datetime) -> list[Draft]:
         """What another session has seen, in front of what is in mind here, and what leaves for it."""
-        return self._with_leaving(mind, self._restored(things, mind), now)
+        return self._with_leaving(state, self._restored(things, state), now)
 
     def pin(self, id: str, type: str | None, key: Key | None, *, pinned: bool) -> Appended:
-        def decide(mind: SessionState) -> list[Draft]:
-            entity = mind.entities.get(id, type)
-            if entity is None or entity not in mind.entities.window:
-                raise NotFound(what=type or "entity in the window", name=id, hint=_where(id, entity, mind.entities))
-            held = sum(e.pinned for e in mind.entities)
+        def decide(state: SessionState) -> list[Draft]:
+            entity = state.entities.get(id, type)
+            if entity is None or entity not in state.entities.window:
+                raise NotFound(what=type or "entity in the window", name=id, hint=_where(id, entity, state.entities))
+            held = sum(e.pinned for e in state.entities)
             if pinned and not entity.pinned and held + 1 >= self.rules.window:
                 raise InvalidInput(field="id", value=id, expected=self._most_pinned())
             return [_by_host(EntityPinned(entity.type, entity.id, pinned))] if pinned != entity.pinned else []
@@ -107,65 +107,65 @@ class EntityTracker:
             resolve,  # its words of two languages are a fifth of what importing us takes
         )
 
-        mind = self._stream.refresh()
-        said = last_reply(mind.conversation)
-        fresh = said is not None and all(_place(entity.source) < said.seq for entity in mind.entities)
+        state = self._stream.refresh()
+        said = last_reply(state.conversation)
+        fresh = said is not None and all(_place(entity.source) < said.seq for entity in state.entities)
         after = said.text if said is not None and fresh else ""
-        return resolve(text, mind.entities, after=after, deep=self._deep(mind), rules=self.rules)
+        return resolve(text, state.entities, previous_text=after, searched=self._deep(state), rules=self.rules)
 
     def check_call(self, tool: str, arguments: Any) -> CallCheck:
         from inmind.entities.grounding import check_call
 
-        mind = self._stream.refresh()
+        state = self._stream.refresh()
         return check_call(
             tool,
             arguments,
-            mind.entities,
-            told=lambda: self._told(mind),
-            elsewhere=lambda: self._siblings.entities_of(_owner(mind), but=mind.stream),
+            state.entities,
+            texts=lambda: self._told(state),
+            other_sessions=lambda: self._siblings.entities_of(_owner(state), but=state.stream),
             rules=self.rules,
         )
 
-    def _restored(self, things: Sequence[EntitySighting], mind: SessionState) -> list[Draft]:
-        what = EntitiesRestored(self._pinnable(things, mind))
+    def _restored(self, things: Sequence[EntitySighting], state: SessionState) -> list[Draft]:
+        what = EntitiesRestored(self._pinnable(things, state))
         return [Draft(payload=what, origin=Origin.OPERATOR, trust=Trust.DATA)] if things else []
 
-    def _pinnable(self, things: Sequence[EntitySighting], mind: SessionState) -> tuple[EntitySighting, ...]:
+    def _pinnable(self, things: Sequence[EntitySighting], state: SessionState) -> tuple[EntitySighting, ...]:
         """Those of a checkpoint with as many pins as the window has room for, the most recent first."""
         restored = {(canonical_type(thing.type), thing.id) for thing in things}
-        room = self.rules.window - 1 - sum(entity.pinned for entity in mind.entities if entity.key not in restored)
+        room = self.rules.window - 1 - sum(entity.pinned for entity in state.entities if entity.key not in restored)
         kept = {(thing.type, thing.id) for thing in [t for t in things if t.pinned][: max(0, room)]}
         return tuple(replace(thing, pinned=(thing.type, thing.id) in kept) for thing in things)
 
     def _most_pinned(self) -> str:
         return f"at most {self.rules.window - 1} pinned, so that the window can still move"
 
-    def _sighted(self, mind: SessionState, told: Sequence[Observation], behind: int, now: datetime) -> list[Draft]:
-        version = mind.seq + behind
-        return draft_entity_events(mind.entities, told, self.rules, now=now, stream=mind.stream, version=version)
+    def _sighted(self, state: SessionState, told: Sequence[Observation], behind: int, now: datetime) -> list[Draft]:
+        version = state.seq + behind
+        return draft_entity_events(state.entities, told, self.rules, now=now, stream=state.stream, version=version)
 
     def _commit(self, decide: Callable[[SessionState], list[Draft]], key: Key | None) -> Appended:
         """What the host itself says of things, and what leaves for it."""
 
-        def decision(mind: SessionState, now: datetime) -> Decision[SessionState, None]:
-            return Decision(self._with_leaving(mind, decide(mind), now), None)
+        def decision(state: SessionState, now: datetime) -> Decision[SessionState, None]:
+            return Decision(self._with_leaving(state, decide(state), now), None)
 
         return self._stream.commit(decision, key=key).appended
 
-    def _with_leaving(self, mind: SessionState, drafts: list[Draft], now: datetime) -> list[Draft]:
-        foreseen = self._stream.foresee(mind, mind.seq, drafts, now)
+    def _with_leaving(self, state: SessionState, drafts: list[Draft], now: datetime) -> list[Draft]:
+        foreseen = self._stream.foresee(state, state.seq, drafts, now)
         return [*drafts, *(draft_evictions(foreseen.entities, self.rules) if drafts else [])]
 
-    def _deep(self, mind: SessionState) -> Iterator[Entity]:
-        yield from mind.entities.evicted_entities
-        for other in self._siblings.entities_of(_owner(mind), but=mind.stream):
+    def _deep(self, state: SessionState) -> Iterator[Entity]:
+        yield from state.entities.evicted_entities
+        for other in self._siblings.entities_of(_owner(state), but=state.stream):
             yield from chain(other.window, other.evicted_entities)
 
-    def _told(self, mind: SessionState) -> Told:
+    def _told(self, state: SessionState) -> SessionTexts:
         """The slow way, for an id that no sighting has: everything that this session was told."""
-        events = self._store.read(mind.stream, kind=ToolObserved.kind)
+        events = self._store.read(state.stream, kind=ToolObserved.kind)
         observed = (event.payload for event in events if isinstance(event.payload, ToolObserved))
-        return words_told(mind.conversation, system=mind.prompt.system, observed=observed)
+        return words_told(state.conversation, system=state.prompt.system, observed=observed)
 
 
 def _by_host(what: EventPayload) -> Draft:
@@ -184,5 +184,5 @@ def _place(event: str) -> int:
     return int(event.rpartition("#")[2])
 
 
-def _owner(mind: SessionState) -> str:
-    return mind.opened.resource if mind.opened else ""
+def _owner(state: SessionState) -> str:
+    return state.opened.resource if state.opened else ""

@@ -141,9 +141,9 @@ def _parsed(line: bytes) -> Any:
 
 def _draft(line: Any) -> Draft:
     wire = line.get("message", line) if is_object(line) else line
-    spoken = FORMATS["anthropic" if _has_anthropic_blocks(wire) else "openai"]
-    spoken.check(wire, field="line")
-    draft = message_added(wire, spoken)
+    fmt = FORMATS["anthropic" if _has_anthropic_blocks(wire) else "openai"]
+    fmt.check(wire, field="line")
+    draft = message_added(wire, fmt)
     return replace(draft, trust=min(draft.effective_trust, Trust.PERSON))
 
 

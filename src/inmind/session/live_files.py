@@ -23,22 +23,22 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentSetAside, DocumentWritten
 from inmind.core.events.session import Reverted
 from inmind.documents.document import (
-    FOLDED,
-    FOLDERS,
-    MOST_BYTES,
-    NAMES,
-    OVERVIEW,
+    DOCUMENT_EVENTS,
+    MAX_DOCUMENT_BYTES,
+    MEMORY_PAGE_PATH,
+    NOTES_PAGE_PATH,
+    OVERVIEW_PATH,
+    PAGE_FOLDERS,
+    PAGE_NAME_RULE,
     RESOURCE_PATHS,
-    SCRATCH,
-    STATE,
     Document,
     Documents,
-    Finding,
-    Judgement,
-    judge,
-    resolve,
+    FileCheck,
+    FileStatus,
+    check_file,
+    resolve_path,
 )
-from inmind.documents.notes_page import jotted, notes_in, remarks_in, without
+from inmind.documents.notes_page import parse_notes, parse_remarks, remove_pieces, to_page_note
 from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.atomic_files import DAMAGED, Folder, Found, Signature, nanoseconds
@@ -59,7 +59,7 @@ _MOST_ROUNDS = 8
 _TOGETHER = 50
 
 # Events by which a document may come to say something else.
-_TELLING = (*FOLDED, Reverted)
+_TELLING = (*DOCUMENT_EVENTS, Reverted)
 
 # Files of other names that are told one by one; whoever unpacks a thousand there is told their number.
 _MOST_STRANGERS = 5
@@ -114,7 +114,7 @@ class LiveFiles(Generic[S]):
         said, self._notices = tuple(self._notices), []
         return said
 
-    def inspect(self) -> Iterator[tuple[str, Judgement]]:
+    def inspect(self) -> Iterator[tuple[str, FileCheck]]:
         """What `settle` would find in each file as it stands now; nothing is written, taken in or waited for.
 
         A page that was never shown, as in a home that was just imported, is not missing.
@@ -122,9 +122,9 @@ class LiveFiles(Generic[S]):
         shown = self._store.published(self._stream.name)
         documents = self._documents(self._stream.state).by_path
         for path in self._reachable(self._present()):
-            found = self._folder.read(self._inside + path, most=MOST_BYTES)
+            found = self._folder.read(self._inside + path, most=MAX_DOCUMENT_BYTES)
             if found.unreadable:
-                yield path, Judgement(Finding.FOREIGN, reason=found.unreadable)
+                yield path, FileCheck(FileStatus.FOREIGN, reason=found.unreadable)
             elif found.data is not None or path in shown:
                 yield path, self._judged(path, found, documents.get(path), shown.get(path))
 
@@ -180,52 +180,58 @@ class LiveFiles(Generic[S]):
     def _round(self, path: str, shown: dict[str, Published]) -> bool:
         """One look and one act; False when an editor's save came to light and has to be looked at."""
         self._recover(path, shown.get(path))
-        found = self._folder.read(self._inside + path, most=MOST_BYTES)
+        found = self._folder.read(self._inside + path, most=MAX_DOCUMENT_BYTES)
         document = self._documents(self._stream.refresh()).by_path.get(path)
         if found.unreadable:
             self._tell_unreadable(path, found, document, shown.get(path))
             return True
         judgement = self._judged(path, found, document, shown.get(path))
-        match judgement.finding:
-            case Finding.CURRENT:
+        match judgement.status:
+            case FileStatus.CURRENT:
                 self._now_shows(path, document, shown, found)
                 return True
-            case Finding.EDITED:
+            case FileStatus.EDITED:
                 document = self._adopt(path, judgement.text, shown.get(path))
                 if document.text != judgement.text:
                     return False
                 self._now_shows(path, document, shown, found)
                 return True
-            case Finding.SHARED:
+            case FileStatus.SHARED:
                 if _waited(found):
                     return False
                 self._notice(f"{path} is not taken in: its file has another name as well (a hard link)")
                 self._remember(path, found)
                 return True
-            case Finding.FOREIGN:
+            case FileStatus.FOREIGN:
                 self._leave_alone(path, found, judgement)
                 return True
-            case Finding.DAMAGED:
+            case FileStatus.DAMAGED:
                 if _waited(found):
                     return False
                 self._set_aside(path, found.data or b"", judgement)
-            case Finding.MISSING:
+            case FileStatus.MISSING:
                 if path in self._shown:
                     self._notice(f"{path} was gone; it is there again, since a file's absence does not forget it")
-            case Finding.STALE:
+            case FileStatus.STALE:
                 pass
         done = self._show(path, document, found)
         if done:
             self._now_shows(path, document, shown)
         return done
 
-    def _judged(self, path: str, found: Found, document: Document | None, shown: Published | None) -> Judgement:
+    def _judged(self, path: str, found: Found, document: Document | None, shown: Published | None) -> FileCheck:
         published = shown.digest if shown else None
-        judgement = judge(found.data, document=document, published=published)
-        if judgement.finding is not Finding.EDITED:
+        judgement = check_file(found.data, document=document, published_digest=published)
+        if judgement.status is not FileStatus.EDITED:
             return judgement
         later = self._versions(path, after=shown.seq if shown else 0)
-        return judge(found.data, document=document, published=published, unconfirmed=later, linked=found.linked)
+        return check_file(
+            found.data,
+            document=document,
+            published_digest=published,
+            unconfirmed_digests=later,
+            has_other_links=found.linked,
+        )
 
     def _tell_unreadable(self, path: str, found: Found, document: Document | None, shown: Published | None) -> None:
         self._notice(f"{path} cannot be read ({found.unreadable}); the last good version is used")
@@ -235,12 +241,14 @@ class LiveFiles(Generic[S]):
     def _recover(self, path: str, shown: Published | None) -> None:
         """A writer was killed with a displaced file in its hands: a person's words in it become a version."""
         name = self._inside + path
-        left = self._folder.displaced(name, most=MOST_BYTES)
+        left = self._folder.displaced(name, most=MAX_DOCUMENT_BYTES)
         if left == Found():
             return
         versions = self._versions(path, after=0)
-        judgement = judge(left.data, document=None, published=None, unconfirmed=versions, linked=left.linked)
-        if judgement.finding is Finding.EDITED:
+        judgement = check_file(
+            left.data, document=None, published_digest=None, unconfirmed_digests=versions, has_other_links=left.linked
+        )
+        if judgement.status is FileStatus.EDITED:
             self._adopt(path, judgement.text, shown)
         self._folder.drop_displaced(name)
 
@@ -275,7 +283,7 @@ class LiveFiles(Generic[S]):
         def decide(state: S, _: datetime) -> Decision[S, None]:
             now = self._documents(state).by_path.get(path)
             # On MEMORY.md their words stand among those of dreams, and saving these makes them no truer.
-            trust = now.trust if now and path == STATE else None
+            trust = now.trust if now and path == MEMORY_PAGE_PATH else None
             theirs = Draft(payload=DocumentWritten(path=path, text=text), origin=Origin.FILE, trust=trust)
             return Decision([theirs, *(self._both(path, text, now, shown) if now else ())], None)
 
@@ -292,7 +300,7 @@ class LiveFiles(Generic[S]):
             if both != text:
                 page = replace(page, text=both, trust=min(page.trust, now.trust))
                 sources = (now.source,)
-        if path == SCRATCH:
+        if path == NOTES_PAGE_PATH:
             page, unseen = self._with_unseen(page, now.text, after=began)
             sources += unseen
         again = DocumentWritten(path=path, text=page.text)
@@ -329,21 +337,21 @@ class LiveFiles(Generic[S]):
 
     def _with_unseen(self, page: Document, now: str, *, after: int) -> tuple[Document, tuple[str, ...]]:
         """The page of notes with those that came to it since it was last shown: nobody has decided to drop them."""
-        unseen = set(notes_in(now)).difference(notes_in(page.text))
-        pages = Documents({SCRATCH: page})
+        unseen = set(parse_notes(now)).difference(parse_notes(page.text))
+        pages = Documents({NOTES_PAGE_PATH: page})
         sources: list[str] = []
         for event in self._store.read(self._stream.name, after=after, kind=NoteAdded.kind) if unseen else ():
-            if isinstance(event.payload, NoteAdded) and jotted(event.payload, event.at) in unseen:
+            if isinstance(event.payload, NoteAdded) and to_page_note(event.payload, event.at) in unseen:
                 pages = pages.apply(event)
                 sources.append(event.id)
-        return pages.by_path[SCRATCH], tuple(sources)
+        return pages.by_path[NOTES_PAGE_PATH], tuple(sources)
 
-    def _leave_alone(self, path: str, found: Found, judgement: Judgement) -> None:
+    def _leave_alone(self, path: str, found: Found, judgement: FileCheck) -> None:
         if found.data:
             self._notice(f"{path} is not taken for a document ({judgement.reason}); it stays as it is")
         self._remember(path, found)
 
-    def _set_aside(self, path: str, data: bytes, judgement: Judgement) -> None:
+    def _set_aside(self, path: str, data: bytes, judgement: FileCheck) -> None:
         name = self._inside + path
         kept = self._folder.keep(name, kept_as=f"{name}{DAMAGED}{digest(data.hex())[:8]}")
         kept_as = kept.removeprefix(self._inside)
@@ -401,7 +409,7 @@ class LiveFiles(Generic[S]):
 
     def _tell_strangers(self, folder: str, refused: Mapping[str, str]) -> None:
         """What somebody put among the pages and expects to be read, though it is none; not what memory put there."""
-        notes, _, _ = SCRATCH.partition("/")  # where a session of nobody in particular has its own
+        notes, _, _ = NOTES_PAGE_PATH.partition("/")  # where a session of nobody in particular has its own
         known = {*self._folders, notes, *self._documents(self._stream.state).by_path}
         strangers = [path for path in refused if path not in known and DAMAGED not in path]
         for path in strangers[:_MOST_STRANGERS]:
@@ -429,7 +437,7 @@ class LiveFiles(Generic[S]):
 
 def session_files(folder: Folder, stream: Stream[SessionState], store: Store) -> LiveFiles[SessionState]:
     """The pages of a session: people begin one by putting a file among them."""
-    return LiveFiles(folder, stream, store, documents=_of_mind, inside="working-memory/", folders=FOLDERS)
+    return LiveFiles(folder, stream, store, documents=_of_mind, inside="working-memory/", folders=PAGE_FOLDERS)
 
 
 def resource_files(folder: Folder, stream: Stream[ResourceState], store: Store) -> LiveFiles[ResourceState]:
@@ -437,23 +445,23 @@ def resource_files(folder: Folder, stream: Stream[ResourceState], store: Store) 
     return LiveFiles(folder, stream, store, documents=_of_belongings, inside="", paths=RESOURCE_PATHS)
 
 
-def _of_mind(mind: SessionState) -> Documents:
-    return mind.documents
+def _of_mind(state: SessionState) -> Documents:
+    return state.documents
 
 
-def _of_belongings(belongings: ResourceState) -> Documents:
-    return belongings.documents
+def _of_belongings(resource_state: ResourceState) -> Documents:
+    return resource_state.documents
 
 
 def _of_both(path: str, base: str, theirs: str, dreamt: str) -> str:
     """Their page, without what a dream has taken from it, and with what it has put there."""
-    if path == STATE:
+    if path == MEMORY_PAGE_PATH:
         from inmind.dreams.page.merge import of_both  # most edits meet no dream
 
         return of_both(base, theirs, dreamt)
-    notes = (set(notes_in(base)) - set(notes_in(dreamt))).intersection(notes_in(theirs))
-    remarks = (set(remarks_in(base)) - set(remarks_in(dreamt))).intersection(remarks_in(theirs))
-    return without(theirs, notes, remarks) if notes or remarks else theirs
+    notes = (set(parse_notes(base)) - set(parse_notes(dreamt))).intersection(parse_notes(theirs))
+    remarks = (set(parse_remarks(base)) - set(parse_remarks(dreamt))).intersection(parse_remarks(theirs))
+    return remove_pieces(theirs, notes, remarks) if notes or remarks else theirs
 
 
 def _is_nearer(text: str, one: str, other: str) -> bool:
@@ -477,9 +485,9 @@ def _no_page(path: str, kind: str) -> str:
     """Why a file is no page; empty for one that is."""
     if kind:
         return f"it is {kind}" + (", and links are not followed" if kind == "a link" else "")
-    if "/" not in path and path != OVERVIEW:
-        return f"pages are {OVERVIEW} and the files in {'/ and '.join(FOLDERS)}/"
-    return "" if _is_document(path) else f"the name of a page has {NAMES}"
+    if "/" not in path and path != OVERVIEW_PATH:
+        return f"pages are {OVERVIEW_PATH} and the files in {'/ and '.join(PAGE_FOLDERS)}/"
+    return "" if _is_document(path) else f"the name of a page has {PAGE_NAME_RULE}"
 
 
 def _is_document(path: str) -> bool:
@@ -487,7 +495,7 @@ def _is_document(path: str) -> bool:
     if DAMAGED in path:
         return False
     try:
-        resolve(path)
+        resolve_path(path)
     except InvalidPath:
         return False
     return True

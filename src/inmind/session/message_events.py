@@ -16,7 +16,7 @@ from inmind.entities.outcome import is_failure
 from inmind.history import Conversation, ConversationEntry
 
 if TYPE_CHECKING:
-    from inmind.entities.grounding import Told
+    from inmind.entities.grounding import SessionTexts
 
 FURTHEST = 64
 """Messages to look back for the call that a result answers. Providers want it right before; a few allow more."""
@@ -68,12 +68,12 @@ def last_reply(line: Conversation) -> LastReply | None:
     return None
 
 
-def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObserved]) -> Told:
+def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObserved]) -> SessionTexts:
     """Everything that was said in a session, but by the model.
 
     What a failed call answers is left out: it repeats an id that does not exist.
     """
-    from inmind.entities.grounding import Told  # the guard is imported when somebody asks
+    from inmind.entities.grounding import SessionTexts  # the guard is imported when somebody asks
 
     people: list[str] = []
     operator = [to_json(system)] if system else []
@@ -86,7 +86,7 @@ def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObs
         if message.role != "assistant":
             said = people if message.role == "user" else tools if message.role == "tool" else operator
             said += _texts(message.parts)
-    return Told(operator="\n".join(operator), people="\n".join(people), tools="\n".join(tools))
+    return SessionTexts(operator="\n".join(operator), people="\n".join(people), tools="\n".join(tools))
 
 
 def _told_by(

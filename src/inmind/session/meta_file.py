@@ -24,7 +24,7 @@ from inmind.core.events.session import Compacted, MessageAdded, SessionImported,
 from inmind.core.frozen import frozen
 from inmind.core.json import check_text, is_object
 from inmind.core.text import shortened
-from inmind.documents.document import ARCHIVE
+from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.errors import Damaged, InmindError, InvalidInput, StoreError
 from inmind.session.state import MAX_TITLE_LENGTH, SessionState, title_after
 from inmind.store.atomic_files import Folder
@@ -101,21 +101,21 @@ class MetaFile:
         except StoreError as error:
             log.warning("the title in %s was not taken in: %s", self._folder.path / FILE, error)
 
-    def is_stale(self, mind: SessionState) -> bool:
+    def is_stale(self, state: SessionState) -> bool:
         due = max(MIN_EVENTS_BETWEEN_WRITES, self._version // WRITE_EVERY_NTH_PART)
-        return mind.seq - self._version >= due or self._called != (mind.title, mind.model)
+        return state.seq - self._version >= due or self._called != (state.title, state.model)
 
-    def write(self, mind: SessionState) -> str:
+    def write(self, state: SessionState) -> str:
         """Answers with what went wrong, if anything: a view may lag, a call must not fail."""
-        if mind.seq == self._version or mind.opened is None:
+        if state.seq == self._version or state.opened is None:
             return ""
         renamed = self._renamed()
         # Also when it fails: a place that cannot be written is not tried again at every call.
-        self._version, self._called = mind.seq, (mind.title, mind.model)
+        self._version, self._called = state.seq, (state.title, state.model)
         try:
             with self._folder.locked():
-                title = "" if renamed else self._edited(mind)
-                data = self._written(mind, mind.opened, title=title or mind.title)
+                title = "" if renamed else self._edited(state)
+                data = self._written(state, state.opened, title=title or state.title)
                 if self._folder.read(FILE, most=len(data)).data != data:
                     self._folder.replace(FILE, data)
         except InmindError as error:
@@ -128,7 +128,7 @@ class MetaFile:
             self._store.read(self._stream.name, after=self._version, kind=SessionTitled.kind)
         )
 
-    def _edited(self, mind: SessionState) -> str:
+    def _edited(self, state: SessionState) -> str:
         """The title in the file, if somebody has written it there; it stays until the next opening takes it in.
 
         The file may lag, after a kill for one: an old title is none that somebody wrote. What it had to say when it was
@@ -136,32 +136,32 @@ class MetaFile:
         """
         said = read_summary(self._folder)
         title = shortened(said.title, MAX_TITLE_LENGTH)
-        if title in ("", mind.title) or not 0 < said.version <= mind.seq:
+        if title in ("", state.title) or not 0 < said.version <= state.seq:
             return ""
         return "" if title == self._stream.at(said.version).title else title
 
-    def _written(self, mind: SessionState, opened: SessionOpened, *, title: str) -> bytes:
-        summary = self._store.summary(mind.stream)
-        first, *begun = self._store.read(mind.stream, until=2)
+    def _written(self, state: SessionState, opened: SessionOpened, *, title: str) -> bytes:
+        summary = self._store.summary(state.stream)
+        first, *begun = self._store.read(state.stream, until=2)
         older = next((event.payload for event in begun if isinstance(event.payload, SessionImported)), None)
         meta = {
-            "id": mind.stream.removeprefix("session/"),
+            "id": state.stream.removeprefix("session/"),
             "title": title,
-            "model": mind.model,
+            "model": state.model,
             "resource": opened.resource,
             "cwd": opened.cwd,
             "language": opened.language,
             "parent": opened.parent or None,
             "imported": older.file if older else None,
             "messages": summary.kinds.get(MessageAdded.kind, 0),
-            "messages_in_history": len(mind.conversation),
+            "messages_in_history": len(state.conversation),
             "calls": summary.kinds.get(PromptPrepared.kind, 0),
             "compactions": summary.kinds.get(Compacted.kind, 0),
-            "archives": sum(path.startswith(ARCHIVE) for path in mind.documents.by_path),
+            "archives": sum(path.startswith(ARCHIVE_PREFIX) for path in state.documents.by_path),
             "created": (older and older.started_at) or first.at.isoformat(),
             "updated": summary.updated.isoformat(),
-            "asked": mind.prompt.asked.isoformat() if mind.prompt.asked else None,
-            "version": mind.seq,
+            "asked": state.prompt.asked.isoformat() if state.prompt.asked else None,
+            "version": state.seq,
         }
         return (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode()
 

@@ -14,9 +14,9 @@ from typing import Any
 from inmind.core.events.base import Draft, Trust
 from inmind.core.events.session import ToolObserved
 from inmind.documents.document import Documents
-from inmind.documents.overview.event_log import Noted, occurrence
-from inmind.documents.overview.maintain import kept_up
-from inmind.documents.overview.tool_rules import Outcome, occurrences
+from inmind.documents.overview.event_log import OverviewLog, overview_event
+from inmind.documents.overview.maintain import overview_updates
+from inmind.documents.overview.tool_rules import Outcome, overview_events
 from inmind.entities.observe import Observation
 from inmind.entities.outcome import exit_code, is_failure, reports_failure
 from inmind.entities.parse_result import is_object, looks_like_json, parse_layers
@@ -32,22 +32,22 @@ class OverviewWriter:
 
     def __init__(self, stream: Stream[SessionState], own_tool: Callable[[str], bool]) -> None:
         self._stream, self._own_tool = stream, own_tool
-        self._current: tuple[Documents, Noted] | None = None
+        self._current: tuple[Documents, OverviewLog] | None = None
         """What the overview was last seen to be current for."""
         self._worked: tuple[int, str, frozenset[str]] = (0, "", frozenset())
         """A beginning of the conversation, by its length and its name, and the tools that have worked in it."""
 
     def add_event(self, kind: str, text: str, key: Key | None) -> Appended:
         """Something that the host says has happened."""
-        told = occurrence(kind, text)
+        told = overview_event(kind, text)
 
-        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, None]:
-            return Decision(kept_up(mind.documents, mind.language, [told], noted=mind.overview_lines), None)
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
+            return Decision(overview_updates(state.documents, state.language, [told], log=state.overview_lines), None)
 
         return self._stream.commit(decide, key=key).appended
 
     def entries_for(
-        self, mind: Callable[[], SessionState], before: SessionState, told: Sequence[Observation], *, wrote: bool
+        self, state: Callable[[], SessionState], before: SessionState, told: Sequence[Observation], *, wrote: bool
     ) -> list[Draft]:
         """What is entered for what tools did, and for pages that were written. `mind`: what is then in mind.
 
@@ -59,18 +59,18 @@ class OverviewWriter:
             if isinstance(one.content, ToolObserved) and not self._own_tool(one.content.tool)
         ]
         language = before.language
-        occurred = occurrences(
+        occurred = overview_events(
             (outcome for outcome, _ in done),
             before.overview_lines,
-            worked=lambda tool: tool in before.working_tools or tool in self._worked_in(before.conversation),
+            has_worked=lambda tool: tool in before.working_tools or tool in self._worked_in(before.conversation),
             language=language,
         )
         if not occurred and not wrote and (before.documents, before.overview_lines) == self._current:
             return []
-        then = mind()
+        then = state()
         sources = tuple(dict.fromkeys(source for _, source in done)) if occurred else ()
-        drafts = kept_up(
-            then.documents, language, occurred, noted=then.overview_lines, trust=Trust.DATA, sources=sources
+        drafts = overview_updates(
+            then.documents, language, occurred, log=then.overview_lines, trust=Trust.DATA, sources=sources
         )
         if not drafts:
             self._current = (then.documents, then.overview_lines)
@@ -79,9 +79,9 @@ class OverviewWriter:
     def refresh(self) -> bool:
         """Enter what follows from pages that people wrote as files; answers whether there was anything to enter."""
 
-        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, Noted]]:
-            drafts = kept_up(mind.documents, mind.language, noted=mind.overview_lines)
-            return Decision(drafts, (mind.documents, mind.overview_lines))
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, OverviewLog]]:
+            drafts = overview_updates(state.documents, state.language, log=state.overview_lines)
+            return Decision(drafts, (state.documents, state.overview_lines))
 
         state = self._stream.state
         if (state.documents, state.overview_lines) == self._current:

@@ -101,7 +101,7 @@ class ToolCallResult:
 class _Owned:
     """What the resource has, and the number of the last event that it was folded from."""
 
-    belongings: ResourceState
+    resource_state: ResourceState
     version: int
 
 
@@ -140,8 +140,8 @@ class _Known:
 class _Work:
     """Calls that are carried out one after the other, each on what the one before it has left."""
 
-    def __init__(self, mind: SessionState, owned: _Owned, known: _Known) -> None:
-        self.state, self.belongings, self.version, self.known = mind, owned.belongings, owned.version, known
+    def __init__(self, state: SessionState, owned: _Owned, known: _Known) -> None:
+        self.state, self.resource_state, self.version, self.known = state, owned.resource_state, owned.version, known
         self.drafts: list[Draft] = []
         self.abroad: list[Draft] = []
         """What happens in the resource's stream."""
@@ -150,7 +150,7 @@ class _Work:
 
     @property
     def owned(self) -> _Owned:
-        return _Owned(self.belongings, self.version + len(self.abroad))
+        return _Owned(self.resource_state, self.version + len(self.abroad))
 
     @property
     def called(self) -> ToolResult:
@@ -195,19 +195,19 @@ class ReplyExecutor:
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> RecordedReply:
         """Store it and carry it out, once."""
-        spoken = None if format is None else format_named(format).name
-        mind, _ = self._stream.refresh(), self._resource.refresh()
-        then = mind if call in (None, mind.prompt.calls) else self._prepared(call)
+        fmt = None if format is None else format_named(format).name
+        state, _ = self._stream.refresh(), self._resource.refresh()
+        then = state if call in (None, state.prompt.calls) else self._prepared(call)
         asked = then.prompt
-        read = read_reply(reply, format=spoken, hint=asked.format or "openai")
+        read = read_reply(reply, format=fmt, hint=asked.format or "openai")
         named, undone = key_for(key, "record", read.wires), list[Appended]()
         if named is None:
-            named, undone = self._key(_key(read, asked.calls, mind.conversation))
+            named, undone = self._key(_key(read, asked.calls, state.conversation))
         owned = self._before(undone)
 
-        def decide(mind: SessionState, now: datetime) -> Decision[SessionState, list[ToolAnswer]]:
-            work = self._carried_out(mind, now, asked, read, mind if call is None else then, owned)
-            decision = self._decision(mind, now, work, work.answers)
+        def decide(state: SessionState, now: datetime) -> Decision[SessionState, list[ToolAnswer]]:
+            work = self._carried_out(state, now, asked, read, state if call is None else then, owned)
+            decision = self._decision(state, now, work, work.answers)
             return replace(decision, beside=()) if owned else decision
 
         done = self._stream.commit(decide, key=named, beside=self._resource)
@@ -229,21 +229,21 @@ class ReplyExecutor:
         then, unless the session has taken it back: then it is another call. What only reads is read again.
         """
         call = Call("", tool, to_json(arguments))
-        mind, _ = self._stream.refresh(), self._resource.refresh()
+        state, _ = self._stream.refresh(), self._resource.refresh()
         # Sessions share their resource's stream, and each has keys of its own.
-        named = key_for(key, "call" if scope == "thread" else f"call:{digest(mind.stream)}", tool, arguments)
+        named = key_for(key, "call" if scope == "thread" else f"call:{digest(state.stream)}", tool, arguments)
         undone = list[Appended]()
         if named is not None and scope == "thread":
             named, undone = self._key(named)
         abroad_already = self._before(undone) is not None
 
-        def here(mind: SessionState, now: datetime) -> Decision[SessionState, ToolResult]:
-            work = self._called(call, mind, self._owned, self._known_by(seen), now)
-            decision = replace(self._decision(mind, now, work, work.called), binding=work.took_effect)
+        def here(state: SessionState, now: datetime) -> Decision[SessionState, ToolResult]:
+            work = self._called(call, state, self._owned, self._known_by(seen), now)
+            decision = replace(self._decision(state, now, work, work.called), binding=work.took_effect)
             return replace(decision, beside=()) if abroad_already else decision
 
-        def abroad(belongings: ResourceState, now: datetime) -> Decision[ResourceState, ToolResult]:
-            owned = _Owned(belongings, self._resource.version)
+        def abroad(resource_state: ResourceState, now: datetime) -> Decision[ResourceState, ToolResult]:
+            owned = _Owned(resource_state, self._resource.version)
             work = self._called(call, self._stream.state, owned, self._known_by(seen), now)
             return Decision(work.abroad, work.called, binding=work.took_effect)
 
@@ -262,27 +262,27 @@ class ReplyExecutor:
                 return ToolCallResult(theirs.answer)
             before = theirs.appended.first - 1
             owned = _Owned(self._resource.at(before), before)
-            again = self._told_again(call, mind, owned, seen, theirs.appended.at)
+            again = self._told_again(call, state, owned, seen, theirs.appended.at)
         return ToolCallResult(replace(again, repeated=True))
 
-    def _called(self, call: Call, mind: SessionState, owned: _Owned, known: _Known, now: datetime) -> _Work:
+    def _called(self, call: Call, state: SessionState, owned: _Owned, known: _Known, now: datetime) -> _Work:
         """One call and nothing else, carried out by somebody who knows so much."""
-        work = _Work(mind, owned, known)
-        known.pad = self._pad_known(mind, owned.belongings, known.seen.get(SCRATCHPAD, ()), done=False)
+        work = _Work(state, owned, known)
+        known.pad = self._pad_known(state, owned.resource_state, known.seen.get(SCRATCHPAD, ()), done=False)
         self._take(work, call, run_tool(call, self._reach(work, now)), "", now)
         return work
 
     def _told_again(
-        self, call: Call, mind: SessionState, owned: _Owned, seen: Mapping[str, str], now: datetime
+        self, call: Call, state: SessionState, owned: _Owned, seen: Mapping[str, str], now: datetime
     ) -> ToolResult:
         """What a call was told that took effect, decided once more on what there was then.
 
         Then it was not held up by anything that its caller had not seen, whatever the caller has seen by now. What came
         of it is known to who wrote all of it, or knows what there was before, or what came of it.
         """
-        work = self._called(call, mind, owned, self._all_known(mind, owned.belongings), now)
+        work = self._called(call, state, owned, self._all_known(state, owned.resource_state), now)
         told, (answer,) = work.called, work.answers
-        before, after = self._source(answer.about, mind, owned.belongings), told.seen.get(answer.about)
+        before, after = self._source(answer.about, state, owned.resource_state), told.seen.get(answer.about)
         knew = answer.complete or seen.get(answer.about) in (before, after)
         return told if knew else replace(told, seen={})
 
@@ -290,9 +290,9 @@ class ReplyExecutor:
     def _owned(self) -> _Owned:
         return _Owned(self._resource.state, self._resource.version)
 
-    def _all_known(self, mind: SessionState, belongings: ResourceState) -> _Known:
-        pages = {path: page.source for path, page in mind.documents.by_path.items()}
-        seen = {**pages, SCRATCHPAD: self._source(SCRATCHPAD, mind, belongings)}
+    def _all_known(self, state: SessionState, resource_state: ResourceState) -> _Known:
+        pages = {path: page.source for path, page in state.documents.by_path.items()}
+        seen = {**pages, SCRATCHPAD: self._source(SCRATCHPAD, state, resource_state)}
         return _Known({path: (event,) for path, event in seen.items()})
 
     def _known_by(self, seen: Mapping[str, str]) -> _Known:
@@ -306,36 +306,36 @@ class ReplyExecutor:
 
         return _Known({path: (event,) for path, event in seen.items() if is_one(path, event)})
 
-    def _decision(self, mind: SessionState, now: datetime, work: _Work, answer: R) -> Decision[SessionState, R]:
+    def _decision(self, state: SessionState, now: datetime, work: _Work, answer: R) -> Decision[SessionState, R]:
         """What was worked out, with all that follows from it."""
-        followed = self._followed(mind, now, work.drafts)
-        abroad = [*work.abroad, *followed.resource_events, *self._recalled(mind, now, work.lookups)]
+        followed = self._followed(state, now, work.drafts)
+        abroad = [*work.abroad, *followed.resource_events, *self._recalled(state, now, work.lookups)]
         return Decision([*work.drafts, *followed.session_events], answer, beside=abroad)
 
     def _carried_out(
-        self, mind: SessionState, now: datetime, asked: Standing, reply: Reply, knew: SessionState, owned: _Owned | None
+        self, state: SessionState, now: datetime, asked: Standing, reply: Reply, knew: SessionState, owned: _Owned | None
     ) -> _Work:
         """The reply, what its calls of memory tools change, and their answers.
 
         `knew`: what was in mind when the model was asked. `owned`: what the resource had before this, where it was done
         there already.
         """
-        spoken = FORMATS[reply.format]
-        said = [message_added(wire, spoken) for wire in reply.wires]
-        state = self._stream.foresee(mind, mind.seq, said, now)
+        fmt = FORMATS[reply.format]
+        said = [message_added(wire, fmt) for wire in reply.wires]
+        state = self._stream.foresee(state, state.seq, said, now)
         work = _Work(state, owned or self._owned, _Known.by_prompt(knew))
         work.drafts += said
         seen = work.known.seen.get(SCRATCHPAD, ())
-        work.known.pad = self._pad_known(state, work.belongings, seen, done=owned is not None)
+        work.known.pad = self._pad_known(state, work.resource_state, seen, done=owned is not None)
         results: list[Result] = []
         for place, call in _calls(reply):
             answer = self._answer(call, reply, asked, self._reach(work, now))
             if answer is not None:
-                self._take(work, call, answer, f"{mind.stream}#{mind.seq + 1 + place}", now, done=owned is not None)
+                self._take(work, call, answer, f"{state.stream}#{state.seq + 1 + place}", now, done=owned is not None)
                 results.append(Result(call.id, (Text(answer.text),), error=answer.error))
         if results:
-            wires = spoken.write([Message("tool", tuple(results))])
-            first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
+            wires = fmt.write([Message("tool", tuple(results))])
+            first, *others = (message_added(wire, fmt, ours=True) for wire in wires)
             shown = tuple(work.known.told.items())
             work.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown)), *others]
         work.drafts += _usage(asked, reply)
@@ -347,15 +347,15 @@ class ReplyExecutor:
         `done`: what belongs to the resource was changed by it before.
         """
         drafts = [replace(draft, sources=(by, *draft.sources)) if by else draft for draft in answer.drafts]
-        before = self._source(answer.about, work.state, work.belongings)
+        before = self._source(answer.about, work.state, work.resource_state)
         if answer.scope == "thread":
             work.state = self._stream.foresee(work.state, work.state.seq, drafts, now)
             work.drafts += drafts
         else:
             owned = work.owned
-            work.belongings = self._resource.foresee(owned.belongings, owned.version, drafts, now)
+            work.resource_state = self._resource.foresee(owned.resource_state, owned.version, drafts, now)
             work.abroad += drafts
-        after = self._source(answer.about, work.state, work.belongings)
+        after = self._source(answer.about, work.state, work.resource_state)
         if done and after.startswith(f"{self._resource.name}#"):
             after = ""  # nothing is appended there once more
         work.known.take(answer, before, after)
@@ -373,11 +373,11 @@ class ReplyExecutor:
             case _:
                 return None
 
-    def _whose(self, call: Call, asked: Standing, mind: SessionState) -> str:
+    def _whose(self, call: Call, asked: Standing, state: SessionState) -> str:
         """By the tools of the prompt that was answered. Memory has no custom tools."""
         if call.custom:
             return "host"
-        said = (FORMATS[entry.format].read(entry.wire) for entry in mind.conversation)
+        said = (FORMATS[entry.format].read(entry.wire) for entry in state.conversation)
         return route_call(
             call.name,
             asked.tools,
@@ -387,7 +387,7 @@ class ReplyExecutor:
         )
 
     def _pad_known(
-        self, mind: SessionState, belongings: ResourceState, seen: Sequence[str], *, done: bool
+        self, state: SessionState, resource_state: ResourceState, seen: Sequence[str], *, done: bool
     ) -> State | None:
         """The scratchpad as the model knew it, by the events that wrote what it was shown; None if it was not.
 
@@ -397,7 +397,7 @@ class ReplyExecutor:
         if layer is None:
             return None
         pads, stream = (
-            (mind.scratchpads, self._stream) if layer.scope == "thread" else (belongings.scratchpads, self._resource)
+            (state.scratchpads, self._stream) if layer.scope == "thread" else (resource_state.scratchpads, self._resource)
         )
         if layer.source(stream.name, pads) in seen or (done and layer.scope == "resource"):
             return layer.held(pads)
@@ -408,23 +408,23 @@ class ReplyExecutor:
         seqs = [_seq(id) for id in seen.get(path, ()) if id]
         return self._stream.at(max(seqs)).documents.text(path) if seqs else ""
 
-    def _source(self, path: str, mind: SessionState, belongings: ResourceState) -> str:
+    def _source(self, path: str, state: SessionState, resource_state: ResourceState) -> str:
         """The event that wrote a page, or the scratchpad, as it is."""
         layer = scratchpad_of(self._setup.layers)
         if path == SCRATCHPAD and layer is not None:
             if layer.scope == "thread":
-                return layer.source(mind.stream, mind.scratchpads)
-            return layer.source(self._resource.name, belongings.scratchpads)
-        page = mind.documents.by_path.get(path)
+                return layer.source(state.stream, state.scratchpads)
+            return layer.source(self._resource.name, resource_state.scratchpads)
+        page = state.documents.by_path.get(path)
         return page.source if page else ""
 
     def _reach(self, work: _Work, now: datetime) -> ToolContext:
-        mind, owned, known = work.state, work.owned, work.known
-        nexts = {"thread": f"{mind.stream}#{mind.seq + 1}", "resource": f"{self._resource.name}#{owned.version + 1}"}
+        state, owned, known = work.state, work.owned, work.known
+        nexts = {"thread": f"{state.stream}#{state.seq + 1}", "resource": f"{self._resource.name}#{owned.version + 1}"}
         return ToolContext(
             now=now,
-            state=mind,
-            resource_state=owned.belongings,
+            state=state,
+            resource_state=owned.resource_state,
             ancestors=[stream.state for stream in self._ancestors],
             layers=self._setup.layers,
             seen=known.seen,
@@ -433,8 +433,8 @@ class ReplyExecutor:
             next_id=nexts.__getitem__,
             resolve=self._attention.resolve,
             search=self._search,
-            compact=partial(self._compact, mind),
-            memory_view=partial(self._in_mind, mind, now),
+            compact=partial(self._compact, state),
+            memory_view=partial(self._in_mind, state, now),
         )
 
     def _key(self, key: Key) -> tuple[Key, list[Appended]]:
@@ -486,9 +486,9 @@ def _is_assistants(entry: ConversationEntry) -> bool:
 
 def _calls(reply: Reply) -> Iterator[tuple[int, Call]]:
     """The calls of a reply, each with the place of its message among the wires."""
-    spoken = FORMATS[reply.format]
+    fmt = FORMATS[reply.format]
     for place, wire in enumerate(reply.wires):
-        for call in spoken.read(wire).calls:
+        for call in fmt.read(wire).calls:
             yield place, call
 
 

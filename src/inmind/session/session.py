@@ -35,7 +35,15 @@ from inmind.core.messages.model import Format, Wire
 from inmind.core.pricing import TokenUsage
 from inmind.core.streams import ANONYMOUS, owner_of
 from inmind.core.text import shortened
-from inmind.documents.document import OVERVIEW, SCRATCH, Document, Documents, Scope, checked_text, resolve
+from inmind.documents.document import (
+    NOTES_PAGE_PATH,
+    OVERVIEW_PATH,
+    Document,
+    Documents,
+    Scope,
+    resolve_path,
+    validate_text,
+)
 from inmind.documents.overview.front_matter import (
     front_matter_error,
     merge_front_matter,
@@ -62,7 +70,8 @@ from inmind.prompt.ingest import (
     not_yet_in,
     taken_in,
 )
-from inmind.prompt.layers.base import DocumentLayer, Layer, Moment, Recalled, ViewLayer, ask, kept_by
+from inmind.prompt.layers.base import Layer, Moment, Recalled, ViewLayer, ask, kept_by
+from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD, scratchpad_of
 from inmind.prompt.plan import Occasion, Plan, plan
 from inmind.prompt.pressure import crowd
@@ -151,14 +160,14 @@ class Session:
         With `messages`, the host's whole list: what is new in it is worked out and kept. Without, the journal's
         own history. The answer is committed before it is returned, so it can be explained and rebuilt for ever.
         """
-        spoken = format_named(format)
-        given = Given.of(messages, system, tools, spoken)
+        fmt = format_named(format)
+        given = Given.of(messages, system, tools, fmt)
         named = key_for(key, "prepare", format, messages, system, tools)
         self._take_in()
         self._resource.refresh()
         self._look_up()
         notices = self._notices()
-        done = self._prepared(given, spoken, notices, named)
+        done = self._prepared(given, fmt, notices, named)
         self._show(done.events)
         if done.answer is None:
             (event,) = self._store.read(self._stream.name, after=done.appended.last - 1, until=done.appended.last)
@@ -181,12 +190,12 @@ class Session:
         A compaction that is due before it is foreseen too; the words of its summary are then the extracted ones, since
         no model is asked.
         """
-        spoken = format_named(format)
-        given = Given.of(messages, system, tools, spoken)
+        fmt = format_named(format)
+        given = Given.of(messages, system, tools, fmt)
         self._take_in()
         self._resource.refresh()
         self._look_up()
-        return self._stream.suppose(partial(self._foreseen, given=given, spoken=spoken))
+        return self._stream.suppose(partial(self._foreseen, given=given, fmt=fmt))
 
     def record(
         self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None
@@ -202,11 +211,11 @@ class Session:
         self._look_up()
         done = self._hands.record(reply, format=format, call=call, key=key)
         self._show(done.events)
-        mind = self._stream.state
+        state = self._stream.state
         known = (
             (path, page)
-            for path, page in mind.documents.by_path.items()
-            if mind.shown_in_results.get(path) == page.source
+            for path, page in state.documents.by_path.items()
+            if state.shown_in_results.get(path) == page.source
         )
         self._seen |= {path: page.version for path, page in known}
         return done.recorded
@@ -229,7 +238,7 @@ class Session:
         is done again. What only reads is read again.
         """
         given = checked_json({} if arguments is None else arguments, "arguments")
-        asked, layer = find_tool(checked_text(tool, field="tool"), self._layers)
+        asked, layer = find_tool(validate_text(tool, field="tool"), self._layers)
         self._look_up()
         if asked.uses_pages:
             self._take_in()
@@ -250,12 +259,12 @@ class Session:
 
         A message whose `id` is in the history already is not added again.
         """
-        spoken = format_named(format)
-        wires = checked_messages(messages, spoken)
+        fmt = format_named(format)
+        wires = checked_messages(messages, fmt)
         named = key_for(key, "add", format, wires)
         self._take_in()
         self._resource.refresh()
-        decide = partial(self._decide_add, wires=wires, spoken=spoken)
+        decide = partial(self._decide_add, wires=wires, fmt=fmt)
         done = self._stream.commit(decide, key=named, beside=self._resource)
         self._show(done.events)
         return done.appended
@@ -281,20 +290,20 @@ class Session:
         if not isinstance(error, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="error", value=error, expected="True or False")
         what = ToolObserved(
-            tool=checked_text(tool, field="tool"),
+            tool=validate_text(tool, field="tool"),
             arguments=checked_json(arguments, "arguments"),
             result=checked_json(result, "result"),
             error=error,
-            call_id=checked_text(id, field="id"),
+            call_id=validate_text(id, field="id"),
         )
         if id:
             named = key_for(f"observed:{digest(id)}", "observed", id)
         else:
             named = key_for(key, "observe", what.tool, what.arguments, what.result, error, origin)
 
-        def decide(mind: SessionState, now: datetime) -> Decision[SessionState, None]:
+        def decide(state: SessionState, now: datetime) -> Decision[SessionState, None]:
             seen = Draft(payload=what, origin=origin)
-            followed = self._followed(mind, now, [seen])
+            followed = self._followed(state, now, [seen])
             return Decision([seen, *followed.session_events], None, beside=followed.resource_events)
 
         self._resource.refresh()
@@ -368,11 +377,11 @@ class Session:
 
     def resolve(self, text: str) -> Resolution:
         """What a person's words refer to, with the doubt that is left; without a model."""
-        return self._attention.resolve(checked_text(text))
+        return self._attention.resolve(validate_text(text))
 
     def check_call(self, tool: str, arguments: Any) -> CallCheck:
         """Which ids among a call's arguments this session or its resource has never seen. It only reports."""
-        return self._attention.check_call(checked_text(tool, field="tool"), checked_json(arguments, "arguments"))
+        return self._attention.check_call(validate_text(tool, field="tool"), checked_json(arguments, "arguments"))
 
     def track(self, entities: Sequence[Any], *, key: str | None = None) -> Appended:
         """Bring things to mind that no tool has shown: entities, or objects with id, type and name.
@@ -449,7 +458,7 @@ class Session:
     @property
     def overview(self) -> str:
         """overview.md, with whatever people have just written into it."""
-        return self.read(OVERVIEW)
+        return self.read(OVERVIEW_PATH)
 
     @property
     def front_matter(self) -> Mapping[str, Any] | None:
@@ -467,18 +476,18 @@ class Session:
         named = key_for(key, "update_front_matter", values)
         self._take_in()
 
-        def decide(mind: SessionState) -> list[Draft]:
-            page = mind.documents.text(OVERVIEW)
-            text = checked_text(merge_front_matter(page, values))
-            written = DocumentWritten(OVERVIEW, text)
+        def decide(state: SessionState) -> list[Draft]:
+            page = state.documents.text(OVERVIEW_PATH)
+            text = validate_text(merge_front_matter(page, values))
+            written = DocumentWritten(OVERVIEW_PATH, text)
             return [] if text == page else [Draft(payload=written, origin=Origin.ASSISTANT)]
 
-        knew = not self._documents("thread").is_news(OVERVIEW, since=self._seen.get(OVERVIEW, 0))
+        knew = not self._documents("thread").is_edited_since(OVERVIEW_PATH, version=self._seen.get(OVERVIEW_PATH, 0))
         done = self._stream.commit(partial(self._with_upkeep, decide), key=named)
         self._show()
-        version = self._documents_at("thread", done.appended.last).version(OVERVIEW)
+        version = self._documents_at("thread", done.appended.last).version(OVERVIEW_PATH)
         if knew and done.answer is not None:
-            self._seen[OVERVIEW] = version
+            self._seen[OVERVIEW_PATH] = version
         return version
 
     def event(self, kind: str, text: str, *, key: str | None = None) -> Appended:
@@ -487,13 +496,13 @@ class Session:
         Memory enters it on the overview in the section where it is looked for, once and in a line.
         """
         self._take_in()
-        appended = self._chronicle.add_event(kind, checked_text(text), key_for(key, "event", kind, text))
+        appended = self._chronicle.add_event(kind, validate_text(text), key_for(key, "event", kind, text))
         self._show()
         return appended
 
     def read(self, path: str) -> str:
         """The newest text of a document, with whatever people have just written into its file."""
-        scope, name = resolve(path, alone=self._is_anonymous)
+        scope, name = resolve_path(path, anonymous=self._is_anonymous)
         self._take_in()
         documents = self._refreshed(scope)
         if name not in documents.by_path:
@@ -516,8 +525,8 @@ class Session:
         prompt, or when it was opened. If the document has moved on since, by another process or a person's edit,
         that is a Conflict with both texts, and nothing is overwritten.
         """
-        scope, name = resolve(path, alone=self._is_anonymous)
-        text = checked_text(text)
+        scope, name = resolve_path(path, anonymous=self._is_anonymous)
+        text = validate_text(text)
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         named = key_for(key, "write", name, text)
@@ -526,14 +535,14 @@ class Session:
 
         def decide(documents: Documents) -> list[Draft]:
             """Nothing if it says that already."""
-            if documents.is_news(name, since=seen):
+            if documents.is_edited_since(name, version=seen):
                 have, theirs = documents.version(name), documents.text(name)
                 raise Conflict(stream=name, expected=seen, actual=have, mine=text, theirs=theirs)
             same = name in documents.by_path and documents.text(name) == text
             return [] if same else [Draft(payload=DocumentWritten(path=name, text=text), origin=origin)]
 
         if scope == "thread":
-            done = self._stream.commit(partial(self._with_upkeep, lambda mind: decide(mind.documents)), key=named)
+            done = self._stream.commit(partial(self._with_upkeep, lambda state: decide(state.documents)), key=named)
         else:
             done = self._resource.commit(lambda owned, _: Decision(decide(owned.documents), True), key=named)
         self._show()
@@ -550,7 +559,7 @@ class Session:
 
     def rename(self, title: str, *, key: str | None = None) -> Appended:
         """Call the session by a name of its own in lists; without one it goes by the first words that it was asked."""
-        name = shortened(checked_text(title, field="title"), MAX_TITLE_LENGTH)
+        name = shortened(validate_text(title, field="title"), MAX_TITLE_LENGTH)
         if not name:
             raise InvalidInput(field="title", value=title, expected="a name")
         appended = self._stream.append(
@@ -628,7 +637,7 @@ class Session:
     @property
     def usage(self) -> TokenUsage:
         """What all calls so far have sent, and how much of it came from the cache."""
-        return self._stream.refresh().prompt.usage
+        return self._stream.refresh().prompt.token_usage
 
     @property
     def resource(self) -> str:
@@ -653,9 +662,9 @@ class Session:
         self._take_in()
         named = key_for(key, "undo", to)
 
-        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, int]:
-            target = mind.undo_target if to is None else _whole(to, "to", least=1)
-            if not mind.opening_end <= target < mind.seq or target == 0:
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, int]:
+            target = state.undo_target if to is None else _whole(to, "to", least=1)
+            if not state.opening_end <= target < state.seq or target == 0:
                 if to is None:
                     raise NotFound(
                         what="change to undo in", name=self.id, hint="nothing was changed since it was opened"
@@ -663,12 +672,12 @@ class Session:
                 raise NotFound(
                     what="earlier event",
                     name=target,
-                    hint=f"it was opened with {mind.opening_end}, the newest is {mind.seq}",
+                    hint=f"it was opened with {state.opening_end}, the newest is {state.seq}",
                 )
             if to is not None:
                 self._check_end(target)
             reverted = Draft(payload=Reverted(to=target), origin=Origin.USER)
-            return Decision([reverted, *self._saved_since(mind, target)], target)
+            return Decision([reverted, *self._saved_since(state, target)], target)
 
         done = self._stream.commit(decide, key=named)
         self._show()
@@ -678,9 +687,9 @@ class Session:
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.first)
         return event.payload.to if isinstance(event.payload, Reverted) else 0
 
-    def _saved_since(self, mind: SessionState, seq: int) -> list[Draft]:
+    def _saved_since(self, state: SessionState, seq: int) -> list[Draft]:
         """Pages as people last saved them behind an event, to be kept when all else goes back there."""
-        written = self._store.read(self._stream.name, after=seq, until=mind.seq, kind=DocumentWritten.kind)
+        written = self._store.read(self._stream.name, after=seq, until=state.seq, kind=DocumentWritten.kind)
         saved = {
             one.payload.path: one for one in written if isinstance(one.payload, DocumentWritten) and is_file_edit(one)
         }
@@ -696,12 +705,12 @@ class Session:
         last = _whole(messages, "messages", least=1)
         self._take_in()
 
-        def decide(mind: SessionState, now: datetime) -> Decision[SessionState, None]:
-            there = len(mind.conversation)
+        def decide(state: SessionState, now: datetime) -> Decision[SessionState, None]:
+            there = len(state.conversation)
             if last > there:
                 raise InvalidInput(field="messages", value=last, expected=f"at most {there}, as many as there are")
             gone = [Draft(payload=HistorySpliced(there - last, there, 0), origin=Origin.USER)]
-            return Decision([*gone, *self._archivist.undone_by_edits(mind, gone, now)], None)
+            return Decision([*gone, *self._archivist.undone_by_edits(state, gone, now)], None)
 
         done = self._stream.commit(decide, key=key_for(key, "take_back", last))
         self._show(done.events)
@@ -723,14 +732,12 @@ class Session:
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: which layer, how many tokens, from which events, and why."""
         event, prepared = self._prompt_of(self._stream.refresh().prompt.calls if call is None else call)
-        mind = self._stream.at(event.seq - 1)
-        return explained(mind.prompt, mind.history.sent, prepared, counter=self._meter.count)
+        state = self._stream.at(event.seq - 1)
+        return explained(state.prompt, state.history.sent, prepared, counter=self._meter.count)
 
     def __repr__(self) -> str:
-        mind = self._stream.state
-        return (
-            f"<Session {self.id!r} of {self.resource!r}: {len(mind.conversation)} messages, {mind.prompt.calls} calls>"
-        )
+        state = self._stream.state
+        return f"<Session {self.id!r} of {self.resource!r}: {len(state.conversation)} messages, {state.prompt.calls} calls>"
 
     # -- inside --------------------------------------------------------------------------------------------
 
@@ -746,10 +753,10 @@ class Session:
             in_mind=self._in_mind,
         )
 
-    def _in_mind(self, mind: SessionState, now: datetime) -> MemoryView:
+    def _in_mind(self, state: SessionState, now: datetime) -> MemoryView:
         """What memory would say in a prompt that begins a conversation."""
         nothing = Conversation()
-        recalled = self._recall(mind, now)
+        recalled = self._recall(state, now)
         occasion = Occasion(
             standing=Standing(),
             line=nothing,
@@ -762,7 +769,7 @@ class Session:
         )
         planned = plan(occasion)
         blocks = [block for d in planned.drafts if isinstance(d.payload, AnchorMoved) for block in d.payload.blocks]
-        return MemoryView(blocks, self._shown_whole(replace(mind, shown={}), planned, recalled) or ())
+        return MemoryView(blocks, self._shown_whole(replace(state, shown_in_prompt={}), planned, recalled) or ())
 
     def _search_by_model(self, query: Query) -> list[Hit]:
         """Without what it is just being asked: nothing is closer to a question than itself, and the model has that."""
@@ -793,19 +800,19 @@ class Session:
         return ChildSessions(self._parts)
 
     def _prepared(
-        self, given: Given, spoken: Format, notices: tuple[str, ...], key: Key | None
+        self, given: Given, fmt: Format, notices: tuple[str, ...], key: Key | None
     ) -> Done[tuple[Prompt, View]]:
         """Commit the next prompt; where a compaction is due before it, that is a change of its own.
 
         Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
         """
-        decide = partial(self._decide_prompt, given=given, spoken=spoken)
+        decide = partial(self._decide_prompt, given=given, fmt=fmt)
         commit = partial(self._stream.commit, key=key, beside=self._resource)
         for _ in range(MOST_RELIEFS):
             try:
                 return commit(partial(decide, notices=notices, settled=False))
             except _Crowded as crowded:
-                self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken), beside=self._resource)
+                self._stream.commit(partial(self._decide_intake, given=given, fmt=fmt), beside=self._resource)
                 relieved = self._archivist.run_planned(crowded.due)
                 notices += relieved.notices
                 if relieved.done:
@@ -813,22 +820,22 @@ class Session:
                         return commit(partial(decide, notices=notices, settled=True))
         return commit(partial(decide, notices=notices, settled=True))
 
-    def _foreseen(self, mind: SessionState, now: datetime, *, given: Given, spoken: Format) -> Preview:
+    def _foreseen(self, state: SessionState, now: datetime, *, given: Given, fmt: Format) -> Preview:
         """The same without committing anything."""
-        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=())
+        decide = partial(self._decide_prompt, given=given, fmt=fmt, notices=())
         try:
-            decision = decide(mind, now, settled=False)
+            decision = decide(state, now, settled=False)
         except _Crowded as crowded:
             due = crowded.due
-            mind = self._stream.foresee(mind, mind.seq, self._taken_in(mind, now, given, spoken).session_events, now)
-            mind = self._stream.foresee(
-                mind, mind.seq, self._archivist.planned_drafts(mind, due.selection, due.request), now
+            state = self._stream.foresee(state, state.seq, self._taken_in(state, now, given, fmt).session_events, now)
+            state = self._stream.foresee(
+                state, state.seq, self._archivist.planned_drafts(state, due.selection, due.request), now
             )
-            decision = decide(mind, now, settled=True)
+            decision = decide(state, now, settled=True)
         prompt, _ = decision.answer
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
-        mind = self._stream.foresee(mind, mind.seq, decision.drafts[:-1], now)
-        why = explained(mind.prompt, mind.history.sent, prepared, counter=self._meter.count)
+        state = self._stream.foresee(state, state.seq, decision.drafts[:-1], now)
+        why = explained(state.prompt, state.history.sent, prepared, counter=self._meter.count)
         return Preview(
             call=prompt.call,
             format=prompt.format,
@@ -839,71 +846,73 @@ class Session:
         )
 
     def _decide_intake(
-        self, mind: SessionState, now: datetime, *, given: Given, spoken: Format
+        self, state: SessionState, now: datetime, *, given: Given, fmt: Format
     ) -> Decision[SessionState, None]:
-        taken = self._taken_in(mind, now, given, spoken)
+        taken = self._taken_in(state, now, given, fmt)
         return Decision(taken.session_events, None, beside=taken.resource_events)
 
-    def _taken_in(self, mind: SessionState, now: datetime, given: Given, spoken: Format) -> DerivedEvents:
+    def _taken_in(self, state: SessionState, now: datetime, given: Given, fmt: Format) -> DerivedEvents:
         """What the host has handed in, and what that brings to mind."""
-        theirs = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
-        ours = self.tools(spoken.name) if self._setup.memory_tools else []
-        drafts = taken_in(mind.prompt, mind.history, given, [*theirs, *ours], spoken)
-        drafts += self._archivist.undone_by_edits(mind, drafts, now)
-        here, abroad = self._followed(mind, now, drafts)
+        theirs = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, fmt.name), _LIST)]
+        ours = self.tools(fmt.name) if self._setup.memory_tools else []
+        drafts = taken_in(state.prompt, state.history, given, [*theirs, *ours], fmt)
+        drafts += self._archivist.undone_by_edits(state, drafts, now)
+        here, abroad = self._followed(state, now, drafts)
         return DerivedEvents([*drafts, *here], abroad)
 
     def _with_upkeep(
-        self, decide: Callable[[SessionState], list[Draft]], mind: SessionState, now: datetime
+        self, decide: Callable[[SessionState], list[Draft]], state: SessionState, now: datetime
     ) -> Decision[SessionState, bool]:
-        drafts = decide(mind)
-        return Decision([*drafts, *(self._followed(mind, now, drafts).session_events if drafts else [])], True)
+        drafts = decide(state)
+        return Decision([*drafts, *(self._followed(state, now, drafts).session_events if drafts else [])], True)
 
-    def _followed(self, mind: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
+    def _followed(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
         """What comes with these, in their commit: what layers keep of them, what they bring to mind, what memory enters
         on the overview, and what is felt about them."""
-        kept = self._kept(mind, now, drafts)
-        told = self._attention.observations(mind, [*drafts, *kept])
-        more = [*kept, *self._attention.sightings(mind, told, len(drafts) + len(kept), now)]
+        kept = self._kept(state, now, drafts)
+        told = self._attention.observations(state, [*drafts, *kept])
+        more = [*kept, *self._attention.sightings(state, told, len(drafts) + len(kept), now)]
         wrote = any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in (*drafts, *kept))
-        then = partial(self._stream.foresee, mind, mind.seq, [*drafts, *more], now)
-        entered = self._chronicle.entries_for(then, mind, told, wrote=wrote)
-        return DerivedEvents([*more, *entered], self._feelings.spikes_for(mind, told, now))
+        then = partial(self._stream.foresee, state, state.seq, [*drafts, *more], now)
+        entered = self._chronicle.entries_for(then, state, told, wrote=wrote)
+        return DerivedEvents([*more, *entered], self._feelings.spikes_for(state, told, now))
 
     def _decide_prompt(
         self,
-        mind: SessionState,
+        state: SessionState,
         now: datetime,
         *,
         given: Given,
-        spoken: Format,
+        fmt: Format,
         notices: tuple[str, ...],
         settled: bool,
     ) -> Decision[SessionState, tuple[Prompt, View]]:
         """`settled`: the history is compacted for this prompt, as far as it can be."""
-        drafts, abroad = self._taken_in(mind, now, given, spoken)
-        mind = self._stream.foresee(mind, mind.seq, drafts, now)
-        view = self._view.of(mind.history.sent, spoken.name)
-        recalled = self._recall(mind, now)
-        planned = self._planned(mind, view, recalled, now, settled=settled)
-        mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
+        drafts, abroad = self._taken_in(state, now, given, fmt)
+        state = self._stream.foresee(state, state.seq, drafts, now)
+        view = self._view.of(state.history.sent, fmt.name)
+        recalled = self._recall(state, now)
+        planned = self._planned(state, view, recalled, now, settled=settled)
+        state = self._stream.foresee(state, state.seq, planned.drafts, now)
         wires = self._view.copies(view)
-        shown = self._shown_whole(mind, planned, recalled)
-        prepared = replace(planned.prepared, cache_marks=marks_of(given, mind.conversation, view), shown_versions=shown)
-        rendered = render(mind.prompt, mind.history.sent, prepared, view, wires, self._handed)
+        shown = self._shown_whole(state, planned, recalled)
+        prepared = replace(
+            planned.prepared, cache_marks=marks_of(given, state.conversation, view), shown_versions=shown
+        )
+        rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._handed)
         asked = Draft(payload=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
-        foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
+        foreseen = self._stream.foresee(state, state.seq, [asked], now)
         call = foreseen.prompt.calls
-        left = self._archivist.automatic_since(mind.history, since=self._asked_before(mind))
+        left = self._archivist.automatic_since(state.history, since=self._asked_before(state))
         notices += tuple(no_room_for(one.left_out) for one in left if one.left_out)
-        compactions = tuple(self._archivist.report_for(one, mind.history) for one in left)
-        report = report_on(call, mind.prompt, planned, view, notices, compactions)
-        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report, memory=rendered.memory)
+        compactions = tuple(self._archivist.report_for(one, state.history) for one in left)
+        report = report_on(call, state.prompt, planned, view, notices, compactions)
+        prompt = Prompt(call=call, format=fmt.name, request=rendered.request, report=report, memory=rendered.memory)
         return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen, beside=abroad)
 
     def _planned(
         self,
-        mind: SessionState,
+        state: SessionState,
         view: View,
         recalled: Sequence[tuple[Layer, Recalled]],
         now: datetime,
@@ -912,11 +921,11 @@ class Session:
     ) -> Plan:
         """The plan of a prompt, unless something has to leave the conversation first."""
         occasion = Occasion(
-            standing=mind.prompt,
-            line=mind.history.sent,
+            standing=state.prompt,
+            line=state.history.sent,
             view=view,
             recalled=recalled,
-            shared=self._shared(mind, view),
+            shared=self._shared(state, view),
             limits=self._limits,
             meter=self._meter,
             now=now,
@@ -925,54 +934,54 @@ class Session:
             planned = plan(occasion)
         except ContextOverflow:
             if not settled:
-                self._look_for_relief(mind, occasion, None)
+                self._look_for_relief(state, occasion, None)
             raise
         if not settled:
-            self._look_for_relief(mind, occasion, planned)
+            self._look_for_relief(state, occasion, planned)
         return planned
 
-    def _look_for_relief(self, mind: SessionState, occasion: Occasion, planned: Plan | None) -> None:
-        if (due := self._archivist.planned(mind, crowd(occasion, planned))) is not None:
+    def _look_for_relief(self, state: SessionState, occasion: Occasion, planned: Plan | None) -> None:
+        if (due := self._archivist.planned(state, crowd(occasion, planned))) is not None:
             raise _Crowded(due)
 
     def _shown_whole(
-        self, mind: SessionState, planned: Plan, recalled: Sequence[tuple[Layer, Recalled]]
+        self, state: SessionState, planned: Plan, recalled: Sequence[tuple[Layer, Recalled]]
     ) -> ShownVersions | None:
         """Pages, and the scratchpad, that a prompt shows all of; of an object each field is a whole, so it counts also
         where it is cut. None if it is the same as in the prompt before."""
         cut = {layer for layer, _ in planned.cut}
-        pages = mind.documents.by_path
+        pages = state.documents.by_path
         whole = [layer.path for layer, _ in recalled if isinstance(layer, DocumentLayer) and layer.name not in cut]
         seen = {path: pages[path].source for path in whole if path in pages}
         pad = scratchpad_of(self._layers)
         if pad is not None and (pad.shape is not None or pad.name not in cut):
             thread = pad.scope == "thread"
             stream, pads = (
-                (mind.stream, mind.scratchpads) if thread else (self._resource.name, self._resource.state.scratchpads)
+                (state.stream, state.scratchpads) if thread else (self._resource.name, self._resource.state.scratchpads)
             )
             seen[SCRATCHPAD] = pad.source(stream, pads)
-        return None if seen == mind.shown_in_prompt else tuple(seen.items())
+        return None if seen == state.shown_in_prompt else tuple(seen.items())
 
-    def _declared(self, mind: SessionState) -> int:
+    def _declared(self, state: SessionState) -> int:
         """Characters that were declared here; what a parent has handed on is not counted against its child."""
-        handed = self._stream.at(mind.opening_end).history.pinned if mind.opened and mind.opened.parent else ()
-        return sum(len(one.text) for one in mind.history.pinned if one not in handed)
+        handed = self._stream.at(state.opening_end).history.pinned if state.opened and state.opened.parent else ()
+        return sum(len(one.text) for one in state.history.pinned if one not in handed)
 
-    def _must_survive(self, mind: SessionState) -> tuple[RetainedItem, ...]:
+    def _must_survive(self, state: SessionState) -> tuple[RetainedItem, ...]:
         """What would be kept if all of the conversation left now."""
-        said = self._archivist.messages(mind.history)
+        said = self._archivist.messages(state.history)
         everything = Leaving(runs=(tuple(range(len(said))),))
-        return tuple(survivors(mind.history, said, everything, self._meter).kept)
+        return tuple(survivors(state.history, said, everything, self._meter).kept)
 
     def _retained(self, text: str, key: str | None, *, kept: bool) -> Appended:
         item = RetainedItem("pinned", checked_item(text))
 
-        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, None]:
-            pinned = mind.history.pinned
-            known = any(one.text == item.text for one in (pinned if kept else self._must_survive(mind)))
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
+            pinned = state.history.pinned
+            known = any(one.text == item.text for one in (pinned if kept else self._must_survive(state)))
             if not kept and not known:
                 raise NotFound(what="retained text", name=item.text, hint="see session.retained for those there are")
-            if kept and not known and (left := MOST_RETAINED - self._declared(mind)) < len(item.text):
+            if kept and not known and (left := MOST_RETAINED - self._declared(state)) < len(item.text):
                 most = f"at most {max(left, 0)} characters: {MOST_RETAINED - left} of {MOST_RETAINED} are in use"
                 raise InvalidInput(field="text", value=item.text, expected=most)
             return Decision(
@@ -981,20 +990,20 @@ class Session:
 
         return self._stream.commit(decide, key=key_for(key, "retain" if kept else "release", text)).appended
 
-    def _shared(self, mind: SessionState, view: View) -> int:
+    def _shared(self, state: SessionState, view: View) -> int:
         """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""
-        if self._sent.view is not None and self._sent.call == mind.prompt.calls:
+        if self._sent.view is not None and self._sent.call == state.prompt.calls:
             return view.shared_with(self._sent.view)
-        return presumably_shared(mind.prompt, mind.history.sent, view)
+        return presumably_shared(state.prompt, state.history.sent, view)
 
-    def _kept(self, mind: SessionState, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
+    def _kept(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
         """What layers keep of the assistant's messages among these; committed together with them."""
         replies = [
             d.payload.wire for d in drafts if isinstance(d.payload, MessageAdded) and d.origin is Origin.ASSISTANT
         ]
         if not replies:
             return []
-        moment = self._moment(mind, now)
+        moment = self._moment(state, now)
         return [
             kept_by(layer, draft)
             for wire in replies
@@ -1003,36 +1012,36 @@ class Session:
         ]
 
     def _decide_add(
-        self, mind: SessionState, now: datetime, *, wires: Sequence[Wire], spoken: Format
+        self, state: SessionState, now: datetime, *, wires: Sequence[Wire], fmt: Format
     ) -> Decision[SessionState, bool]:
-        drafts = [message_added(wire, spoken) for wire in not_yet_in(mind.conversation, wires, spoken)]
-        followed = self._followed(mind, now, drafts)
+        drafts = [message_added(wire, fmt) for wire in not_yet_in(state.conversation, wires, fmt)]
+        followed = self._followed(state, now, drafts)
         return Decision([*drafts, *followed.session_events], True, beside=followed.resource_events)
 
-    def _recall(self, mind: SessionState, now: datetime) -> list[tuple[Layer, Recalled]]:
-        moment = self._moment(mind, now)
+    def _recall(self, state: SessionState, now: datetime) -> list[tuple[Layer, Recalled]]:
+        moment = self._moment(state, now)
         said = [(layer, ask(layer, partial(layer.recall, moment), _RECALLED)) for layer in self._layers]
         return [(layer, recalled) for layer, recalled in said if recalled is not None and recalled.text]
 
     def _moment(
-        self, mind: SessionState, now: datetime, ancestors: Sequence[Stream[SessionState]] | None = None
+        self, state: SessionState, now: datetime, ancestors: Sequence[Stream[SessionState]] | None = None
     ) -> Moment:
         """What layers may look at; with the moment of the parent, as it is now, and so on up."""
         above = self._ancestors if ancestors is None else ancestors
-        belongings = self._resource.state
+        resource_state = self._resource.state
         own = ancestors is None
         return Moment(
-            session=mind.stream.removeprefix("session/"),
+            session=state.stream.removeprefix("session/"),
             resource=self.resource,
             now=now,
-            documents={**self._shared_pages(belongings), **mind.documents.by_path},
-            messages=mind.history.sent.wires,
-            entities=mind.entities,
-            pads={"thread": mind.scratchpads, "resource": belongings.scratchpads},
-            visible=mind.history.sent.holds if own else _nothing,
+            documents={**self._shared_pages(resource_state), **state.documents.by_path},
+            messages=state.history.sent.wires,
+            entities=state.entities,
+            pads={"thread": state.scratchpads, "resource": resource_state.scratchpads},
+            visible=state.history.sent.holds if own else _nothing,
             parent=self._moment(above[0].state, now, above[1:]) if above else None,
-            language=mind.language,
-            retained=mind.history.unsaid,
+            language=state.language,
+            retained=state.history.unsaid,
             window=self._limits.window,
         )
 
@@ -1041,10 +1050,10 @@ class Session:
         """Nobody in particular owns this session: what belongs to a resource is then shared with strangers."""
         return self.resource == ANONYMOUS
 
-    def _shared_pages(self, belongings: ResourceState) -> Mapping[str, Document]:
+    def _shared_pages(self, resource_state: ResourceState) -> Mapping[str, Document]:
         """What of its resource's documents a session has in mind; its notes are its own, where it is alone."""
-        pages = belongings.documents.by_path
-        return {path: page for path, page in pages.items() if path != SCRATCH} if self._is_anonymous else pages
+        pages = resource_state.documents.by_path
+        return {path: page for path, page in pages.items() if path != NOTES_PAGE_PATH} if self._is_anonymous else pages
 
     def _look_up(self) -> None:
         """A child sees what its parent has in mind now."""
@@ -1059,27 +1068,27 @@ class Session:
             raise NotFound(what="call", name=call, hint=made)
         return events[call - 1], _prepared(events[call - 1])
 
-    def _asked_before(self, mind: SessionState) -> int:
+    def _asked_before(self, state: SessionState) -> int:
         """The number of the last prompt's event, where it matters; looked up if this object has not made it."""
-        known = self._sent.call == mind.prompt.calls or not mind.history.compactions
-        return self._sent.seq if known else self._last_asked(until=mind.seq)
+        known = self._sent.call == state.prompt.calls or not state.history.compactions
+        return self._sent.seq if known else self._last_asked(until=state.seq)
 
     def _last_asked(self, *, until: int) -> int:
         events = self._store.read(self._stream.name, until=until, kind=PromptPrepared.kind)
         return events[-1].seq if events else 0
 
     def _rebuilt(self, event: Event, prepared: PromptPrepared) -> Prompt:
-        mind = self._stream.at(event.seq - 1)
+        state = self._stream.at(event.seq - 1)
         prompt = rebuilt(
-            mind.prompt,
-            mind.history.sent,
+            state.prompt,
+            state.history.sent,
             prepared,
             at=event.at,
             counter=self._meter.count,
             cache_seconds=self._limits.cache_seconds,
         )
-        left = self._archivist.automatic_since(mind.history, since=self._last_asked(until=event.seq - 1))
-        compactions = tuple(self._archivist.report_for(one, mind.history) for one in left)
+        left = self._archivist.automatic_since(state.history, since=self._last_asked(until=event.seq - 1))
+        compactions = tuple(self._archivist.report_for(one, state.history) for one in left)
         return replace(prompt, report=replace(prompt.report, compactions=compactions))
 
     def _refreshed(self, scope: Scope) -> Documents:
@@ -1131,9 +1140,9 @@ class Session:
 
     def _misread(self) -> tuple[str, ...]:
         """What is wrong with the overview's front matter, said once for each that was written."""
-        page = self._documents("thread").text(OVERVIEW)
+        page = self._documents("thread").text(OVERVIEW_PATH)
         before, (self._head, _) = self._head, split_front_matter(page)
-        return (f"{OVERVIEW}: {why}",) if self._head != before and (why := front_matter_error(page)) else ()
+        return (f"{OVERVIEW_PATH}: {why}",) if self._head != before and (why := front_matter_error(page)) else ()
 
 
 MOST = 2**53

@@ -26,12 +26,12 @@ from inmind.core.events.session import (
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.text import shortened
-from inmind.documents.document import OVERVIEW, Documents
-from inmind.documents.overview import is_maintained, written_part
-from inmind.documents.overview.event_log import Noted
+from inmind.documents.document import OVERVIEW_PATH, Documents
+from inmind.documents.overview import is_maintained, written_lines
+from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.scratchpad.state import Pads
 from inmind.dreams.affect.state import Felt
-from inmind.dreams.state import Dreaming
+from inmind.dreams.state import DreamingState
 from inmind.entities.window import Entities
 from inmind.history import Conversation, History
 from inmind.prompt.state import Standing
@@ -82,7 +82,7 @@ class SessionState:
 
     0 while nobody has, or nothing is left of it. What memory enters there by itself does not count.
     """
-    overview_lines: Noted = field(default_factory=Noted)
+    overview_lines: OverviewLog = field(default_factory=OverviewLog)
     """The lines that memory keeps on the overview."""
     working_tools: frozenset[str] = frozenset()
     """Tools that were observed to work, outside of the conversation."""
@@ -161,17 +161,17 @@ class SessionFold:
 
     def revert(self, past: SessionState, present: SessionState, event: Event) -> SessionState:
         kept = past.history.sent.agreeing(present.history.sent[:])
-        standing = past.prompt.reverted(present.prompt, kept)
+        prompt = past.prompt.reverted(present.prompt, kept)
         history = replace(past.history, stood_for=present.history.stood_for)
         lifted = len(past.history.compactions) < len(present.history.compactions)
         return replace(
             past,
             seq=event.seq,
             history=history,
-            standing=standing,
+            prompt=prompt,
             title=present.title,
             model=present.model,
-            covered=0 if lifted else past.overview_covers,
+            overview_covers=0 if lifted else past.overview_covers,
         )
 
     def freeze(self, state: SessionState) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class SessionFold:
             shown_in_prompt=frozen["seen"][0],
             shown_in_results=frozen["seen"][1],
             overview_covers=frozen["covered"],
-            overview_lines=Noted.thaw(frozen["noted"][0]),
+            overview_lines=OverviewLog.thaw(frozen["noted"][0]),
             working_tools=frozenset(frozen["noted"][1]),
             title=frozen["title"][0],
             model=frozen["title"][1],
@@ -223,7 +223,7 @@ class ResourceState:
     scratchpads: Pads = field(default_factory=Pads)
     affect: Felt = field(default_factory=Felt)
     """How things have been going for it."""
-    dreams: Dreaming = field(default_factory=Dreaming)
+    dreams: DreamingState = field(default_factory=DreamingState)
     """Where its dreaming stands."""
 
 
@@ -248,7 +248,7 @@ class ResourceFold:
 
     def revert(self, past: ResourceState, present: ResourceState, event: Event) -> ResourceState:  # noqa: ARG002 -- the protocol's
         """What was felt was felt."""
-        return replace(past, felt=present.affect)
+        return replace(past, affect=present.affect)
 
     def freeze(self, state: ResourceState) -> dict[str, Any]:
         return {
@@ -263,7 +263,7 @@ class ResourceFold:
             documents=Documents.thaw(frozen["documents"], self._stream),
             scratchpads=Pads.thaw(frozen["pads"], self._stream),
             affect=Felt.thaw(frozen["felt"]),
-            dreams=Dreaming.thaw(frozen["dreams"]),
+            dreams=DreamingState.thaw(frozen["dreams"]),
         )
 
 
@@ -282,7 +282,7 @@ def _unchanged_prefix(before: History, after: History) -> int | None:
 
 def _is_overview_upkeep(event: Event) -> bool:
     """Memory's own entries follow from what others have written, by themselves: taken back, they would come again."""
-    return isinstance(event.payload, DocumentWritten) and event.payload.upkeep and event.payload.path == OVERVIEW
+    return isinstance(event.payload, DocumentWritten) and event.payload.upkeep and event.payload.path == OVERVIEW_PATH
 
 
 def is_file_edit(event: Event) -> bool:
@@ -314,10 +314,10 @@ def _overview_coverage(state: SessionState, event: Event) -> int:
     what = event.payload
     if isinstance(what, CompactionUndone):
         return 0
-    if not isinstance(what, DocumentWritten) or what.path != OVERVIEW or what.upkeep:
+    if not isinstance(what, DocumentWritten) or what.path != OVERVIEW_PATH or what.upkeep:
         return state.overview_covers
     if not is_maintained(what.text):
         return 0
     brought = bool(event.sources) and not any(source.startswith(f"{state.stream}#") for source in event.sources)
-    says_the_same = written_part(what.text) == written_part(state.documents.text(OVERVIEW))
+    says_the_same = written_lines(what.text) == written_lines(state.documents.text(OVERVIEW_PATH))
     return state.overview_covers if brought or says_the_same else event.seq

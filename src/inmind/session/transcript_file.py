@@ -17,7 +17,7 @@ from inmind.core.encoding import digest, to_json
 from inmind.core.events.base import Event
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 from inmind.core.json import is_object
-from inmind.documents.document import Finding, Judgement
+from inmind.documents.document import FileCheck, FileStatus
 from inmind.errors import InmindError
 from inmind.store.atomic_files import DAMAGED, Folder, Growing
 from inmind.store.protocol import Store
@@ -61,19 +61,19 @@ class TranscriptFile:
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
 
-    def inspect(self, events: Sequence[Event]) -> Judgement:
+    def inspect(self, events: Sequence[Event]) -> FileCheck:
         """What `catch_up` would find in the file as it stands now, given all events; nothing is written."""
         whole = "".join(map(_line, events)).encode()
         found = self._folder.read(FILE, most=len(whole))
         if found.unreadable:
-            return Judgement(Finding.FOREIGN, reason=found.unreadable)
+            return FileCheck(FileStatus.FOREIGN, reason=found.unreadable)
         if found.data is None:
-            return Judgement(Finding.MISSING if whole else Finding.CURRENT)
+            return FileCheck(FileStatus.MISSING if whole else FileStatus.CURRENT)
         if found.data == whole:
-            return Judgement(Finding.CURRENT)
+            return FileCheck(FileStatus.CURRENT)
         if whole.startswith(found.data):
-            return Judgement(Finding.STALE)
-        return Judgement(Finding.DAMAGED, reason="it was changed by somebody else")
+            return FileCheck(FileStatus.STALE)
+        return FileCheck(FileStatus.DAMAGED, reason="it was changed by somebody else")
 
     def _position(self, file: Growing, length: int) -> tuple[int, int]:
         """How many bytes are whole lines, and up to which event they go; below 0 when the end is none of ours."""

@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 
 from inmind.core.merge3 import MOST_LINES, MOST_PAIRS, of_both
-from inmind.documents.document import MOST_BYTES
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 
 
 def text(lines: list[str]) -> str:
@@ -49,11 +49,11 @@ def test_a_line_that_they_took_out_is_not_taken_for_gone_where_ours_still_has_it
 
 
 Made = Callable[[Random], tuple[list[str], list[str], list[str]]]
-HALF = MOST_BYTES // 2 - 2
+HALF = MAX_DOCUMENT_BYTES // 2 - 2
 
 
 def only_blank(_: Random) -> tuple[list[str], list[str], list[str]]:
-    base = [""] * (MOST_BYTES - 8)
+    base = [""] * (MAX_DOCUMENT_BYTES - 8)
     return base, ["x", *base, "x"], [*base[:500_000], "y", *base[500_000:]]
 
 
@@ -84,7 +84,7 @@ def changed_in_turn(_: Random) -> tuple[list[str], list[str], list[str]]:
 
 
 def filled_up(_: Random) -> tuple[list[str], list[str], list[str]]:
-    base = [f"{at:05x}" for at in range(MOST_BYTES // 8)]
+    base = [f"{at:05x}" for at in range(MAX_DOCUMENT_BYTES // 8)]
     return base, [each for line in base for each in (line, "p")], [each for line in base for each in (line, "q")]
 
 
@@ -111,7 +111,7 @@ def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]
 def test_the_largest_text_takes_seconds_at_worst_and_not_minutes(made: Made) -> None:
     """A guard against what grows with the square, and no measure of speed: a busy machine is several times slower."""
     texts = [text(lines) for lines in made(Random(0))]
-    assert all(len(one) <= MOST_BYTES for one in texts)
+    assert all(len(one) <= MAX_DOCUMENT_BYTES for one in texts)
     began = process_time()
     of_both(*texts)
     assert process_time() - began < 5

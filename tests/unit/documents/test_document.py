@@ -9,8 +9,17 @@ from inmind.core.encoding import digest
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.documents.document import MOST_BYTES, SCRATCH, Document, Documents, Finding, checked_text, judge, resolve
-from inmind.documents.notes_page import notes_in
+from inmind.documents.document import (
+    MAX_DOCUMENT_BYTES,
+    NOTES_PAGE_PATH,
+    Document,
+    Documents,
+    FileStatus,
+    check_file,
+    resolve_path,
+    validate_text,
+)
+from inmind.documents.notes_page import parse_notes
 from inmind.errors import InvalidInput, InvalidPath
 
 
@@ -28,7 +37,7 @@ from inmind.errors import InvalidInput, InvalidPath
     ],
 )
 def test_a_document_is_found_by_its_path(path: str, found: tuple[str, str]) -> None:
-    assert resolve(path) == found
+    assert resolve_path(path) == found
 
 
 @pytest.mark.parametrize(
@@ -71,16 +80,16 @@ def test_a_document_is_found_by_its_path(path: str, found: tuple[str, str]) -> N
 def test_whatever_is_not_a_document_is_an_invalid_path_and_leads_nowhere(path: object) -> None:
     """J3: the field, the value and what was expected are named."""
     with pytest.raises(InvalidPath) as caught:
-        resolve(path)
+        resolve_path(path)
     error = caught.value
     assert (error.code, error.field, error.value) == ("INVALID_PATH", "path", path)
     assert "overview.md" in error.expected
 
 
-@pytest.mark.parametrize("text", [None, b"x", "a\x00b", "lone \ud800", "x" * (MOST_BYTES + 1)])
+@pytest.mark.parametrize("text", [None, b"x", "a\x00b", "lone \ud800", "x" * (MAX_DOCUMENT_BYTES + 1)])
 def test_a_text_that_a_file_cannot_carry_is_refused(text: object) -> None:
     with pytest.raises(InvalidInput) as caught:
-        checked_text(text)
+        validate_text(text)
     assert caught.value.field == "text"
 
 
@@ -99,11 +108,11 @@ def a_note(text: str, seq: int, trust: Trust = Trust.AGENT) -> Event:
 @pytest.mark.spec("G2")
 def test_notes_are_lines_of_one_page_which_whoever_writes_it_begins_anew() -> None:
     documents = Documents().apply(a_note("one", 3)).apply(a_note("two", 4))
-    assert [note.text for note in notes_in(documents.text(SCRATCH))] == ["one", "two"]
-    assert (documents.version(SCRATCH), documents.by_path[SCRATCH].source) == (4, "resource/r#4")
-    assert documents.is_news(SCRATCH, since=3)
-    documents = documents.apply(an_event(DocumentWritten(SCRATCH, "mine\n"), 5)).apply(a_note("three", 6))
-    assert documents.text(SCRATCH).startswith("mine\n- [2026-01-01T00:00:00Z] (importance: 0.7) three")
+    assert [note.text for note in parse_notes(documents.text(NOTES_PAGE_PATH))] == ["one", "two"]
+    assert (documents.version(NOTES_PAGE_PATH), documents.by_path[NOTES_PAGE_PATH].source) == (4, "resource/r#4")
+    assert documents.is_edited_since(NOTES_PAGE_PATH, version=3)
+    documents = documents.apply(an_event(DocumentWritten(NOTES_PAGE_PATH, "mine\n"), 5)).apply(a_note("three", 6))
+    assert documents.text(NOTES_PAGE_PATH).startswith("mine\n- [2026-01-01T00:00:00Z] (importance: 0.7) three")
     assert Documents.thaw(documents.freeze(), "resource/r") == documents
 
 
@@ -113,7 +122,7 @@ def test_a_page_of_notes_is_trusted_as_the_least_of_them() -> None:
     documents = Documents()
     for seq, trust in enumerate(trusts, start=1):
         documents = documents.apply(a_note("a note", seq, trust))
-    assert documents.by_path[SCRATCH].trust is Trust.DATA
+    assert documents.by_path[NOTES_PAGE_PATH].trust is Trust.DATA
 
 
 @pytest.mark.spec("G2")
@@ -121,16 +130,19 @@ def test_a_page_of_notes_is_never_larger_than_a_page_may_be() -> None:
     documents = Documents()
     for seq in range(1, 5):
         documents = documents.apply(a_note(str(seq) * 400_000, seq))
-    kept = documents.text(SCRATCH)
-    assert len(kept.encode()) <= MOST_BYTES
-    assert [note.text[0] for note in notes_in(kept)] == ["3", "4"]
+    kept = documents.text(NOTES_PAGE_PATH)
+    assert len(kept.encode()) <= MAX_DOCUMENT_BYTES
+    assert [note.text[0] for note in parse_notes(kept)] == ["3", "4"]
     assert "[in deep memory alone: 2 notes]" in kept
 
 
 @pytest.mark.spec("G2")
 def test_notes_belong_to_the_resource_or_to_a_session_that_is_alone() -> None:
-    assert (resolve(SCRATCH), resolve(SCRATCH, alone=True)) == (("resource", SCRATCH), ("thread", SCRATCH))
-    assert resolve("MEMORY.md", alone=True) == ("resource", "MEMORY.md")
+    assert (resolve_path(NOTES_PAGE_PATH), resolve_path(NOTES_PAGE_PATH, anonymous=True)) == (
+        ("resource", NOTES_PAGE_PATH),
+        ("thread", NOTES_PAGE_PATH),
+    )
+    assert resolve_path("MEMORY.md", anonymous=True) == ("resource", "MEMORY.md")
 
 
 NEWEST = Document(text="newest", version=9, source="session/s#9")
@@ -140,42 +152,47 @@ NEWEST = Document(text="newest", version=9, source="session/s#9")
 @pytest.mark.parametrize(
     ("found", "published", "finding"),
     [
-        (b"newest", "newest", Finding.CURRENT),
-        (b"newest", "older", Finding.CURRENT),
-        (b"older", "older", Finding.STALE),
-        (b"older", "newest", Finding.EDITED),
-        (b"by hand", "newest", Finding.EDITED),
-        (b"by hand", None, Finding.EDITED),
-        (b"", "newest", Finding.DAMAGED),
-        ("caf\u00e9".encode()[:-1], "newest", Finding.DAMAGED),
-        (b"a\x00b", "newest", Finding.DAMAGED),
-        (b"x" * (MOST_BYTES + 1), "newest", Finding.DAMAGED),
-        (None, "newest", Finding.MISSING),
+        (b"newest", "newest", FileStatus.CURRENT),
+        (b"newest", "older", FileStatus.CURRENT),
+        (b"older", "older", FileStatus.STALE),
+        (b"older", "newest", FileStatus.EDITED),
+        (b"by hand", "newest", FileStatus.EDITED),
+        (b"by hand", None, FileStatus.EDITED),
+        (b"", "newest", FileStatus.DAMAGED),
+        ("caf\u00e9".encode()[:-1], "newest", FileStatus.DAMAGED),
+        (b"a\x00b", "newest", FileStatus.DAMAGED),
+        (b"x" * (MAX_DOCUMENT_BYTES + 1), "newest", FileStatus.DAMAGED),
+        (None, "newest", FileStatus.MISSING),
     ],
 )
 def test_a_file_is_judged_by_what_was_last_published_and_never_taken_for_empty(
-    found: bytes | None, published: str | None, finding: Finding
+    found: bytes | None, published: str | None, finding: FileStatus
 ) -> None:
-    judged = judge(found, document=NEWEST, published=digest(published) if published else None)
-    assert judged.finding is finding
+    judged = check_file(found, document=NEWEST, published_digest=digest(published) if published else None)
+    assert judged.status is finding
 
 
 def test_a_file_without_a_document_is_one_that_a_person_began() -> None:
-    assert judge(b"mine", document=None, published=None).finding is Finding.EDITED
-    assert judge(None, document=None, published=None).finding is Finding.CURRENT
+    assert check_file(b"mine", document=None, published_digest=None).status is FileStatus.EDITED
+    assert check_file(None, document=None, published_digest=None).status is FileStatus.CURRENT
 
 
 @pytest.mark.spec("F54")
 @pytest.mark.parametrize(
     ("found", "finding"),
     [
-        (b"newest", Finding.CURRENT),
-        (b"older", Finding.STALE),
-        (b"from elsewhere", Finding.SHARED),
-        (b"a\x00b", Finding.DAMAGED),
+        (b"newest", FileStatus.CURRENT),
+        (b"older", FileStatus.STALE),
+        (b"from elsewhere", FileStatus.SHARED),
+        (b"a\x00b", FileStatus.DAMAGED),
     ],
 )
-def test_a_file_with_another_name_may_show_what_is_ours_and_brings_in_nothing(found: bytes, finding: Finding) -> None:
-    judged = judge(found, document=NEWEST, published=digest("older"), linked=True)
-    assert (judged.finding, judged.text) == (finding, "")
-    assert judge(b"from elsewhere", document=None, published=None, linked=True).finding is Finding.SHARED
+def test_a_file_with_another_name_may_show_what_is_ours_and_brings_in_nothing(
+    found: bytes, finding: FileStatus
+) -> None:
+    judged = check_file(found, document=NEWEST, published_digest=digest("older"), has_other_links=True)
+    assert (judged.status, judged.text) == (finding, "")
+    assert (
+        check_file(b"from elsewhere", document=None, published_digest=None, has_other_links=True).status
+        is FileStatus.SHARED
+    )

@@ -14,15 +14,15 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.text import Cut
 from inmind.documents.notes_page import (
     HEADING,
-    Jotting,
-    jotted,
-    newest,
-    notes_in,
-    remarks_in,
-    stamp,
-    with_note,
-    without,
-    without_heading,
+    PageNote,
+    append_note,
+    format_timestamp,
+    parse_notes,
+    parse_remarks,
+    remove_pieces,
+    strip_heading,
+    to_page_note,
+    truncate_to_newest,
 )
 
 MOST = 1_000_000
@@ -32,17 +32,21 @@ pytestmark = pytest.mark.spec("G2")
 
 def page_of(*notes: str, most: int = MOST, page: str = "") -> str:
     for text in notes:
-        page = with_note(page, NoteAdded(text), WHEN, most=most)
+        page = append_note(page, NoteAdded(text), WHEN, max_bytes=most)
     return page
 
 
 def texts(page: str) -> list[str]:
-    return [note.text for note in notes_in(page)]
+    return [note.text for note in parse_notes(page)]
 
 
 def test_the_page_as_a_person_finds_it() -> None:
-    page = with_note("", NoteAdded("Douglas prefers tabs", 0.8), datetime(2026, 3, 12, 14, 30, tzinfo=UTC), most=MOST)
-    page = with_note(page, NoteAdded("Order:\nthe API,\n\nthe pages"), datetime(2026, 3, 12, 15, tzinfo=UTC), most=MOST)
+    page = append_note(
+        "", NoteAdded("Douglas prefers tabs", 0.8), datetime(2026, 3, 12, 14, 30, tzinfo=UTC), max_bytes=MOST
+    )
+    page = append_note(
+        page, NoteAdded("Order:\nthe API,\n\nthe pages"), datetime(2026, 3, 12, 15, tzinfo=UTC), max_bytes=MOST
+    )
     assert page == (
         "# Notes since the last dream\n"
         "\n"
@@ -55,7 +59,7 @@ def test_the_page_as_a_person_finds_it() -> None:
 
 
 def test_a_note_is_dated_in_utc() -> None:
-    assert stamp(datetime(2026, 3, 12, 1, tzinfo=timezone(timedelta(hours=8)))) == "2026-03-11T17:00:00Z"
+    assert format_timestamp(datetime(2026, 3, 12, 1, tzinfo=timezone(timedelta(hours=8)))) == "2026-03-11T17:00:00Z"
 
 
 @given(
@@ -68,12 +72,12 @@ def test_a_note_is_dated_in_utc() -> None:
     )
 )
 def test_a_page_has_the_notes_that_were_put_on_it(taken: list[tuple[str, float, datetime]]) -> None:
-    page, wanted = "", list[Jotting]()
+    page, wanted = "", list[PageNote]()
     for text, importance, at in taken:
         note = NoteAdded(text, importance)
-        page = with_note(page, note, at, most=MOST)
-        wanted.append(jotted(note, at))
-    assert notes_in(page) == wanted
+        page = append_note(page, note, at, max_bytes=MOST)
+        wanted.append(to_page_note(note, at))
+    assert parse_notes(page) == wanted
 
 
 def test_no_note_can_look_like_another_one() -> None:
@@ -90,7 +94,7 @@ def test_what_an_editor_does_to_blank_lines_and_line_ends_parts_no_note() -> Non
 
 def test_notes_follow_what_a_person_has_written_and_leave_it_as_it_is() -> None:
     theirs = "My own list\n- buy milk"
-    assert with_note(theirs, NoteAdded("noted"), WHEN, most=MOST).startswith(f"{theirs}\n- [2026-")
+    assert append_note(theirs, NoteAdded("noted"), WHEN, max_bytes=MOST).startswith(f"{theirs}\n- [2026-")
     assert texts(page_of("noted", page=theirs)) == ["noted"]
 
 
@@ -119,19 +123,19 @@ def test_a_page_never_exceeds_its_size_and_every_note_is_on_it_or_counted(notes:
     page = page_of(*notes, page=theirs, most=500)
     assert len(page.encode()) <= 500
     counted = page.partition("[in deep memory alone: ")[2].partition(" ")[0]
-    assert len(notes_in(page)) + int(counted or 0) == len(notes)
+    assert len(parse_notes(page)) + int(counted or 0) == len(notes)
     assert all(line in page for line in theirs.split("\n"))
 
 
 def test_a_page_with_no_notes_has_nothing_to_say() -> None:
-    assert (without_heading(f"{HEADING}\n\n"), without_heading(f"{HEADING}\r\n\r\n- mine\r\n")) == ("", "- mine")
+    assert (strip_heading(f"{HEADING}\n\n"), strip_heading(f"{HEADING}\r\n\r\n- mine\r\n")) == ("", "- mine")
 
 
 POINTER = "[the rest is on the page]"
 
 
 def shown_of(page: str, budget: int) -> Cut:
-    return newest(without_heading(page), budget=budget, count=len, pointer=POINTER)
+    return truncate_to_newest(strip_heading(page), budget=budget, count=len, pointer=POINTER)
 
 
 @given(st.lists(st.text("ab \n", min_size=1, max_size=300), min_size=1, max_size=12), st.integers(0, 1_000))
@@ -139,10 +143,10 @@ def test_what_does_not_fit_is_what_was_noted_first_and_the_end_of_what_is_long(n
     page = page_of(*notes)
     shown = shown_of(page, budget)
     assert len(shown.text) <= budget
-    if 250 < budget < len(without_heading(page)):
-        kept = notes_in(shown.text.replace(f"\n  {POINTER}", ""))
+    if 250 < budget < len(strip_heading(page)):
+        kept = parse_notes(shown.text.replace(f"\n  {POINTER}", ""))
         assert kept
-        for note, said in zip(reversed(notes_in(page)), reversed(kept), strict=False):
+        for note, said in zip(reversed(parse_notes(page)), reversed(kept), strict=False):
             assert note.text.startswith(said.text)
         assert shown.lines_left_out > 0
         assert shown.text.startswith(f"{POINTER}\n- ") == (len(kept) < len(notes))
@@ -156,7 +160,7 @@ def test_of_one_note_that_is_too_long_the_beginning_is_shown() -> None:
 
 def test_a_long_note_takes_no_more_than_its_share() -> None:
     shown = shown_of(page_of("old", *(f"{n}\n" + "b\n" * 400 for n in range(5)), "new"), 1_000)
-    assert [note.text.partition("\n")[0] for note in notes_in(shown.text)] == ["2", "3", "4", "new"]
+    assert [note.text.partition("\n")[0] for note in parse_notes(shown.text)] == ["2", "3", "4", "new"]
     assert shown.text.startswith(f"{POINTER}\n- ")
     assert shown.text.count(f"\n  b\n  {POINTER}\n- ") == 3
 
@@ -179,7 +183,7 @@ def test_a_note_that_stands_alone_has_all_the_room() -> None:
 @pytest.mark.spec("G7")
 def test_a_remark_that_a_person_has_written_on_to_stays_whole(before: str, now: str) -> None:
     page = f"{HEADING}\n\n{now}\n"
-    assert without(page, [], remarks_in(f"{HEADING}\n\n{before}\n")) == page
+    assert remove_pieces(page, [], parse_remarks(f"{HEADING}\n\n{before}\n")) == page
 
 
 NO_TIMES = ["2026-02-30T10:00:00Z", "0000-01-01T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-01T24:00:01Z"]
@@ -189,8 +193,8 @@ NO_TIMES = ["2026-02-30T10:00:00Z", "0000-01-01T00:00:00Z", "2026-13-01T00:00:00
 def test_a_line_with_a_time_that_there_is_none_is_what_a_person_wrote(at: str) -> None:
     line = f"- [{at}] (importance: 0.7) Order:\n  the API,\n\n  the pages"
     page = page_of("noted", page=f"{HEADING}\n\n{line}\n")
-    assert (texts(page), remarks_in(page)) == (["noted"], [line])
-    assert remarks_in(without(page, notes_in(page), [])) == [line]
+    assert (texts(page), parse_remarks(page)) == (["noted"], [line])
+    assert parse_remarks(remove_pieces(page, parse_notes(page), [])) == [line]
     assert page_of(*(f"{n}" * 400 for n in range(9)), page=page, most=1_500).count(line) == 1
 
 
@@ -233,14 +237,14 @@ pages = st.lists(
 @given(pages, st.data())
 @pytest.mark.spec("G7")
 def test_what_stays_on_a_page_is_what_was_not_taken_from_it(page: str, data: st.DataObject) -> None:
-    notes, remarks = notes_in(page), remarks_in(page)
+    notes, remarks = parse_notes(page), parse_remarks(page)
     some = st.lists(st.booleans(), min_size=len(notes) + len(remarks), max_size=len(notes) + len(remarks))
     goes = data.draw(some)
     gone_notes = [note for note, go in zip(notes, goes, strict=False) if go]
     gone_remarks = [remark for remark, go in zip(remarks, goes[len(notes) :], strict=True) if go]
-    left = without(page, gone_notes, gone_remarks)
-    assert Counter(notes_in(left)) == Counter(notes) - Counter(gone_notes)
-    assert Counter(remarks_in(left)) == Counter(remarks) - Counter(gone_remarks)
+    left = remove_pieces(page, gone_notes, gone_remarks)
+    assert Counter(parse_notes(left)) == Counter(notes) - Counter(gone_notes)
+    assert Counter(parse_remarks(left)) == Counter(remarks) - Counter(gone_remarks)
     if not any(goes) and "[in deep memory" not in page:
         assert left == page
 
@@ -248,8 +252,8 @@ def test_what_stays_on_a_page_is_what_was_not_taken_from_it(page: str, data: st.
 @given(pages)
 @pytest.mark.spec("G7")
 def test_a_page_that_was_taken_in_whole_is_empty(page: str) -> None:
-    left = without(page, notes_in(page), remarks_in(page))
-    assert (notes_in(left), remarks_in(left)) == ([], [])
+    left = remove_pieces(page, parse_notes(page), parse_remarks(page))
+    assert (parse_notes(left), parse_remarks(left)) == ([], [])
 
 
 @pytest.mark.spec("G7")
@@ -258,4 +262,4 @@ def test_what_stays_keeps_its_line_ends_its_blank_lines_and_its_indents() -> Non
     above, below = f"{HEADING}\r\n\r\nMine,\r\n  on two lines \r\n\r\n\r\n\r\n* a list\r\n", "\r\n    code\r\n\r\n\r\n"
     page = f"{above}{note.format('goes')}{note.format('stays')}goes, too\r\n{below}"
     kept = f"{above}{note.format('stays')}\r\n code\r\n\r\n\r\n"
-    assert without(page, notes_in(page)[:1], ["goes, too"]) == kept
+    assert remove_pieces(page, parse_notes(page)[:1], ["goes, too"]) == kept

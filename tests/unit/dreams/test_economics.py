@@ -11,7 +11,7 @@ from builders import an_event
 from inmind.core.events.base import Event
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import TradeRecorded
-from inmind.dreams.economics import CurrencyTotals, report, told
+from inmind.dreams.economics import CurrencyTotals, economics_lines, summarize_trades
 
 pytestmark = pytest.mark.spec("G14")
 
@@ -27,12 +27,12 @@ def earned(amount: str, *, days_ago: float = 0, **known: str) -> Event:
 
 
 def of(*trades: Event) -> CurrencyTotals:
-    (economics,) = report(trades, NOW)
+    (economics,) = summarize_trades(trades, NOW)
     return economics
 
 
 def test_nothing_was_traded_where_nothing_was_told() -> None:
-    assert report([an_event(NoteAdded("tea"))], NOW) == ()
+    assert summarize_trades([an_event(NoteAdded("tea"))], NOW) == ()
 
 
 def test_amounts_are_summed_exactly_and_counted() -> None:
@@ -48,7 +48,7 @@ def test_amounts_are_summed_exactly_and_counted() -> None:
 
 
 def test_each_currency_has_figures_of_its_own_and_the_busiest_comes_first() -> None:
-    found = report([earned("1", currency="EUR"), earned("2"), earned("3")], NOW)
+    found = summarize_trades([earned("1", currency="EUR"), earned("2"), earned("3")], NOW)
     assert [(one.currency, one.earned) for one in found] == [("USD", Decimal(5)), ("EUR", Decimal(1))]
 
 
@@ -99,8 +99,8 @@ def test_a_day_is_one_of_utc_whatever_zone_it_was_told_in() -> None:
 
 def test_without_a_day_of_its_own_it_was_traded_when_it_was_told() -> None:
     event = an_event(TradeRecorded("earning", "1"))
-    (then,) = report([event], event.at)
-    (later,) = report([event], event.at + timedelta(days=7))
+    (then,) = summarize_trades([event], event.at)
+    (later,) = summarize_trades([event], event.at + timedelta(days=7))
     assert (then.week, later.week, later.week_before) == (1, 0, 1)
 
 
@@ -122,7 +122,7 @@ def test_the_line_for_the_niche_says_it_all() -> None:
         week=Decimal("8.00"),
         week_before=Decimal("4.500"),
     )
-    assert told(economics) == [
+    assert economics_lines(economics) == [
         "Earned 12.50 USD in 4 sales (this week 8.00, up from 4.50); spent 1.20 USD; 3 skills listed; 2 buyers; "
         "best: refactoring 7, docs 5.50"
     ]
@@ -136,16 +136,16 @@ def test_the_trend_says_which_way_it_goes(week: str, before: str, trend: str) ->
     sold = CurrencyTotals(
         currency="USD", earned=Decimal(7), earnings=1, week=Decimal(week), week_before=Decimal(before)
     )
-    assert told(sold) == [f"Earned 7 USD in 1 sale ({trend})"]
+    assert economics_lines(sold) == [f"Earned 7 USD in 1 sale ({trend})"]
 
 
 def test_what_did_not_happen_is_not_told() -> None:
-    assert told(CurrencyTotals(currency="USD")) == []
-    assert told(CurrencyTotals(currency="USD", listed=("docs",))) == ["1 skill listed"]
-    assert told(CurrencyTotals(currency="EUR", spent=Decimal(20), spendings=2)) == ["Spent 20 EUR"]
+    assert economics_lines(CurrencyTotals(currency="USD")) == []
+    assert economics_lines(CurrencyTotals(currency="USD", listed=("docs",))) == ["1 skill listed"]
+    assert economics_lines(CurrencyTotals(currency="EUR", spent=Decimal(20), spendings=2)) == ["Spent 20 EUR"]
 
 
 def test_the_smallest_coin_is_told_to_its_last_place() -> None:
-    assert told(CurrencyTotals(currency="ETH", spent=Decimal("0.000000000000000001"), spendings=1)) == [
+    assert economics_lines(CurrencyTotals(currency="ETH", spent=Decimal("0.000000000000000001"), spendings=1)) == [
         "Spent 0.000000000000000001 ETH"
     ]

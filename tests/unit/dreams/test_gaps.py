@@ -11,7 +11,7 @@ from builders import WHEN
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
 from inmind.dreams.activity import ANSWER_GRACE, Activity, SearchUse, ToolUse, Utterance
-from inmind.dreams.gaps import LASTS, MOST, gaps
+from inmind.dreams.gaps import GAP_LIFETIME, MAX_GAPS, update_gaps
 
 pytestmark = pytest.mark.spec("G3", "G5")
 
@@ -58,7 +58,7 @@ def found(
     before: Sequence[KnowledgeGap] = (),
     after: timedelta = NOW - WHEN,
 ) -> list[tuple[str, str]]:
-    known = gaps(Activity(utterances=talk, searches=tuple(lookups)), before, WHEN + after)
+    known = update_gaps(Activity(utterances=talk, searches=tuple(lookups)), before, WHEN + after)
     return [(gap.topic, gap.reason) for gap in known]
 
 
@@ -66,7 +66,7 @@ def found(
 
 
 def test_a_question_that_the_assistant_could_not_answer_is_a_gap_in_the_users_words() -> None:
-    (gap,) = gaps(Activity(utterances=(asked(FERRY, 3), replied("I don't know.", 4))), [], NOW)
+    (gap,) = update_gaps(Activity(utterances=(asked(FERRY, 3), replied("I don't know.", 4))), [], NOW)
     when = (WHEN + 3 * MINUTE).isoformat()
     assert gap == KnowledgeGap(FERRY, "unanswered", when, when, ("session/s#3",))
 
@@ -187,21 +187,21 @@ def test_names_do_not_push_out_what_was_asked() -> None:
 
 
 def test_a_gap_is_over_two_days_after_it_last_came_up() -> None:
-    assert found(before=[a_gap()], after=LASTS) == [(FERRY, "unanswered")]
-    assert found(before=[a_gap()], after=LASTS + MINUTE) == []
-    assert found(before=[a_gap(renewed=MINUTE)], after=LASTS + MINUTE) == [(FERRY, "unanswered")]
+    assert found(before=[a_gap()], after=GAP_LIFETIME) == [(FERRY, "unanswered")]
+    assert found(before=[a_gap()], after=GAP_LIFETIME + MINUTE) == []
+    assert found(before=[a_gap(renewed=MINUTE)], after=GAP_LIFETIME + MINUTE) == [(FERRY, "unanswered")]
 
 
 def test_what_comes_up_again_lasts_two_more_days_and_is_as_old_as_it_was() -> None:
     talk = asked("When does the Brodick ferry leave on Sundays?", 50), replied("I don't know.", 51)
-    (gap,) = gaps(Activity(utterances=talk), [a_gap()], NOW)
+    (gap,) = update_gaps(Activity(utterances=talk), [a_gap()], NOW)
     assert (gap.since, gap.last_seen) == (WHEN.isoformat(), (WHEN + 50 * MINUTE).isoformat())
     assert gap.sources == ("session/t#1", "session/s#50")
 
 
 def test_a_name_that_comes_up_again_and_is_still_not_taken_up_is_renewed() -> None:
     talk = asked("Maria and I had tea with Maria Lopez again.", 50), replied("How nice!", 51)
-    (gap,) = gaps(Activity(utterances=talk), [a_gap("Maria Lopez", "mentioned_once")], NOW)
+    (gap,) = update_gaps(Activity(utterances=talk), [a_gap("Maria Lopez", "mentioned_once")], NOW)
     assert gap.last_seen == (WHEN + 50 * MINUTE).isoformat()
 
 
@@ -236,7 +236,7 @@ def test_it_is_not_closed_by_what_speaks_of_something_else() -> None:
 def test_the_ten_newest_are_kept_the_newest_first() -> None:
     topics = "anchor barge canoe dinghy ferry galley hull island jetty keel lighthouse mast".split()
     lookups = [looked_up(f"{topic} timetable {topic}s", minute=n) for n, topic in enumerate(topics)]
-    assert [topic.split()[0] for topic, _ in found(lookups=lookups)] == topics[::-1][:MOST]
+    assert [topic.split()[0] for topic, _ in found(lookups=lookups)] == topics[::-1][:MAX_GAPS]
 
 
 def test_a_clock_that_was_set_back_ends_nothing() -> None:

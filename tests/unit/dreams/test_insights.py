@@ -13,7 +13,7 @@ from builders import WHEN
 
 from inmind.core.events.base import Trust
 from inmind.dreams.activity import Activity, SearchUse, Utterance
-from inmind.dreams.insights import MOST, insights, replayed
+from inmind.dreams.insights import MAX_INSIGHTS_PER_KIND, accessed_crystals, find_insights
 from inmind.dreams.material import Insight
 from inmind.search.crystal import Crystal
 
@@ -32,7 +32,7 @@ def said(number: int, text: str, *, session: str | None = None, **known: Any) ->
 
 
 def seen(*crystals: Crystal, talk: Sequence[Utterance] = (), known: Iterable[str] = ()) -> list[Insight]:
-    return insights(crystals, Activity(utterances=tuple(talk)), frozenset(known), NOW)
+    return find_insights(crystals, Activity(utterances=tuple(talk)), frozenset(known), NOW)
 
 
 def looked_up(*found: str) -> SearchUse:
@@ -47,7 +47,7 @@ def user(text: str) -> Utterance:
 
 
 def test_what_was_looked_up_is_gone_over_once_however_often_it_was_found() -> None:
-    assert replayed([looked_up("a", "b"), looked_up(), looked_up("c", "a")]) == ("a", "b", "c")
+    assert accessed_crystals([looked_up("a", "b"), looked_up(), looked_up("c", "a")]) == ("a", "b", "c")
 
 
 # -- compression -------------------------------------------------------------------------------------------
@@ -214,9 +214,9 @@ def test_a_dream_has_a_bounded_number_of_them_and_the_next_has_the_rest() -> Non
         for n in (1, 2, 3)
     ]
     first = seen(*crystals)
-    assert len(first) == MOST
+    assert len(first) == MAX_INSIGHTS_PER_KIND
     rest = seen(*crystals, known=[insight.key for insight in first])
-    assert len(rest) == len(nouns) - MOST
+    assert len(rest) == len(nouns) - MAX_INSIGHTS_PER_KIND
     assert not {insight.key for insight in first} & {insight.key for insight in rest}
 
 

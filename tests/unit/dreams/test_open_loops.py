@@ -9,7 +9,7 @@ from builders import WHEN
 
 from inmind.core.events.base import Trust
 from inmind.dreams.activity import ANSWER_GRACE, ToolUse, Utterance
-from inmind.dreams.open_loops import closed, open_loops, told_in
+from inmind.dreams.open_loops import closed_lines, find_open_loops, loop_text
 
 pytestmark = pytest.mark.spec("G3")
 
@@ -36,7 +36,7 @@ def assistant(text: str, *, session: str = "s") -> Utterance:
 
 
 def left(*talk: Utterance, after: timedelta = timedelta()) -> list[str]:
-    return [loop.text for loop in open_loops(talk, WHEN + after)]
+    return [loop.text for loop in find_open_loops(talk, WHEN + after)]
 
 
 @pytest.mark.parametrize(
@@ -158,26 +158,26 @@ def test_a_request_that_a_session_ends_with_is_open_once_there_was_time_to_begin
 
 
 def lines(*talk: Utterance) -> list[str]:
-    return [loop.told for loop in open_loops(talk, WHEN)]
+    return [loop.line for loop in find_open_loops(talk, WHEN)]
 
 
 @pytest.mark.parametrize("text", [PASSPORT, "提醒我周五交房租。"])
 def test_a_loop_is_known_again_by_its_line(text: str) -> None:
     (line,) = lines(user(text))
-    assert told_in(line) == text
-    assert told_in(text) == ""
+    assert loop_text(line) == text
+    assert loop_text(text) == ""
 
 
 def test_a_line_is_closed_by_what_would_have_closed_the_loop_and_by_nothing_else() -> None:
     both = lines(user(PASSPORT), user("We still need to order the tiles."))
     passport, _ = both
-    assert closed(both, [user("I renewed the passport today.", session="t")]) == (passport,)
-    assert closed(both, [said("tool", tool="create_reminder", about='{"text": "renew passport"}')]) == (passport,)
-    assert closed(both, [user("I paid the rent, that is done."), assistant("Done.")]) == ()
-    assert closed(["The passport was renewed"], [user("I renewed the passport today.")]) == ()
+    assert closed_lines(both, [user("I renewed the passport today.", session="t")]) == (passport,)
+    assert closed_lines(both, [said("tool", tool="create_reminder", about='{"text": "renew passport"}')]) == (passport,)
+    assert closed_lines(both, [user("I paid the rent, that is done."), assistant("Done.")]) == ()
+    assert closed_lines(["The passport was renewed"], [user("I renewed the passport today.")]) == ()
 
 
 def test_what_somebody_says_not_to_have_done_is_still_open() -> None:
-    (loop,) = open_loops([user("Remind me to send the invoice to Ben.")], WHEN + ANSWER_GRACE)
-    assert closed([loop.told], [user("I haven't sent the invoice to Ben yet.")]) == ()
-    assert closed([loop.told], [user("I sent the invoice to Ben.")]) == (loop.told,)
+    (loop,) = find_open_loops([user("Remind me to send the invoice to Ben.")], WHEN + ANSWER_GRACE)
+    assert closed_lines([loop.line], [user("I haven't sent the invoice to Ben yet.")]) == ()
+    assert closed_lines([loop.line], [user("I sent the invoice to Ben.")]) == (loop.line,)

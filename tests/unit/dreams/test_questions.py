@@ -7,7 +7,7 @@ from builders import WHEN
 
 from inmind.dreams.activity import Utterance
 from inmind.dreams.names import names_in
-from inmind.dreams.questions import left_open, questions_in
+from inmind.dreams.questions import questions_in, split_unanswered
 
 pytestmark = pytest.mark.spec("G3", "G5")
 
@@ -95,7 +95,7 @@ def test_what_is_asked_for_company_or_asks_for_a_deed_wants_no_answer(said: str)
     ],
 )
 def test_a_reply_that_does_not_know_leaves_the_question_open(reply: str) -> None:
-    assert left_open(reply) == (True, "")
+    assert split_unanswered(reply) == (True, "")
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,14 @@ def test_a_reply_that_does_not_know_leaves_the_question_open(reply: str) -> None
     ],
 )
 def test_a_reply_that_knows_something_all_the_same_is_an_answer(reply: str) -> None:
-    assert left_open(reply) == (False, reply)
+    assert split_unanswered(reply) == (False, reply)
 
 
 def test_what_a_reply_knows_beside_is_told_apart() -> None:
-    assert left_open("I don't know when it leaves. The port is in Ardrossan.") == (True, "The port is in Ardrossan.")
+    assert split_unanswered("I don't know when it leaves. The port is in Ardrossan.") == (
+        True,
+        "The port is in Ardrossan.",
+    )
 
 
 @pytest.mark.parametrize(

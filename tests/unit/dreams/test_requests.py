@@ -6,13 +6,13 @@ import pytest
 from builders import WHEN
 
 from inmind.dreams.activity import Utterance
-from inmind.dreams.requests import request_in
+from inmind.dreams.requests import find_request
 
 pytestmark = pytest.mark.spec("G5")
 
 
 def asked(text: str) -> str:
-    return request_in(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)
+    return find_request(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)
 
 
 @pytest.mark.parametrize(

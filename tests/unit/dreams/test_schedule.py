@@ -10,34 +10,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.schedule import PATIENCE, Rhythm, asks_model, next_due, trigger
-from inmind.dreams.state import KEEPS, LEASE, Dreaming, Running
+from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF, DreamSchedule, may_ask_model, next_due_at, due_trigger
+from inmind.dreams.state import MAX_RESUME_AGE, LEASE_DURATION, DreamingState, RunningDream
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
-RHYTHM = Rhythm(every=120 * MINUTES, first=5 * MINUTES, early=10 * MINUTES, least=5)
+RHYTHM = DreamSchedule(interval=120 * MINUTES, first_delay=5 * MINUTES, spike_interval=10 * MINUTES, min_crystals=5)
 
 
 def why(
-    dreaming: Dreaming | None = None,
+    dreaming: DreamingState | None = None,
     *,
     now: datetime = NOON,
     awake: timedelta = timedelta(days=1),
     strong: bool = False,
     fresh: int = 5,
 ) -> str:
-    return trigger(
-        dreaming or Dreaming(),
+    return due_trigger(
+        dreaming or DreamingState(),
         RHYTHM,
         now=now,
-        awake=awake,
-        strong=strong,
-        fresh=lambda most: min(most, fresh),
+        uptime=awake,
+        strong_affect=strong,
+        count_new=lambda most: min(most, fresh),
     )
 
 
-def begun(ago: timedelta, *, failures: int = 0) -> Dreaming:
-    return Dreaming(begun=NOON - ago, failures=failures)
+def begun(ago: timedelta, *, failures: int = 0) -> DreamingState:
+    return DreamingState(last_started_at=NOON - ago, failures=failures)
 
 
 @pytest.mark.spec("G3")
@@ -65,13 +65,13 @@ def test_a_strong_feeling_brings_one_early_but_not_within_ten_minutes() -> None:
     assert why(begun(10 * MINUTES), strong=True, fresh=0) == ""
 
 
-def running(ago: timedelta, *, held: timedelta) -> Running:
+def running(ago: timedelta, *, held: timedelta) -> RunningDream:
     """A dream that has gathered a while ago, and was held until then."""
-    return Running(dream=7, began=NOON - ago, until=NOON + held, made_of=NOON - ago, trigger="spike")
+    return RunningDream(dream=7, began=NOON - ago, until=NOON + held, gathered_at=NOON - ago, trigger="spike")
 
 
 def test_none_is_due_while_one_is_running() -> None:
-    assert why(replace(begun(121 * MINUTES), running=running(MINUTES / 2, held=LEASE))) == ""
+    assert why(replace(begun(121 * MINUTES), running=running(MINUTES / 2, held=LEASE_DURATION))) == ""
 
 
 @pytest.mark.spec("G3", "K22")
@@ -83,35 +83,35 @@ def test_one_that_was_left_in_the_middle_is_due_at_once_and_for_the_reason_for_w
 
 @pytest.mark.spec("B47", "K22")
 def test_one_that_is_left_again_and_again_waits_as_dreams_do_that_fail() -> None:
-    left = replace(begun(119 * MINUTES, failures=PATIENCE), running=running(119 * MINUTES, held=timedelta(0)))
+    left = replace(begun(119 * MINUTES, failures=FAILURES_BEFORE_BACKOFF), running=running(119 * MINUTES, held=timedelta(0)))
     assert why(left) == ""
     assert why(left, now=NOON + 121 * MINUTES) == "schedule"
-    assert why(replace(left, failures=PATIENCE - 1)) == "spike"
-    old = replace(begun(MINUTES), running=running(KEEPS, held=timedelta(0)))
+    assert why(replace(left, failures=FAILURES_BEFORE_BACKOFF - 1)) == "spike"
+    old = replace(begun(MINUTES), running=running(MAX_RESUME_AGE, held=timedelta(0)))
     assert why(old) == "", "nobody will go on with that one"
 
 
 @pytest.mark.spec("B47")
 def test_a_clock_that_was_set_back_brings_one_dream_and_not_none_for_a_year() -> None:
-    ahead = Dreaming(begun=NOON + timedelta(days=365))
+    ahead = DreamingState(last_started_at=NOON + timedelta(days=365))
     assert why(ahead) == "schedule"
     assert why(replace(ahead, begun=NOON)) == ""
 
 
 @pytest.mark.spec("B47")
 def test_failures_in_a_row_make_the_wait_longer_up_to_a_day() -> None:
-    assert why(begun(120 * MINUTES, failures=PATIENCE - 1)) == "schedule"
-    assert why(begun(120 * MINUTES, failures=PATIENCE)) == ""
-    assert why(begun(240 * MINUTES, failures=PATIENCE)) == "schedule"
+    assert why(begun(120 * MINUTES, failures=FAILURES_BEFORE_BACKOFF - 1)) == "schedule"
+    assert why(begun(120 * MINUTES, failures=FAILURES_BEFORE_BACKOFF)) == ""
+    assert why(begun(240 * MINUTES, failures=FAILURES_BEFORE_BACKOFF)) == "schedule"
     assert why(begun(timedelta(days=1), failures=1_000)) == "schedule"
 
 
 @pytest.mark.spec("B47")
 def test_a_model_that_failed_time_and_again_is_left_alone_while_rules_go_on() -> None:
-    failed = Dreaming(begun=NOON - 2 * timedelta(hours=1), asked=NOON - timedelta(hours=2), model_failures=PATIENCE)
-    assert not asks_model(failed, RHYTHM, NOON)
-    assert asks_model(failed, RHYTHM, NOON + timedelta(hours=2))
-    assert asks_model(replace(failed, model_failures=PATIENCE - 1), RHYTHM, NOON)
+    failed = DreamingState(last_started_at=NOON - 2 * timedelta(hours=1), model_asked_at=NOON - timedelta(hours=2), model_failures=FAILURES_BEFORE_BACKOFF)
+    assert not may_ask_model(failed, RHYTHM, NOON)
+    assert may_ask_model(failed, RHYTHM, NOON + timedelta(hours=2))
+    assert may_ask_model(replace(failed, model_failures=FAILURES_BEFORE_BACKOFF - 1), RHYTHM, NOON)
 
 
 @pytest.mark.spec("B47")
@@ -123,21 +123,21 @@ def test_a_model_that_failed_time_and_again_is_left_alone_while_rules_go_on() ->
 def test_however_often_it_is_asked_dreams_keep_their_distance(
     steps: list[timedelta], strong: list[bool], fails: list[bool]
 ) -> None:
-    now, dreaming, came = NOON, Dreaming(), list[tuple[datetime, str]]()
+    now, dreaming, came = NOON, DreamingState(), list[tuple[datetime, str]]()
     for step, is_strong, bad in zip(steps, strong, fails, strict=False):
         now += step
         if due := why(dreaming, now=now, strong=is_strong):
             came.append((now, due))
             dreaming = replace(dreaming, begun=now, failures=dreaming.failures + 1 if bad else 0)
     for (before, _), (after, due) in pairwise(came):
-        assert after - before >= (RHYTHM.early if due == "spike" else RHYTHM.every)
+        assert after - before >= (RHYTHM.spike_interval if due == "spike" else RHYTHM.interval)
 
 
 # -- when to look again ------------------------------------------------------------------------------------
 
 
-def looked_again(dreaming: Dreaming | None = None, *, strong: bool = False, fresh: int = 5) -> datetime | None:
-    return next_due(dreaming or Dreaming(), RHYTHM, now=NOON, strong=strong, fresh=lambda most: min(most, fresh))
+def looked_again(dreaming: DreamingState | None = None, *, strong: bool = False, fresh: int = 5) -> datetime | None:
+    return next_due_at(dreaming or DreamingState(), RHYTHM, now=NOON, strong_affect=strong, count_new=lambda most: min(most, fresh))
 
 
 @pytest.mark.spec("G3", "J9")
@@ -155,9 +155,9 @@ def test_a_dream_that_has_to_wait_is_looked_for_when_it_is_due() -> None:
 
 @pytest.mark.spec("K20", "K22")
 def test_a_dream_of_somebody_else_is_looked_for_when_it_holds_no_more() -> None:
-    held = Running(dream=1, began=NOON, until=NOON + LEASE, made_of=NOON)
-    assert looked_again(Dreaming(running=held, begun=NOON)) == NOON + LEASE
-    assert looked_again(Dreaming(running=replace(held, until=NOON), begun=NOON)) == NOON
+    held = RunningDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
+    assert looked_again(DreamingState(running=held, last_started_at=NOON)) == NOON + LEASE_DURATION
+    assert looked_again(DreamingState(running=replace(held, until=NOON), last_started_at=NOON)) == NOON
 
 
 @given(
@@ -170,7 +170,7 @@ def test_a_dream_of_somebody_else_is_looked_for_when_it_holds_no_more() -> None:
 def test_no_dream_is_due_before_somebody_looks_again(
     ago: timedelta | None, failures: int, strong: bool, fresh: int, later: timedelta
 ) -> None:
-    dreaming = Dreaming(begun=None if ago is None else NOON - ago, failures=failures)
+    dreaming = DreamingState(last_started_at=None if ago is None else NOON - ago, failures=failures)
     again = looked_again(dreaming, strong=strong, fresh=fresh)
     due = why(dreaming, now=NOON + later, strong=strong, fresh=fresh)
     assert bool(due) == (again is not None and NOON + later >= again)

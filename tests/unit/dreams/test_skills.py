@@ -11,7 +11,7 @@ from builders import WHEN
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
 from inmind.dreams.activity import Activity, ToolUse, Utterance
-from inmind.dreams.skills import LEAST, MOST, confidence, emerging, skills, told
+from inmind.dreams.skills import MAX_SKILLS, MIN_OCCURRENCES, confidence, emerging_skills, skill_line, update_skills
 
 pytestmark = pytest.mark.spec("G3", "G5")
 
@@ -52,7 +52,7 @@ def a_turn(request: str, *tools: str, turn: int = 1) -> list[Utterance]:
 
 
 def found(*talk: Utterance, before: Sequence[LearnedSkill] = ()) -> dict[str, tuple[int, int]]:
-    known = skills(Activity(utterances=talk), before, WHEN + DAY)
+    known = update_skills(Activity(utterances=talk), before, WHEN + DAY)
     return {skill.name: (skill.occurrences, skill.succeeded) for skill in known}
 
 
@@ -128,32 +128,34 @@ def test_counts_go_on_from_the_dreams_before() -> None:
 
 def test_a_skill_names_when_and_where_it_was_last_practised() -> None:
     talk = [one for turn in range(1, 8) for one in a_turn("Fix the roof", turn=turn)]
-    (skill,) = skills(Activity(utterances=tuple(talk)), [], WHEN + DAY)
+    (skill,) = update_skills(Activity(utterances=tuple(talk)), [], WHEN + DAY)
     assert skill.last_used == (WHEN + timedelta(minutes=7)).isoformat()
     assert skill.sources == tuple(f"session/s#{turn}0" for turn in range(3, 8))
 
 
 def test_what_was_done_least_and_longest_ago_is_forgotten_first() -> None:
-    often = [a_skill(f"often {n}", 9) for n in range(MOST - 2)]
+    often = [a_skill(f"often {n}", 9) for n in range(MAX_SKILLS - 2)]
     before = [*often, a_skill("old habit", 4, days_ago=90), a_skill("new habit", 2), a_skill("once", 1, days_ago=3)]
-    kept = {skill.name for skill in skills(Activity(), before, WHEN + DAY)}
-    assert len(kept) == MOST
+    kept = {skill.name for skill in update_skills(Activity(), before, WHEN + DAY)}
+    assert len(kept) == MAX_SKILLS
     assert "new habit" in kept
     assert "old habit" not in kept
 
 
 def test_what_was_done_three_times_is_a_skill() -> None:
-    assert emerging([a_skill("fix roof", LEAST), a_skill("fix door", LEAST - 1)]) == [a_skill("fix roof", LEAST)]
+    assert emerging_skills([a_skill("fix roof", MIN_OCCURRENCES), a_skill("fix door", MIN_OCCURRENCES - 1)]) == [
+        a_skill("fix roof", MIN_OCCURRENCES)
+    ]
 
 
 def test_part_of_a_longer_row_is_told_only_where_it_was_done_more_often() -> None:
     row, part, more = a_skill("a > b > c", 4), a_skill("a > b", 4), a_skill("b > c", 6)
-    assert emerging([row, part, more]) == [more, row]
+    assert emerging_skills([row, part, more]) == [more, row]
 
 
 def test_a_row_is_no_part_of_another_because_their_letters_are() -> None:
     known = [a_skill("edit > test_all > ship", 4), a_skill("edit > test", 4)]
-    assert set(emerging(known)) == set(known)
+    assert set(emerging_skills(known)) == set(known)
 
 
 def test_confidence_grows_with_good_ends_and_with_practice() -> None:
@@ -168,7 +170,10 @@ def test_confidence_grows_with_good_ends_and_with_practice() -> None:
 
 
 def test_a_skill_is_told_with_how_sure_one_can_be() -> None:
-    assert told(a_skill("TypeScript refactoring", 7, 7)) == "TypeScript refactoring → Confidence: 86% | Occurrences: 7"
+    assert (
+        skill_line(a_skill("TypeScript refactoring", 7, 7))
+        == "TypeScript refactoring → Confidence: 86% | Occurrences: 7"
+    )
 
 
 def test_a_tool_cannot_put_lines_of_its_own_on_the_page() -> None:

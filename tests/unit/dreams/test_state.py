@@ -25,11 +25,11 @@ from inmind.core.events.dreams import (
     DreamResumed,
     DreamStarted,
 )
-from inmind.dreams.state import KEEPS, LEASE, NEXT, Dreaming, Running, Stage
+from inmind.dreams.state import MAX_RESUME_AGE, LEASE_DURATION, PHASE_AFTER, DreamingState, RunningDream, Stage
 from inmind.jobs.dreaming.runner import PHASES
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
-UNTIL = (NOON + LEASE).isoformat()
+UNTIL = (NOON + LEASE_DURATION).isoformat()
 
 BEGUN = DreamStarted(trigger="asked", lease_until=UNTIL, proposer="dear", holder="one")
 GATHERED = DreamGathered(
@@ -38,13 +38,13 @@ GATHERED = DreamGathered(
 ANSWERED = DreamAnswered(dream=1, lease_until=UNTIL, text="{}", proposer="dear", tokens=(40, 5), price=0.25)
 PROPOSED = DreamProposed(dream=1, lease_until=UNTIL, proposer="dear", tokens=(90, 10), price=0.5)
 CHECKED = DreamChecked(dream=1, lease_until=UNTIL)
-TAKEN = DreamResumed(dream=1, lease_until=(NOON + 3 * LEASE).isoformat(), holder="other", proposer="dear")
+TAKEN = DreamResumed(dream=1, lease_until=(NOON + 3 * LEASE_DURATION).isoformat(), holder="other", proposer="dear")
 DREAMT = DreamCommitted(dream=1, proposer="dear", last_seq=1, journal_position=7, tokens=(90, 10), price=0.5)
 FAILED = DreamFailed(dream=1, phase="check", code="X", reason="why", tokens=(90, 10))
 
 
-def folded(*happened: EventPayload, at: datetime = NOON) -> Dreaming:
-    dreaming = Dreaming()
+def folded(*happened: EventPayload, at: datetime = NOON) -> DreamingState:
+    dreaming = DreamingState()
     for event in events(happened, at):
         dreaming = dreaming.apply(event)
     return dreaming
@@ -57,7 +57,7 @@ def events(happened: Iterable[EventPayload], at: datetime = NOON) -> list[Event]
     ]
 
 
-def running(*happened: EventPayload) -> Running:
+def running(*happened: EventPayload) -> RunningDream:
     found = folded(BEGUN, *happened).running
     assert found is not None
     return found
@@ -68,10 +68,10 @@ def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
     told = (GATHERED, PROPOSED, CHECKED)
     stages: list[Stage] = [running(*told[:n]).stage for n in range(4)]
     assert stages == ["begun", "gathered", "proposed", "checked"]
-    assert [NEXT[stage] for stage in stages] == list(PHASES[:4])
+    assert [PHASE_AFTER[stage] for stage in stages] == list(PHASES[:4])
     checked = running(*told)
     assert (checked.gathered, checked.proposed, checked.checked) == (2, 3, 4)
-    assert (checked.holder, checked.made_of) == ("one", NOON + timedelta(seconds=5))
+    assert (checked.holder, checked.gathered_at) == ("one", NOON + timedelta(seconds=5))
 
 
 @pytest.mark.spec("G7", "K22")
@@ -79,9 +79,9 @@ def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
     "what", [GATHERED, ANSWERED, PROPOSED, CHECKED, DreamProgressed(1, "propose", UNTIL)], ids=lambda w: w.kind
 )
 def test_whatever_a_dream_tells_it_holds_for_longer(what: EventPayload) -> None:
-    longer = (NOON + 3 * LEASE).isoformat()
-    assert running(replace(what, lease_until=longer)).until == NOON + 3 * LEASE
-    assert running(replace(what, lease_until=longer, dream=9)).until == NOON + LEASE, "another dream's"
+    longer = (NOON + 3 * LEASE_DURATION).isoformat()
+    assert running(replace(what, lease_until=longer)).until == NOON + 3 * LEASE_DURATION
+    assert running(replace(what, lease_until=longer, dream=9)).until == NOON + LEASE_DURATION, "another dream's"
 
 
 @pytest.mark.spec("G7", "J9")
@@ -95,19 +95,19 @@ def test_what_is_gathered_anew_is_proposed_anew_and_all_of_it_was_paid_for() -> 
 @pytest.mark.spec("B47", "G7", "J9")
 def test_each_answer_to_what_was_gathered_is_kept_and_counted_beside_what_is_proposed() -> None:
     once = running(GATHERED, ANSWERED)
-    assert (once.stage, once.answers, once.is_paid_for, once.tokens) == ("gathered", (3,), True, (40, 5))
+    assert (once.stage, once.answers, once.has_paid_work, once.tokens) == ("gathered", (3,), True, (40, 5))
     assert running(GATHERED, ANSWERED, TAKEN, ANSWERED).answers == (3, 5)
     proposed = running(GATHERED, ANSWERED, ANSWERED, replace(PROPOSED, tokens=(0, 0), price=0.0))
     assert (proposed.stage, proposed.tokens, proposed.price) == ("proposed", (80, 10), 0.5)
     anew = running(GATHERED, ANSWERED, TAKEN, GATHERED)
-    assert (anew.answers, anew.is_paid_for, anew.tokens) == ((), False, (40, 5)), "it was said to something else"
+    assert (anew.answers, anew.has_paid_work, anew.tokens) == ((), False, (40, 5)), "it was said to something else"
 
 
 @pytest.mark.spec("J9")
 def test_who_takes_a_dream_over_holds_it_from_the_stage_that_it_had_reached() -> None:
     taken = running(GATHERED, PROPOSED, TAKEN)
     assert (taken.dream, taken.stage, taken.holder, taken.began) == (1, "proposed", "other", NOON)
-    assert taken.holds(NOON + 2 * LEASE)
+    assert taken.is_held(NOON + 2 * LEASE_DURATION)
     assert folded(BEGUN, replace(TAKEN, dream=9)).running == running(), "another dream was meant"
 
 
@@ -118,7 +118,7 @@ def test_who_dies_is_a_failure_and_a_model_that_had_answered_was_not_asked_in_va
     assert (answered.failures, answered.model_failures) == (1, 0)
     assert folded(BEGUN, GATHERED, ANSWERED, TAKEN).model_failures == 0
     done = folded(BEGUN, GATHERED, TAKEN, GATHERED, PROPOSED, DREAMT)
-    assert (done.failures, done.model_failures, done.last, done.running) == (0, 0, 1, None)
+    assert (done.failures, done.model_failures, done.last_dream, done.running) == (0, 0, 1, None)
 
 
 @pytest.mark.spec("C08", "J9")
@@ -134,38 +134,38 @@ def test_who_leaves_a_dream_to_others_has_not_failed(next: EventPayload) -> None
 @pytest.mark.spec("B47", "J9")
 @pytest.mark.parametrize("end", [(), (DREAMT,), (FAILED,), (TAKEN, FAILED), (BEGUN,), (TAKEN, DREAMT)])
 def test_what_was_proposed_is_paid_for_once_whatever_becomes_of_the_dream(end: tuple[EventPayload, ...]) -> None:
-    assert folded(BEGUN, GATHERED, PROPOSED, *end).spent_on(NOON) == 100
+    assert folded(BEGUN, GATHERED, PROPOSED, *end).tokens_on(NOON) == 100
     told = replace(ANSWERED, tokens=(90, 10)), replace(PROPOSED, tokens=(0, 0))
-    assert folded(BEGUN, GATHERED, *told, *end).spent_on(NOON) == 100
+    assert folded(BEGUN, GATHERED, *told, *end).tokens_on(NOON) == 100
 
 
 @pytest.mark.spec("B47")
 def test_what_a_dream_of_before_there_were_stages_has_spent_is_counted_when_it_ends() -> None:
-    assert folded(BEGUN, DREAMT).spent_on(NOON) == 100
-    assert folded(BEGUN, FAILED).spent_on(NOON) == 100
+    assert folded(BEGUN, DREAMT).tokens_on(NOON) == 100
+    assert folded(BEGUN, FAILED).tokens_on(NOON) == 100
 
 
 @pytest.mark.spec("G3", "J9")
 def test_what_comes_in_behind_what_was_gathered_is_new_to_the_next_dream() -> None:
-    assert folded(BEGUN, GATHERED, PROPOSED, DREAMT).done == NOON + timedelta(seconds=5)
-    assert folded(BEGUN, DREAMT).done == NOON
+    assert folded(BEGUN, GATHERED, PROPOSED, DREAMT).last_done_at == NOON + timedelta(seconds=5)
+    assert folded(BEGUN, DREAMT).last_done_at == NOON
 
 
 @pytest.mark.spec("K22")
 def test_a_dream_is_worth_going_on_with_for_a_day_and_not_by_a_clock_that_is_wrong() -> None:
     made_of = NOON + timedelta(seconds=5)
     left = running(GATHERED, PROPOSED)
-    assert left.keeps(made_of - LEASE)
-    assert left.keeps(made_of + KEEPS - timedelta(microseconds=1))
-    assert not left.keeps(made_of + KEEPS)
-    assert not left.keeps(made_of - LEASE - timedelta(microseconds=1))
+    assert left.is_resumable(made_of - LEASE_DURATION)
+    assert left.is_resumable(made_of + MAX_RESUME_AGE - timedelta(microseconds=1))
+    assert not left.is_resumable(made_of + MAX_RESUME_AGE)
+    assert not left.is_resumable(made_of - LEASE_DURATION - timedelta(microseconds=1))
 
 
 def test_events_of_before_there_were_holders_are_read_as_ever() -> None:
     begun = decode_payload("dream_begun", json.dumps({"trigger": "asked", "until": UNTIL, "by": "rules"}))
     went = decode_payload("dream_went", json.dumps({"dream": 1, "phase": "propose", "until": UNTIL}))
     dreaming = folded(begun, went)
-    assert dreaming.running == Running(dream=1, began=NOON, until=NOON + LEASE, made_of=NOON)
+    assert dreaming.running == RunningDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
 
 
 NUMBERS = st.integers(1, 4)
@@ -191,12 +191,12 @@ HAPPENED = st.lists(
 def test_whatever_dreams_tell_the_state_freezes_and_is_of_the_one_that_began_last(
     happened: list[EventPayload],
 ) -> None:
-    dreaming, begun = Dreaming(), 0
+    dreaming, begun = DreamingState(), 0
     for event in events(happened):
         before, dreaming = dreaming, dreaming.apply(event)
         begun = event.seq if isinstance(event.payload, DreamStarted) else begun
-        assert Dreaming.thaw(json.loads(to_json(dreaming.freeze()))) == dreaming
+        assert DreamingState.thaw(json.loads(to_json(dreaming.freeze()))) == dreaming
         assert dreaming.running is None or dreaming.running.dream == begun
         paid = getattr(event.payload, "tokens", (0, 0))
-        assert 0 <= dreaming.spent_on(NOON) - before.spent_on(NOON) <= sum(paid)
+        assert 0 <= dreaming.tokens_on(NOON) - before.tokens_on(NOON) <= sum(paid)
         assert dreaming.failures >= before.failures or isinstance(event.payload, DreamCommitted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inmind.dreams.unknown_names import strangers_in
+from inmind.dreams.unknown_names import find_unknown_names
 
 pytestmark = pytest.mark.spec("G3", "G5")
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spec("G3", "G5")
     ],
 )
 def test_who_or_what_nobody_has_explained_is_worth_a_question(sentence: str, strangers: list[str]) -> None:
-    assert strangers_in([sentence]) == strangers
+    assert find_unknown_names([sentence]) == strangers
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_who_or_what_nobody_has_explained_is_worth_a_question(sentence: str, str
     ],
 )
 def test_what_is_known_explained_spoken_to_or_asked_for_is_not(sentence: str) -> None:
-    assert strangers_in([sentence]) == []
+    assert find_unknown_names([sentence]) == []

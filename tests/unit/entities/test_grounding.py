@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
-from inmind.entities.grounding import MOST_COMPARED, MOST_NEAREST, CallCheck, Told, check_call
+from inmind.entities.grounding import MAX_COMPARED_IDS, MAX_NEAREST, CallCheck, SessionTexts, check_call
 from inmind.entities.window import Entities
 
 pytestmark = pytest.mark.spec("B8")
@@ -36,20 +36,20 @@ def checked(arguments: Any, entities: Entities = SHOP, tool: str = "update_order
 
 def standing(arguments: Any, entities: Entities = SHOP, **known: Any) -> str:
     [finding] = checked(arguments, entities, **known).findings
-    return finding.standing
+    return finding.status
 
 
 def never() -> Any:
     raise AssertionError("nobody had to ask")
 
 
-def told(**words: str) -> Callable[[], Told]:
-    return lambda: Told(**words)
+def told(**words: str) -> Callable[[], SessionTexts]:
+    return lambda: SessionTexts(**words)
 
 
 def test_an_id_in_mind_is_held_as_a_thing_and_as_a_part() -> None:
     check = checked({"order_id": "#W2378156", "item_ids": ["11112222"]}, told=never, elsewhere=never)
-    assert [(f.path, f.standing) for f in check.findings] == [("order_id", "held"), ("item_ids[0]", "held")]
+    assert [(f.path, f.status) for f in check.findings] == [("order_id", "held"), ("item_ids[0]", "held")]
     assert check.ok
 
 
@@ -70,7 +70,7 @@ def test_an_id_that_left_the_window_is_known() -> None:
 )
 def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words: dict[str, str], why: str) -> None:
     [finding] = checked({"order_id": "#W9999999"}, told=told(**words)).findings
-    assert (finding.standing, finding.why) == ("heard", f"#W9999999 {why}")
+    assert (finding.status, finding.why) == ("heard", f"#W9999999 {why}")
 
 
 @pytest.mark.parametrize("whose", ["people", "operator", "tools"])
@@ -102,16 +102,16 @@ def test_a_long_number_is_heard_from_tools_too() -> None:
 def test_words_and_other_sessions_are_asked_last_and_once() -> None:
     asked: list[str] = []
 
-    def words() -> Told:
+    def words() -> SessionTexts:
         asked.append("words")
-        return Told(people="#W5555555")
+        return SessionTexts(people="#W5555555")
 
     def elsewhere() -> list[Entities]:
         asked.append("elsewhere")
         return [in_mind(PAGE), in_mind(EntitySighting("order", "#W9999999"))]
 
     def check(arguments: Any) -> list[str]:
-        return [f.standing for f in checked(arguments, told=words, elsewhere=elsewhere).findings]
+        return [f.status for f in checked(arguments, told=words, elsewhere=elsewhere).findings]
 
     assert check({"order_id": "#W2378156"}) == ["held"]
     assert asked == []
@@ -150,7 +150,7 @@ def test_what_many_things_go_by_counts_with_its_type(arguments: dict[str, Any], 
     left = EntitiesEvicted((EntitySighting("page", "7"), EntitySighting("section", "hero")))
     entities = SEVENS.apply(an_event(left, 2)) if out else SEVENS
     [finding] = checked(arguments, entities, tool="update_page").findings
-    assert finding.standing == (("known" if out else "held") if meant else "unknown")
+    assert finding.status == (("known" if out else "held") if meant else "unknown")
     seen = standing(arguments, Entities(), tool="update_page", elsewhere=lambda: [entities])
     assert seen == ("elsewhere" if meant else "unknown")
 
@@ -209,7 +209,7 @@ def test_the_id_that_was_meant_is_the_nearest(arguments: dict[str, str], meant: 
 @pytest.mark.parametrize("given", ["W2378156", "#w2378156", "w2378156"])
 def test_another_spelling_of_what_a_tool_showed_is_unknown_though_a_person_used_it(given: str) -> None:
     shown = EntitySighting("order", "#W2378156", action="get")
-    many = [EntitySighting("order", f"#V{n:07}") for n in range(MOST_COMPARED)]
+    many = [EntitySighting("order", f"#V{n:07}") for n in range(MAX_COMPARED_IDS)]
     entities = in_mind(shown).apply(an_event(EntitiesSeen(tuple(many)), 2))
     [finding] = checked({"order_id": given}, entities, told=told(people=f"cancel {given}")).unknown
     assert finding.nearest[0].id == "#W2378156"
@@ -236,14 +236,14 @@ def test_a_deleted_thing_is_a_finding() -> None:
         an_event(EntitiesSeen((EntitySighting("page", "page-666", how="deleted"),)), 2)
     )
     check = checked({"page_id": "page-666"}, entities, tool="publish_page")
-    assert (check.findings[0].standing, check.ok) == ("deleted", False)
+    assert (check.findings[0].status, check.ok) == ("deleted", False)
     assert "Old News" in check.findings[0].why
     assert check.unknown == ()
 
 
 def test_an_id_of_another_type_is_said_to_be() -> None:
     [finding] = checked({"user_id": "#W2378156"}).findings
-    assert finding.standing == "held"
+    assert finding.status == "held"
     assert "another type: order, not user" in finding.why
 
 
@@ -254,12 +254,12 @@ def test_a_key_that_names_a_role_is_no_other_type() -> None:
 
 def test_a_path_may_be_new() -> None:
     check = checked({"path": "src/new_module.py"}, tool="write_file")
-    assert (check.findings[0].standing, check.ok) == ("new", True)
+    assert (check.findings[0].status, check.ok) == ("new", True)
 
 
 def test_an_address_may_be_new_and_is_called_by_its_article() -> None:
     [finding] = checked({"user_id": "new@example.com"}).findings
-    assert (finding.standing, finding.why) == ("new", "new@example.com was never seen; an email may be new")
+    assert (finding.status, finding.why) == ("new", "new@example.com was never seen; an email may be new")
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any]
 )
 def test_a_plain_number_is_an_id_where_it_says_which_one(tool: str, number: int | str, expected: list[str]) -> None:
     entities = in_mind(EntitySighting("pr", "12", "Fix login"), EntitySighting("pr", "13", "Bump deps"))
-    assert [f.standing for f in checked({"number": number}, entities, tool=tool).findings] == expected
+    assert [f.status for f in checked({"number": number}, entities, tool=tool).findings] == expected
 
 
 def test_a_check_is_true_where_the_call_is_ok() -> None:
@@ -321,7 +321,7 @@ def test_many_unknown_ids_beside_many_known_ones_end() -> None:
     entities = in_mind(*(EntitySighting("order", f"#W{n:07}") for n in range(3_000)))
     check = checked({"order_ids": [f"#V{n:07}" for n in range(300)]}, entities)
     assert len(check.unknown) == 300
-    assert all(len(finding.nearest) <= MOST_NEAREST for finding in check.unknown)
+    assert all(len(finding.nearest) <= MAX_NEAREST for finding in check.unknown)
 
 
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -330,12 +330,12 @@ JSON: st.SearchStrategy[Any] = st.recursive(
         st.lists(inner) | st.dictionaries(st.sampled_from(["id", "order_id", "user_ids", "path", "x"]), inner)
     ),
 )
-WORDS = st.builds(Told, operator=st.text(), people=st.text(), tools=st.text())
+WORDS = st.builds(SessionTexts, operator=st.text(), people=st.text(), tools=st.text())
 
 
 @given(arguments=JSON, tool=st.text(), words=WORDS)
-def test_any_arguments_get_an_answer(arguments: Any, tool: str, words: Told) -> None:
-    check = check_call(tool, arguments, SHOP, told=lambda: words)
+def test_any_arguments_get_an_answer(arguments: Any, tool: str, words: SessionTexts) -> None:
+    check = check_call(tool, arguments, SHOP, texts=lambda: words)
     assert str(check)
     assert check.ok or check.unknown
     assert all(finding.why for finding in check.findings)

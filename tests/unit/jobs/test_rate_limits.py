@@ -16,7 +16,7 @@ from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.dreams import DreamCommitted
 from inmind.core.settings import LimitSettings
 from inmind.dreams.models import ModelReply, OpenAICompatible, Question
-from inmind.dreams.state import LIMITED, Dreaming, Running
+from inmind.dreams.state import LIMIT_REACHED, DreamingState, RunningDream
 from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.jobs.dreaming.history import Dream
 from inmind.jobs.dreaming.lease import LeftOff
@@ -90,7 +90,7 @@ def test_nobody_waits_for_a_minute_on_a_day_that_is_full() -> None:
     with pytest.raises(ModelFailed) as refused:
         ask()
     assert refused.value.reason == (
-        f"{LIMITED}tokens_per_day has no room for one more answer before 2026-01-02T00:00:00Z"
+        f"{LIMIT_REACHED}tokens_per_day has no room for one more answer before 2026-01-02T00:00:00Z"
     )
 
 
@@ -309,10 +309,10 @@ def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_wit
 
 
 @pytest.mark.spec("B47")
-@pytest.mark.parametrize(("reason", "failures"), [("it hung", 1), (f"{LIMITED}of a day", 0)])
+@pytest.mark.parametrize(("reason", "failures"), [("it hung", 1), (f"{LIMIT_REACHED}of a day", 0)])
 def test_a_limit_says_nothing_of_the_model(reason: str, failures: int) -> None:
     now = ManualClock()()
-    running = Running(dream=1, began=now, until=now, made_of=now, by="some-model")
+    running = RunningDream(dream=1, began=now, until=now, gathered_at=now, by="some-model")
     dreamt = DreamCommitted(dream=1, proposer="rules", last_seq=0, journal_position=0, fallback_reason=reason)
     event = Event(stream="resource/ada", seq=2, at=now, payload=dreamt, origin=Origin.DREAM, trust=Trust.AGENT)
-    assert Dreaming(running=running).apply(event).model_failures == failures
+    assert DreamingState(running=running).apply(event).model_failures == failures

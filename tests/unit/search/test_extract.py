@@ -18,7 +18,7 @@ from inmind.core.events.entities import EntitiesEvicted, EntityPart, EntitySight
 from inmind.core.events.prompt import AnchorMoved, TailChanged
 from inmind.core.events.session import MessageAdded
 from inmind.core.timestamps import from_microseconds, to_microseconds
-from inmind.documents.document import OVERVIEW, SCRATCH, STATE
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.search.engine import reader
 from inmind.search.extract import (
     MOST_OF_A_CALL,
@@ -283,8 +283,8 @@ def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: s
 @pytest.mark.parametrize(
     "written",
     [
-        DocumentWritten(OVERVIEW, "# Overview\nall of it"),
-        DocumentWritten(SCRATCH, "- a note"),
+        DocumentWritten(OVERVIEW_PATH, "# Overview\nall of it"),
+        DocumentWritten(NOTES_PAGE_PATH, "- a note"),
         DocumentWritten("detail/index.md", "an index line", upkeep=True),
         DocumentWritten("detail/empty.md", " \n"),
     ],
@@ -294,11 +294,11 @@ def test_what_is_shown_anyway_or_memorys_own_is_no_crystal(written: DocumentWrit
 
 
 def test_a_state_that_a_dream_wrote_is_no_crystal_and_the_newest_word_on_the_page_all_the_same() -> None:
-    written = an_event(DocumentWritten(STATE, "## The Bond\n\n- Prefers tabs"))
+    written = an_event(DocumentWritten(MEMORY_PAGE_PATH, "## The Bond\n\n- Prefers tabs"))
     dreamt = replace(written, origin=Origin.DREAM)
     assert [one.text for one in gleaned(written)] == ["## The Bond\n\n- Prefers tabs"]
     assert gleaned(dreamt) == []
-    assert subjects(dreamt) == subjects(written) == [(STATE, STATE)]
+    assert subjects(dreamt) == subjects(written) == [(MEMORY_PAGE_PATH, MEMORY_PAGE_PATH)]
 
 
 def test_a_thing_that_left_is_found_by_all_its_names() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
-from inmind.documents.document import MOST_BYTES
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import InvalidInput
 from inmind.search.crystal import KINDS
 from inmind.search.note import checked_note, checked_taker
@@ -49,7 +49,7 @@ def test_everything_that_a_note_can_say() -> None:
         ({"text": None}, "text", "a text"),
         ({"text": "a\x00b"}, "text", "without NUL"),
         ({"text": "\ud800"}, "text", "lone surrogates"),
-        ({"text": "é" * (MOST_BYTES // 2 + 1)}, "text", f"at most {MOST_BYTES} bytes"),
+        ({"text": "é" * (MAX_DOCUMENT_BYTES // 2 + 1)}, "text", f"at most {MAX_DOCUMENT_BYTES} bytes"),
         ({"importance": -0.01}, "importance", "from 0 to 1"),
         ({"importance": 1.01}, "importance", "from 0 to 1"),
         ({"importance": float("nan")}, "importance", "from 0 to 1"),
@@ -84,7 +84,7 @@ def test_a_text_goes_by_the_name_that_it_has_where_it_comes_from() -> None:
 
 
 def test_a_megabyte_is_a_note_and_one_moment_may_be_all_that_it_holds_for() -> None:
-    assert len(checked_note("x" * MOST_BYTES).text) == MOST_BYTES
+    assert len(checked_note("x" * MAX_DOCUMENT_BYTES).text) == MAX_DOCUMENT_BYTES
     note = checked_note("now", valid_from="2026-03-01", valid_to=datetime(2026, 3, 1, tzinfo=UTC))
     assert note.valid_from == note.valid_to == "2026-03-01T00:00:00Z"
 

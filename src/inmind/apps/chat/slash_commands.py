@@ -15,7 +15,7 @@ from inmind.core.events.base import Origin
 from inmind.core.frozen import frozen
 from inmind.core.streams import ANONYMOUS
 from inmind.core.text import counted, shortened
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput, NotFound
 from inmind.search.render import told
 
@@ -133,7 +133,7 @@ def _compact(chat: Chat, _: str) -> None:
 
 def _note(chat: Chat, text: str) -> None:
     taken = chat.session.note(text, origin=Origin.USER)
-    print_text(f"Noted at {stamp(taken.at)} as {taken.id}.")
+    print_text(f"Noted at {format_timestamp(taken.at)} as {taken.id}.")
 
 
 def _search(chat: Chat, words: str) -> None:

@@ -67,7 +67,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "doctor": CommandEntry(f"{CLI}.doctor:doctor", "Check a home for problems and print how to fix them."),
         "export": CommandEntry(f"{CLI}.export_import:export", "Export a home, or one resource, into one file."),
         "import": CommandEntry(
-            f"{CLI}.bundles:import_", "Take in a file that `inmind export` made: all of it, or nothing."
+            f"{CLI}.export_import:import_", "Import a file written by `inmind export`, all of it or nothing."
         ),
         "upkeep": CommandEntry(
             f"{CLI}.upkeep:upkeep", "Run the upkeep that is due once: consolidation, dreams, embeddings."

@@ -55,10 +55,10 @@ def compact(
     with open_existing_session(session) as opened:
         if undo:
             _check_no_other_options(context, "--undo")
-            lifted = opened.undo_compaction()
+            undone = opened.undo_compaction()
             if as_json:
-                return print_json({**asdict(lifted), "version": opened.state.seq})
-            print_text(str(lifted))
+                return print_json({**asdict(undone), "version": opened.state.seq})
+            print_text(str(undone))
             return None
         report = opened.compact(target, strategy=strategy, keep_recent=keep_recent, archive_to=archive_to)
         if as_json:

@@ -1,4 +1,4 @@
-"""`inmind doctor`: what is wrong with a home, subject by subject, and below each finding the step that mends it."""
+"""`inmind doctor`: findings by subject, each with the step that fixes it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from inmind.apps.doctor import Examination, Finding
 
 _MAX_SIMILAR = 5
-"""Findings of one check that are told one by one; --json has all of them."""
+"""Findings of one check that are printed; --json has all of them."""
 
 _COLOURS = {"ok": "dim", "warning": "yellow", "trouble": "bold red"}
-_FIX_PREFIX = " " * 11 + "mend: "
+_FIX_PREFIX = " " * 11 + "fix: "
 
 
 def doctor(
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no model, nor anybody else outside.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Make no network requests.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Examine a home, and say how to mend what is wrong with it. Nothing is changed by looking.
+    """Check a home for problems and print how to fix them. Changes nothing.
 
-    Goes on where the home cannot be opened. Ends with 0 if nothing is wrong or there are only warnings, with 5 if there
-    is trouble: something that cannot be opened, kept or believed.
+    Works even if the home cannot be opened. Exits with 0 if there are no problems or only warnings, and with 5 if
+    something cannot be opened, stored or trusted.
     """
     from inmind.apps.doctor import Verdict, examine
 
@@ -51,7 +51,7 @@ def doctor(
 
 
 def _report_lines(found: Examination) -> Iterator[tuple[str, str]]:
-    """Each line, and how it looks where there are colours."""
+    """Each line with its style."""
     for subject, about in groupby(found.findings, key=lambda finding: finding.subject):
         yield f"{subject}", "bold"
         for _, alike in groupby(about, key=lambda finding: (finding.check, finding.verdict)):
@@ -59,7 +59,7 @@ def _report_lines(found: Examination) -> Iterator[tuple[str, str]]:
             for finding in (first, *others[: _MAX_SIMILAR - 1]):
                 yield from _finding_lines(finding)
             if more := len(others[_MAX_SIMILAR - 1 :]):
-                yield f"{' ' * 11}and {more} more like these: --json lists all", "dim"
+                yield f"{' ' * 11}and {more} more of this kind; --json lists all", "dim"
         yield "", ""
     yield _summary(found), _COLOURS[found.verdict] if found.verdict != "ok" else "green"
 
@@ -75,15 +75,14 @@ def _summary(found: Examination) -> str:
 
     troubles, warnings = len(found.of(Verdict.TROUBLE)), len(found.of(Verdict.WARNING))
     if not troubles and not warnings:
-        return f"Nothing is wrong with {found.home}."
-    counts = [counted(troubles, "trouble")] if troubles else []
+        return f"{found.home}: no problems found."
+    counts = [counted(troubles, "problem")] if troubles else []
     counts += [counted(warnings, "warning")] if warnings else []
-    rest = "" if troubles else ", and no trouble"
-    return f"{found.home}: {', '.join(counts)}{rest}."
+    return f"{found.home}: {', '.join(counts)}."
 
 
 class _StepProgress(ExitStack):
-    """A bar for each thing that is done, so that it says what takes so long; one without an end moves to and fro."""
+    """One progress bar per step, named after it; a step without a total gets a bar without an end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +103,7 @@ def _ignore(_done: int, _total: int) -> None:
 
 @contextmanager
 def _mute_log_warnings() -> Generator[None]:
-    """What is told as a finding is not told a second time as a warning; whoever debugs wants both."""
+    """Hide log warnings that repeat a finding, unless debug logs are on."""
     log = logging.getLogger("inmind")
     before = log.level
     if not log.isEnabledFor(logging.DEBUG):

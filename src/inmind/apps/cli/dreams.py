@@ -1,4 +1,4 @@
-"""Dreams in the terminal: `inmind dream run`, and what there is to see of those that were."""
+"""`inmind dream`: run a dream, list, show, diff and undo past ones."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from inmind.apps.cli.diffs import color_diff
 from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.signals import handle_signals
 from inmind.core.text import counted, printable
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.page import read
-from inmind.dreams.state import LIMITED
+from inmind.dreams.state import LIMIT_REACHED
 from inmind.errors import DreamOvertaken, NotFound
 from inmind.jobs.dreaming.history import Dream
 
 RULES_ONLY = {"model.name": ""}
-"""The setting with which no model is asked, whatever config.toml says."""
+"""Setting that disables the model, whatever config.toml says."""
 
-DreamNumber = Annotated[int | None, typer.Argument(metavar="N", help="Which dream; the newest by default.")]
+DreamNumber = Annotated[int | None, typer.Argument(metavar="N", help="Number of the dream; default: the newest.")]
 
 dream = typer.Typer(
-    help="Bring MEMORY.md up to date, and look at what was done to it.",
+    help="Update MEMORY.md with a dream, or inspect past dreams.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -53,10 +53,12 @@ dream = typer.Typer(
 @dream.command("run")
 def run(
     resource: OptionalResourceArgument = None,
-    by_rules: Annotated[bool, typer.Option("--rules", help="Ask no model, even if config.toml names one.")] = False,
+    by_rules: Annotated[
+        bool, typer.Option("--rules", help="Use rules only, even if config.toml names a model.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take the notes, and all that is new, into MEMORY.md. Ctrl-C calls it off, and nothing has changed."""
+    """Update MEMORY.md with the waiting notes and new activity. Ctrl-C cancels and changes nothing."""
     with open_existing_memory(RULES_ONLY if by_rules else None) as memory:
         name = resolve_resource(memory, resource)
         with _cancel_on_signal() as cancelled, nullcontext() if as_json else _show_phases() as watch:
@@ -65,7 +67,7 @@ def run(
         if as_json:
             print_json(dream_json(result))
         if result.status != "done":
-            reason = result.reason or f"somebody else has taken it over: {' '.join(describe_dream(result))}"
+            reason = result.reason or f"another process took the dream over: {' '.join(describe_dream(result))}"
             exit_with("INTERRUPTED" if stopped else result.code or DreamOvertaken.code, reason)
         if not as_json:
             print_lines(describe_dream(result))
@@ -73,13 +75,13 @@ def run(
 
 @dream.command("list")
 def list_dreams(resource: ResourceArgument, as_json: JsonOption = False) -> None:
-    """The dreams so far, the newest first."""
+    """List past dreams, newest first."""
     with open_existing_memory() as memory:
         found = memory.resource(resolve_resource(memory, resource)).dreams()
         if as_json:
             return print_json([dream_summary_json(one) for one in found])
         if not found:
-            print_text(f"{resource} has not dreamt yet.")
+            print_text(f"No dreams of {resource} yet.")
             return None
         whole = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
         table = plain_table(*(Column(name, no_wrap=True) for name in whole), Column("why", no_wrap=True, ratio=1))
@@ -102,7 +104,7 @@ def list_dreams(resource: ResourceArgument, as_json: JsonOption = False) -> None
 
 @dream.command("show")
 def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
-    """What one dream was made of, what it did, and what its guards said."""
+    """Show the inputs, the changes and the guard results of a dream."""
     with open_existing_memory() as memory:
         one = _pick_dream(memory.resource(resolve_resource(memory, resource)).dreams(), resource, number)
         if as_json:
@@ -114,13 +116,13 @@ def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
 
 @dream.command("diff")
 def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
-    """What one dream did to MEMORY.md, as a diff."""
+    """Show the change of MEMORY.md as a diff."""
     with open_existing_memory() as memory:
         one = _pick_dream(memory.resource(resolve_resource(memory, resource)).dreams(), resource, number)
         if as_json:
             return print_json({"id": one.id, "before": one.before, "after": one.after, "diff": one.diff})
         if not one.diff:
-            print_text(f"Dream {one.id} changed nothing on MEMORY.md.")
+            print_text(f"Dream {one.id} did not change MEMORY.md.")
         for line in color_diff(one.diff):
             console().print(line, soft_wrap=True)
     return None
@@ -128,7 +130,7 @@ def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
 
 @dream.command("undo")
 def undo_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
-    """Take back the last dream: MEMORY.md as before it, with what people wrote since; its notes wait again."""
+    """Undo the last dream: restores MEMORY.md but keeps later edits by users; its notes wait again."""
     with open_existing_memory() as memory:
         undone = memory.resource(resolve_resource(memory, resource)).undo_dream(number)
         if as_json:
@@ -140,33 +142,33 @@ def undo_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
 
 
 def describe_dream(dream: Dream) -> Iterator[str]:
-    """What became of it, in one line; below it what it wrote, what left the page, and what it was refused."""
+    """One line for the outcome, then changed lines, failed guards, refused edits and the cost."""
     name = f"Dream {dream.id} of {dream.resource}"
     match dream.status:
         case "running":
-            yield f"{name} is going on since {stamp(dream.began)}: {dream.phase}."
+            yield f"{name} has been running since {format_timestamp(dream.began)}: {dream.phase}."
         case "abandoned":
-            yield f"{name} was left in the middle at {dream.phase}, and changed nothing."
+            yield f"{name} was abandoned at {dream.phase} and changed nothing."
         case "failed":
             yield f"{name} changed nothing ({dream.code} at {dream.phase}): {collapse_whitespace(dream.reason)}"
         case "done" | "undone":
-            undone = ", and undone since" if dream.status == "undone" else ""
+            undone = ", since undone" if dream.status == "undone" else ""
             added, removed = _added_lines(dream.before, dream.after), _added_lines(dream.after, dream.before)
             yield (
                 f"{name} is done, by {dream.by} in {dream.seconds:.2f} s{undone}: {counted(len(dream.notes), 'note')} "
-                f"taken in, {counted(len(added), 'line')} new on MEMORY.md, {len(removed)} gone from it."
+                f"merged, {counted(len(added), 'line')} added to MEMORY.md, {len(removed)} removed."
             )
             yield from (f"+ {line}" for line in added)
             yield from (f"- {line}" for line in removed)
-            if dream.reason.startswith(LIMITED):
-                yield f"By rules, and no model was asked: {collapse_whitespace(dream.reason)}"
+            if dream.reason.startswith(LIMIT_REACHED):
+                yield f"By rules, without a model call: {collapse_whitespace(dream.reason)}"
             elif dream.reason:
-                yield f"By rules, since the model was of no use: {collapse_whitespace(dream.reason)}"
+                yield f"By rules, because the model failed: {collapse_whitespace(dream.reason)}"
     yield from (f"Guard {one.guard}: {collapse_whitespace(one.detail)}" for one in dream.verdicts if not one.passed)
-    yield from (f"Not done: {collapse_whitespace(reason)}" for reason in dream.refused)
+    yield from (f"Refused: {collapse_whitespace(reason)}" for reason in dream.refused)
     if any(dream.tokens):
-        asked, answered = dream.tokens
-        yield f"The model read {asked:,} tokens and wrote {answered:,}: ${dream.price:.4f}."
+        read_tokens, written_tokens = dream.tokens
+        yield f"The model read {read_tokens:,} tokens and wrote {written_tokens:,}: ${dream.price:.4f}."
 
 
 def dream_json(dream: Dream) -> dict[str, Any]:
@@ -186,21 +188,21 @@ def dream_summary_json(dream: Dream) -> dict[str, Any]:
 
 
 def _describe_inputs(dream: Dream) -> Iterator[str]:
-    ended = f", ended {stamp(dream.ended)}" if dream.ended else ""
-    yield f"Began {stamp(dream.began)} ({dream.trigger}){ended}."
+    ended = f", ended {format_timestamp(dream.ended)}" if dream.ended else ""
+    yield f"Began {format_timestamp(dream.began)} ({dream.trigger}){ended}."
     inputs = dream.inputs or {}
     if crystals := {kind: count for kind, count in inputs.get("crystals", {}).items() if count}:
         yield f"New crystals: {', '.join(f'{count} {kind}' for kind, count in crystals.items())}."
     if levels := inputs.get("levels"):
         yield f"Mood: {dream.mood} ({', '.join(f'{name} {level:.2f}' for name, level in levels.items())})."
     if inputs.get("rebased"):
-        yield "Something was written meanwhile, and the dream was carried out on top of it."
+        yield "MEMORY.md changed during the dream; the edits were applied to the new text."
     if dream.verdicts and all(verdict.passed for verdict in dream.verdicts):
         yield f"Guards passed: {', '.join(verdict.guard for verdict in dream.verdicts)}."
 
 
 def _added_lines(before: str, after: str) -> list[str]:
-    """What a page says and another does not, each with its section."""
+    """Entries of `after` that are not in `before`, each with its section."""
     known = {entry for _, entry in read(before).everything()}
     return [
         f"{section}: {collapse_whitespace(entry)}" if section else collapse_whitespace(entry)
@@ -212,14 +214,14 @@ def _added_lines(before: str, after: str) -> list[str]:
 def _pick_dream(dreams: list[Dream], resource: str, number: int | None) -> Dream:
     found = next((one for one in dreams if number is None or one.id == number), None)
     if found is None:
-        hint = f"`inmind dream list {resource}` lists those there are" if dreams else f"{resource} has not dreamt yet"
+        hint = f"`inmind dream list {resource}` lists all" if dreams else f"no dreams of {resource} yet"
         raise NotFound(what="dream", name=resource if number is None else number, hint=hint)
     return found
 
 
 @contextmanager
 def _show_phases() -> Generator[Callable[[str, str], None]]:
-    """Which phase it is in: a line that moves on a terminal, a line for each in a pipe."""
+    """Show the current phase: one updated line on a terminal, one line per phase in a pipe."""
     screen = console()
     if not screen.is_terminal:
         yield lambda phase, detail: print_text(f"{phase}: {detail}" if detail else phase)
@@ -230,7 +232,10 @@ def _show_phases() -> Generator[Callable[[str, str], None]]:
 
 @contextmanager
 def _cancel_on_signal() -> Generator[Callable[[], bool]]:
-    """Says whether somebody wants it to end. The first signal lets it end where it can say why, the second does not."""
+    """Yield a function that is True after SIGINT or SIGTERM.
+
+    The first signal lets the dream stop at a safe point and record why; the second raises KeyboardInterrupt.
+    """
     cancelled = threading.Event()
 
     def cancel(*_: object) -> None:

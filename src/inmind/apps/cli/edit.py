@@ -1,4 +1,4 @@
-"""`inmind edit`: a page in an editor, written back only where nobody else has written it meanwhile."""
+"""`inmind edit`: edit a page in an editor; a concurrent change is a conflict, never overwritten."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from inmind.apps.cli.note import last_used_session
 from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG
 from inmind.core.settings import Settings
-from inmind.documents.document import MOST_BYTES, OVERVIEW, SCRATCH, STATE
+from inmind.documents.document import MAX_DOCUMENT_BYTES, MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.errors import Conflict, InmindError, InvalidInput
 from inmind.memory.documents import SETTINGS_PATHS, Page
 from inmind.memory.memory import Memory
@@ -39,11 +39,15 @@ from inmind.memory.memory import Memory
 STDIN = "-"
 
 DEFAULT_EDITOR = "vi"
-"""The editor of whoever has named none."""
+"""Used if neither $VISUAL nor $EDITOR is set."""
 
 
 def complete_paths(incomplete: str) -> list[str]:
-    return [path for path in (OVERVIEW, STATE, SCRATCH, CONFIG, "detail/", "archive/") if path.startswith(incomplete)]
+    return [
+        path
+        for path in (OVERVIEW_PATH, MEMORY_PAGE_PATH, NOTES_PAGE_PATH, CONFIG, "detail/", "archive/")
+        if path.startswith(incomplete)
+    ]
 
 
 def edit(
@@ -51,21 +55,21 @@ def edit(
         str,
         typer.Argument(
             metavar="PATH",
-            help=f"{OVERVIEW}, detail/…, archive/…, {STATE}, {SCRATCH} or {CONFIG}.",
+            help=f"{OVERVIEW_PATH}, detail/…, archive/…, {MEMORY_PAGE_PATH}, {NOTES_PAGE_PATH} or {CONFIG}.",
             autocompletion=complete_paths,
         ),
     ],
     session: SessionOption = None,
     resource: ResourceOption = None,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="Take its new text from there; - is stdin.")
+        str | None, typer.Option("--from", metavar="FILE", help="Read the new text from FILE; - is stdin.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Edit a page, or config.toml, in $EDITOR. In a pipe, its new text is what comes from there.
+    """Edit a page or config.toml in $EDITOR. If stdin is a pipe, the new text is read from it.
 
-    Without --session or --resource it is a page of the session last used in this folder. If somebody else has written
-    it meanwhile nothing is overwritten, and what you have written is kept in a file that is named then.
+    Without --session or --resource, edits a page of the session last used in this folder. If another process changed the
+    page, nothing is overwritten; your text is kept in a file, and its path is printed.
     """
     with _open_memory(path, resource) as memory:
         check_exists(memory, session=session)
@@ -75,7 +79,7 @@ def edit(
     in_editor = source is None and sys.stdin.isatty()
     new = _edit_in_editor(page) if in_editor else _read_source(source or STDIN)
     if new.text.strip() == "":
-        raise InvalidInput(field=page.path, expected="a text: nothing is written where there is none")
+        raise InvalidInput(field=page.path, expected="a text that is not empty; nothing was written")
     try:
         with _open_memory(path, resource) as memory:
             edited = memory.edit(page, new.text)
@@ -87,23 +91,25 @@ def edit(
     if as_json:
         return print_json({"path": page.path, "version": edited.version, "changed": changed})
     suffix = f" {resource} is a new resource." if is_new else ""
-    print_text(f"{page.path} is written.{suffix}" if changed else "Unchanged: nothing was written.")
+    print_text(f"{page.path} was saved.{suffix}" if changed else "Unchanged: nothing was written.")
     return None
 
 
 @frozen(kw_only=True)
 class _NewText:
-    """What somebody has written."""
+    """The text to write."""
 
     text: str
     file: Path | None
-    """Where it is; None if only here."""
+    """File that holds it; None if it was read from stdin."""
 
 
 @contextmanager
 def _open_memory(path: str, resource: str | None) -> Generator[Memory]:
-    """With settings, by the usual ones: those that are there may be what has to be mended. Who writes these, or for
-    somebody, may begin a memory."""
+    """Open the memory; create it for config.toml or a named resource.
+
+    For config.toml the default settings are used, because the existing ones may be the text to repair.
+    """
     settings = Settings() if path in SETTINGS_PATHS else None
     if path in SETTINGS_PATHS or resource is not None:
         with Memory.open(selected_place(), settings=settings, embedder=None) as memory:
@@ -114,7 +120,7 @@ def _open_memory(path: str, resource: str | None) -> Generator[Memory]:
 
 
 def _edit_in_editor(page: Page) -> _NewText:
-    """In a file of its own, which nobody else can read; it stays there unless what it says is written."""
+    """Run the editor on a private temporary file. The file stays there unless its text was written."""
     file = _write_draft(page, page.text)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or DEFAULT_EDITOR)
     try:
@@ -124,16 +130,16 @@ def _edit_in_editor(page: Page) -> _NewText:
         expected = f"an editor that can be run ({error.strerror})"
         raise InvalidInput(field="$EDITOR", value=shlex.join(editor), expected=expected) from error
     if status:
-        exit_with("FAILED", f"{shlex.join(editor)} ended with {status}: nothing was written; its file is {file}")
+        exit_with("FAILED", f"{shlex.join(editor)} exited with {status}: nothing was written; your text is in {file}")
     text = _decode(file.read_bytes(), str(file))
-    if text == f"{page.text}\n":  # most editors end a file with a line
+    if text == f"{page.text}\n":  # most editors add a final newline
         text = page.text
     return _NewText(text=text, file=file)
 
 
 def _run_editor(command: list[str]) -> int:
-    """Ctrl-C is for the editor, which has the terminal."""
-    editor = subprocess.Popen(command)  # noqa: S603 -- whoever runs us has named it
+    """Run the editor and return its exit status. Ctrl-C goes to the editor, which owns the terminal."""
+    editor = subprocess.Popen(command)  # noqa: S603 -- the user chose the editor
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         return editor.wait()
@@ -143,11 +149,11 @@ def _run_editor(command: list[str]) -> int:
 
 def _read_source(source: str) -> _NewText:
     if source == STDIN:
-        return _NewText(text=_decode(sys.stdin.buffer.read(MOST_BYTES + 1), "stdin"), file=None)
+        return _NewText(text=_decode(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1), "stdin"), file=None)
     file = Path(source)
     try:
         with file.open("rb") as opened:
-            data = opened.read(MOST_BYTES + 1)
+            data = opened.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
         raise InvalidInput(
             field="--from", value=source, expected=f"a file that can be read ({error.strerror})"
@@ -163,17 +169,17 @@ def _decode(data: bytes, place: str) -> str:
 
 
 def _keep_draft(page: Page, new: _NewText, error: InmindError) -> str:
-    """Where what was written is, for whoever wants to write it after all; and beside it what was written meanwhile."""
+    """Keep the text that was not written, and on a conflict the other version; return where they are."""
     file = new.file or _write_draft(page, new.text)
     message = f"your text is in {file}"
     if not isinstance(error, Conflict) or error.theirs is None:
         return message
     theirs = _write_draft(page, error.theirs)
-    return f"{message}, theirs in {theirs}"
+    return f"{message}, the other version in {theirs}"
 
 
 def _write_draft(page: Page, text: str) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="inmind-edit-"))  # for the owner alone
+    folder = Path(tempfile.mkdtemp(prefix="inmind-edit-"))  # readable only by the owner
     file = folder / page.path.rpartition("/")[2]
     file.write_bytes(text.encode())
     return file

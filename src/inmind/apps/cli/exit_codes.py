@@ -1,7 +1,7 @@
-"""How a command ends: one line for whatever went wrong, and an exit code that a script can go by.
+"""Exit codes and error lines of the command line.
 
-Commands let errors pass through to here, the one place of this door that catches everything. Scripts switch on the
-exit code, or on the stable word behind `inmind:`; people read the rest of the line.
+Commands do not catch errors; this module catches all of them. Scripts switch on the exit code, or on the stable code
+after `inmind:`; the rest of the line is for people.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FAILED, USAGE, NOT_FOUND, CONFLICT, STORAGE, MODEL, DEFECT, OUTPUT_FAILED, BROKEN_PIPE = 1, 2, 3, 4, 5, 6, 70, 74, 141
 
 DOCTOR_CODES = ("UNSAFE_STORAGE", "DAMAGED")
-"""Codes of errors about a home of which a doctor can tell more."""
+"""Error codes for which `inmind doctor` has more details."""
 
 EXIT_CODES = {
     "INVALID_INPUT": USAGE,
@@ -36,7 +36,7 @@ EXIT_CODES = {
     "KEY_REUSED": USAGE,
     "NOT_FOUND": NOT_FOUND,
     "CONFLICT": CONFLICT,
-    "BUNDLE_DIVERGECONFLICTAKEN,
+    "BUNDLE_DIVERGED": CONFLICT,
     "DREAM_RUNNING": CONFLICT,
     "DREAM_OVERTAKEN": CONFLICT,
     "STORE_BUSY": CONFLICT,
@@ -51,29 +51,29 @@ EXIT_CODES = {
     "MODEL_FAILED": MODEL,
     "INTERRUPTED": EXIT_SIGINT,
 }
-"""By the code of an error; any other is FAILED."""
+"""Exit code by error code; any other error code is FAILED."""
 
 EXIT_CODE_HELP = {
     0: "done",
     FAILED: "refused or failed",
     USAGE: "wrong arguments or input",
-    NOT_FOUND: "no such home, session or resource",
-    CONFLICT: "somebody else was first: try again",
-    STORAGE: "the disk or the store",
-    MODEL: "the model",
-    DEFECT: "a defect of inmind",
-    OUTPUT_FAILED: "the output could not be written",
+    NOT_FOUND: "home, session or resource not found",
+    CONFLICT: "conflict, retry",
+    STORAGE: "disk or store error",
+    MODEL: "model error",
+    DEFECT: "bug in inmind",
+    OUTPUT_FAILED: "output could not be written",
     EXIT_SIGINT: "Ctrl-C",
-    BROKEN_PIPE: "nobody reads the output any more",
+    BROKEN_PIPE: "broken pipe",
     EXIT_SIGTERM: "SIGTERM",
 }
-"""As the help lists them."""
+"""Meaning of each exit code, as the help lists it."""
 
 _debugging = False
 
 
 class SeveralErrors(Exception):
-    """Several things went wrong at once, each with a line of its own."""
+    """Several errors at once, printed one per line."""
 
     def __init__(self, *errors: InmindError) -> None:
         super().__init__(*errors)
@@ -81,7 +81,7 @@ class SeveralErrors(Exception):
 
 
 def set_debug(enabled: bool) -> None:
-    """Whether what leads to a failure is shown too, from now on."""
+    """Turn tracebacks and debug logs on or off."""
     global _debugging
     _debugging = enabled
     level = logging.DEBUG if enabled else logging.WARNING
@@ -89,7 +89,7 @@ def set_debug(enabled: bool) -> None:
 
 
 def exit_with(code: str, message: str) -> NoReturn:
-    """End here, as an error with that code would."""
+    """Print the message and exit as for an error with this code."""
     _exit(exit_code(code), (code, message))
 
 
@@ -100,18 +100,18 @@ def exit_code(code: str) -> int:
 def print_error(code: str, message: str) -> None:
     try:
         print(printable(f"inmind: {code}: {' '.join(message.split())}"), file=sys.stderr, flush=True)
-    except OSError:  # nobody hears it; the exit code says it too
+    except OSError:  # stderr is closed; the exit code remains
         _discard_stream(sys.stderr)
 
 
 def guard_output() -> None:
-    """From now on, output shows what it can on any terminal, and failures of it are told from all others."""
+    """Escape characters that stdout and stderr cannot encode, and record failures to write stdout."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal that cannot show a character shows which it was
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if isinstance(out := sys.stdout, TextIOWrapper) and out is sys.__stdout__:
         sys.stdout = _GuardedStdout(
-            out.buffer,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] -- its kind is told nowhere
+            out.buffer,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] -- untyped in typeshed
             encoding=out.encoding,
             errors=out.errors,
             line_buffering=out.line_buffering,
@@ -120,10 +120,10 @@ def guard_output() -> None:
 
 
 class _GuardedStdout(TextIOWrapper):
-    """Standard output, which a full disk may be behind.
+    """Standard output that records write errors, such as a full disk, instead of raising them.
 
-    That it cannot be written is remembered and told at the end: it must not stop a change in the middle, nor be taken
-    for a change that failed. Only that nobody reads it any more is raised, as ever.
+    The failure is reported at the end: raised at once it would interrupt a change halfway, or look like a change that
+    failed. A broken pipe is still raised.
     """
 
     failure: ClassVar[OSError | None] = None
@@ -150,12 +150,12 @@ def _record_failure() -> Generator[None]:
 
 @contextmanager
 def map_errors_to_exit_codes() -> Generator[None]:
-    """Whatever happens inside, it ends here as an exit code."""
+    """Turn any exception of the block into an error line and an exit code."""
     try:
         try:
             yield
-        except typer.Exit as left:
-            if not left.exit_code:
+        except typer.Exit as ended:
+            if not ended.exit_code:
                 _check_output_written()
             raise
         _check_output_written()
@@ -166,7 +166,7 @@ def map_errors_to_exit_codes() -> Generator[None]:
     except SeveralErrors as several:
         _exit(exit_code(several.errors[0].code), *((error.code, _error_text(error)) for error in several.errors))
     except (KeyboardInterrupt, typer.Abort):
-        exit_with("INTERRUPTED", "stopped; what was acknowledged is kept")
+        exit_with("INTERRUPTED", "stopped; acknowledged changes are saved")
     except BrokenPipeError:
         _exit(BROKEN_PIPE)
     except OSError as error:
@@ -176,11 +176,11 @@ def map_errors_to_exit_codes() -> Generator[None]:
         if _is_usage_error(error):
             raise
         what = f"{type(error).__name__}: {error}"
-        _exit(DEFECT, ("DEFECT", f"{what}; `inmind --debug …` shows where, please report it"))
+        _exit(DEFECT, ("DEFECT", f"{what}; this is a bug, please report it with the output of `inmind --debug …`"))
 
 
 def show_help(error: ClickException) -> int:
-    """Show how, where nothing was asked for."""
+    """Print the help if no command was given."""
     try:
         error.show()
     except OSError:
@@ -189,20 +189,20 @@ def show_help(error: ClickException) -> int:
 
 
 def report_usage_error(error: Exception) -> int:
-    """Say in one line what is wrong with the arguments, and where to read on."""
+    """Print one line about wrong arguments, with a pointer to --help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "inmind"
     message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
-    print_error("USAGE", f"{message}{'' if message.endswith('?') else '.'} `{path} --help` shows how.")
+    print_error("USAGE", f"{message}{'' if message.endswith('?') else '.'} See `{path} --help`.")
     return USAGE
 
 
 def _check_output_written() -> None:
-    """What is wrong with the output has to show here, and not while Python shuts down."""
+    """Flush stdout now: an error during interpreter shutdown could not be reported."""
     sys.stdout.flush()
     if _GuardedStdout.failure is not None:
         _discard_stream(sys.stdout)
-        message = f"done, but what it had to say could not be printed: {_reason(_GuardedStdout.failure)}"
+        message = f"done, but the output could not be written: {_reason(_GuardedStdout.failure)}"
         _exit(OUTPUT_FAILED, ("UNSAID", message))
 
 
@@ -211,7 +211,7 @@ def _reason(error: OSError) -> str:
 
 
 def _error_text(error: InmindError) -> str:
-    hint = "; `inmind doctor` says more"
+    hint = "; run `inmind doctor` for details"
     return f"{error}{hint if error.code in DOCTOR_CODES and 'inmind doctor' not in str(error) else ''}"
 
 
@@ -233,7 +233,7 @@ def _exit(code: int, *lines: tuple[str, str]) -> NoReturn:
 
 
 def _discard_stream(stream: TextIO) -> None:
-    """Nobody reads it; what is left in its buffer must not raise again at exit."""
+    """Redirect a broken stream to /dev/null, so that its buffer does not raise again at exit."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, stream.fileno())
     os.close(devnull)

@@ -1,4 +1,4 @@
-"""`inmind export` and `inmind import`: a whole home as one file, there and back."""
+"""`inmind export` and `inmind import`: a whole home as one bundle file."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ STDIO = "-"
 def export(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="Where to; - is stdout. By default inmind-DATE.inmind in this folder."),
+        typer.Argument(metavar="FILE", help="Target file; - is stdout. Default: inmind-DATE.inmind."),
     ] = None,
     resource: ResourceOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a whole home into one file, while it is in use.
+    """Export a home, or one resource, into one file. The home may be in use.
 
-    What people have typed into files of the home is taken in first. The file is read back and checked before it gets
-    its name. With --resource it has all of that resource: its pages and dreams, and all of its sessions.
+    Edits that users made to live files are imported first. The file is read back and verified before it gets its name.
+    With --resource, the file has everything of that resource: pages, dreams and all sessions.
     """
     if file == STDIO:
         return _export_to_stdout(resource, as_json=as_json)
@@ -62,18 +62,16 @@ def export(
 
 
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `inmind export` made; - is stdin.")],
-    only_new: Annotated[
-        bool, typer.Option("--into-new-home", help="Refuse a home that has anything in it already.")
-    ] = False,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file written by `inmind export`; - is stdin.")],
+    only_new: Annotated[bool, typer.Option("--into-new-home", help="Fail if the home is not empty.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in a file that `inmind export` made: all of it, or nothing.
+    """Import a file written by `inmind export`, all of it or nothing.
 
-    What is here already is left as it is, and what goes on from it is continued; so the same file twice is once. What
-    has gone on differently here and there is refused, and named. Nobody else can write to this home meanwhile, so bring
-    a large one in while agents are at rest. Take in only what you trust as you trust this memory: a bundle says itself
-    who said what.
+    Events that exist already are skipped, and streams that the file continues are continued; importing a file twice has
+    no further effect. If a stream has diverged, the import is refused and the stream is named. The home is locked for
+    writers during the import, so import a large file while no agents run. Only import files that you trust as much as this
+    memory: a bundle states by itself who said what.
     """
     with _open_bundle(file) as bundle, _open_target() as memory, progress_bar("importing") as watch:
         imported = memory.import_bundle(bundle, only_new=only_new, watch=watch)
@@ -85,11 +83,11 @@ def import_(
 
 
 def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
-    """It is written, read back and checked before its first byte goes out."""
+    """Write, read back and verify the bundle before its first byte is sent to stdout."""
     if as_json:
-        raise InvalidInput(field="--json", expected="a FILE beside it: stdout has the bundle")
+        raise InvalidInput(field="--json", expected="a FILE: it cannot be combined with a bundle on stdout")
     if sys.stdout.isatty():
-        raise InvalidInput(field="FILE", value=STDIO, expected="a pipe or a file behind it, not a terminal")
+        raise InvalidInput(field="FILE", value=STDIO, expected="stdout to be a pipe or a file, not a terminal")
     from inmind.memory.bundle.staging import aside
 
     with aside(Path(tempfile.gettempdir()) / "bundle") as folder:
@@ -104,7 +102,7 @@ def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
 
 @contextmanager
 def _open_bundle(file: str) -> Generator[BinaryIO]:
-    """Something that can be gone through twice: stdin cannot, and is put down first."""
+    """A seekable file: a bundle is read twice, so stdin is copied to a temporary file first."""
     from inmind.memory.bundle.import_bundle import opened
 
     if file != STDIO:
@@ -112,7 +110,7 @@ def _open_bundle(file: str) -> Generator[BinaryIO]:
             yield named
         return
     if sys.stdin.isatty():
-        raise InvalidInput(field="FILE", value=STDIO, expected="a bundle in a pipe, not a terminal")
+        raise InvalidInput(field="FILE", value=STDIO, expected="a bundle on stdin, not a terminal")
     with tempfile.TemporaryFile() as spooled:
         shutil.copyfileobj(sys.stdin.buffer, spooled)
         spooled.flush()
@@ -121,7 +119,7 @@ def _open_bundle(file: str) -> Generator[BinaryIO]:
 
 @contextmanager
 def _open_target() -> Generator[Memory]:
-    """The home; one that is not there yet is made aside, and gets its name when everything is in it."""
+    """The memory to import into. A new home is built in a staging folder and renamed when it is complete."""
     from inmind.memory.bundle.staging import aside, sweep
 
     selected = selected_place()
@@ -145,7 +143,7 @@ def _open_target() -> Generator[Memory]:
 
 @contextmanager
 def _name_file_argument() -> Generator[None]:
-    """What is wrong with the place is said of the argument that has named it."""
+    """Report an invalid target as the FILE argument."""
     try:
         yield
     except InvalidInput as error:
@@ -156,22 +154,22 @@ def _name_file_argument() -> Generator[None]:
 
 def _describe_export(exported: Exported) -> Iterator[str]:
     counts = f"{counted(exported.sessions, 'session')}, {counted(exported.resources, 'resource')}, {counted(exported.events, 'event')}"
-    extra_files = f" and {counted(exported.kept, 'file')} beside them" if exported.kept else ""
-    yield f"Exported {counts}{extra_files} to {exported.path}: {exported.bytes:,} bytes, read back and checked."
+    extra_files = f" and {counted(exported.kept, 'extra file')}" if exported.kept else ""
+    yield f"Exported {counts}{extra_files} to {exported.path}: {exported.bytes:,} bytes, verified."
     yield f"SHA-256 {exported.sha256}"
     for name in exported.left_out:
-        yield f"Left out: {name} (too large, no plain file, or one that differs from another only in case)"
+        yield f"Left out: {name} (too large, not a regular file, or a name that differs from another only in case)"
 
 
 def _describe_import(imported: Imported, home: str) -> Iterator[str]:
     if imported.events or imported.keys or imported.kept:
-        streams = f"{imported.added} new, {imported.extended} continued, {imported.unchanged} as they were"
-        yield f"Imported {counted(imported.events, 'event')} into {home}; of its sessions and resources {streams}."
+        streams = f"{imported.added} new, {imported.extended} continued, {imported.unchanged} unchanged"
+        yield f"Imported {counted(imported.events, 'event')} into {home}; sessions and resources: {streams}."
     else:
-        yield f"All of it is in {home} already; nothing was changed."
+        yield f"Everything is in {home} already; nothing was changed."
     for name in imported.kept:
-        yield f"Put beside them: {name}"
+        yield f"Extra file: {name}"
     for name in imported.left_out:
-        yield f"Left out: {name} (a database has no files beside it)"
+        yield f"Left out: {name} (a database cannot store extra files)"
     if imported.unsourced:
-        yield f"{counted(imported.unsourced, 'event')} came without what they were derived from."
+        yield f"{counted(imported.unsourced, 'event')} without their source events."

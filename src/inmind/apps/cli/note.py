@@ -1,4 +1,4 @@
-"""`inmind note`: a person keeps something in memory, as an agent would."""
+"""`inmind note`: save a note on behalf of the user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from inmind.apps.cli.console import (
     selected_place,
 )
 from inmind.core.events.base import Origin
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput, NotFound
 from inmind.memory.memory import Memory
 from inmind.search.crystal import KINDS
@@ -30,22 +30,20 @@ STDIN = "-"
 
 
 def note(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to keep; - reads it from stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the note; - reads it from stdin.")],
     importance: Annotated[float, typer.Option(help="From 0 to 1.")] = IMPORTANCE,
     kind: Annotated[
-        str, typer.Option(metavar="|".join(KINDS), help="What it is about.", autocompletion=complete_choices(KINDS))
+        str, typer.Option(metavar="|".join(KINDS), help="Kind of the note.", autocompletion=complete_choices(KINDS))
     ] = "general",
     session: SessionOption = None,
     resource: ResourceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep something for ever. Without --session or --resource, for whom the session last used in this folder is."""
+    """Save a note. Without --session or --resource, for the session last used in this folder."""
     if session is not None and resource is not None:
-        raise InvalidInput(field="--resource", value=resource, expected="nothing beside --session")
+        raise InvalidInput(field="--resource", value=resource, expected="no --session: the two cannot be combined")
     if resource is not None:
-        with Memory.open(
-            selected_place(), embedder=None
-        ) as memory:  # whoever is noted of need not have talked to anybody
+        with Memory.open(selected_place(), embedder=None) as memory:  # the resource need not have sessions yet
             saved = memory.resource(resource).note(
                 _read_text(text), importance=importance, kind=kind, origin=Origin.USER
             )
@@ -56,15 +54,15 @@ def note(
             resource = opened.resource
     if as_json:
         return print_json({"id": saved.id, "at": saved.at.isoformat(), "resource": resource})
-    print_text(f"Noted at {stamp(saved.at)} as {saved.id}.")
+    print_text(f"Saved at {format_timestamp(saved.at)} as {saved.id}.")
     return None
 
 
 def last_used_session(memory: Memory) -> str:
-    """The session that is meant where none is named."""
+    """Id of the session last used in the current folder."""
     info = memory.latest()
     if info is None:
-        hint = "`inmind sessions` lists those there are, --session or --resource names one"
+        hint = "pass --session or --resource; `inmind sessions` lists all"
         raise NotFound(what="session in", name=str(Path.cwd()), hint=hint)
     return info.id
 

@@ -1,7 +1,7 @@
-"""A prompt, drawn: as a bar, as a table by layer, and as the text that was sent.
+"""Draws a prompt: as a bar, as a table by layer, and as the text that was sent.
 
-Everything is drawn of values and returned, so that `inmind show prompt`, the chat and the demonstration show it in one
-way. Nothing depends on colour: the letters that a terminal hides under it are what a pipe is left with.
+The functions return values, so that `inmind show prompt`, the chat and the demo share them. Nothing depends on colour:
+in a pipe the letters remain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from inmind.apps.cli.console import plain_table
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.messages import Text as Words
+from inmind.core.messages import Text as TextPart
 from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Result, Wire
 from inmind.core.text import printable
 from inmind.prompt.explain import Explanation, span
@@ -44,11 +44,11 @@ _STYLES: dict[str, tuple[str, str]] = {
     "changes": ("C", "red"),
     "context_meta": ("M", "bright_yellow"),
 }
-"""Capitals are what every prompt has, small letters are layers."""
+"""Letter and colour by part. Capitals are parts of every prompt, small letters are layers."""
 _CUSTOM_LAYER_COLOURS = ("bright_blue", "bright_green", "bright_white")
 _FREE, _BREAK = "·", "⋯"
 _LAYER_PREFIX = "memory:"
-"""In front of a layer's name, in a report."""
+"""Prefix of a layer's name in a report."""
 _TAIL = ("changes", "context_meta")
 _CACHE_MARKS: dict[CacheState, tuple[str, str, str]] = {
     "cached": ("━", "green", "from cache"),
@@ -57,21 +57,21 @@ _CACHE_MARKS: dict[CacheState, tuple[str, str, str]] = {
 }
 
 SCALE_LIMIT = 4
-"""Where what is sent would take less of the bar than one in so many, free room gets that much, and a break in it: a
-prompt is looked at for what is in it."""
+"""If the prompt fills less than 1/SCALE_LIMIT of the window, free space gets 1/SCALE_LIMIT of the bar and a break mark.
+"""
 
 
 @frozen(kw_only=True)
 class BarPart:
-    """One part of a prompt, as a piece of the bar."""
+    """One part of a prompt, as a segment of the bar."""
 
     part: str
-    """As the report calls it."""
+    """Name in the report."""
     letter: str
     colour: str
     tokens: int
     cached: int
-    """So many of them, the first ones, stood at the same place in the prompt before."""
+    """Leading tokens that were at the same place in the previous prompt."""
 
     @property
     def name(self) -> str:
@@ -86,16 +86,16 @@ class BarPart:
 
 @frozen
 class PromptText:
-    """A text that was sent, and which part of the prompt it is, as the report calls that."""
+    """A text that was sent, with the name of its part in the report."""
 
     part: str
     label: str
-    """By whom or as what, where the part alone does not tell."""
+    """Speaker or kind, if the part alone does not determine it."""
     text: str
 
 
 def bar_parts(report: Report) -> list[BarPart]:
-    """The parts of a prompt in the order in which the model reads them; none that takes no room."""
+    """Parts with tokens, in the order in which the model reads them."""
     cached, before = 0 if report.cold else report.cached_prefix_tokens, 0
     styles = _part_styles(report)
     found: list[BarPart] = []
@@ -109,7 +109,7 @@ def bar_parts(report: Report) -> list[BarPart]:
 
 
 def bar(report: Report, *, width: int) -> list[Text]:
-    """One line for what is in the window, one for how the provider serves it."""
+    """Two lines: the contents of the context window, and which of it comes from the cache."""
     parts = bar_parts(report)
     free = max(0, report.tokens_max - sum(part.tokens for part in parts))
     capped_free = width // SCALE_LIMIT if parts and free > report.tokens_max * (1 - 1 / SCALE_LIMIT) else None
@@ -132,7 +132,7 @@ def bar(report: Report, *, width: int) -> list[Text]:
 
 
 def legend(report: Report, *, width: int) -> list[Text]:
-    """What the letters stand for, and how many tokens each; then the same by how they are served."""
+    """The letters with their token counts, then the token counts by cache state."""
     parts = bar_parts(report)
     named = [
         Text.assemble((part.letter, f"bold {part.colour}"), f" {printable(part.name)} {part.tokens:,}")
@@ -144,7 +144,7 @@ def legend(report: Report, *, width: int) -> list[Text]:
 
 
 def table(report: Report, explanation: Explanation) -> Table:
-    """Part by part: tokens, share of the prompt, how it is served, and why it is there or is not."""
+    """One row per part: tokens, share, cache state, and the reason why it is included or not."""
     parts = {part.part: part for part in bar_parts(report)}
     total = sum(part.tokens for part in parts.values()) or 1
     rows = plain_table(
@@ -173,7 +173,7 @@ def table(report: Report, explanation: Explanation) -> Table:
 
 
 def prompt_texts(prompt: Prompt) -> Iterator[PromptText]:
-    """All that was sent, in the order in which the model reads it, word for word."""
+    """All texts that were sent, verbatim, in the order in which the model reads them."""
     fmt = FORMATS[prompt.format]
     if prompt.tools:
         yield PromptText("tools", "", "\n".join(map(to_json, prompt.tools)))
@@ -192,7 +192,7 @@ def prompt_texts(prompt: Prompt) -> Iterator[PromptText]:
 
 
 def render_texts(prompt: Prompt, *, width: int) -> Iterator[Text]:
-    """The text, each passage below a line that says which part of the prompt it is. No line of it is ever broken."""
+    """Each text below a title line with its part. Lines are never wrapped."""
     styles = _part_styles(prompt.report)
     for passage in prompt_texts(prompt):
         letter, colour = styles.get(passage.part, ("", "default"))
@@ -204,7 +204,7 @@ def render_texts(prompt: Prompt, *, width: int) -> Iterator[Text]:
 
 
 def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> Iterator[Text | Table]:
-    """The whole picture: what fills the window, why, and word for word."""
+    """The complete view: bar, table and texts."""
     report = prompt.report
     cached = 0 if report.cold else report.cached_prefix_tokens
     full = f"{report.tokens_used:,} of {report.tokens_max:,} tokens"
@@ -217,13 +217,13 @@ def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> It
 
 
 def print_prompt(console: Console, prompt: Prompt, explanation: Explanation) -> None:
-    """Texts go out as they are, however long: what is copied from here, or read from a pipe, is what was sent."""
+    """Print the complete view. Texts are not wrapped, so that a copy or a pipe gets exactly what was sent."""
     for one in render_prompt(prompt, explanation, width=console.width):
         console.print(one, soft_wrap=isinstance(one, Text))
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """What the bar shows, for programs."""
+    """The numbers of the bar as JSON."""
     cached = 0 if report.cold else report.cached_prefix_tokens
     return {
         "call": report.call,
@@ -237,9 +237,9 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def scale_to_width(sizes: Sequence[int], width: int) -> list[int]:
-    """Cells of a bar for each size: to scale, all of the width, and one at least for whatever there is, if one is left.
+    """Distribute `width` cells over sizes, to scale, with at least one cell for each non-zero size if possible.
 
-    What is smaller than a cell is what a bar is looked at for: a tail of 60 tokens behind a history of 60,000.
+    Small parts matter: a tail of 60 tokens after a history of 60,000 must stay visible.
     """
     total = sum(sizes)
     if not total:
@@ -249,7 +249,7 @@ def scale_to_width(sizes: Sequence[int], width: int) -> list[int]:
     while (left := width - sum(widths)) != 0:
         step = 1 if left > 0 else -1
         owed = [(exact - have) * step for exact, have in zip(ideal, widths, strict=True)]
-        # Whoever has more than one cell gives first; only where nobody has are the smallest left without.
+        # Shrink parts with more than one cell first; only if there are none, the smallest parts get no cell.
         candidates = [i for i, have in enumerate(widths) if sizes[i] and (step > 0 or have > 1)]
         chosen = candidates or [i for i, have in enumerate(widths) if have]
         widths[max(chosen, key=lambda i: owed[i])] += step
@@ -257,7 +257,7 @@ def scale_to_width(sizes: Sequence[int], width: int) -> list[int]:
 
 
 def _paint(part: BarPart, size: int) -> Text:
-    """The letter over and over, on its own colour: a block where there are colours, with the letter once in it."""
+    """The letter repeated on its colour: a solid block with one visible letter if colours are on."""
     painted = Text(part.letter * size, f"{part.colour} on {part.colour}")
     if size >= len(" x "):
         painted.stylize(f"black on {part.colour}", size // 2, size // 2 + 1)
@@ -265,7 +265,7 @@ def _paint(part: BarPart, size: int) -> Text:
 
 
 def _part_styles(report: Report) -> dict[str, tuple[str, str]]:
-    """A letter and a colour for each part; a host's own layer gets the first letter of its name that is free."""
+    """Letter and colour of each part; a custom layer gets the first free letter of its name."""
     styles = {part: _STYLES[part] for part in report.tokens if part in _STYLES}
     free = [letter for letter in _LETTERS if letter not in {taken for taken, _ in _STYLES.values()}]
     for number, part in enumerate(part for part in report.tokens if part not in _STYLES):
@@ -283,7 +283,7 @@ def _part_name(part: str) -> str:
 
 
 def _pack_lines(entries: Sequence[Text], width: int, gap: int = 2) -> Iterator[Text]:
-    """As many in a line as fit, and none broken."""
+    """Fill lines with as many entries as fit, without breaking one."""
     line = Text()
     for entry in entries:
         if line.plain and cell_len(line.plain) + gap + cell_len(entry.plain) > width:
@@ -309,13 +309,13 @@ def _cache_text(part: BarPart) -> str:
 
 # -- the text ------------------------------------------------------------------------------------------------
 
-# Stored text cannot open one of our blocks: what looks like the beginning of one is one.
+# Stored text is escaped, so it cannot contain the start of a memory block.
 _BLOCK = re.compile(r'\n\n(?=<memory layer="|<working_memory>)')
 _META = re.compile(r"\n(?=<context_meta>\n)")
 
 
 def _split_system_text(text: str, memory_text: str, layers: Sequence[str]) -> Iterator[PromptText]:
-    """A text in front of the conversation: the host's own prompt, or what we put behind it, layer by layer."""
+    """The host's system text as is, or the memory text split into guide and layers."""
     if text != memory_text:
         yield PromptText("system", "", text)
         return
@@ -328,7 +328,7 @@ def _split_system_text(text: str, memory_text: str, layers: Sequence[str]) -> It
 def _split_message(message: Message, *, carries: bool) -> Iterator[PromptText]:
     tail = message.parts[-1] if carries and message.parts else None
     for part in message.parts:
-        if part is tail and isinstance(part, Words):
+        if part is tail and isinstance(part, TextPart):
             *changes, meta = _META.split(part.text)
             yield from (PromptText("changes", "", text) for text in changes)
             yield PromptText("context_meta", "", meta)
@@ -348,7 +348,7 @@ def _label(message: Message, part: Part) -> str:
 
 def _part_text(part: Part) -> str:
     match part:
-        case Words():
+        case TextPart():
             return part.text
         case Call():
             return part.arguments

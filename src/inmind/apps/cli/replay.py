@@ -1,4 +1,4 @@
-"""`inmind replay`: what memory would have done to conversations that were."""
+"""`inmind replay`: the effect of memory on recorded conversations."""
 
 from __future__ import annotations
 
@@ -17,33 +17,37 @@ def replay(
         list[str], typer.Argument(metavar="FILE…", help="Recorded conversations, also as .gz or .zst; - is stdin.")
     ],
     window: Annotated[
-        int, typer.Option(help="Tokens that the model takes; a small one shows what is cut.")
+        int, typer.Option(help="Context window in tokens; a small one shows what is cut.")
     ] = DEFAULT_WINDOW,
-    limit: Annotated[int | None, typer.Option(min=1, help="Play only the first so many of each file.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of recordings per file.")] = None,
     as_one: Annotated[
-        bool, typer.Option("--joined", help="Play all recordings of a file as one long session.")
+        bool, typer.Option("--joined", help="Replay all recordings of a file as one long session.")
     ] = False,
     thrifty: Annotated[
-        bool, typer.Option("--thrifty", help="Compact as soon as it pays, and say what that saved.")
+        bool, typer.Option("--thrifty", help="Compact as soon as it saves cost, and report the saving.")
     ] = False,
     keep: Annotated[
-        Path | None, typer.Option(help="Keep the sessions in this new folder, for `inmind --home DIR show prompt …`.")
+        Path | None, typer.Option(help="Save the sessions in this new folder, for `inmind --home DIR show prompt …`.")
     ] = None,
-    each: Annotated[bool, typer.Option("--each", help="A row for each recording instead of each file.")] = False,
-    input_price: Annotated[float, typer.Option("--input", min=0, help="Price of a million input tokens.")] = 3.0,
+    each: Annotated[bool, typer.Option("--each", help="Print a row per recording instead of per file.")] = False,
+    input_price: Annotated[float, typer.Option("--input", min=0, help="Price per million input tokens.")] = 3.0,
     cached_price: Annotated[
-        float | None, typer.Option("--cached", min=0, help="Of a million from the cache; a tenth by default.")
+        float | None,
+        typer.Option("--cached", min=0, help="Price per million cached tokens; default: a tenth of --input."),
     ] = None,
     written_price: Annotated[
-        float | None, typer.Option("--written", min=0, help="Of a million written to it; a quarter more by default.")
+        float | None,
+        typer.Option(
+            "--written", min=0, help="Price per million tokens written to the cache; default: 1.25 of --input."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play recorded conversations through memory.
+    """Replay recorded conversations through memory.
 
-    Tells tokens, price and ids, with memory and without.
-    Reads OpenAI chat lists, Anthropic messages, sessions of Claude Code, runs of tau-bench, tau2-bench,
-    AgentDojo and SWE-agent, and BEAM chats. No model is called, and nothing is kept without --keep.
+    Compares tokens, price and ids with and without memory.
+    Reads OpenAI chat lists, Anthropic messages, sessions of Claude Code, runs of tau-bench, tau2-bench, AgentDojo and
+    SWE-agent, and BEAM chats. No model is called, and nothing is saved without --keep.
     """
     from inmind.apps.cli.replay_view import replay_files, replay_json, show_replay
 

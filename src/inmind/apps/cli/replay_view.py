@@ -1,4 +1,4 @@
-"""A replay in the terminal: a row for each file, and below it what memory changed, or all of it as JSON."""
+"""Output of `inmind replay`: a table with a row per file, a comparison, and JSON."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from inmind.core.text import counted, printable, shortened
 from inmind.history.compaction.policy import CompressionPolicy
 
 MAX_LISTED_IDS = 20
-"""Ids that are named one by one; the JSON has them all."""
+"""Maximum number of ids that are printed; the JSON has all of them."""
 
 SHORT_PROMPT_RATIO = 4
-"""A prompt with fewer times the tokens that memory adds says more about those than about memory."""
+"""A prompt below this multiple of the tokens that memory adds is too short for a meaningful ratio."""
 
 LEGEND = (
-    "tokens, price: with memory against without. cached: of the tokens, with memory.",
-    "held: ids in mind when the agent used them. lost/without: ids in no part of the",
-    "prompt, with memory / without. ms: median time of prepare.",
+    "tokens, price: ratio with memory to without. cached: share of tokens, with memory.",
+    "held: ids in the entity window when the agent used them. lost/without: ids missing",
+    "in the prompt, with memory / without. ms: median time of prepare.",
 )
 
 FileReports = list[tuple[str, list[ReplayReport]]]
@@ -46,7 +46,7 @@ def replay_files(
     thrifty: Rates | None = None,
     keep: Path | None = None,
 ) -> FileReports:
-    """Play all of them: by default as a session compacts by itself; thrifty, with that beside it to compare with."""
+    """Replay all files. With `thrifty`, also replays with the default policy for comparison."""
     recorded = list(_read_all(paths, limit))
     if as_one:
         recorded = [(path, [joined(several, name=short(path))] if several else []) for path, several in recorded]
@@ -67,7 +67,7 @@ def replay_files(
 
 
 def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Recording]]]:
-    """Everything before anything is played: a broken file costs no waiting, and each of several is named."""
+    """Read all files before the replay, so that broken files are reported at once, each by name."""
     broken: list[InmindError] = []
     for path in paths:
         try:
@@ -175,14 +175,14 @@ def _summary(report: ReplayReport, rates: Rates) -> Iterator[str]:
 
 def _describe_uses(uses: Uses, noun: str) -> Iterator[str]:
     if not uses:
-        yield f"The agent's calls use no {noun}."
+        yield f"The tool calls use no {noun}s."
         return
     yield (
-        f"Of {counted(len(uses), noun)} in the agent's calls {uses.known} had been said before "
-        f"({uses.user_given} first by the user): {uses.held} held, {uses.visible} only in the history."
+        f"Of {counted(len(uses), noun)} in tool calls {uses.known} had appeared before "
+        f"({uses.user_given} first from the user): {uses.held} held, {uses.visible} only in the history."
     )
     if uses.lost:
-        yield f"{uses.lost} stood nowhere in the prompt, {uses.lost_though_held} of them held and cut from the block."
+        yield f"{uses.lost} were missing in the prompt, {uses.lost_though_held} of them held but cut from the block."
 
 
 def _describe_sizes(report: ReplayReport) -> Iterator[str]:
@@ -195,51 +195,51 @@ def _describe_sizes(report: ReplayReport) -> Iterator[str]:
     average = bare.tokens / bare.calls if bare.calls else 0
     if 0 < average < SHORT_PROMPT_RATIO * added:
         yield (
-            f"They are about as many in a long conversation; without them a prompt here has {average:.0f}, so that the "
-            "ratios say little about longer ones."
+            f"Long conversations add about the same number. Prompts here have {average:.0f} tokens without memory, so the "
+            "ratios say little about long conversations."
         )
 
 
 def _describe_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
     several = report.compactions
     if several:
-        reasons = ", ".join(f"{count} since {reason}" for reason, count in sorted(several.by_reason.items()))
+        reasons = ", ".join(f"{count} because {reason}" for reason, count in sorted(several.by_reason.items()))
         yield (
-            f"{counted(len(several), 'compaction')} ({reasons}) took {counted(several.messages, 'message')} and "
-            f"{several.tokens:,} tokens out of view, into {counted(several.archives, 'archive')}; the largest stub has "
+            f"{counted(len(several), 'compaction')} ({reasons}) moved {counted(several.messages, 'message')} with "
+            f"{several.tokens:,} tokens into {counted(several.archives, 'archive page')}; the largest stub has "
             f"{several.largest_stub:,} tokens."
         )
     if report.when_full is not None:
         ratio = report.price_ratio(rates, against=report.when_full)
-        yield f"Compacting as soon as it pays costs {_format_ratio(ratio)} what compacting only when full does."
+        yield f"Compacting as soon as it saves cost has {_format_ratio(ratio)} the price of compacting only a full window."
 
 
 def _describe_prompts(report: ReplayReport) -> Iterator[str]:
     yield (
-        f"Of {counted(report.prompts, 'prompt')} {report.over_window} were over the window; {report.unpaired} calls or "
-        f"results stood alone; {len(report.unsaid)} of {report.must_survive:,} items that must survive were missing."
+        f"Of {counted(report.prompts, 'prompt')} {report.over_window} exceeded the window; {report.unpaired} calls or "
+        f"results were unpaired; {len(report.unsaid)} of {report.must_survive:,} retained items were missing."
     )
     if report.no_room:
-        yield f"For {report.no_room:,} more there was no room, and the prompt said so."
+        yield f"{report.no_room:,} more did not fit, and the prompt stated that."
 
 
 def _skipped_recordings(replayed: FileReports) -> Iterator[str]:
-    """Files, and recordings of them, in which nothing could be played."""
+    """Files and recordings without anything to replay."""
     for path, reports in replayed:
         whole = total(reports, name=short(path))
         silent = Counter(report.why_nothing for report in reports if report.why_nothing)
         if whole.why_nothing:
-            yield f"Nothing was played in {whole.name}: {whole.why_nothing}."
+            yield f"Nothing was replayed in {whole.name}: {whole.why_nothing}."
         else:
             for why, count in silent.items():
-                yield f"Nothing was played in {count} of {counted(len(reports), 'recording')} of {whole.name}: {why}."
+                yield f"Nothing was replayed in {count} of {counted(len(reports), 'recording')} of {whole.name}: {why}."
 
 
 def _list_problems(report: ReplayReport) -> Iterator[str]:
     lost = [use for use in report.ids.each if use.lost]
     unsaid = [use for use in report.names.each if use.lost]
     invented = [use for use in report.ids.each if use.from_nowhere]
-    for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("From nowhere", "id", invented)):
+    for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("Never seen before", "id", invented)):
         if uses:
             yield f"{what}: {counted(len(uses), noun)}"
         for use in uses[:MAX_LISTED_IDS]:

@@ -1,4 +1,4 @@
-"""A resource in the terminal: its state, how things have been going for it, and its books."""
+"""Commands about a resource: `show state`, `affect` and `ledger`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from inmind.apps.cli.console import (
 )
 from inmind.apps.cli.dreams import describe_dream, dream_summary_json
 from inmind.core.text import counted
-from inmind.documents.document import SCRATCH, STATE
-from inmind.documents.notes_page import notes_in
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes
 from inmind.dreams.affect.levels import BASELINES, SPIKES
-from inmind.dreams.economics import CurrencyTotals, money
-from inmind.dreams.economics import told as told_in_short
+from inmind.dreams.economics import CurrencyTotals, format_amount
+from inmind.dreams.economics import economics_lines as told_in_short
 from inmind.errors import InvalidInput
 from inmind.memory.listing import nearest_resource, nearest_session
 from inmind.memory.memory import suggest_name
@@ -39,7 +39,7 @@ from inmind.session.economics import TradeKind
 ENTRY_KINDS: tuple[str, ...] = get_args(TradeKind)
 
 CURVE_POINTS = 36
-"""Of a small curve: with everything else in its line, it fits 80 columns."""
+"""Points of a curve; the whole line fits 80 columns."""
 BAR_WIDTH = 20
 
 _COLOURS = {"dopamine": "green", "cortisol": "red", "oxytocin": "blue"}
@@ -50,16 +50,16 @@ def show_state(
     whose: Annotated[
         str | None,
         typer.Argument(
-            metavar="RESOURCE|SESSION", help="A resource, or a session of it.", autocompletion=complete_owners
+            metavar="RESOURCE|SESSION", help="A resource, or one of its sessions.", autocompletion=complete_owners
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """MEMORY.md of a resource, and what is to come. Notes that wait, the last dream, the mood, the books."""
+    """Show MEMORY.md of a resource. Also waiting notes, the last dream, mood and economics."""
     with open_existing_memory() as memory:
         resource = _resolve_owner(memory, whose)
         owned = memory.resource(resource).state
-        text, waiting = owned.documents.text(STATE), len(notes_in(owned.documents.text(SCRATCH)))
+        text, waiting = owned.documents.text(MEMORY_PAGE_PATH), len(parse_notes(owned.documents.text(NOTES_PAGE_PATH)))
         last = next(iter(memory.resource(resource).dreams()), None)
         mood, books = memory.resource(resource).affect.mood, memory.resource(resource).economics.report()
         if as_json:
@@ -75,8 +75,8 @@ def show_state(
             )
         print_text(text.rstrip("\n") if text.strip() else f"MEMORY.md of {resource} is empty.")
         print_text("")
-        print_text(f"Waiting for a dream: {counted(waiting, 'note')}. Mood: {mood}.")
-        print_text(next(describe_dream(last)) if last else "No dream so far.")
+        print_text(f"{counted(waiting, 'note')} waiting for a dream. Mood: {mood}.")
+        print_text(next(describe_dream(last)) if last else "No dreams yet.")
         for line in (line for one in books for line in told_in_short(one)):
             print_text(f"{line}.")
     return None
@@ -84,39 +84,39 @@ def show_state(
 
 def affect(
     resource: OptionalResourceArgument = None,
-    hours: Annotated[float, typer.Option(help="How far back the curves go.")] = 24.0,
+    hours: Annotated[float, typer.Option(help="Hours that the curves show.")] = 24.0,
     spike: Annotated[
         str | None,
         typer.Option(
             "--raise",
             metavar="|".join(SPIKES),
-            help="Something happened that is felt.",
+            help="Record this spike first.",
             autocompletion=complete_choices(tuple(SPIKES)),
         ),
     ] = None,
-    why: Annotated[str | None, typer.Option(help="What it was, in a few words; only with --raise.")] = None,
+    why: Annotated[str | None, typer.Option(help="Reason of the spike; only with --raise.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How things have been going for a resource. The levels, their mood in words, and their last hours."""
+    """Show the affect levels of a resource. Also the mood and the history of the last hours."""
     with open_existing_memory() as memory:
         name = resolve_resource(memory, resource)
         felt = memory.resource(name).affect
         if spike is None and why is not None:
-            raise InvalidInput(field="--why", value=why, expected="nothing without --raise")
+            raise InvalidInput(field="--why", value=why, expected="--raise with it")
         if spike is not None and felt.spike(spike, why or "") is None:
-            raise InvalidInput(field="--raise", value=spike, expected="nothing while affect is off in config.toml")
+            raise InvalidInput(field="--raise", value=spike, expected="affect to be enabled in config.toml")
         levels, past = felt.levels.named, felt.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES))
         if as_json:
             history = [{"at": point.at.isoformat() if point.at else None, **point.named} for point in past]
             return print_json(
                 {"resource": name, "enabled": felt.enabled, "mood": felt.mood, "levels": levels, "history": history}
             )
-        print_text(f"{name} is {felt.mood}." if felt.enabled else "Affect is switched off in this home's config.toml.")
+        print_text(f"{name} is {felt.mood}." if felt.enabled else "Affect is disabled in config.toml.")
         for level, value in levels.items():
             curve = _curve([point.named[level] for point in past], maximum=1.0)
             console().print(level_bar(level, value).append(f"  {curve}", _COLOURS[level]))
         rest = ", ".join(f"{level} {base:.2f}" for level, base in BASELINES._asdict().items())
-        print_text(f"From 0 to 1; the last {hours:g} hours. At rest: {rest}.")
+        print_text(f"Range 0 to 1; last {hours:g} hours. Baselines: {rest}.")
     return None
 
 
@@ -126,25 +126,25 @@ def ledger(
         str | None,
         typer.Argument(
             metavar=f"[{'|'.join(ENTRY_KINDS)}]",
-            help="Enter one; without, the report.",
+            help="Kind of entry to record; without it, print the report.",
             autocompletion=complete_choices(ENTRY_KINDS),
         ),
     ] = None,
-    amount: Annotated[str | None, typer.Argument(metavar="[AMOUNT]", help="Exact, like 12.50.")] = None,
-    currency: Annotated[str, typer.Option(help="A code.")] = "USD",
-    skill: Annotated[str, typer.Option(help="What was sold, bought or offered.")] = "",
-    buyer: Annotated[str, typer.Option(help="Of an earning.")] = "",
-    seller: Annotated[str, typer.Option(help="Of a spending.")] = "",
-    note: Annotated[str, typer.Option(help="Anything else.")] = "",
-    on: Annotated[str | None, typer.Option(metavar="DAY", help="When it was, if not now.")] = None,
+    amount: Annotated[str | None, typer.Argument(metavar="[AMOUNT]", help="Exact amount, such as 12.50.")] = None,
+    currency: Annotated[str, typer.Option(help="Currency code.")] = "USD",
+    skill: Annotated[str, typer.Option(help="Skill that was sold, bought or offered.")] = "",
+    buyer: Annotated[str, typer.Option(help="Buyer of an earning.")] = "",
+    seller: Annotated[str, typer.Option(help="Seller of a spending.")] = "",
+    note: Annotated[str, typer.Option(help="Free text.")] = "",
+    on: Annotated[str | None, typer.Option(metavar="DAY", help="Day of the entry; default: now.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The books of a resource: what it earned, spent and offers. They go into The Niche with the next dream."""
+    """Show or record the income, spending and offers of a resource. The next dream adds them to The Niche."""
     with open_existing_memory() as memory:
         name = resolve_resource(memory, resource)
         if what is not None:
             entered = memory.resource(name).economics.record(
-                what,  # pyright: ignore[reportArgumentType] -- checked there, and refused by what it may be
+                what,  # pyright: ignore[reportArgumentType] -- validated by record()
                 amount=amount or "0",
                 currency=currency,
                 skill=skill,
@@ -155,11 +155,11 @@ def ledger(
             )
             if as_json:
                 return print_json({"id": f"resource/{name}#{entered.first}"})
-            print_text(f"Entered as resource/{name}#{entered.first}.")
+            print_text(f"Recorded as resource/{name}#{entered.first}.")
             return None
         for field, given in {"skill": skill, "buyer": buyer, "seller": seller, "note": note, "on": on}.items():
             if given:
-                raise InvalidInput(field=f"--{field}", value=given, expected="nothing without an entry")
+                raise InvalidInput(field=f"--{field}", value=given, expected="a kind of entry with it")
         books = memory.resource(name).economics.report()
         if as_json:
             return print_json([_economics_json(one) for one in books])
@@ -168,7 +168,7 @@ def ledger(
             for label, figure in _economics_rows(one):
                 print_text(f"  {label:<8} {figure}")
         if not books:
-            print_text(f"The books of {name} are empty.")
+            print_text(f"No entries for {name} yet.")
     return None
 
 
@@ -178,7 +178,7 @@ def level_bar(level: str, value: float) -> Text:
 
 
 def _resolve_owner(memory: Memory, whose: str | None) -> str:
-    """A resource by its name, or that of a session."""
+    """The named resource, or the resource of the named session."""
     if whose is None or memory.has_resource(whose):
         return resolve_resource(memory, whose)
     if whose in memory:
@@ -189,16 +189,19 @@ def _resolve_owner(memory: Memory, whose: str | None) -> str:
 def _economics_rows(economics: CurrencyTotals) -> Iterator[tuple[str, str]]:
     yield (
         "earned",
-        f"{money(economics.earned)} in {counted(economics.earnings, 'sale')}, {counted(economics.buyers, 'buyer')}",
+        f"{format_amount(economics.earned)} in {counted(economics.earnings, 'sale')}, {counted(economics.buyers, 'buyer')}",
     )
     if economics.spendings:
-        yield "spent", f"{money(economics.spent)}, {counted(economics.spendings, 'time')}"
+        yield "spent", f"{format_amount(economics.spent)}, {counted(economics.spendings, 'time')}"
     if economics.listed:
         yield "offered", ", ".join(economics.listed)
     if economics.top:
-        yield "best", ", ".join(f"{skill} {money(earned)}" for skill, earned in economics.top)
+        yield "best", ", ".join(f"{skill} {format_amount(earned)}" for skill, earned in economics.top)
     week = _curve([float(day) for day in economics.days], maximum=float(max(economics.days)) or 1.0)
-    yield "7 days", f"{money(economics.week)} {week} after {money(economics.week_before)} in the 7 before"
+    yield (
+        "7 days",
+        f"{format_amount(economics.week)} {week} after {format_amount(economics.week_before)} in the 7 before",
+    )
 
 
 def _economics_json(economics: CurrencyTotals) -> dict[str, Any]:
@@ -211,5 +214,5 @@ def _economics_json(economics: CurrencyTotals) -> dict[str, Any]:
 
 
 def _curve(values: Sequence[float], maximum: float) -> str:
-    """A curve of one line, from nothing up to the most."""
+    """A one-line curve, scaled from 0 to `maximum`."""
     return "".join(_HEIGHTS[round(value / maximum * (len(_HEIGHTS) - 1))] for value in values)

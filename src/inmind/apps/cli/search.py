@@ -1,4 +1,4 @@
-"""`inmind search`: deep memory, looked into from outside."""
+"""`inmind search`: search the crystals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from inmind.search.render import told
 
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
-    limit: Annotated[int, typer.Option(help="How many hits, at most.")] = 10,
+    limit: Annotated[int, typer.Option(help="Maximum number of hits.")] = 10,
     resource: ResourceOption = None,
     session: SessionOption = None,
     kinds: Annotated[
@@ -43,15 +43,18 @@ def search(
     sources: Annotated[
         list[str] | None,
         typer.Option(
-            "--source", metavar="|".join(SOURCES), help="Only from there.", autocompletion=complete_choices(SOURCES)
+            "--source",
+            metavar="|".join(SOURCES),
+            help="Only from this source.",
+            autocompletion=complete_choices(SOURCES),
         ),
     ] = None,
-    since: Annotated[str | None, typer.Option(metavar="DAY", help="Not before this day or time.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="Not after it.")] = None,
-    as_of: Annotated[str | None, typer.Option(metavar="DAY", help="What was known on that day.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="DAY", help="Only since this day or time.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Only until this day or time.")] = None,
+    as_of: Annotated[str | None, typer.Option(metavar="DAY", help="Only facts valid on this date.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find what was ever said, noted or seen."""
+    """Search everything that was said, noted or seen."""
     with open_existing_memory() as memory:
         check_exists(memory, session=session, resource=resource)
         with _show_indexing(memory):
@@ -67,12 +70,12 @@ def search(
             )
         if as_json:
             return print_json([_hit_json(hit) for hit in hits])
-        print_text(told(hits) if hits else "Nothing was found.")
+        print_text(told(hits) if hits else "No hits.")
     return None
 
 
 def _show_indexing(memory: Memory) -> AbstractContextManager[object]:
-    """The first search of a home reads all of its journal, which takes a while where that is long."""
+    """A progress bar for the first search of a home, which indexes its whole journal."""
     is_indexed = memory.home is None or (memory.home / INDEX).exists()
     return nullcontext() if is_indexed else progress_bar("indexing")
 

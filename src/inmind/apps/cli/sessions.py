@@ -1,4 +1,4 @@
-"""`inmind sessions`: what there is to look at, and to go on with."""
+"""`inmind sessions`: list the sessions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from inmind.core.text import printable
 
 
 def sessions(
-    here: Annotated[bool, typer.Option("--here", help="Only those that began in the current folder.")] = False,
+    here: Annotated[bool, typer.Option("--here", help="Only sessions started in the current folder.")] = False,
     resource: ResourceOption = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="So many, at most.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="Maximum number of sessions.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the sessions of this home, the most recently used first."""
+    """List the sessions, most recently used first."""
     with open_existing_memory() as memory:
         from rich.table import Column
         from rich.text import Text
@@ -42,7 +42,7 @@ def sessions(
                 else f"No sessions in {memory.location} yet."
             )
             return None
-        whole = [Column(name, no_wrap=True) for name in ("session", "resource", "said", "calls", "last used (UTC)")]
+        whole = [Column(name, no_wrap=True) for name in ("session", "resource", "messages", "calls", "last used (UTC)")]
         title, cwd = (
             Column(name, no_wrap=True, ratio=share) for name, share in (("title", 2), ("working directory", 1))
         )
@@ -58,7 +58,7 @@ def sessions(
                 used,
                 collapse_whitespace(info.cwd),
             )
-            table.add_row(*(Text(printable(cell)) for cell in row))  # a plain string would be read as markup
+            table.add_row(*(Text(printable(cell)) for cell in row))  # a plain string would be parsed as markup
         one_line_console().print(table)
     return None
 

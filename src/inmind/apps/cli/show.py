@@ -1,4 +1,4 @@
-"""`inmind show`: what is in mind, part by part, as the model reads it."""
+"""`inmind show`: parts of the state of a session or resource, as the model reads them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from inmind.session.session import Session
 from inmind.session.tools.tools import is_memory_tool
 
 show = typer.Typer(
-    help="Show what a session or a resource has in mind.",
+    help="Show the state of a session or a resource.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -56,10 +56,10 @@ show.command("state")(show_state)
 @show.command("prompt")
 def show_prompt(
     session: SessionArgument,
-    call: Annotated[int | None, typer.Option(metavar="N", help="What that call sent, instead.")] = None,
+    call: Annotated[int | None, typer.Option(metavar="N", help="Show the prompt of this past call instead.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Exactly what a model would be sent now, by layer. With tokens and reasons; --json prints the request.
+    """Show the next prompt by layer, with tokens and reasons. --json prints the request.
 
     Nothing is stored, and no model is called.
     """
@@ -68,17 +68,17 @@ def show_prompt(
         prompt = _next_prompt(memory, opened) if call is None else opened.prompt(call)
         if as_json:
             compactions = [compaction_json(report) for report in prompt.report.compactions]
-            told = {**report_json(prompt.report), "sent": call is not None, "format": prompt.format}
-            return print_json({**told, "compactions": compactions, "request": prompt.request})
+            numbers = {**report_json(prompt.report), "sent": call is not None, "format": prompt.format}
+            return print_json({**numbers, "compactions": compactions, "request": prompt.request})
         draw_prompt(console(), prompt, prompt.explanation if isinstance(prompt, Preview) else opened.explain(call))
         for report in prompt.report.compactions:
-            print_text(f"\nCompacted before it: {report.reason}")
+            print_text(f"\nCompacted before this call: {report.reason}")
             print_compaction(report)
     return None
 
 
 def _next_prompt(memory: Memory, session: Session) -> Preview:
-    """For whom the last call was for: its format, its window, and whether the tools of memory were offered."""
+    """Preview with the format, window and memory tools of the last call."""
     last = next(
         (event.payload for event in reversed(session.events()) if isinstance(event.payload, PromptPrepared)), None
     )
@@ -91,7 +91,7 @@ def _next_prompt(memory: Memory, session: Session) -> Preview:
 
 @show.command("entities")
 def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """The things in mind, as the model reads them. --json prints them as a checkpoint."""
+    """Show the entities in the window, as the model reads them. --json prints an export of them."""
     with open_existing_session(session) as opened:
         if as_json:
             return print_json(opened.export_entities())
@@ -101,13 +101,15 @@ def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None
             print_text(f"\nPinned: {'; '.join(collapse_whitespace(str(entity)) for entity in pinned)}.")
         if beyond := list(entities.evicted_entities):
             deleted = sum(entity.deleted for entity in beyond)
-            print_text(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
+            print_text(
+                f"\n{counted(len(beyond), 'more entity', 'more entities')} outside the window; {deleted} of them deleted."
+            )
     return None
 
 
 @show.command("scratchpad")
 def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """The agent's scratchpad, as the model reads it. Its own, and that of its resource."""
+    """Show the scratchpads of the session and its resource, as the model reads them."""
     with open_existing_session(session) as opened:
         held = {"thread": opened.state.scratchpads.by_name, "resource": opened.resource_state.scratchpads.by_name}
         if as_json:
@@ -118,13 +120,13 @@ def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> No
                 print_text(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")
             print_text(text or "(empty)")
         if not shown:
-            print_text("Nothing was written on it yet.")
+            print_text("The scratchpad is empty.")
     return None
 
 
 @show.command("overview")
 def show_overview(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """overview.md, as the next prompt will have it."""
+    """Show overview.md, as in the next prompt."""
     with open_existing_session(session) as opened:
         text = opened.overview
         if as_json:
@@ -140,13 +142,13 @@ def show_page(
     resource: ResourceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """A page of a session or a resource, or config.toml. As it stands now, word for word."""
+    """Show a page of a session or resource, or config.toml, verbatim."""
     with open_existing_memory(Settings() if path in SETTINGS_PATHS else None, embedder=None) as memory:
         check_exists(memory, session=session, resource=resource)
         named = session is not None or resource is not None or path in SETTINGS_PATHS
         page = memory.page(path, session=session if named else last_used_session(memory), resource=resource)
         if not page.version:
-            raise NotFound(what="page", name=path, hint="`inmind edit` begins it")
+            raise NotFound(what="page", name=path, hint="`inmind edit` creates it")
         if as_json:
             return print_json({"path": page.path, "version": page.version, "text": page.text})
         print_text(page.text.removesuffix("\n"))
@@ -155,7 +157,7 @@ def show_page(
 
 @show.command("retained")
 def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """What must survive every compaction. And where each of it stands now."""
+    """Show the items that every compaction must keep, and where each one is now."""
     with open_existing_session(session) as opened:
         unsaid = opened.state.history.unsaid
         placed = [(item, "memory" if item in unsaid else "conversation") for item in opened.retained]
@@ -165,17 +167,17 @@ def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None
         for line in format_items(items):
             print_text(line)
         if not items:
-            print_text("Nothing was said or declared yet that has to.")
+            print_text("No retained items yet.")
     return None
 
 
 @show.command("journal")
 def show_journal(
     session: SessionArgument,
-    after: Annotated[int, typer.Option(help="Only events with a higher number.")] = 0,
+    after: Annotated[int, typer.Option(help="Only events after this number.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Everything that happened, one event a line. As much of each as fits; --json prints all of it."""
+    """List all events, one per line. Lines are cut to the width; --json prints all of each event."""
     with open_existing_session(session) as opened:
         events = opened.events(after=after)
         if as_json:

@@ -1,4 +1,4 @@
-"""What goes on in the background, in the terminal."""
+"""`inmind status`: background work."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from inmind.apps.cli.console import (
 from inmind.apps.cli.upkeep import NO_START_DELAY
 from inmind.apps.worker.status import MOST, RunningDream, Status, status_of
 from inmind.core.text import counted
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.job_status import Queue
 
 
 def status(as_json: JsonOption = False) -> None:
-    """Show what is being done in the background, and what waits. It changes nothing."""
+    """Show running and waiting background work. Changes nothing."""
     with open_existing_memory(NO_START_DELAY) as memory:
         house, jobs = upkeep_runner_of(memory), None
         if not isinstance(selected_place(), Path):
@@ -40,7 +40,7 @@ def status(as_json: JsonOption = False) -> None:
 
 def _describe_status(status: Status) -> Iterator[str]:
     yield _line("queue", _describe_queue(status.queue))
-    since = f", the first since {stamp(status.due_since)}" if status.due_since else ""
+    since = f", the first since {format_timestamp(status.due_since)}" if status.due_since else ""
     yield _line("due", f"{bounded_count_of(status.due, 'resource')}{since if status.due else ''}")
     yield _line(
         "index",
@@ -49,30 +49,32 @@ def _describe_status(status: Status) -> Iterator[str]:
     for dream in status.dreams:
         yield _line("dream", _describe_running_dream(dream))
     for use in status.limits:
-        yield _line("limit", f"{use.name}: {_amount(use.used)} of {_amount(use.most)}, until {stamp(use.until)}")
+        yield _line(
+            "limit", f"{use.name}: {_amount(use.used)} of {_amount(use.most)}, until {format_timestamp(use.until)}"
+        )
     for one in status.given_up:
-        until = f", until {stamp(one.until)}" if one.until else ""
+        until = f", until {format_timestamp(one.until)}" if one.until else ""
         yield _line("given up", f"{one.resource}: {one.reason}{until}")
 
 
 def _describe_queue(queue: Queue) -> str:
     waits = f" for {queue.waiting_seconds:g} s" if queue.waiting_seconds else ""
     parts = [f"{queue.waiting} waiting{waits}", f"{queue.running} running", f"{queue.stalled} stalled"]
-    parts += [f"{queue.later} to be tried again"] if queue.later else []
+    parts += [f"{queue.later} to be retried"] if queue.later else []
     parts += [f"{queue.failed} given up"]
     workers = "" if queue.workers is None else f"; {counted(queue.workers, 'worker')}"
     return ", ".join(parts) + workers
 
 
 def _describe_running_dream(dream: RunningDream) -> str:
-    held = f"held by {dream.holder or 'somebody'} until {stamp(dream.until)}"
-    abandoned = f"left in the middle, not heard of since {stamp(dream.until)}"
+    held = f"held by {dream.holder or 'an unknown process'} until {format_timestamp(dream.until)}"
+    abandoned = f"left in the middle, not heard of since {format_timestamp(dream.until)}"
     state = held if dream.holds else abandoned
-    return f"{dream.resource}: {dream.stage}, by {dream.by}, since {stamp(dream.began)}, {state}"
+    return f"{dream.resource}: {dream.stage}, by {dream.by}, since {format_timestamp(dream.began)}, {state}"
 
 
 def _amount(number: float) -> str:
-    """Of calls and tokens, or of money to the millionth."""
+    """Calls and tokens as integers, money to the millionth."""
     return f"{number:,.6f}".rstrip("0").rstrip(".")
 
 
@@ -85,5 +87,5 @@ def _bounded_count(count: int) -> str:
 
 
 def bounded_count_of(count: int, what: str) -> str:
-    """As many as are counted."""
+    """A count with its noun; above MAX as "more than MAX"."""
     return f"more than {MOST} {what}s" if count > MOST else counted(count, what)

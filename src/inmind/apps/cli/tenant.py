@@ -1,7 +1,7 @@
-"""`inmind tenant`: for whoever runs memory for others, who never see each other.
+"""`inmind tenant`: for operators who run memory for several isolated tenants.
 
-An operator's URL, or a folder of homes, is what --db and --home name here. A tenant's own address is printed once, on
-stdout and nowhere else: in a database it is a credential.
+--db and --home name an operator's URL or a folder of homes here. A tenant's address is printed once, on stdout only: in
+a database it contains a credential.
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ from inmind.errors import InvalidInput, StoreError
 from inmind.store.tenants import Inventory, Tenants
 
 tenant = typer.Typer(
-    help="Keep several tenants apart, in one database or in one folder.",
+    help="Manage isolated tenants in one database or one folder.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-TenantName = Annotated[str, typer.Argument(metavar="NAME", help="Of the tenant, as listed by `inmind tenant list`.")]
+TenantName = Annotated[str, typer.Argument(metavar="NAME", help="Tenant, as listed by `inmind tenant list`.")]
 PasswordStdin = Annotated[
-    bool, typer.Option("--password-stdin", help="Take its password from the first line of stdin; else one is made.")
+    bool,
+    typer.Option("--password-stdin", help="Read the password from the first line of stdin; default: generate one."),
 ]
 
 
 @tenant.command("create")
 def create_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new tenant.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new tenant.")],
     password_stdin: PasswordStdin = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a tenant: a role with a schema of its own, or a home. Prints its address, with its password, this once."""
+    """Create a tenant: a role and a schema, or a home. Prints its address, with the password, once."""
 
     def tell(address: str) -> None:
         if as_json:
@@ -67,7 +68,7 @@ def create_(
 
 @tenant.command("list")
 def list_(as_json: JsonOption = False) -> None:
-    """List the tenants there are. Their memories are not looked into."""
+    """List the tenants. Their memories are not opened."""
     with _open_tenants() as tenants:
         found = tenants.all()
         place = tenants.place
@@ -77,18 +78,18 @@ def list_(as_json: JsonOption = False) -> None:
         return print_text(f"No tenants in {place}.")
     table = plain_table("tenant", "size", "")
     for one in found:
-        table.add_row(printable(one.name), f"{one.bytes:,} bytes", "" if one.admitted else "shut out")
+        table.add_row(printable(one.name), f"{one.bytes:,} bytes", "" if one.admitted else "no access")
     return one_line_console().print(table)
 
 
 @tenant.command("export")
 def export(
     name: TenantName,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; - is stdout.")],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Target file; - is stdout.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put all of a tenant into one file, as `inmind export` does, while it is in use."""
+    """Export a tenant into one file, like `inmind export`. The tenant may be in use."""
     from inmind.apps.cli.export_import import export as export_memory
 
     with _open_tenants() as tenants, tenants.entered(name) as place:
@@ -99,27 +100,29 @@ def export(
 @tenant.command("move")
 def move_(
     name: TenantName,
-    to: Annotated[str, typer.Option("--to", metavar="URL|DIR", help="An operator's URL, or a folder of homes.")],
-    keep: Annotated[bool, typer.Option("--keep", help="Copy: erase nothing here, whether or not it is used.")] = False,
+    to: Annotated[
+        str, typer.Option("--to", metavar="URL|DIR", help="Target: an operator's URL, or a folder of homes.")
+    ],
+    keep: Annotated[bool, typer.Option("--keep", help="Copy only: erase nothing at the source.")] = False,
     password_stdin: PasswordStdin = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Move a tenant to another database or folder: copied, read back, let in there, and only then erased here.
+    """Move a tenant to another database or folder: copy, verify, grant access there, then erase here.
 
-    Prints its new address before anything is erased. Whatever happens meanwhile, one of the two has all of it: call
-    again, and it goes on. What the tenant writes meanwhile is copied too; for the last of it who writes has to wait,
-    and is then told that it is gone. Its agents have to be told the new address.
+    Prints the new address before anything is erased. One of the two places always has everything: if the move is
+    interrupted, run it again and it continues. Writes during the move are copied too; for the last part writers wait, and
+    then get an error that the tenant is gone. Its agents need the new address.
     """
 
     def tell(address: str, copied: Copied) -> None:
         if is_database(address) and not urlsplit(address).password:
-            said = "it was let in there before: its password is the one that was printed then, or set another"
-            print(f"inmind: {said} by --password-stdin", file=sys.stderr, flush=True)
+            message = "the tenant already has access there: its password is the one printed then; set a new one"
+            print(f"inmind: {message} with --password-stdin", file=sys.stderr, flush=True)
         if not as_json:
             return print(printable(address), flush=True)
-        told = {"streams": len(copied.inventory.versions), "events": copied.inventory.events}
-        told |= {"keys": copied.inventory.keys, "sha256": copied.sha256, "left_out": copied.left_out}
-        return print_json({"tenant": name, "address": address, **told})
+        counts = {"streams": len(copied.inventory.versions), "events": copied.inventory.events}
+        counts |= {"keys": copied.inventory.keys, "sha256": copied.sha256, "left_out": copied.left_out}
+        return print_json({"tenant": name, "address": address, **counts})
 
     with _open_tenants() as source, _open_tenants_at(to, "--to") as target, progress_bar("moving") as watch:
         password = _read_password(supported=is_database(to), from_stdin=password_stdin)
@@ -128,7 +131,9 @@ def move_(
         _warn_if_incomplete(name, target)
     if moved.copied.left_out and not keep:
         files = ", ".join(moved.copied.left_out)
-        exit_with("FAILED", f"all but {files} is in {places[1]}; these have no place there, so nothing was erased here")
+        exit_with(
+            "FAILED", f"copied to {places[1]} except {files}, which cannot be stored there; nothing was erased here"
+        )
     if not as_json:
         done = "Moved" if moved.erased else "Copied"
         print_text(
@@ -139,20 +144,20 @@ def move_(
 @tenant.command("erase")
 def erase(
     name: TenantName,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Erase all of a tenant, for good: its schema and its role, or its home. No other tenant is touched."""
+    """Erase a tenant permanently: its schema and role, or its home. Other tenants are not touched."""
     with _open_tenants() as tenants:
         if not yes and not _confirm(
-            f"Erase tenant {name!r} in {tenants.place}: {_contents_text(tenants, name)}, for good?"
+            f"Erase tenant {name!r} in {tenants.place} permanently ({_contents_text(tenants, name)})?"
         ):
             exit_with("FAILED", "not erased")
         was = tenants.erase(name)
     if as_json:
         streams = len(was.versions)
         return print_json({"tenant": name, "streams": streams, "events": was.events, "keys": was.keys})
-    return print_text(f"Erased tenant {name!r}: {_inventory_text(was)}. Nothing is left of it.")
+    return print_text(f"Erased tenant {name!r}: {_inventory_text(was)}.")
 
 
 @contextmanager
@@ -163,9 +168,9 @@ def _open_tenants() -> Generator[Tenants]:
 
 @contextmanager
 def _open_tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
-    """The usual home is somebody's, and no folder of homes."""
+    """Open the tenants of a database or folder. The default home is refused: it belongs to one user."""
     if not is_database(place) and Path(place).expanduser().absolute() == default_home().absolute():
-        expected = "a folder of homes, which the usual home is not; or an operator's URL (--db)"
+        expected = "a folder of homes, not the default home; or an operator's URL (--db)"
         raise InvalidInput(field=field, value=str(place), expected=expected)
     try:
         opened = tenants_at(place)
@@ -191,13 +196,13 @@ def _read_password(*, supported: bool, from_stdin: bool) -> str | None:
     if not supported:
         raise InvalidInput(field="--password-stdin", expected="a database: a home has no password")
     if sys.stdin.isatty():
-        raise InvalidInput(field="--password-stdin", expected="a password in a pipe, not a terminal")
+        raise InvalidInput(field="--password-stdin", expected="a password on stdin, not a terminal")
     return sys.stdin.readline().rstrip("\r\n")
 
 
 def _confirm(question: str) -> bool:
     if not sys.stdin.isatty():
-        exit_with("INVALID_INPUT", "say --yes: nobody can be asked here")
+        exit_with("INVALID_INPUT", "stdin is not a terminal: pass --yes")
     print(printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
@@ -206,7 +211,7 @@ def _contents_text(tenants: Tenants, name: str) -> str:
     try:
         return _inventory_text(tenants.inventory(name))
     except StoreError as error:
-        return f"what cannot be counted ({error})"
+        return f"contents unknown: {error}"
 
 
 def _inventory_text(inventory: Inventory) -> str:

@@ -1,4 +1,4 @@
-"""`inmind undo`, and what became of the session by it."""
+"""`inmind undo`, and a summary of its effects."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from inmind.session.state import SessionState
 
 
 def undo(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """Take back the last change of a session. Be it a compaction; it stays in the journal."""
+    """Undo the last change of a session. That may be a compaction; the change stays in the journal."""
     with open_existing_session(session) as opened:
         before = opened.state
         reverted_to, after = opened.undo(), opened.state
         summary = _UndoSummary.of(before, after)
         if as_json:
             return print_json({"reverted_to": reverted_to, "version": after.seq, **asdict(summary)})
-        print_text(f"Back to how it was after event {reverted_to}; the reversal is event {after.seq}.")
+        print_text(f"Reverted to the state after event {reverted_to}; the undo is event {after.seq}.")
         for line in summary.describe():
             print_text(line)
     return None
@@ -28,18 +28,18 @@ def undo(session: SessionArgument, as_json: JsonOption = False) -> None:
 
 @frozen(kw_only=True)
 class _UndoSummary:
-    """What an undo has changed, as far as a person would look for it: what is sent, what was said, the pages."""
+    """Visible effects of an undo: compactions, messages and pages."""
 
     sent_again: tuple[CompactionUndoReport, ...]
-    """Compactions that are no longer in force."""
+    """Compactions that were undone."""
     archived_again: tuple[CompactionUndoReport, ...]
-    """Those that are again."""
+    """Compactions that are in force again."""
     messages: int
-    """Messages that are no longer in the conversation."""
+    """Number of messages removed from the conversation."""
     as_before: tuple[str, ...]
-    """Pages that read as they did; those of the compactions are told there."""
+    """Pages restored to their earlier text, without archive pages of `sent_again`."""
     removed: tuple[str, ...]
-    """Pages that there were not."""
+    """Pages that did not exist before."""
 
     @classmethod
     def of(cls, before: SessionState, after: SessionState) -> _UndoSummary:
@@ -66,6 +66,6 @@ class _UndoSummary:
         for one in self.archived_again:
             yield f"Archived again: {counted(one.messages, 'message')}, in {', '.join(one.stay)}."
         if self.messages:
-            yield f"No longer in the conversation: {counted(self.messages, 'message')}."
+            yield f"Removed from the conversation: {counted(self.messages, 'message')}."
         if pages := sorted((*self.as_before, *(f"{path} (removed)" for path in self.removed))):
-            yield f"As before: {', '.join(pages)}."
+            yield f"Restored: {', '.join(pages)}."

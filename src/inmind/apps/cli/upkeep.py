@@ -1,4 +1,4 @@
-"""One round of upkeep in the terminal, and what is said of any."""
+"""`inmind upkeep`: one round of upkeep, and the text of its result."""
 
 from __future__ import annotations
 
@@ -14,35 +14,31 @@ from inmind.core.text import counted
 from inmind.jobs.upkeep import Upkeep
 
 NO_START_DELAY = {"dream.first_minutes": 0}
-"""A process that does one round and ends has no five minutes to wait for."""
+"""Setting without the start delay: a process that runs one round must not wait five minutes."""
 
 
 def upkeep(
-    seconds: Annotated[float, typer.Option(help="For about so long, at most.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Maximum run time, approximately.")] = 60.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Do once what is due: consolidate, dream, make vectors. For all resources."""
+    """Run the upkeep that is due once: consolidation, dreams, embeddings. For all resources."""
     with open_existing_memory(NO_START_DELAY) as memory:
         with progress_bar("upkeep"):
             done = memory.run_upkeep(seconds=seconds)
         if as_json:
             return print_json(upkeep_json(done))
         print_lines(describe_upkeep(done))
-        print_text(
-            "All upkeep that was due is done."
-            if done.finished
-            else f"Stopped after {seconds:g} s: the next upkeep goes on there."
-        )
+        print_text("Upkeep finished." if done.finished else f"Stopped after {seconds:g} s; the next upkeep continues.")
     return None
 
 
 def describe_upkeep(done: Upkeep) -> Iterator[str]:
-    """A line for each thing that was done."""
+    """One line per result."""
     for resource, one in done.consolidated.items():
         if one.merged or one.superseded or one.expired:
-            yield f"{resource}: {one.merged} merged, {one.superseded} said anew, {one.expired} faded."
+            yield f"{resource}: {one.merged} merged, {one.superseded} superseded, {one.expired} expired."
     if done.notes:
-        yield f"{counted(done.notes, 'note')} taken of levels that stay high."
+        yield f"{counted(done.notes, 'note')} added about affect levels that stay high."
     for dream in done.dreams:
         yield next(describe_dream(dream))
 

@@ -1,4 +1,4 @@
-"""A worker in the terminal: on a database it takes jobs, on a home it does round after round."""
+"""`inmind worker`: takes jobs from a database queue, or runs upkeep on a home in a loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from inmind.apps.cli.upkeep import NO_START_DELAY, describe_upkeep, upkeep_json
 from inmind.apps.signals import handle_signals
 from inmind.apps.worker.status import Left, left_of
 from inmind.core.text import counted
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.jobs.upkeep import Upkeep
 from inmind.memory.memory import MAX_UPKEEP_INTERVAL_SECONDS, Memory, upkeep_runner_of
@@ -31,19 +31,19 @@ from inmind.memory.memory import MAX_UPKEEP_INTERVAL_SECONDS, Memory, upkeep_run
 MAX_JOBS = 64
 
 SHUTDOWN_SECONDS = 8.0
-"""Seconds after which a worker that has to leave does so, whatever its jobs are at: others find them."""
+"""Time a worker has to stop after a signal; unfinished jobs are taken over by other workers."""
 
 
 def worker(
-    every: Annotated[float, typer.Option(help="Seconds between two looks at what is due.")] = 60.0,
-    jobs: Annotated[int, typer.Option(help="Jobs at a time, on a database.")] = 1,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due, and leave.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for whatever was done.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between two scans for due work.")] = 60.0,
+    jobs: Annotated[int, typer.Option(help="Number of concurrent jobs, on a database.")] = 1,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per result.")] = False,
 ) -> None:
-    """Do the upkeep, round after round, until Ctrl-C or SIGTERM. Any number of workers share the work."""
+    """Run upkeep continuously until Ctrl-C or SIGTERM. Any number of workers can run at once."""
     if not 0 < every <= MAX_UPKEEP_INTERVAL_SECONDS:
         raise InvalidInput(
-            field="every", value=every, expected=f"more than 0 seconds, and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
+            field="every", value=every, expected=f"more than 0 and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
         )
     if not 1 <= jobs <= MAX_JOBS:
         raise InvalidInput(field="jobs", value=jobs, expected=f"from 1 to {MAX_JOBS}")
@@ -57,7 +57,7 @@ def worker(
 
 
 class _WorkerOutput:
-    """What is said of what was done, from whichever thread."""
+    """Output of the worker, from any thread."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json, self._lock = as_json, threading.Lock()
@@ -76,14 +76,14 @@ class _WorkerOutput:
 
     def print_summary(self, left: Left) -> None:
         waits = left.dreams or left.jobs
-        self.print_note("All else that was due is done." if waits else "All that was due is done.")
+        self.print_note("All other due work is done." if waits else "All due work is done.")
         if left.dreams:
-            limits = [f"{use.name} is reached until {stamp(use.until)}" for use in left.limits]
+            limits = [f"{use.name} is reached until {format_timestamp(use.until)}" for use in left.limits]
             self.print_note(
-                f"Still to come: {bounded_count_of(left.dreams, 'dream')}, {' and '.join(limits) or 'as soon as asked'}."
+                f"Waiting: {bounded_count_of(left.dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
             )
         if left.jobs:
-            self.print_note(f"To be tried again: {counted(left.jobs, 'job')} that failed.")
+            self.print_note(f"To be retried: {counted(left.jobs, 'failed job')}.")
 
 
 def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
@@ -134,7 +134,7 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
 
 
 def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:
-    """A worker that comes before its database waits for it, as one that has lost it does."""
+    """Open the memory; wait while its database is unreachable, as a running worker does."""
     from inmind.apps.worker.db_outage import AWAY, Outage
     from inmind.apps.worker.postgres import WAIT
 
@@ -153,12 +153,12 @@ def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:
 
 
 def _silence_libraries() -> None:
-    """The engine tells of each step of each job: what matters of it is told by us."""
+    """Hide the logs of the job queue libraries unless debug logs are on; the worker reports what matters."""
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         for name in ("procrastinate", "psycopg.pool"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _stop(*_: object) -> NoReturn:
-    """SIGTERM is what Ctrl-C is: a dream that is going on says that it was stopped, and has changed nothing."""
+    """Treat SIGTERM like Ctrl-C: a running dream records that it was stopped and changes nothing."""
     raise KeyboardInterrupt("the worker was stopped")

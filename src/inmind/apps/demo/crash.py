@@ -19,8 +19,8 @@ from inmind.apps.demo.script import Act, Stage, labelled
 from inmind.apps.doctor import Examination, Verdict, examine
 from inmind.apps.signals import handle_signals
 from inmind.core.frozen import frozen
-from inmind.documents.document import SCRATCH
-from inmind.documents.notes_page import notes_in
+from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes
 from inmind.memory.memory import Memory
 
 TITLE = "A crash: a process kills itself in the middle of a write"
@@ -114,7 +114,7 @@ def _came_back(home: Path) -> Aftermath:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session(crash_child.SESSION)
         took = 1000 * (perf_counter() - begun)
-        found = [note.text for note in notes_in(session.resource_state.documents.text(SCRATCH))]
+        found = [note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH))]
         goes_on = bool(session.note("Here again.").id)
     examined = examine(home, online=False, embedder=None)
     return Aftermath(found=found, milliseconds=took, goes_on=goes_on, examined=examined)

@@ -15,8 +15,8 @@ from inmind.apps.cli.prompt_view import bar, prompt_texts, report_json
 from inmind.apps.demo.references import EDITOR, RESOURCE, SESSION
 from inmind.apps.demo.script import Act, Stage, assistant, call, labelled, result, user
 from inmind.core.text import counted
-from inmind.documents.document import SCRATCH
-from inmind.documents.notes_page import notes_in
+from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes
 from inmind.jobs.dreaming.history import Dream
 
 TITLE = "A dream: notes and a mood become MEMORY.md"
@@ -81,7 +81,7 @@ def play(stage: Stage) -> Act:
 
 
 def _notes(session: Session) -> tuple[str, ...]:
-    return tuple(note.text for note in notes_in(session.resource_state.documents.text(SCRATCH)))
+    return tuple(note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH)))
 
 
 def _changes(dream: Dream) -> Iterator[Text]:

@@ -11,9 +11,9 @@ from inmind.apps.doctor.streams import Folded
 from inmind.core.events.dreams import DreamCommitted, DreamFailed
 from inmind.core.streams import ANONYMOUS
 from inmind.core.text import counted
-from inmind.documents.document import SCRATCH
-from inmind.documents.notes_page import Jotting, notes_in
-from inmind.dreams.schedule import PATIENCE
+from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.notes_page import PageNote, parse_notes
+from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
 from inmind.session.state import ResourceState
 
 LEASES = Check(Subject.DREAMS, "leases")
@@ -29,16 +29,16 @@ def dreams(of: Folded[ResourceState], now: datetime, steps: Steps) -> Iterator[F
     if of.owner == ANONYMOUS:
         return
     dreaming, again = of.stream.state.dreams, steps.inmind("dream", "run", of.owner)
-    if dreaming.running is not None and not dreaming.running.holds(now):
+    if dreaming.running is not None and not dreaming.running.is_held(now):
         running = dreaming.running
         seen = (
             f"dream {running.dream} of {of.owner} never ended (begun {running.began:%Y-%m-%d %H:%M}, {running.stage})"
         )
         yield LEASES.warning(f"{seen}; it holds up nobody", again)
-    if dreaming.failures >= PATIENCE:
+    if dreaming.failures >= FAILURES_BEFORE_BACKOFF:
         seen = f"{dreaming.failures} dreams of {of.owner} in a row came to nothing: {_reason(of, DreamFailed)}"
         yield FAILURES.warning(f"{seen}; the next ones wait longer and longer", f"see to that, then {again}")
-    elif dreaming.model_failures >= PATIENCE:
+    elif dreaming.model_failures >= FAILURES_BEFORE_BACKOFF:
         seen = (
             f"a model was asked {dreaming.model_failures} times in vain for {of.owner}: {_reason(of, DreamCommitted)}"
         )
@@ -50,8 +50,8 @@ def dreams(of: Folded[ResourceState], now: datetime, steps: Steps) -> Iterator[F
         yield NOTES.warning(seen, f"{again}, or let {steps.inmind('worker')} do that from now on")
 
 
-def waiting(of: Folded[ResourceState]) -> list[Jotting]:
-    return [] if of.owner == ANONYMOUS else notes_in(of.stream.state.documents.text(SCRATCH))
+def waiting(of: Folded[ResourceState]) -> list[PageNote]:
+    return [] if of.owner == ANONYMOUS else parse_notes(of.stream.state.documents.text(NOTES_PAGE_PATH))
 
 
 def _reason(of: Folded[ResourceState], kind: type[DreamFailed] | type[DreamCommitted]) -> str:

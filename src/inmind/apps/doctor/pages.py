@@ -13,8 +13,8 @@ from inmind.apps.doctor.result import Check, Finding, Subject
 from inmind.apps.doctor.streams import Folded, is_young
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.paths import resource_folder, session_folder
-from inmind.documents.document import Finding as Standing
-from inmind.documents.document import Judgement
+from inmind.documents.document import FileCheck
+from inmind.documents.document import FileStatus as Standing
 from inmind.errors import short_repr
 from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.state import ResourceState, SessionState
@@ -117,10 +117,10 @@ def _pages(
         )
 
 
-def _told(home: Path, folder: Folder, path: str, judgement: Judgement, mend: str, steps: Steps) -> Iterator[Finding]:
+def _told(home: Path, folder: Folder, path: str, judgement: FileCheck, mend: str, steps: Steps) -> Iterator[Finding]:
     file = folder.path / path
     place = file.relative_to(home)
-    match judgement.finding:
+    match judgement.status:
         case Standing.CURRENT:
             return
         case Standing.SHARED:

@@ -138,7 +138,7 @@ def _settings(url: str, *, online: bool) -> Iterator[Finding]:
 
     place = open_postgres(url)
     try:
-        config = place.config()
+        config = place.read_config()
     finally:
         place.store.close()
     try:

@@ -69,7 +69,7 @@ def unfit(name: str, error: Exception, steps: Steps) -> Finding:
             return EVENTS.trouble(str(error), steps.bring_back)
         case Damaged(place=where, reason=reason):
             mend = "`pip install --upgrade inmind`" if "upgrade inmind" in reason else steps.bring_back
-            return EVENTS.trouble(f"{where if name in where else name} does not read back: {reason}", mend)
+            return EVENTS.trouble(f"{where if name in where else name} is damaged: {reason}", mend)
         case _:
             seen = f"{name} does not add up to a state: {type(error).__name__}: {error}"
             return EVENTS.trouble(seen, steps.bring_back)

@@ -21,7 +21,7 @@ from inmind.apps.mcp.project import Place, Project, Usual
 from inmind.apps.mcp.session_pool import Keeper
 from inmind.core.streams import ANONYMOUS
 from inmind.core.text import inert
-from inmind.documents.document import SCRATCH, STATE
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.entities.render import BANNER, render_block
 from inmind.errors import NotFound
 
@@ -85,7 +85,9 @@ def _memory(keeper: Keeper, usual: Usual, project: Project | None, name: str) ->
     if not (usual.everybody or name == usual.whose(project)) or not keeper.memory.has_resource(name):
         raise NotFound(what="resource", name=name, hint="nothing of it is open to you")
     documents = keeper.memory.resource(name).state.documents
-    return inert("\n".join(text for path in (STATE, SCRATCH) if (text := documents.text(path))) or NOTHING)
+    return inert(
+        "\n".join(text for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH) if (text := documents.text(path))) or NOTHING
+    )
 
 
 def _overview(keeper: Keeper, usual: Usual, project: Project | None, name: str) -> str:

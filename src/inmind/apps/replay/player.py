@@ -32,8 +32,8 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
 from inmind.core.pricing import TokenUsage
 from inmind.core.text import stands_in
-from inmind.entities.extract.tool_name import tool_named
-from inmind.entities.ids.arguments import Found, ids_in
+from inmind.entities.extract.tool_name import parse_tool_name
+from inmind.entities.ids.arguments import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
@@ -43,7 +43,7 @@ from inmind.history.compaction.retention import items_of, merged, missing, reque
 from inmind.history.turns import Answered, Asked, By, Spoken
 from inmind.memory.memory import DEFAULT_RESERVE, DEFAULT_WINDOW, Memory
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.layers.base import EntityLayer
+from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.retained import RETAINED
 from inmind.prompt.plan import Limits
 from inmind.prompt.report import Prompt, Report
@@ -250,17 +250,19 @@ def _spoken(message: Message, place: int) -> Spoken:
     return Spoken(seq=place, by=by, words=message.text, asks=asks, answers=answers)
 
 
-def _handles_of(call: Call) -> Iterable[Found]:
+def _handles_of(call: Call) -> Iterable[FoundId]:
     """Each id or name once, as extraction finds them; none in arguments that are no JSON."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
         return ()
-    tool = tool_named(call.name)
-    return {found.id: found for found in ids_in(arguments, own=tool.type or UNTYPED, about=tool.nouns)}.values()
+    tool = parse_tool_name(call.name)
+    return {
+        found.id: found for found in find_ids(arguments, own_type=tool.type or UNTYPED, tool_nouns=tool.nouns)
+    }.values()
 
 
-def _in_mind(entities: Entities, found: Found) -> bool:
+def _in_mind(entities: Entities, found: FoundId) -> bool:
     """An id is held as one. A name is held also where it is what something in mind is called."""
     if entities.holds(found.id):
         return True

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
-from inmind.dreams.schedule import PATIENCE
-from inmind.dreams.state import Running
+from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
+from inmind.dreams.state import RunningDream
 from inmind.jobs.rate_limits import CALLS, DREAMS, Use
 from inmind.jobs.upkeep import Housekeeping, is_tended
 from inmind.store.job_status import Queue
@@ -121,11 +121,11 @@ def left_of(house: Housekeeping, jobs: Jobs | None) -> Left:
 def _running(house: Housekeeping, resources: Iterable[str]) -> Iterable[RunningDream]:
     now = house.clock()
     for resource in resources:
-        if (running := house.dreaming(resource).running) is not None and running.keeps(now):
-            yield _shown(resource, running, holds=running.holds(now))
+        if (running := house.dreaming(resource).running) is not None and running.is_resumable(now):
+            yield _shown(resource, running, holds=running.is_held(now))
 
 
-def _shown(resource: str, running: Running, *, holds: bool) -> RunningDream:
+def _shown(resource: str, running: RunningDream, *, holds: bool) -> RunningDream:
     return RunningDream(
         resource=resource,
         dream=running.dream,
@@ -141,5 +141,5 @@ def _shown(resource: str, running: Running, *, holds: bool) -> RunningDream:
 
 def _failing(house: Housekeeping, resources: Iterable[str]) -> Iterable[GivenUp]:
     for resource in resources:
-        if (failures := house.dreaming(resource).failures) >= PATIENCE:
+        if (failures := house.dreaming(resource).failures) >= FAILURES_BEFORE_BACKOFF:
             yield GivenUp(resource=resource, reason=f"{failures} dreams in a row came to nothing")

@@ -1,4 +1,4 @@
-"""What every event has: payload, origin, trust, sources, and its place in a stream."""
+"""Base types of events: payload, origin, trust, draft and event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inmind.core.frozen import frozen
 
 
 class Origin(StrEnum):
-    """Whose words these are."""
+    """The author of an event's text."""
 
     OPERATOR = "operator"
     USER = "user"
@@ -24,7 +24,7 @@ class Origin(StrEnum):
 
 
 class Trust(IntEnum):
-    """How far a text may reach: only people and the operator can make a rule; tools and the web deliver data."""
+    """How far a text is trusted. Only people and the operator can set rules; tools and the web deliver data."""
 
     DATA = 0
     AGENT = 1
@@ -45,13 +45,13 @@ TRUST_BY_ORIGIN = {
 
 @frozen
 class EventPayload:
-    """A payload: what one kind of event carries. Subclasses are the vocabulary."""
+    """Base class of payloads. A payload holds the fields of one kind of event."""
 
     kind: ClassVar[str]
 
 
 def coerce_pairs(payload: EventPayload, *names: str) -> None:
-    """JSON has lists for them."""
+    """Turn the lists that JSON has for these fields into tuples of pairs."""
     for name in names:
         if (pairs := getattr(payload, name)) is not None:
             object.__setattr__(payload, name, tuple((first, second) for first, second in pairs))
@@ -59,23 +59,24 @@ def coerce_pairs(payload: EventPayload, *names: str) -> None:
 
 @frozen(kw_only=True)
 class Draft:
-    """An event that has not happened yet: the store gives it its number and its time."""
+    """An event before it is appended. The store adds its sequence number and its time."""
 
     payload: EventPayload
     origin: Origin
     sources: tuple[str, ...] = ()
     trust: Trust | None = None
-    """Least of the sources, where it is derived; the origin's own where it is not given."""
+    """For a derived event the lowest trust of its sources. None: the trust of the origin."""
 
     @property
     def effective_trust(self) -> Trust:
+        """The trust of the origin, or `trust` if that is lower."""
         from_origin = TRUST_BY_ORIGIN[self.origin]
         return from_origin if self.trust is None else min(from_origin, self.trust)
 
 
 @frozen(kw_only=True)
 class Event:
-    """Something that happened, once, at its place in its stream."""
+    """A stored event at its position in a stream."""
 
     stream: str
     seq: int
@@ -85,11 +86,11 @@ class Event:
     trust: Trust
     sources: tuple[str, ...] = ()
     starts_batch: bool = True
-    """The first of the events that were appended together: what `undo` takes back as one step."""
+    """True for the first of the events that were appended together. `undo` reverts one batch."""
 
     @property
     def id(self) -> str:
-        """Where it stands is what it is called, so an id costs no bytes and needs no index."""
+        """Stream and sequence number. It is derived, so it takes no space in the store and needs no index."""
         return f"{self.stream}#{self.seq}"
 
     @property
@@ -101,10 +102,10 @@ V = TypeVar("V")
 
 
 def nested_value(kind: type[V], value: V | Mapping[str, Any]) -> V:
-    """A nested value as it was given, or as it comes out of the journal."""
+    """Return a nested value, decoded first if it comes from the journal as a JSON object."""
     return decode_fields(kind, value) if isinstance(value, Mapping) else value  # pyright: ignore[reportUnknownArgumentType] -- a JSON object
 
 
 def named_tuple(kind: type[V], values: Sequence[Any]) -> V:
-    """A named tuple out of the journal, where tuples within are lists."""
+    """Build a named tuple from a JSON list, with inner lists as tuples."""
     return kind(*(tuple(value) if isinstance(value, list) else value for value in values))  # pyright: ignore[reportUnknownArgumentType] -- a JSON list

@@ -1,4 +1,4 @@
-"""How payloads are stored: one JSON object for each event, and the table of kinds that picks its class."""
+"""Encoding of payloads as JSON objects, and the table of kinds that selects the class for decoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inmind.core.events.entities import EntitySightings
 from inmind.errors import Damaged
 
 PAYLOAD_MODULES = (session, documents, entities, prompt, crystals, dreams)
-"""The modules that define payloads: a payload is known once its module is imported."""
+"""The modules that define payloads. They must be imported before `KINDS` is built."""
 
 KINDS: dict[str, type[EventPayload]] = {
     kind.kind: kind
@@ -35,16 +35,19 @@ KINDS_SKIPPED_BY_UNDO = frozenset(
         "wording",
     }
 )
-"""Kinds that `undo` steps over: what was done with the state and what a host is set up with, not changes to it."""
+"""Kinds that `undo` does not count as a step: they record prompts, searches and setup, not changes to the memory."""
 
 
 def encode_payload(payload: EventPayload) -> str:
-    """A payload as the journal stores it: fields that have their default are not written."""
+    """Return the JSON text of a payload, without fields that have their default value."""
     return to_json(encode_fields(payload))
 
 
 def decode_payload(kind: str, body: str) -> EventPayload:
-    """A payload out of the journal. Rows are data: a kind picks a class from `KINDS`, nothing else is made."""
+    """Return the payload for a stored kind and JSON text.
+
+    Rows are data: a kind only selects a class from `KINDS`, so a row cannot create any other object.
+    """
     try:
         return decode_fields(KINDS[kind], json.loads(body))
     except (KeyError, TypeError, ValueError) as error:
@@ -52,5 +55,6 @@ def decode_payload(kind: str, body: str) -> EventPayload:
 
 
 DECODE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""All that comes of reading a payload which is not what its fields are declared as: `decode` does not look into them,
-and whoever takes events of others in has to go on."""
+"""Exceptions raised by reading a payload whose values do not have the declared types.
+
+`decode_payload` does not check the types of fields. Code that reads imported events must catch these and continue."""

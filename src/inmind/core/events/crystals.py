@@ -8,26 +8,26 @@ from inmind.core.frozen import frozen
 
 @frozen
 class CrystalCreated(EventPayload):
-    """Something to be found again, as long as there is memory: distilled by a dream, or brought along from elsewhere.
+    """A crystal that a dream distilled or that was imported with MEMORY.md.
 
-    Messages, pages and things need no such event: they are found as what they are.
+    Messages, pages and entities need no such event: they are searched directly.
     """
 
     kind = "crystallised"
     text: str
     importance: float = 0.5
     category: str = "general"
-    """What kind of crystal it is: a fact, a preference, a goal and so on."""
+    """The kind of crystal: `fact`, `preference`, `goal` and so on."""
     valence: float = 0.0
     valid_from: str = ""
     valid_to: str = ""
     consolidated: bool = False
-    """It comes from what was gone through already."""
+    """True if its sources were already consolidated."""
 
 
 @frozen
 class NoteAdded(EventPayload):
-    """A note between two dreams: shown to the model until a dream has taken it in, and found again for ever."""
+    """A note. It is shown to the model until a dream has processed it, and stays searchable."""
 
     kind = "note"
     text: str
@@ -40,14 +40,14 @@ class NoteAdded(EventPayload):
 
 @frozen
 class SearchRecorded(EventPayload):
-    """Somebody looked something up in deep memory, and was shown these."""
+    """A search and the crystals that it returned."""
 
     kind = "searched"
     query: str
     hits: tuple[str, ...] = ()
-    """Crystals, the best first."""
+    """Ids of crystals, best first."""
     limit: int = 10
-    """How many it would have taken."""
+    """The maximum number of hits that was requested."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hits", tuple(self.hits))
@@ -55,17 +55,17 @@ class SearchRecorded(EventPayload):
 
 @frozen
 class Consolidated(EventPayload):
-    """A consolidation has gone through some crystals of a resource. Whatever is not named here stays as it was."""
+    """A consolidation has processed a batch of a resource's crystals. Crystals not named here are unchanged."""
 
     kind = "consolidated"
     last_crystal: str
-    """The last crystal that was gone through; empty where the pass came to its end."""
+    """The last crystal that was processed. Empty if the pass is complete."""
     merged: tuple[tuple[str, str], ...] = ()
-    """Crystals that others say in nearly the same words, each with the one that stays."""
+    """Near-duplicates, each with the crystal that stays."""
     superseded: tuple[tuple[str, str], ...] = ()
-    """Crystals that are said anew, each with the newer one."""
+    """Outdated crystals, each with the newer one."""
     expired: tuple[str, ...] = ()
-    """Crystals that faded: they leave search."""
+    """Crystals whose score has decayed. They are removed from search."""
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "merged", "superseded")
@@ -74,7 +74,7 @@ class Consolidated(EventPayload):
 
 @frozen
 class CrystalPinned(EventPayload):
-    """A crystal that shall never fade, or may again."""
+    """A crystal was pinned, so that it never expires, or unpinned."""
 
     kind = "frozen"
     id: str

@@ -11,18 +11,18 @@ from inmind.core.frozen import frozen
 
 @frozen
 class DocumentWritten(EventPayload):
-    """A document has a new text, in full."""
+    """A document has a new text, stored in full."""
 
     kind = "document"
     path: str
     text: str
     upkeep: bool = False
-    """Memory's own entry, as an index line: it says nothing of how far the page covers the conversation."""
+    """True for an entry written by memory itself, such as an index line. It does not count for the page's coverage."""
 
 
 @frozen
 class DocumentSetAside(EventPayload):
-    """A file on disk could not be taken for what a person meant; its bytes are kept beside it."""
+    """A file on disk could not be read as a document. Its bytes were saved under another name."""
 
     kind = "set_aside"
     path: str
@@ -32,7 +32,7 @@ class DocumentSetAside(EventPayload):
 
 @frozen
 class SettingsWritten(EventPayload):
-    """A memory without a folder has new settings: what would be a home's config.toml, in full."""
+    """New settings of a memory without a folder: the text that would be config.toml, in full."""
 
     kind = "configured"
     path: str
@@ -41,19 +41,19 @@ class SettingsWritten(EventPayload):
 
 @frozen
 class OverviewEvent(EventPayload):
-    """Something that belongs on the overview: a host says so, or rules have read it off what tools did."""
+    """An entry for the overview, reported by the host or detected by rules in tool results."""
 
     kind = "occurred"
     event_type: str
     """`task_started`, `decision_made`, `bug_found` and so on."""
     text: str
     subject: str = ""
-    """What it is said of, where that is known: another of its kind about the same takes its place."""
+    """The subject of the entry, if known. It replaces an earlier entry of the same type and subject."""
 
 
 @frozen
 class ScratchpadStarted(EventPayload):
-    """A scratchpad begins with something: its template, or what a parent has handed on."""
+    """A scratchpad with its initial state: the template, or the state inherited from the parent session."""
 
     kind = "pad_begun"
     scratchpad: str
@@ -62,7 +62,7 @@ class ScratchpadStarted(EventPayload):
 
 @frozen
 class ScratchpadWritten(EventPayload):
-    """A scratchpad that holds text: this one from now on, or this behind what is there."""
+    """A text scratchpad was replaced by this text, or this text was appended to it."""
 
     kind = "pad_written"
     scratchpad: str
@@ -72,12 +72,13 @@ class ScratchpadWritten(EventPayload):
 
 @frozen
 class ScratchpadMerged(EventPayload):
-    """A scratchpad that holds an object: first what is removed, as paths of keys, then what is merged in."""
+    """An update of a scratchpad that holds an object: `delete` is applied first, then `values`."""
 
     kind = "pad_merged"
     scratchpad: str
     values: Mapping[str, Any]
     delete: tuple[tuple[str, ...], ...] = ()
+    """Paths of keys."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delete", tuple(tuple(path) for path in self.delete))
@@ -85,7 +86,10 @@ class ScratchpadMerged(EventPayload):
 
 @frozen
 class ScratchpadSetAside(EventPayload):
-    """What a scratchpad held does not fit its schema any more: it begins anew, empty. The old state stays above."""
+    """The stored state no longer fits the schema, so the scratchpad is empty again.
+
+    The old state stays in the journal.
+    """
 
     kind = "pad_set_aside"
     scratchpad: str

@@ -1,4 +1,4 @@
-"""Events of entities: seen, left the window, restored, pinned."""
+"""Events of entities: seen, evicted from the window, restored, pinned."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from inmind.core.frozen import frozen
 
 
 class EntityPart(NamedTuple):
-    """An id inside a thing: an order's item, a booking's flight. It takes no place of its own in the window.
+    """An id inside an entity: an order's item, a booking's flight. It takes no slot in the window.
 
-    A tuple, since a result may hold hundreds and JSON knows tuples.
+    A tuple, because a result may hold hundreds and JSON stores tuples directly.
     """
 
     type: str
     id: str
     name: str = ""
     from_same_list: bool = False
-    """It stood in the same list as the thing, not in it: it rides along, and is the first to go."""
+    """True if it was in the same list as the entity, not inside it. Such parts are dropped first."""
 
 
 @frozen
 class EntitySighting:
-    """A thing with an id, as somebody spoke of it: a tool's result, a call, a user, the host."""
+    """An entity as one tool result, tool call, user message or host call described it."""
 
     type: str
     id: str
     name: str = ""
-    """What it is called there; empty where it was not named."""
+    """Its name in that source. Empty if it had none."""
     how: str = "seen"
-    """`seen` alive, `listed` alive among others, `told` of by a result that is about it, `used` in a call or a message
-    (both say nothing of its life), or `deleted`."""
+    """`seen` (exists), `listed` (exists, one of several), `told` (a result is about it), `used` (in a call or a message) or
+    `deleted`. `told` and `used` do not say whether it exists."""
     action: str = ""
     parent: tuple[str, str] | None = None
     parts: tuple[EntityPart, ...] = ()
     omitted_parts: int = 0
-    """Ids that were inside of it, or beside it in its list, and are not among the parts."""
+    """The number of further ids inside it, or in its list, that are not among the parts."""
     aliases: tuple[str, ...] = ()
     pinned: bool = False
 
@@ -48,30 +48,32 @@ class EntitySighting:
 
 @frozen
 class EntitySightings(EventPayload):
-    """What an event says of things, in their order."""
+    """The entities of one event, in order."""
 
     sightings: tuple[EntitySighting, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sightings", tuple(nested_value(EntitySighting, thing) for thing in self.sightings))
+        object.__setattr__(
+            self, "sightings", tuple(nested_value(EntitySighting, sighting) for sighting in self.sightings)
+        )
 
 
 class EntitiesSeen(EntitySightings):
-    """Things that were spoken of together, the best match first: they come to the front as one."""
+    """Entities that were mentioned together, best match first. They move to the front of the window together."""
 
     __slots__ = ()
     kind = "seen"
 
 
 class EntitiesEvicted(EntitySightings):
-    """Things for which the window had no place any more, with all that is known of them: deep memory takes them in."""
+    """Entities evicted from the window, with everything known about them. They stay searchable."""
 
     __slots__ = ()
     kind = "left"
 
 
 class EntitiesRestored(EntitySightings):
-    """The window as a checkpoint had it, in front of whatever is there."""
+    """The entities of a checkpoint, inserted at the front of the window."""
 
     __slots__ = ()
     kind = "restored"
@@ -79,7 +81,7 @@ class EntitiesRestored(EntitySightings):
 
 @frozen
 class EntityPinned(EventPayload):
-    """A thing that stays in the window, or no longer has to."""
+    """An entity was pinned, so that it stays in the window, or unpinned."""
 
     kind = "pinned"
     type: str

@@ -1,4 +1,4 @@
-"""Events of prompts: wording, the anchored prefix, the tail, what was sent and what it used."""
+"""Events of prompts: wording, the anchored prefix, the tail, each prompt and its usage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inmind.core.frozen import frozen
 
 @frozen
 class WordingSet(EventPayload):
-    """The sentences that inmind itself says in prompts, so that an old prompt keeps the words it was sent with."""
+    """The fixed sentences of prompts, stored so that an old prompt can be rebuilt with the words it was sent with."""
 
     kind = "wording"
     wording: Mapping[str, str]
@@ -20,16 +20,16 @@ class WordingSet(EventPayload):
 
 @frozen
 class AnchoredBlock:
-    """One layer's text as it stands in the anchored prefix."""
+    """The text of one layer in the anchored prefix."""
 
     layer: str
     text: str
     left_out: int = 0
     sources: tuple[str, ...] = ()
     banner: str = ""
-    """A line of ours above the text."""
+    """A line that is placed above the text."""
     tag: str = "memory"
-    """What the block is called in the prompt."""
+    """The name of the block in the prompt."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
@@ -37,7 +37,7 @@ class AnchoredBlock:
 
 @frozen
 class AnchorMoved(EventPayload):
-    """The memory blocks of the prefix, from now on sent byte for byte like this."""
+    """New memory blocks of the prefix. They are sent byte for byte like this until the next anchor."""
 
     kind = "anchor"
     reason: str
@@ -49,12 +49,12 @@ class AnchorMoved(EventPayload):
 
 @frozen
 class TailChanged(EventPayload):
-    """What the tail says of changes since the anchor, until it says something else."""
+    """The text of the tail that reports changes since the anchor. It is sent until the next change."""
 
     kind = "tail"
     text: str
     new_blocks: tuple[AnchoredBlock, ...] = ()
-    """Blocks of layers that had nothing to say when the anchor was set."""
+    """Blocks of layers that were empty when the anchor was set."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "new_blocks", tuple(nested_value(AnchoredBlock, block) for block in self.new_blocks))
@@ -62,9 +62,9 @@ class TailChanged(EventPayload):
 
 @frozen
 class PromptPrepared(EventPayload):
-    """A call to the model is about to be made. With the state before it, this is the whole prompt.
+    """A prompt was prepared. Together with the state before it, this event is the complete prompt.
 
-    Only numbers that cannot be computed again stand here: what the counter said that day, what was cached.
+    It holds only numbers that cannot be computed again: token counts at that time and what was cached.
     """
 
     kind = "prompt"
@@ -73,38 +73,42 @@ class PromptPrepared(EventPayload):
     cached: int
     written: int
     changes: int = 0
-    """Tokens of the tail that say what changed since the anchor."""
+    """Tokens of the part of the tail that reports changes since the anchor."""
     messages_after_tail: int = 0
-    """Messages that stood behind the tail."""
+    """The number of messages after the tail."""
     format: str = "openai"
     window: int = 128_000
     reserve: int = 4_096
     largest: tuple[tuple[int, int], ...] = ()
-    """Message sequence number and tokens of the largest messages, when the meter named them."""
+    """Sequence number and tokens of the largest messages, if the meter named them."""
     cache_marks: tuple[tuple[int, tuple[int | str, ...], Any], ...] = ()
-    """Where the host has told the provider to cache up to: a message of those sent, the way to the mark, the mark."""
+    """Cache marks set by the host: index of the message sent, path to the mark, and the mark."""
     shown_versions: ShownVersions | None = None
-    """What of memory it shows whole; None where that is the same as in the prompt before."""
+    """Documents that this prompt shows in full. None: the same as in the prompt before."""
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "largest", "shown_versions")
         if self.cache_marks:
-            object.__setattr__(self, "cache_marks", tuple((at, tuple(path), mark) for at, path, mark in self.cache_marks))
+            object.__setattr__(
+                self, "cache_marks", tuple((at, tuple(path), mark) for at, path, mark in self.cache_marks)
+            )
 
     @property
     def uncached(self) -> int:
-        """The tail: it differs on every call."""
+        """Tokens of the tail, which differs on every call."""
         return self.used - self.cached - self.written
 
 
 @frozen
 class UsageReported(EventPayload):
+    """Token usage that the provider reported for a call."""
+
     kind = "usage"
     call: int
     counted: int
-    """What we had counted for that call."""
+    """The tokens that inmind had counted for that call."""
     prompt_tokens: int
     cached_tokens: int = 0
     completion_tokens: int = 0
     model: str = ""
-    """The model that answered, as the provider calls it."""
+    """The provider's name of the model."""

@@ -9,7 +9,7 @@ from inmind.core.events.base import EventPayload, coerce_pairs, nested_value
 from inmind.core.frozen import frozen
 
 ShownVersions = tuple[tuple[str, str], ...]
-"""Pages, and the scratchpad, each with the event that wrote what was shown of it."""
+"""Pages, and the scratchpad, each with the event that wrote the version that was shown."""
 
 
 @frozen
@@ -19,9 +19,9 @@ class SessionOpened(EventPayload):
     cwd: str
     language: str = "en"
     parent: str = ""
-    """The session that this one was spawned from."""
+    """The session that spawned this one."""
     inheritance: tuple[tuple[str, str], ...] = ()
-    """What each of the parent's layers was handed on as: fork, view or none."""
+    """Each of the parent's layers and how it was passed on: fork, view or none."""
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "inheritance")
@@ -29,27 +29,27 @@ class SessionOpened(EventPayload):
 
 @frozen
 class SessionImported(EventPayload):
-    """The session was kept in a file of its own before, and comes with what was said there."""
+    """The session was imported from a file of an older version, with its messages."""
 
     kind = "imported"
     file: str
-    """Inside the home."""
+    """Path inside the home."""
     started_at: str = ""
-    """When it really began, where that is known."""
+    """When the session started, if known."""
     model: str = ""
 
 
 @frozen
 class MessageAdded(EventPayload):
-    """A message exactly as it arrived, in the format it arrived in; but for cache marks, which are a call's."""
+    """A message exactly as it arrived, in its provider format, but without cache marks: they belong to one call."""
 
     kind = "message"
     wire: Mapping[str, Any]
     format: str = "openai"
     from_memory: bool = False
-    """Memory's own answer to a call: a host that was not shown the call does not have it."""
+    """True for memory's own result of a tool call. A host that was not shown the call does not have this message."""
     shown_versions: ShownVersions = ()
-    """What the model knows all of, once it has read this, and did not before."""
+    """Documents that the model has seen in full after this message, and had not before."""
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "shown_versions")
@@ -57,10 +57,10 @@ class MessageAdded(EventPayload):
 
 @frozen
 class HistorySpliced(EventPayload):
-    """The last `inserted` messages of the line take the place of `[start, stop)`.
+    """The last `inserted` messages of the conversation replace `[start, stop)`.
 
-    One shape for every way a host's list can differ from ours: a regenerated or edited tail (stop is the end),
-    a dropped beginning (start 0, nothing inserted), a summary put in front. What was replaced stays in the journal.
+    One form for every way a host's list can differ from ours: a regenerated or edited end (stop is the end), a dropped
+    beginning (start 0, nothing inserted), a summary inserted at the start. Replaced messages stay in the journal.
     """
 
     kind = "splice"
@@ -70,25 +70,25 @@ class HistorySpliced(EventPayload):
 
 
 class RetainedItem(NamedTuple):
-    """Something that must survive every rewrite of the history, in its own words. A tuple, since JSON knows tuples."""
+    """A statement that must survive every compaction word for word. A tuple, because JSON stores tuples directly."""
 
     kind: str
-    """`goal`, `rule`, `decision`, `request`, or `pinned` where the host has declared it."""
+    """`goal`, `rule`, `decision`, `request`, or `pinned` if the host declared it."""
     text: str
     seq: int = 0
-    """The message that said it; 0 where none did."""
+    """The message that contains it. 0 if none does."""
 
 
 @frozen
 class Stub:
-    """What is sent in the place of messages."""
+    """Messages that are sent in place of compacted ones."""
 
     message_ranges: tuple[tuple[int, int], ...]
-    """Numbers of those messages, as runs from first to last."""
+    """Sequence numbers of the compacted messages, as ranges from first to last."""
     messages: tuple[Mapping[str, Any], ...]
     format: str = "openai"
     is_block: bool = False
-    """It is a block of ours, in the place of whole messages, and not a message that became shorter."""
+    """True for a block that replaces whole messages, False for a shortened message."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message_ranges", tuple((first, last) for first, last in self.message_ranges))
@@ -97,7 +97,7 @@ class Stub:
 
 @frozen
 class Compacted(EventPayload):
-    """Some messages are sent as stubs from now on. The conversation itself stays what it is."""
+    """Some messages are sent as stubs from now on. The conversation itself does not change."""
 
     kind = "compacted"
     target: str
@@ -105,15 +105,15 @@ class Compacted(EventPayload):
     stubs: tuple[Stub, ...]
     strategy: str = "archive"
     messages: int = 0
-    """Messages that left the view, or of which a part did."""
+    """The number of messages that were removed or shortened."""
     tokens: int = 0
-    """By how much the view became shorter."""
+    """The number of tokens saved."""
     archives: tuple[str, ...] = ()
-    """Pages that have them, complete."""
+    """Archive pages that hold the complete messages."""
     items: tuple[RetainedItem, ...] = ()
-    """What has to survive, of all that ever left the view."""
+    """Retained items of all messages compacted so far."""
     left_out: tuple[RetainedItem, ...] = ()
-    """What had to as well, and is in the archive alone from now on: there was no room for it."""
+    """Retained items for which there was no room. They are only in the archive from now on."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stubs", tuple(nested_value(Stub, stub) for stub in self.stubs))
@@ -124,12 +124,12 @@ class Compacted(EventPayload):
 
 @frozen
 class CompactionUndone(EventPayload):
-    """A compaction holds no longer: its messages are sent again, with all that came since."""
+    """A compaction was undone: its messages are sent again, with all that came since."""
 
     kind = "lifted"
     compaction_seq: int
     archives: tuple[str, ...] = ()
-    """Its pages, which go as they came."""
+    """Its archive pages, which are removed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "archives", tuple(self.archives))
@@ -137,7 +137,7 @@ class CompactionUndone(EventPayload):
 
 @frozen
 class Retained(EventPayload):
-    """The host declares what must survive, or no longer has to."""
+    """The host declared an item as retained, or released it."""
 
     kind = "retained"
     item: RetainedItem
@@ -149,7 +149,7 @@ class Retained(EventPayload):
 
 @frozen
 class SessionTitled(EventPayload):
-    """What a session is called in lists, where somebody has given it a name."""
+    """The title of a session in lists."""
 
     kind = "titled"
     title: str
@@ -157,7 +157,7 @@ class SessionTitled(EventPayload):
 
 @frozen
 class SystemSet(EventPayload):
-    """The host's system prompt, in its own shape: a text, content blocks, or leading messages."""
+    """The host's system prompt in its original form: a text, content blocks, or leading messages."""
 
     kind = "system"
     system: str | Sequence[Mapping[str, Any]] | None
@@ -166,7 +166,7 @@ class SystemSet(EventPayload):
 
 @frozen
 class ToolsSet(EventPayload):
-    """The tools of a call: the host's, and those that layers offer beside them."""
+    """The tools of a call: those of the host and those offered by layers."""
 
     kind = "tools"
     tools: Sequence[Mapping[str, Any]] | None
@@ -175,7 +175,7 @@ class ToolsSet(EventPayload):
 
 @frozen
 class ToolObserved(EventPayload):
-    """What a host's tool did, seen from outside the conversation."""
+    """A call of one of the host's tools, reported outside the conversation."""
 
     kind = "observed"
     tool: str
@@ -187,18 +187,21 @@ class ToolObserved(EventPayload):
 
 @frozen
 class ChildMerged(EventPayload):
-    """The changes of a child session, up to an event of its stream, were brought into this one."""
+    """The changes of a child session, up to an event of its stream, were merged into this session."""
 
     kind = "came_home"
     child: str
     seq: int
     taken: tuple[str, ...] = ()
+    """Documents that were taken from the child."""
     combined: tuple[str, ...] = ()
+    """Documents that combine changes of both sides."""
     conflicts: tuple[Mapping[str, Any], ...] = ()
-    """Path, and the values of both sides and of the beginning, where there were any."""
+    """Path, the values of both sides and, if there was one, the common value."""
     entities: int = 0
+    """The number of entities that were taken from the child."""
     scratchpad_seq: int | None = None
-    """Up to which event its scratchpad was, where that could not be taken as things were."""
+    """The child's event up to which its scratchpad was merged, if it could not be merged completely."""
 
     def __post_init__(self) -> None:
         for name in ("taken", "combined", "conflicts"):
@@ -207,7 +210,7 @@ class ChildMerged(EventPayload):
 
 @frozen
 class Reverted(EventPayload):
-    """The state is again what it was at `to`. Nothing is deleted: the events between stay readable."""
+    """The state is that of event `to` again. No event is deleted: those in between stay readable."""
 
     kind = "reverted"
     to: int

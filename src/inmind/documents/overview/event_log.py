@@ -22,15 +22,22 @@ from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import CompactionUndone
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened
-from inmind.documents.document import OVERVIEW, checked_text
+from inmind.documents.document import OVERVIEW_PATH, validate_text
 from inmind.documents.overview.front_matter import split_front_matter
-from inmind.documents.overview.generated_lines import LONGEST, MARK, own_line, parted_lines, says, with_own
-from inmind.documents.overview.sections import plain, with_lines
-from inmind.documents.overview.size import MOST_NOTED, fitting
-from inmind.documents.overview.template import LANGUAGES, Section
+from inmind.documents.overview.generated_lines import (
+    MARK,
+    MAX_LINE_CHARACTERS,
+    comparison_key,
+    generated_line,
+    insert_generated,
+    split_generated,
+)
+from inmind.documents.overview.sections import edit_section_lines, text_lines
+from inmind.documents.overview.size import MAX_EVENT_BYTES, fit_round_robin
+from inmind.documents.overview.template import LANGUAGES, OverviewSection
 from inmind.errors import InvalidInput
 
-KINDS = (
+HOST_EVENT_KINDS = (
     "task_started",
     "task_completed",
     "decision_made",
@@ -40,264 +47,275 @@ KINDS = (
 )
 """What a host may say. Rules also say `action_taken`, and `bug_closed` of a problem that they noted themselves."""
 
-MOST_LINES = 12
-MOST_ACTIONS = 10
-MOST_KEPT = 24
+MAX_SECTION_LINES = 12
+MAX_ACTION_LINES = 10
+MAX_STORED_LINES = 24
 """Lines of a section that are remembered, for when those before them leave; and as many about compactions."""
-MOST_GONE = 60
+MAX_REMOVED_LINES = 60
 """Lines of ours that are remembered when they have left: a page that was decided before that may still have them."""
-MOST_FINISHED = 100
+MAX_FINISHED_TITLES = 100
 """Titles of finished tasks that are remembered, since lists of them are sent again whole."""
 
 _SECTIONS = {
-    "task_started": Section.TASK,
-    "decision_made": Section.DECISIONS,
-    "bug_found": Section.PROBLEMS,
-    "bug_closed": Section.PROBLEMS,
-    "context_changed": Section.FACTS,
-    "task_completed": Section.ACTIONS,
-    "compression_completed": Section.ACTIONS,
-    "action_taken": Section.ACTIONS,
+    "task_started": OverviewSection.TASK,
+    "decision_made": OverviewSection.DECISIONS,
+    "bug_found": OverviewSection.PROBLEMS,
+    "bug_closed": OverviewSection.PROBLEMS,
+    "context_changed": OverviewSection.FACTS,
+    "task_completed": OverviewSection.ACTIONS,
+    "compression_completed": OverviewSection.ACTIONS,
+    "action_taken": OverviewSection.ACTIONS,
 }
-_WORDS = {
+_PREFIXES = {
     "": {"en": "{}", "zh": "{}"},
     "done": {"en": "done: {}", "zh": "完成：{}"},
     "set_aside": {"en": "set aside: {}", "zh": "搁置：{}"},
 }
-_COMPACTION = "compaction"
+_COMPACTION_TOPIC = "compaction"
 """What lines about compactions are about: of those in force the last is enough."""
 
 
-def occurrence(kind: str, text: str) -> OverviewEvent:
+def overview_event(kind: str, text: str) -> OverviewEvent:
     """What a host says, checked."""
-    if kind not in KINDS:
-        raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
-    if not checked_text(text).replace(MARK, "").strip():
+    if kind not in HOST_EVENT_KINDS:
+        raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(HOST_EVENT_KINDS)}")
+    if not validate_text(text).replace(MARK, "").strip():
         raise InvalidInput(field="text", value=text, expected="what happened, in words")
     return OverviewEvent(kind, text)
 
 
-class Note(NamedTuple):
+class OverviewLine(NamedTuple):
     """A line of ours. A tuple, since JSON knows tuples."""
 
-    section: Section
+    section: OverviewSection
     text: str
-    entered: int
+    entered_seq: int
     """Number of the event since which it stands on the page; that it was said again since does not count."""
     trust: Trust
-    word: str = ""
+    prefix: str = ""
     """What stands in front: `done` or `set_aside`."""
-    about: str = ""
-    returned: bool = False
+    topic: str = ""
+    re_entered: bool = False
     """It was missing from what somebody wrote, and was entered again."""
-    recurs: bool = False
+    recurring: bool = False
     """What it says stood on the page before, in whichever section: a page that has it may be from then."""
 
-    def worded(self, language: str) -> str:
-        return _WORDS[self.word][language].format(self.text)
+    def prefixed_text(self, language: str) -> str:
+        return _PREFIXES[self.prefix][language].format(self.text)
 
-    def line(self, language: str) -> str:
-        return own_line(self.worded(language))
+    def render(self, language: str) -> str:
+        return generated_line(self.prefixed_text(language))
 
-    def longest_line(self) -> str:
-        return max(map(self.line, LANGUAGES), key=lambda line: len(line.encode()))
+    def longest_rendering(self) -> str:
+        return max(map(self.render, LANGUAGES), key=lambda line: len(line.encode()))
 
     @property
-    def said(self) -> frozenset[str]:
+    def keys(self) -> frozenset[str]:
         """What its line says, in any language: the page may have changed its own."""
-        return _said(self.word, self.text)
+        return _line_keys(self.prefix, self.text)
 
     @property
-    def subject(self) -> str:
+    def bare_key(self) -> str:
         """The same without the word in front."""
-        (said,) = _said("", self.text)
+        (said,) = _line_keys("", self.text)
         return said
 
     @property
-    def compacts(self) -> bool:
-        return self.about == _COMPACTION
+    def is_compaction(self) -> bool:
+        return self.topic == _COMPACTION_TOPIC
 
-    def replaces(self, other: Note) -> bool:
+    def replaces(self, earlier: OverviewLine) -> bool:
         """Does it say the same, or something newer about the same? Compactions are built on each other: what one has
         done is told again when the next is taken back."""
-        return not self.compacts and (self.said == other.said or bool(self.about and self.about == other.about))
+        return not self.is_compaction and (
+            self.keys == earlier.keys or bool(self.topic and self.topic == earlier.topic)
+        )
 
 
 @frozen
-class Noted:
+class OverviewLog:
     """The lines that memory keeps on the page: a fold over what occurred, and over what others made of the page."""
 
-    notes: tuple[Note, ...] = ()
+    lines: tuple[OverviewLine, ...] = ()
     """The newest first."""
-    gone: tuple[tuple[Section, str], ...] = ()
+    removed: tuple[tuple[OverviewSection, str], ...] = ()
     """What lines of ours said that are none any more, the last that went first."""
-    finished: tuple[str, ...] = ()
+    finished_titles: tuple[str, ...] = ()
 
-    def apply(self, event: Event) -> Noted:
+    def apply(self, event: Event) -> OverviewLog:
         match event.payload:
             case OverviewEvent() as what:
-                return self.after(what, seq=event.seq, trust=event.trust)
-            case DocumentWritten(path=path, text=text, upkeep=False) if path == OVERVIEW:
-                return self._left_by(text)
+                return self.with_event(what, seq=event.seq, trust=event.trust)
+            case DocumentWritten(path=path, text=text, upkeep=False) if path == OVERVIEW_PATH:
+                return self._after_edit(text)
             case CompactionUndone(compaction_seq=of):
                 return self.without_compaction(of)
             case _:
                 return self
 
-    def after(self, what: OverviewEvent, *, trust: Trust, seq: int = 0) -> Noted:
+    def with_event(self, what: OverviewEvent, *, trust: Trust, seq: int = 0) -> OverviewLog:
         """With one more thing that occurred."""
-        about = _COMPACTION if what.event_type == "compression_completed" else what.subject
-        note = Note(_SECTIONS[what.event_type], shortened(what.text, LONGEST), seq, trust, about=about)
+        about = _COMPACTION_TOPIC if what.event_type == "compression_completed" else what.subject
+        note = OverviewLine(
+            _SECTIONS[what.event_type], shortened(what.text, MAX_LINE_CHARACTERS), seq, trust, topic=about
+        )
         match what.event_type:
             case "task_started":
                 return self._with_task(note)
             case "task_completed":
                 return self._with_task_done(note._replace(word="done"))
             case "bug_closed":
-                return self._without([one for one in self.under(note.section) if one.subject == note.subject])
+                return self._remove([one for one in self.lines_in(note.section) if one.bare_key == note.bare_key])
             case _:
-                return self._with(note)
+                return self._add(note)
 
-    def without_compaction(self, of: int) -> Noted:
+    def without_compaction(self, compaction_seq: int) -> OverviewLog:
         """When the compaction of event `of` was taken back, right behind which its line was entered."""
-        return self._without([note for note in self.notes if note.compacts and note.entered == of + 1])
+        return self._remove(
+            [note for note in self.lines if note.is_compaction and note.entered_seq == compaction_seq + 1]
+        )
 
-    def lifted(self) -> Noted:
+    def without_compactions(self) -> OverviewLog:
         """Without a word about compactions, for whoever has none."""
-        return self._without([note for note in self.notes if note.compacts])
+        return self._remove([note for note in self.lines if note.is_compaction])
 
     @property
-    def shown(self) -> list[Note]:
+    def visible_lines(self) -> list[OverviewLine]:
         """Those that stand on the page, section by section: the newest, as many as there is room for.
 
         One that is not shown may be again, when others leave. The current task is in nobody's way.
         """
-        last = next((note for note in self.notes if note.compacts), None)
-        told = [note for note in self.notes if note is last or not note.compacts]
-        sections = sorted({note.section: None for note in told}, key=lambda section: section is not Section.TASK)
-        lists = [[note for note in told if note.section is section][: _most(section)] for section in sections]
-        room = fitting(lists, Note.longest_line, most=MOST_NOTED)
+        last = next((note for note in self.lines if note.is_compaction), None)
+        told = [note for note in self.lines if note is last or not note.is_compaction]
+        sections = sorted(
+            {note.section: None for note in told}, key=lambda section: section is not OverviewSection.TASK
+        )
+        lists = [[note for note in told if note.section is section][: _max_lines(section)] for section in sections]
+        room = fit_round_robin(lists, OverviewLine.longest_rendering, max_bytes=MAX_EVENT_BYTES)
         return [note for note in told if note in room]
 
-    def under(self, section: Section) -> list[Note]:
-        return [note for note in self.notes if note.section is section]
+    def lines_in(self, section: OverviewSection) -> list[OverviewLine]:
+        return [note for note in self.lines if note.section is section]
 
-    def ours(self, section: Section) -> frozenset[str]:
+    def known_keys(self, section: OverviewSection) -> frozenset[str]:
         """What lines of ours say there, or have said."""
-        said = (words for note in self.under(section) for words in note.said)
-        return frozenset((*said, *(words for place, words in self.gone if place is section)))
+        said = (words for note in self.lines_in(section) for words in note.keys)
+        return frozenset((*said, *(words for place, words in self.removed if place is section)))
 
-    def emptied(self) -> Noted:
+    def with_all_removed(self) -> OverviewLog:
         """With everything gone."""
-        return Noted(gone=(*_left(self.notes), *self.gone))
+        return OverviewLog(removed=(*_keys_of(self.lines), *self.removed))
 
     def freeze(self) -> list[Any]:
-        return [self.notes, self.gone, self.finished]
+        return [self.lines, self.removed, self.finished_titles]
 
     @classmethod
-    def thaw(cls, frozen: Sequence[Any]) -> Noted:
+    def thaw(cls, frozen: Sequence[Any]) -> OverviewLog:
         notes, gone, finished = frozen
         return cls(
             tuple(
-                Note(Section(place), text, entered, Trust(trust), *rest) for place, text, entered, trust, *rest in notes
+                OverviewLine(OverviewSection(place), text, entered, Trust(trust), *rest)
+                for place, text, entered, trust, *rest in notes
             ),
-            tuple((Section(place), words) for place, words in gone),
+            tuple((OverviewSection(place), words) for place, words in gone),
             tuple(finished),
         )
 
-    def _with_task(self, note: Note) -> Noted:
+    def _with_task(self, note: OverviewLine) -> OverviewLog:
         """There is one current task. The one before it was not finished, or somebody would have said so."""
-        former = [one for one in self.under(Section.TASK) if one.subject != note.subject]
-        noted = self._without([*former, *self._set_aside(note)])
+        former = [one for one in self.lines_in(OverviewSection.TASK) if one.bare_key != note.bare_key]
+        noted = self._remove([*former, *self._set_aside_lines(note)])
         for one in reversed(former):
-            noted = noted._with(one._replace(section=Section.ACTIONS, word="set_aside", entered=note.entered))
-        finished = tuple(title for title in self.finished if title != note.subject)
-        return replace(noted._with(note), finished=finished)
+            noted = noted._add(
+                one._replace(section=OverviewSection.ACTIONS, word="set_aside", entered=note.entered_seq)
+            )
+        finished = tuple(title for title in self.finished_titles if title != note.bare_key)
+        return replace(noted._add(note), finished=finished)
 
-    def _with_task_done(self, note: Note) -> Noted:
+    def _with_task_done(self, note: OverviewLine) -> OverviewLog:
         """A host that says so in other words means the task that there is; what a tool lists may be any step of it."""
-        tasks = self.under(Section.TASK)
-        named = [one for one in tasks if one.subject == note.subject]
+        tasks = self.lines_in(OverviewSection.TASK)
+        named = [one for one in tasks if one.bare_key == note.bare_key]
         ended = named or (tasks if len(tasks) == 1 and note.trust > Trust.DATA else [])
-        noted = self._without([*ended, *self._set_aside(note)])
-        return replace(noted._with(note), finished=(*self.finished, note.subject)[-MOST_FINISHED:])
+        noted = self._remove([*ended, *self._set_aside_lines(note)])
+        return replace(noted._add(note), finished=(*self.finished_titles, note.bare_key)[-MAX_FINISHED_TITLES:])
 
-    def _set_aside(self, task: Note) -> list[Note]:
-        return [note for note in self.notes if note.word == "set_aside" and note.subject == task.subject]
+    def _set_aside_lines(self, task: OverviewLine) -> list[OverviewLine]:
+        return [note for note in self.lines if note.prefix == "set_aside" and note.bare_key == task.bare_key]
 
-    def _with(self, note: Note) -> Noted:
+    def _add(self, note: OverviewLine) -> OverviewLog:
         """On top of its section, in the place of what said the same or was about the same."""
-        before = self.under(note.section)
+        before = self.lines_in(note.section)
         replaced = [one for one in before if note.replaces(one)]
-        again = next((one for one in replaced if one.said == note.said), None)
+        again = next((one for one in replaced if one.keys == note.keys), None)
         if again is not None:
-            note = note._replace(entered=again.entered, recurs=again.recurs)
-        elif any(words in note.said for _, words in (*_left(self.notes), *self.gone)):
+            note = note._replace(entered=again.entered_seq, recurs=again.recurring)
+        elif any(words in note.keys for _, words in (*_keys_of(self.lines), *self.removed)):
             note = note._replace(recurs=True)
-        kept = [one for one in before if one not in replaced and one.compacts == note.compacts]
-        noted = self._without([*replaced, *kept[MOST_KEPT - 1 :]])
-        gone = tuple(pair for pair in noted.gone if pair[0] is not note.section or pair[1] not in note.said)
-        return replace(noted, notes=(note, *noted.notes), gone=gone)
+        kept = [one for one in before if one not in replaced and one.is_compaction == note.is_compaction]
+        noted = self._remove([*replaced, *kept[MAX_STORED_LINES - 1 :]])
+        gone = tuple(pair for pair in noted.removed if pair[0] is not note.section or pair[1] not in note.keys)
+        return replace(noted, notes=(note, *noted.lines), gone=gone)
 
-    def _without(self, notes: Collection[Note]) -> Noted:
+    def _remove(self, notes: Collection[OverviewLine]) -> OverviewLog:
         if not notes:
             return self
-        gone = dict.fromkeys((*_left(notes), *self.gone))
-        left = tuple(note for note in self.notes if note not in notes)
-        return replace(self, notes=left, gone=tuple(gone)[:MOST_GONE])
+        gone = dict.fromkeys((*_keys_of(notes), *self.removed))
+        left = tuple(note for note in self.lines if note not in notes)
+        return replace(self, notes=left, gone=tuple(gone)[:MAX_REMOVED_LINES])
 
-    def _left_by(self, text: str) -> Noted:
+    def _after_edit(self, text: str) -> OverviewLog:
         """What is left of them on a page that somebody wrote."""
-        shown = self.shown
+        shown = self.visible_lines
         if not shown:
             return self
-        said = _everything(text)
-        missing = [note for note in shown if note.said.isdisjoint(said)]
+        said = _page_keys(text)
+        missing = [note for note in shown if note.keys.isdisjoint(said)]
         if not missing:
             return self
-        seen = (note for note in sorted(shown, key=_entered) if note not in missing and not note.recurs)
-        last = {note.section: note.entered for note in seen}
-        off = [note for note in missing if note.returned or note.entered < last.get(note.section, 0)]
+        seen = (note for note in sorted(shown, key=_entered_seq) if note not in missing and not note.recurring)
+        last = {note.section: note.entered_seq for note in seen}
+        off = [note for note in missing if note.re_entered or note.entered_seq < last.get(note.section, 0)]
         # Nobody takes a line off to see an older one in its place.
-        hidden = [note for note in self.notes if note not in shown] if off else []
-        noted = self._without([*off, *hidden])
-        notes = (note._replace(returned=True) if note in missing else note for note in noted.notes)
+        hidden = [note for note in self.lines if note not in shown] if off else []
+        noted = self._remove([*off, *hidden])
+        notes = (note._replace(returned=True) if note in missing else note for note in noted.lines)
         return replace(noted, notes=tuple(notes))
 
 
-def with_noted(text: str, noted: Noted, language: str) -> str:
+def with_log_lines(text: str, log: OverviewLog, language: str) -> str:
     """The page with these lines of ours, and no others. What somebody else says already is theirs to say."""
-    for section in Section:
-        text = with_lines(text, section.headings(language), partial(_theirs, noted.ours(section)))
-    said = _everything(text)
-    notes = [note for note in noted.shown if note.said.isdisjoint(said)]
-    for section in Section:
-        own = [note.line(language) for note in notes if note.section is section]
-        text = with_lines(text, section.headings(language), partial(with_own, own=own))
+    for section in OverviewSection:
+        text = edit_section_lines(text, section.headings(language), partial(_without_known, log.known_keys(section)))
+    said = _page_keys(text)
+    notes = [note for note in log.visible_lines if note.keys.isdisjoint(said)]
+    for section in OverviewSection:
+        own = [note.render(language) for note in notes if note.section is section]
+        text = edit_section_lines(text, section.headings(language), partial(insert_generated, generated=own))
     return text
 
 
-def _theirs(ours: Collection[str], lines: Sequence[str]) -> list[str]:
-    return parted_lines(lines, lambda line: says(line) in ours)[1]
+def _without_known(ours: Collection[str], lines: Sequence[str]) -> list[str]:
+    return split_generated(lines, lambda line: comparison_key(line) in ours)[1]
 
 
-def _everything(text: str) -> set[str]:
+def _page_keys(text: str) -> set[str]:
     """What the lines of a page say."""
-    return {says(line) for _, line in plain(split_front_matter(text)[1].split("\n"))}
+    return {comparison_key(line) for _, line in text_lines(split_front_matter(text)[1].split("\n"))}
 
 
-def _left(notes: Collection[Note]) -> list[tuple[Section, str]]:
-    return [(note.section, words) for note in notes for words in sorted(note.said)]
+def _keys_of(notes: Collection[OverviewLine]) -> list[tuple[OverviewSection, str]]:
+    return [(note.section, words) for note in notes for words in sorted(note.keys)]
 
 
-def _most(section: Section) -> int:
-    return MOST_ACTIONS if section is Section.ACTIONS else MOST_LINES
+def _max_lines(section: OverviewSection) -> int:
+    return MAX_ACTION_LINES if section is OverviewSection.ACTIONS else MAX_SECTION_LINES
 
 
-def _entered(note: Note) -> int:
-    return note.entered
+def _entered_seq(note: OverviewLine) -> int:
+    return note.entered_seq
 
 
 @lru_cache(maxsize=1_024)
-def _said(word: str, text: str) -> frozenset[str]:
-    return frozenset(says(own_line(_WORDS[word][language].format(text))) for language in LANGUAGES)
+def _line_keys(word: str, text: str) -> frozenset[str]:
+    return frozenset(comparison_key(generated_line(_PREFIXES[word][language].format(text))) for language in LANGUAGES)

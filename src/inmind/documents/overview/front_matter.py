@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeGuard, cast
 
 from inmind.core.encoding import to_json
 from inmind.core.json import is_list, is_object
-from inmind.documents.document import checked_text
+from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 
 MAX_CHARACTERS = 65_536
@@ -220,12 +220,12 @@ def check_object(values: object, *, field: str) -> dict[str, Any]:
 def check_key(key: object, *, field: str) -> str:
     if not isinstance(key, str):
         raise InvalidInput(field=field, value=key, expected="keys that are text")
-    return checked_text(key, field=field)
+    return validate_text(key, field=field)
 
 
 def _check_value(value: object, field: str, depth: int) -> None:
     if isinstance(value, str):
-        checked_text(value, field=field)
+        validate_text(value, field=field)
     elif is_object(value) or is_list(value):
         _check_items(value, field, depth + 1)
     elif value is not None and not isinstance(value, bool | int | float):

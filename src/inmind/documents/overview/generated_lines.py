@@ -18,71 +18,71 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from inmind.core.text import inert, shortened
-from inmind.documents.overview.sections import plain
+from inmind.documents.overview.sections import text_lines
 
 MARK = "·"
-LONGEST = 180
+MAX_LINE_CHARACTERS = 180
 
-Ours = Callable[[str], bool]
+IsKnown = Callable[[str], bool]
 """Is a line one that memory knows to have entered?"""
 
 _BULLET = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?)?")
 _WORD = re.compile(r"[^\W_]")
 # What opens something at the start of a line, in a list as well.
-_OPENS = re.compile(r"#|```|~~~")
-_COMMENTS = {"<!--": "&lt;!--", "-->": "--&gt;"}
+_BLOCK_START = re.compile(r"#|```|~~~")
+_COMMENT_ESCAPES = {"<!--": "&lt;!--", "-->": "--&gt;"}
 
 
-def own_line(text: str, *, most: int = LONGEST) -> str:
+def generated_line(text: str, *, max_characters: int = MAX_LINE_CHARACTERS) -> str:
     """A line of ours: one line whatever the text, and no heading, comment or fence begins or ends in it."""
     line = inert(" ".join(text.split())).rstrip(f" {MARK}")
-    for mark, escaped in _COMMENTS.items():
+    for mark, escaped in _COMMENT_ESCAPES.items():
         line = line.replace(mark, escaped)
-    line = _OPENS.sub(r"\\\g<0>", line, count=1) if _OPENS.match(line) else line
-    return f"- {shortened(line, most)} {MARK}"
+    line = _BLOCK_START.sub(r"\\\g<0>", line, count=1) if _BLOCK_START.match(line) else line
+    return f"- {shortened(line, max_characters)} {MARK}"
 
 
-def is_own(line: str) -> bool:
+def is_generated(line: str) -> bool:
     """Does it look like one of ours?"""
     line = line.strip()
     return line.startswith(("- ", "* ", "+ ")) and line.endswith(f" {MARK}")
 
 
-def words_of(line: str) -> str:
+def line_text(line: str) -> str:
     """What a line says, without its bullet and its mark."""
     said = _BULLET.sub("", line, count=1).strip()
-    return said.removesuffix(MARK).rstrip() if is_own(line) else said
+    return said.removesuffix(MARK).rstrip() if is_generated(line) else said
 
 
-def says_nothing(line: str) -> bool:
+def has_no_words(line: str) -> bool:
     """A rule, an empty bullet, a blank line."""
-    return _WORD.search(words_of(line)) is None
+    return _WORD.search(line_text(line)) is None
 
 
 @lru_cache(maxsize=1_024)
-def says(line: str) -> str:
+def comparison_key(line: str) -> str:
     """The same for two lines that say the same, whichever way they are set. Remembered, as pages are asked often."""
-    return " ".join(words_of(line).split()).casefold()
+    return " ".join(line_text(line).split()).casefold()
 
 
-def parted_lines(lines: Sequence[str], ours: Ours) -> tuple[list[str], list[str]]:
+def split_generated(lines: Sequence[str], is_known: IsKnown) -> tuple[list[str], list[str]]:
     """Those of ours, and all others, in their order. What is fenced or commented out is not ours."""
-    own = {number for number, line in plain(lines) if is_own(line) and ours(line)}
+    own = {number for number, line in text_lines(lines) if is_generated(line) and is_known(line)}
     return (
         [line.strip() for number, line in enumerate(lines) if number in own],
         [line for number, line in enumerate(lines) if number not in own],
     )
 
 
-def with_own(theirs: Sequence[str], own: Sequence[str]) -> list[str]:
+def insert_generated(others: Sequence[str], generated: Sequence[str]) -> list[str]:
     """The lines of a section with these as ours: on top, behind the comment that guides whoever writes there."""
-    top = _below_guide(theirs)
+    top = _end_of_guide_comment(others)
     # A paragraph right below a list would be read as part of its last item.
-    apart = [""] if own and theirs[top:] and _goes_on(theirs[top]) else []
-    return [*theirs[:top], *own, *apart, *(theirs[top:] or ([""] if own else []))]
+    apart = [""] if generated and others[top:] and _is_paragraph(others[top]) else []
+    return [*others[:top], *generated, *apart, *(others[top:] or ([""] if generated else []))]
 
 
-def _below_guide(lines: Sequence[str]) -> int:
+def _end_of_guide_comment(lines: Sequence[str]) -> int:
     top = place = 0
     while place < len(lines):
         if lines[place].lstrip().startswith("<!--"):
@@ -96,5 +96,5 @@ def _below_guide(lines: Sequence[str]) -> int:
     return top
 
 
-def _goes_on(line: str) -> bool:
+def _is_paragraph(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith(("- ", "* ", "+ ", "#"))

@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.documents.document import FOLDERS, OVERVIEW, Document, Documents
-from inmind.documents.overview.event_log import Noted, with_noted
+from inmind.documents.document import OVERVIEW_PATH, PAGE_FOLDERS, Document, Documents
+from inmind.documents.overview.event_log import OverviewLog, with_log_lines
 from inmind.documents.overview.index import with_index
 
-_NOTHING = Noted()
+_EMPTY_LOG = OverviewLog()
 
 
-def kept_up(
+def overview_updates(
     documents: Documents,
     language: str,
-    occurred: Sequence[OverviewEvent] = (),
+    events: Sequence[OverviewEvent] = (),
     *,
-    noted: Noted = _NOTHING,
+    log: OverviewLog = _EMPTY_LOG,
     trust: Trust = Trust.OPERATOR,
     sources: Sequence[str] = (),
 ) -> list[Draft]:
@@ -31,28 +31,28 @@ def kept_up(
     `noted`: the lines of ours until then. `trust`: how far to trust the words of what occurred. `sources`: the events
     that told of it.
     """
-    drafts = [Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(sources), trust=trust) for what in occurred]
-    for what in occurred:
-        noted = noted.after(what, trust=trust)
-    page = documents.by_path.get(OVERVIEW)
+    drafts = [Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(sources), trust=trust) for what in events]
+    for what in events:
+        log = log.with_event(what, trust=trust)
+    page = documents.by_path.get(OVERVIEW_PATH)
     if page is None:
         return drafts
-    text = with_index(with_noted(page.text, noted, language), indexed(documents), language)
+    text = with_index(with_log_lines(page.text, log, language), indexed_pages(documents), language)
     if text != page.text:
-        written = DocumentWritten(OVERVIEW, text, upkeep=True)
-        least = min((note.trust for note in noted.shown), default=Trust.OPERATOR)
+        written = DocumentWritten(OVERVIEW_PATH, text, upkeep=True)
+        least = min((note.trust for note in log.visible_lines), default=Trust.OPERATOR)
         where_from = tuple(filter(None, (page.source, *sources)))
         drafts.append(Draft(payload=written, origin=Origin.OPERATOR, sources=where_from, trust=min(page.trust, least)))
     return drafts
 
 
-def indexed(documents: Documents) -> Mapping[str, str]:
+def indexed_pages(documents: Documents) -> Mapping[str, str]:
     """Pages of detail/ and archive/, the newest first."""
-    pages = [(path, page) for path, page in documents.by_path.items() if path.partition("/")[0] in FOLDERS]
+    pages = [(path, page) for path, page in documents.by_path.items() if path.partition("/")[0] in PAGE_FOLDERS]
     return {path: page.text for path, page in sorted(pages, key=lambda one: one[1].version, reverse=True)}
 
 
-def with_written(documents: Documents, drafts: Sequence[Draft]) -> Documents:
+def with_pending_writes(documents: Documents, drafts: Sequence[Draft]) -> Documents:
     """The documents with pages that are about to be written, the last of which will be the newest."""
     newest = max((page.version for page in documents.by_path.values()), default=0)
     fresh = {
@@ -63,8 +63,8 @@ def with_written(documents: Documents, drafts: Sequence[Draft]) -> Documents:
     return Documents({**documents.by_path, **fresh})
 
 
-def as_others_wrote(text: str, *noted: Noted) -> str:
+def without_generated_lines(text: str, *logs: OverviewLog) -> str:
     """The page without anything that memory has entered, by these."""
-    for one in noted:
-        text = with_noted(text, one.emptied(), "en")
+    for one in logs:
+        text = with_log_lines(text, one.with_all_removed(), "en")
     return with_index(text, {}, "en")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from inmind.documents.overview.front_matter import BOM, line_ending, split_front_matter
 
-Change = Callable[[Sequence[str]], Sequence[str] | None]
+EditLines = Callable[[Sequence[str]], Sequence[str] | None]
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)", re.DOTALL)
 _CLOSING = re.compile(r"(?:\A|(?<=[ \t]))#++\Z")
@@ -22,33 +22,33 @@ _COMMENT = re.compile(r" {0,3}<!--")
 _DECORATION = re.compile(r"\A[\W\d_]+|[\W_]+\Z")
 
 
-def section_of(text: str, heading: str) -> str:
+def read_section(text: str, heading: str) -> str:
     """What stands under a heading; empty where there is no such heading."""
     page = split_front_matter(text)[1]
     lines = page.split(line_ending(page))
-    place = _place(lines, heading)
+    place = _section_span(lines, heading)
     return "\n".join(lines[place[0] : place[1]]).strip("\n") if place else ""
 
 
-def with_section(text: str, heading: str, body: str) -> str:
+def replace_section(text: str, heading: str, body: str) -> str:
     """The page with this body under that heading; a heading that is not there comes at the end.
 
     Models repeat the heading in front of the body: it is said once.
     """
-    written = _body(body, heading)
-    return _changed(text, [heading], lambda _: written, place=_place)
+    written = _body_lines(body, heading)
+    return _edit_section(text, [heading], lambda _: written, find_span=_section_span)
 
 
-def with_lines(text: str, headings: Sequence[str], change: Change, *, on_top: bool = False) -> str:
+def edit_section_lines(text: str, headings: Sequence[str], edit: EditLines, *, on_top: bool = False) -> str:
     """The page with the lines right under a heading changed, up to the next heading of whatever level.
 
     It is the first of these that the page has. If it has none of them, the first comes at the end, or `on_top` of the
     sections, unless there is nothing to say. None takes the section away.
     """
-    return _changed(text, headings, change, place=_top, on_top=on_top)
+    return _edit_section(text, headings, edit, find_span=_lines_under_heading, on_top=on_top)
 
 
-def plain(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+def text_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """The lines that are neither fenced nor commented out, with their numbers.
 
     A fence is closed by one of its kind, no shorter and with nothing behind it. One that nobody closes hides nothing,
@@ -57,9 +57,9 @@ def plain(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     place = 0
     never_closed: dict[str, int] = {}
     while place < len(lines):
-        kind, length = _opened(lines[place])
+        kind, length = _opening(lines[place])
         if kind and length < never_closed.get(kind, length + 1):
-            closing = _closing(lines, place, kind, length)
+            closing = _closing_line(lines, place, kind, length)
             if closing is not None:
                 place = closing + 1
                 continue
@@ -68,14 +68,14 @@ def plain(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         place += 1
 
 
-def headings_in(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+def find_headings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     """Line, level and words of each heading."""
-    for number, line in plain(lines):
+    for number, line in text_lines(lines):
         if match := _HEADING.match(line):
-            yield number, len(match[1]), _bare(line)
+            yield number, len(match[1]), _heading_text(line)
 
 
-def _opened(line: str) -> tuple[str, int]:
+def _opening(line: str) -> tuple[str, int]:
     """What a line opens, if anything: a comment, or a fence of so many marks."""
     if _COMMENT.match(line):
         return "<", 0
@@ -85,82 +85,82 @@ def _opened(line: str) -> tuple[str, int]:
     return "", 0
 
 
-def _closing(lines: Sequence[str], place: int, kind: str, length: int) -> int | None:
+def _closing_line(lines: Sequence[str], place: int, kind: str, length: int) -> int | None:
     if kind == "<":
         return next((n for n in range(place, len(lines)) if "-->" in lines[n]), None)
     closes = re.compile(rf" {{0,3}}{kind}{{{length},}}\s*")
     return next((n for n in range(place + 1, len(lines)) if closes.fullmatch(lines[n])), None)
 
 
-def _body(body: str, heading: str) -> list[str]:
+def _body_lines(body: str, heading: str) -> list[str]:
     """Its lines, with one blank line before and behind."""
     lines = body.replace("\r\n", "\n").strip("\n").split("\n")
-    if _HEADING.match(lines[0]) and _title(lines[0]) == _title(heading):
+    if _HEADING.match(lines[0]) and _heading_key(lines[0]) == _heading_key(heading):
         lines = "\n".join(lines[1:]).strip("\n").split("\n")
     return ["", *lines, ""] if lines != [""] else [""]
 
 
-def _changed(
+def _edit_section(
     text: str,
     headings: Sequence[str],
-    change: Change,
+    edit: EditLines,
     *,
-    place: Callable[[Sequence[str], str], tuple[int, int] | None],
+    find_span: Callable[[Sequence[str], str], tuple[int, int] | None],
     on_top: bool = False,
 ) -> str:
     head, page = split_front_matter(text)
     end = line_ending(page if "\n" in page else head)
     lines = page.split(end)
-    found = next((span for heading in headings if (span := place(lines, heading))), None)
+    found = next((span for heading in headings if (span := find_span(lines, heading))), None)
     if found is not None:
         begin, behind = found
-        changed = change(lines[begin:behind])
+        changed = edit(lines[begin:behind])
         kept = lines[: begin - 1] if changed is None else [*lines[:begin], *changed]
         return head + end.join([*kept, *lines[behind:]])
-    changed = change([])
+    changed = edit([])
     if not changed:
         return text
     if head.strip(BOM) and not head.endswith("\n"):
         head += end
-    section = [f"## {_bare(headings[0])}", *changed]
-    first = next((line for line, level, _ in headings_in(lines) if level == 2), None) if on_top else None
+    section = [f"## {_heading_text(headings[0])}", *changed]
+    first = next((line for line, level, _ in find_headings(lines) if level == 2), None) if on_top else None
     if first is not None:
         return head + end.join([*lines[:first], *section, *lines[first:]])
     above = page.rstrip(end)
     return head + end.join([*([above, ""] if above else []), *section])
 
 
-def _place(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
+def _section_span(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
     """The lines of a section's body: from behind its heading to the next one that is not below it."""
-    headings = list(headings_in(lines))
-    number = _found(headings, heading)
+    headings = list(find_headings(lines))
+    number = _find_heading(headings, heading)
     if number is None:
         return None
     line, level, _ = headings[number]
     return line + 1, next((at for at, other, _ in headings[number + 1 :] if other <= level), len(lines))
 
 
-def _top(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
+def _lines_under_heading(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
     """The lines of a section's body that stand right under its heading."""
-    headings = list(headings_in(lines))
-    number = _found(headings, heading)
+    headings = list(find_headings(lines))
+    number = _find_heading(headings, heading)
     if number is None:
         return None
     return headings[number][0] + 1, headings[number + 1][0] if number + 1 < len(headings) else len(lines)
 
 
-def _found(headings: Sequence[tuple[int, int, str]], heading: str) -> int | None:
-    wanted = _title(heading)
+def _find_heading(headings: Sequence[tuple[int, int, str]], heading: str) -> int | None:
+    key = _heading_key(heading)
     titles = [words.casefold() for _, _, words in headings]
-    spelt = (titles, [_DECORATION.sub("", title) for title in titles])
-    return next((said.index(wanted) for said in spelt if wanted in said), None)
+    spellings = (titles, [_DECORATION.sub("", title) for title in titles])
+    return next((said.index(key) for said in spellings if key in said), None)
 
 
-def _bare(heading: str) -> str:
+def _heading_text(heading: str) -> str:
     """A heading as somebody names it, with its marks or without."""
     match = _HEADING.match(heading.strip())
     return " ".join((_CLOSING.sub("", match[2].rstrip()) if match else heading).split())
 
 
-def _title(heading: str) -> str:
-    return _bare(heading).casefold()
+def _heading_key(heading: str) -> str:
+    return _heading_text(heading).casefold()

@@ -11,14 +11,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-GOAL = 5 * 1024
+SIZE_GOAL_BYTES = 5 * 1024
 """Bytes."""
-MOST_NOTED = 1_536
+MAX_EVENT_BYTES = 1_536
 """Of them, for what has happened."""
-MOST_INDEXED = 1_024
+MAX_INDEX_BYTES = 1_024
 """And for the index of pages."""
 
-_TOLD = {
+_WARNINGS = {
     "en": (
         "overview.md is over the goal of {goal} KB: move what is not needed in every request to detail/, "
         "what is finished to archive/, and keep one line of each."
@@ -32,22 +32,22 @@ _TOLD = {
 
 def size_warning(text: str, language: str) -> str:
     """What a model is told about a page that has grown too large; empty below the goal."""
-    return "" if len(text.encode()) < GOAL else _TOLD[language].format(goal=GOAL // 1024)
+    return "" if len(text.encode()) < SIZE_GOAL_BYTES else _WARNINGS[language].format(goal=SIZE_GOAL_BYTES // 1024)
 
 
-def fitting(lists: Sequence[Sequence[T]], line: Callable[[T], str], *, most: int) -> list[T]:
+def fit_round_robin(lists: Sequence[Sequence[T]], render: Callable[[T], str], *, max_bytes: int) -> list[T]:
     """The first of each list, then the second of each and so on, as long as their lines have room in `most` bytes.
 
     A list ends with the first that has none: what is older does not stay in the place of what is newer.
     """
     kept: list[T] = []
-    going = [iter(one) for one in lists]
-    while going:
-        for one in tuple(going):
+    iterators = [iter(one) for one in lists]
+    while iterators:
+        for one in tuple(iterators):
             item = next(one, None)
-            if item is None or (size := len(line(item).encode()) + 1) > most:
-                going.remove(one)
+            if item is None or (size := len(render(item).encode()) + 1) > max_bytes:
+                iterators.remove(one)
             else:
                 kept.append(item)
-                most -= size
+                max_bytes -= size
     return kept

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from inmind.documents.overview.sections import headings_in
+from inmind.documents.overview.sections import find_headings
 
 LANGUAGES = ("en", "zh")
 
@@ -58,7 +58,7 @@ _CHINESE = """\
 _TEMPLATES = {"en": _ENGLISH, "zh": _CHINESE}
 
 
-class Section(IntEnum):
+class OverviewSection(IntEnum):
     """The sections of a template, by their place in it."""
 
     TASK = 0
@@ -73,7 +73,7 @@ class Section(IntEnum):
 
 
 _HEADINGS = {
-    language: [words for _, level, words in headings_in(page.split("\n")) if level == 2]
+    language: [words for _, level, words in find_headings(page.split("\n")) if level == 2]
     for language, page in _TEMPLATES.items()
 }
 

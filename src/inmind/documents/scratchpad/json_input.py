@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
-from inmind.documents.document import MOST_BYTES
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.documents.scratchpad.paths import is_list, is_object, spelt
 from inmind.errors import InvalidInput
 
@@ -29,7 +29,7 @@ _BITS = 13_000
 # whoever reads the state, in whichever language, is never handed them.
 _UNSAFE = frozenset({"constructor", "prototype"})
 
-_SMALL_ENOUGH = f"at most {MOST_BYTES} bytes of JSON in all"
+_SMALL_ENOUGH = f"at most {MAX_DOCUMENT_BYTES} bytes of JSON in all"
 
 
 @frozen
@@ -61,7 +61,7 @@ def plain(given: object, field: str) -> Plain:
             size += _weight(scalar)
         else:
             pending.append(visit._replace(node=_dumped(node, visit), levels=visit.levels + 1))
-        if size > MOST_BYTES:
+        if size > MAX_DOCUMENT_BYTES:
             raise too_large(copy[field], field)
     return Plain(copy[field], tuple(dropped))
 
@@ -140,7 +140,7 @@ def _key(key: Any, visit: _Visit) -> str:
 def _checked_length(node: Mapping[Any, Any] | Sequence[Any], visit: _Visit) -> int:
     if visit.levels > DEEPEST_IN_ALL:
         raise visit.refused(f"at most {DEEPEST_IN_ALL} levels of nesting")
-    if 2 * len(node) > MOST_BYTES:
+    if 2 * len(node) > MAX_DOCUMENT_BYTES:
         raise visit.refused(_SMALL_ENOUGH, f"{len(node)} items")
     return len(node)
 
@@ -150,7 +150,7 @@ def _weight(value: object) -> int:
     if value is None or isinstance(value, bool):
         return 4
     if type(value) is str:
-        return len(value) + 2 if len(value) <= MOST_BYTES and _is_text(value) else 0
+        return len(value) + 2 if len(value) <= MAX_DOCUMENT_BYTES and _is_text(value) else 0
     if type(value) is int:
         return 1 if value.bit_length() <= _BITS else 0
     return 1 if type(value) is float and math.isfinite(value) else 0
@@ -159,7 +159,7 @@ def _weight(value: object) -> int:
 def _scalar(value: str | float | None, visit: _Visit, *, at: str = "") -> str | float | None:
     """A scalar as JSON has it. What else it may be (a member of an enum, a number of numpy's) stays behind."""
     if isinstance(value, str):
-        if len(value) > MOST_BYTES:
+        if len(value) > MAX_DOCUMENT_BYTES:
             raise visit.refused(_SMALL_ENOUGH, f"{len(value)} characters", at=at)
         if not _is_text(value):
             raise visit.refused("text without NUL characters and lone surrogates", value, at=at)

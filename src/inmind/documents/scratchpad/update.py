@@ -14,7 +14,7 @@ from typing import Any
 from inmind.core.encoding import to_json
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadWritten
 from inmind.core.frozen import frozen
-from inmind.documents.document import MOST_BYTES, checked_text
+from inmind.documents.document import MAX_DOCUMENT_BYTES, validate_text
 from inmind.documents.scratchpad.filler_values import meant
 from inmind.documents.scratchpad.json_input import plain, too_large
 from inmind.documents.scratchpad.merge import appended, merged, same, without
@@ -52,7 +52,7 @@ class Update:
 
 
 def object_update(
-    state: State | None, values: object, delete: object = (), *, padded: bool = False, size: int = MOST_BYTES
+    state: State | None, values: object, delete: object = (), *, padded: bool = False, size: int = MAX_DOCUMENT_BYTES
 ) -> Update:
     """An update of a pad that holds an object. `padded`: a model may have padded the values.
 
@@ -72,9 +72,9 @@ def object_update(
         took, padding = what.values, what.padding
     after = merged(left, took)
     size += _size(took)
-    if size > MOST_BYTES:
+    if size > MAX_DOCUMENT_BYTES:
         size = _size(after)
-    if size > MOST_BYTES:
+    if size > MAX_DOCUMENT_BYTES:
         raise too_large(took, "values")
     return Update(
         state=after,
@@ -100,7 +100,7 @@ def text_update(state: State | None, text: object, *, append: bool = False, padd
         return Update(
             state=held, changed=False, text=text, append=append, padding=("text",) if held and not append else ()
         )
-    after = checked_text(appended(held, checked_text(text)) if append else text)
+    after = validate_text(appended(held, validate_text(text)) if append else text)
     return Update(state=after, changed=after != held, text=text, append=append)
 
 

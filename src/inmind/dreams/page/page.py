@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 from inmind.core.frozen import frozen
 from inmind.core.text import Cut, cut
 from inmind.core.tokens import Counter
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.sections import Section, section_named
 
 TITLE = "# Working Memory State"
@@ -110,7 +110,7 @@ def said(entry: str) -> str:
 def header(now: datetime, mood: str = "") -> str:
     """The line that tells of a dream."""
     feeling = " ".join(mood.split()).replace("_", " ")
-    return f"_Last dream: {stamp(now)}{f' | Mood: {feeling}' if feeling else ''}_"
+    return f"_Last dream: {format_timestamp(now)}{f' | Mood: {feeling}' if feeling else ''}_"
 
 
 def parts_of(text: str) -> list[Part]:

@@ -15,7 +15,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.draft import Ground, Sheet
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, fitted, is_lossless, is_over, must_stay, of_people, share, spares_bond
@@ -149,7 +149,7 @@ class _Rewriting:
             sources=edit.sources,
             importance=edit.importance,
             kind=edit.kind,
-            at=edit.at or stamp(self._ground.now),
+            at=edit.at or format_timestamp(self._ground.now),
             trust=trust,
         )
         if (there := self._standing(text)) is not None:
@@ -183,7 +183,7 @@ class _Rewriting:
             sources=tuple(dict.fromkeys((*edit.sources, *(source for line in old for source in line.sources)))),
             importance=max(edit.importance, *(line.importance for line in old)),
             kind=old[0].kind,
-            at=max(edit.at, *(line.at for line in old)) or stamp(self._ground.now),
+            at=max(edit.at, *(line.at for line in old)) or format_timestamp(self._ground.now),
             trust=trust,
         )
         self._worked_in |= {text for text in going if text not in self._sheet.lines}

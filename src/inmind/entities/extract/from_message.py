@@ -11,65 +11,69 @@ from operator import itemgetter
 from inmind.core.events.entities import EntitySighting
 from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.entity import Entity
-from inmind.entities.ids.prose import ids_in_text
+from inmind.entities.ids.prose import find_ids_in_text
 from inmind.entities.nouns import singular
 from inmind.entities.window import Entities
 
-MOST_TEXT = 4_000
+MAX_TEXT_CHARS = 4_000
 """Characters of a message in which names are looked for."""
-MOST_BEYOND = 50
+MAX_EVICTED = 50
 """Things outside the window whose names are looked for, the last to leave first."""
 _WORD = re.compile(r"[a-z0-9]+|[^\W_]")
-_NUMBERED = re.compile(r"(?<![\w#&])#(\d{1,9})(?![\w-])")
-_SHORTEST = 3
+_HASH_NUMBER = re.compile(r"(?<![\w#&])#(\d{1,9})(?![\w-])")
+_MIN_NAME_CHARS = 3
 
 
-def mentioned(text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES) -> tuple[EntitySighting, ...]:
+def sightings_from_message(
+    text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES
+) -> tuple[EntitySighting, ...]:
     """What a message brings to the front, in the order in which it speaks of it."""
-    spelt = [(text.find(f.id), f.type, _as_known(f.id, entities)) for f in ids_in_text(text, rules=rules)]
-    found = {id: (place, EntitySighting(type, id, how="used")) for place, type, id in spelt}
-    head = text[:MOST_TEXT]
-    for match in _NUMBERED.finditer(head):  # too short to be an id by itself: it is one that is known
+    ids = [(text.find(f.id), f.type, _known_spelling(f.id, entities)) for f in find_ids_in_text(text, rules=rules)]
+    found = {id: (place, EntitySighting(type, id, how="used")) for place, type, id in ids}
+    head = text[:MAX_TEXT_CHARS]
+    for match in _HASH_NUMBER.finditer(head):  # too short to be an id by itself: it is one that is known
         if known := entities.ids.get(match[1]):
             found.setdefault(known.id, (match.start(), EntitySighting(known.type, known.id, how="used")))
     folded = head.casefold()
     words = frozenset(_WORD.findall(folded))
-    for type, id, names in _known(entities):
+    for type, id, names in _iter_names(entities):
         if id in found:
             continue
-        places = [p for name in names if _begins(name) in words and (p := _place(name, type, head, folded)) >= 0]
-        if places:
-            found[id] = (min(places), EntitySighting(type, id, how="used"))
-    return tuple(thing for _, thing in sorted(found.values(), key=itemgetter(0)))
+        positions = [
+            p for name in names if _first_word(name) in words and (p := _find_name(name, type, head, folded)) >= 0
+        ]
+        if positions:
+            found[id] = (min(positions), EntitySighting(type, id, how="used"))
+    return tuple(sighting for _, sighting in sorted(found.values(), key=itemgetter(0)))
 
 
 @lru_cache(maxsize=4096)
-def _begins(name: str) -> str:
+def _first_word(name: str) -> str:
     """The first word of a name: without it in a text, the name is not there either."""
     match = _WORD.search(name.casefold())
     return match[0] if match else ""
 
 
-def _as_known(id: str, entities: Entities) -> str:
+def _known_spelling(id: str, entities: Entities) -> str:
     """An id as it is known: people leave out the # of an order, and type in small letters."""
     spellings = (id, f"#{id}", id.removeprefix("#"), id.upper(), f"#{id.upper()}", id.lower())
     return next((spelling for spelling in spellings if spelling in entities.ids), id)
 
 
-def _known(entities: Entities) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _iter_names(entities: Entities) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for entity in entities.window:
-        yield _called(entity)
+        yield _entity_names(entity)
         for part in entity.parts:
             if part.name:
                 yield part.type, part.id, (part.name,)
-    yield from map(_called, islice(entities.evicted_entities, MOST_BEYOND))
+    yield from map(_entity_names, islice(entities.evicted_entities, MAX_EVICTED))
 
 
-def _called(entity: Entity) -> tuple[str, str, tuple[str, ...]]:
+def _entity_names(entity: Entity) -> tuple[str, str, tuple[str, ...]]:
     return entity.type, entity.id, (*entity.names, entity.id)
 
 
-def _place(name: str, type: str, text: str, folded: str) -> int:
+def _find_name(name: str, type: str, text: str, folded: str) -> int:
     """Where a name stands as words of their own; -1 where it does not.
 
     A single word may be any word: it counts as it is spelt and inside of a sentence ("go to Contact"), between quotes,
@@ -77,25 +81,25 @@ def _place(name: str, type: str, text: str, folded: str) -> int:
     """
     if not name.isascii():
         return folded.find(name.casefold()) if len(name) > 1 else -1
-    what = name.casefold()
-    if len(name) < _SHORTEST or what not in folded:
+    folded_name = name.casefold()
+    if len(name) < _MIN_NAME_CHARS or folded_name not in folded:
         return -1
-    for match in re.finditer(rf"(?<!\w){re.escape(what)}(?!\w)", folded):
+    for match in re.finditer(rf"(?<!\w){re.escape(folded_name)}(?!\w)", folded):
         start, end = match.span()
-        if not name.isalpha() or _stands_out(text[start:end] == name, text[:start], text[end:], type):
+        if not name.isalpha() or _is_deliberate(text[start:end] == name, text[:start], text[end:], type):
             return start
     return -1
 
 
-def _stands_out(as_spelt: bool, before: str, behind: str, type: str) -> bool:
-    if before[-1:] in _QUOTES and behind[:1] in _QUOTES and before and behind:
+def _is_deliberate(as_spelt: bool, before: str, after: str, type: str) -> bool:
+    if before[-1:] in _QUOTES and after[:1] in _QUOTES and before and after:
         return True
-    beside = (*_ASCII.findall(before[-30:].casefold())[-1:], *_ASCII.findall(behind[:30].casefold())[:1])
-    if any(singular(word) == type for word in beside):
+    neighbours = (*_ASCII_WORD.findall(before[-30:].casefold())[-1:], *_ASCII_WORD.findall(after[:30].casefold())[:1])
+    if any(singular(word) == type for word in neighbours):
         return True
-    begins = not before.strip() or before.rstrip()[-1] in ".!?:;\n"
-    return as_spelt and not begins
+    starts_sentence = not before.strip() or before.rstrip()[-1] in ".!?:;\n"
+    return as_spelt and not starts_sentence
 
 
-_ASCII = re.compile(r"[a-z]+")
+_ASCII_WORD = re.compile(r"[a-z]+")
 _QUOTES = "\"'“”‘’«»`"

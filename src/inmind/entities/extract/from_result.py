@@ -17,199 +17,216 @@ from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
 from inmind.entities.config import DEFAULT_RULES, EntityRules, Extractor
 from inmind.entities.entity import MAX_PARTS
-from inmind.entities.extract.names import name_of
-from inmind.entities.extract.records import MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep
-from inmind.entities.extract.tool_name import Tool, tool_named
-from inmind.entities.ids.arguments import Found, ids_in
-from inmind.entities.ids.prose import ids_in_text
-from inmind.entities.ids.shapes import as_id, is_code, looks_like_id
+from inmind.entities.extract.identity import name_of
+from inmind.entities.extract.records import (
+    MAX_RECORDS,
+    RecordReader,
+    ResultRecord,
+    add_part,
+    is_only_wrappers,
+    limit_keys,
+)
+from inmind.entities.extract.tool_name import ToolName, parse_tool_name
+from inmind.entities.ids.arguments import FoundId, find_ids
+from inmind.entities.ids.prose import find_ids_in_text
+from inmind.entities.ids.shapes import is_code, looks_like_id, parse_id
 from inmind.entities.nouns import UNTYPED, singular
 from inmind.entities.outcome import deletion_refused, is_empty_result, reports_failure, split_deletion
 from inmind.entities.parse_result import is_list, is_object, parse_layers, parse_name_list, parse_result
 from inmind.entities.serialize import sighting_from
 from inmind.errors import ExtractorFailed
 
-_CREATES = frozenset("add book create insert make new register".split())
+_CREATE_VERBS = frozenset("add book create insert make new register".split())
 # What such tools answer with is many lines and no list of names.
-_TEXTS = frozenset("comment detail error instruction line log lyric message news note output result step test".split())
+_TEXT_TYPES = frozenset(
+    "comment detail error instruction line log lyric message news note output result step test".split()
+)
 _NO_KEY = "_"
 """Stands above a value that has no key, and says nothing of it."""
 
-MOST_UNNAMED = 40
+MAX_UNNAMED_ENTRIES = 40
 """Entries of a list without ids that are looked through for those of others."""
-MOST_USED = 10
+MAX_USED_ARGUMENTS = 10
 """Arguments of one call that count as used."""
 
 
-def things_of(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tuple[EntitySighting, ...]:
+def sightings_from_result(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tuple[EntitySighting, ...]:
     """What one outcome brings to mind, the best match first. A failed call brings nothing."""
-    answer = parse_layers(outcome.result)
-    if outcome.error or any(map(reports_failure, answer)):
+    layers = parse_layers(outcome.result)
+    if outcome.error or any(map(reports_failure, layers)):
         return ()
-    own = rules.extractor_for(outcome.tool)
-    if own is not None:
-        return _by_host(*own, outcome)
-    value = answer[-1]
-    if is_empty_result(value) and tool_named(outcome.tool).reads:  # what is not there proves no id
+    extractor = rules.extractor_for(outcome.tool)
+    if extractor is not None:
+        return _from_host_extractor(*extractor, outcome)
+    value = layers[-1]
+    if is_empty_result(value) and parse_tool_name(outcome.tool).is_read:  # what is not there proves no id
         return ()
-    return _Outcome(outcome, value, rules).things()
+    return _ResultExtractor(outcome, value, rules).sightings()
 
 
-class _Outcome:
+class _ResultExtractor:
     """One call that succeeded: its tool's name, its arguments, and its result as a value."""
 
     def __init__(self, outcome: ToolObserved, value: Any, rules: EntityRules) -> None:
-        self._rules, self._value = rules, head_of(value) if is_object(value) else value
-        self._tool = _in_words_of(rules, tool_named(outcome.tool))
+        self._rules, self._value = rules, limit_keys(value) if is_object(value) else value
+        self._tool_name = _with_host_types(rules, parse_tool_name(outcome.tool))
         self._arguments = parse_result(outcome.arguments)
-        own, about = self._tool.type or UNTYPED, self._tool.nouns
-        self._used = ids_in(self._arguments, own=own, one=self._tool.about_one, about=about, rules=rules)
-        types = () if self._tool.out_of else self._tool.types
-        self._shapes = Shapes(types, rules, many=self._tool.many)
+        own_type, tool_nouns = self._tool_name.type or UNTYPED, self._tool_name.nouns
+        self._used = find_ids(
+            self._arguments, own_type=own_type, about_one=self._tool_name.about_one, tool_nouns=tool_nouns, rules=rules
+        )
+        types = () if self._tool_name.removes_from else self._tool_name.types
+        self._reader = RecordReader(types, rules, plural=self._tool_name.plural)
 
-    def things(self) -> tuple[EntitySighting, ...]:
+    def sightings(self) -> tuple[EntitySighting, ...]:
         records = self._records()
-        if self._tool.deletes:
-            return self._deleted(records)
+        if self._tool_name.is_delete:
+            return self._deletion_sightings(records)
         if records:
-            self._complete(records[0])
-        seen = [self._thing(record, record.how) for record in records[: self._rules.window]]
-        numbers = {part.id for thing in seen for part in thing.parts if part.type == "number"}  # the same by another id
-        met = {thing.id for thing in seen} | numbers
-        return (*seen, *self._mentioned([found for found in self._used if found.id not in met]))
+            self._add_from_arguments(records[0])
+        found = [self._sighting(record, record.how) for record in records[: self._rules.window]]
+        numbers = {
+            part.id for thing in found for part in thing.parts if part.type == "number"
+        }  # the same by another id
+        covered = {thing.id for thing in found} | numbers
+        return (*found, *self._used_sightings([found for found in self._used if found.id not in covered]))
 
-    def _records(self) -> list[Record]:
-        groups = self._by_names()
-        about = None if groups else self._about()
-        if about is not None:
-            about.told = about.type != self._tool.type
-            return [about]
-        groups = groups or self._shapes.groups(self._listed())
+    def _records(self) -> list[ResultRecord]:
+        groups = self._records_by_name()
+        described = None if groups else self._record_of_target()
+        if described is not None:
+            described.from_arguments = described.type != self._tool_name.type
+            return [described]
+        groups = groups or self._reader.groups(self._value_or_lines())
         if not groups and isinstance(self._value, str | int) and not isinstance(self._value, bool):
-            told = self._told(str(self._value).strip())
-            return [told] if told else []
-        groups = groups or self._beside()
-        return [record for group in groups for record in _seated(group, self._rules)]
+            record = self._record_from_text(str(self._value).strip())
+            return [record] if record else []
+        groups = groups or self._records_from_loose_ids()
+        return [record for group in groups for record in _limit_list(group, self._rules)]
 
-    def _listed(self) -> Any:
+    def _value_or_lines(self) -> Any:
         """The value, or the lines of a text where a tool that speaks of many answers with one name a line."""
-        names = self._tool.many and self._tool.reads and self._tool.type not in _TEXTS
+        names = self._tool_name.plural and self._tool_name.is_read and self._tool_name.type not in _TEXT_TYPES
         return (parse_name_list(self._value) or None) if names and isinstance(self._value, str) else self._value
 
-    def _by_names(self) -> list[list[Record]]:
+    def _records_by_name(self) -> list[list[ResultRecord]]:
         """What was asked for by name, and is answered by name: {"City Hub": "Rating: 4.2"}."""
-        asked = {found.id: found.type for found in self._used}
-        if not is_object(self._value) or not self._value or not all(key in asked for key in self._value):
+        requested = {found.id: found.type for found in self._used}
+        if not is_object(self._value) or not self._value or not all(key in requested for key in self._value):
             return []
-        return [[self._shapes.described(asked[key], key, {_NO_KEY: item}) for key, item in self._value.items()]]
+        return [[self._reader.describe(requested[key], key, {_NO_KEY: item}) for key, item in self._value.items()]]
 
-    def _beside(self) -> list[list[Record]]:
+    def _records_from_loose_ids(self) -> list[list[ResultRecord]]:
         """The ids in a result whose objects have none: parts of what the arguments name, or things by themselves."""
-        value = self._value[:MOST_UNNAMED] if is_list(self._value) else self._value
-        found = self._shapes.described(UNTYPED, "", {self._tool.type or _NO_KEY: value}).parts
-        named = self._named_by_arguments()
-        if not found or named is None:
-            return [[Record(part.type, part.id, part.name) for part in found.values()]] if found else []
-        found.pop(named.id, None)
-        return [[Record(named.type, named.id, parts=found, told=True)]]
+        value = self._value[:MAX_UNNAMED_ENTRIES] if is_list(self._value) else self._value
+        parts = self._reader.describe(UNTYPED, "", {self._tool_name.type or _NO_KEY: value}).parts
+        target = self._target()
+        if not parts or target is None:
+            return [[ResultRecord(part.type, part.id, part.name) for part in parts.values()]] if parts else []
+        parts.pop(target.id, None)
+        return [[ResultRecord(target.type, target.id, parts=parts, from_arguments=True)]]
 
-    def _about(self) -> Record | None:
+    def _record_of_target(self) -> ResultRecord | None:
         """The thing that the arguments name and the result describes without repeating its id."""
-        if not is_object(self._value) or self._shapes.own(self._value) or is_wrapped(self._value):
+        if not is_object(self._value) or self._reader.has_own_id(self._value) or is_only_wrappers(self._value):
             return None
-        if self._tool.out_of:  # what it answers with is what something was taken out of
+        if self._tool_name.removes_from:  # what it answers with is what something was taken out of
             return None
-        if any(singular(key.lower()) == self._tool.type for key in self._value):
+        if any(singular(key.lower()) == self._tool_name.type for key in self._value):
             return None
-        named = self._named_by_arguments()
-        if named is None or named.type not in self._tool.types:
+        target = self._target()
+        if target is None or target.type not in self._tool_name.types:
             return None
-        return self._shapes.described(named.type, named.id, self._value)
+        return self._reader.describe(target.type, target.id, self._value)
 
-    def _told(self, text: str) -> Record | None:
+    def _record_from_text(self, text: str) -> ResultRecord | None:
         """A result in words: a bare id, or ids among other words."""
-        if looks_like_id(text) or (self._tool.verb in _CREATES and _is_handle(text)):
-            return Record(self._tool.type or UNTYPED, text)
-        found = [self._typed(f) for f in ids_in_text(text, rules=self._rules) if f.kind != "url"]
-        named = self._named_by_arguments()
-        if not found and (named is None or named.type not in self._tool.types):
+        if looks_like_id(text) or (self._tool_name.verb in _CREATE_VERBS and _is_created_id(text)):
+            return ResultRecord(self._tool_name.type or UNTYPED, text)
+        found = [self._with_tool_type(f) for f in find_ids_in_text(text, rules=self._rules) if f.kind != "url"]
+        target = self._target()
+        if not found and (target is None or target.type not in self._tool_name.types):
             return None
-        if named is None:
-            named, *found = found
-        parts = {f.id: EntityPart(f.type, f.id) for f in found[:MAX_PARTS] if f.id != named.id}
-        return Record(named.type, named.id, parts=parts, told=named.type != self._tool.type)
+        if target is None:
+            target, *found = found
+        parts = {f.id: EntityPart(f.type, f.id) for f in found[:MAX_PARTS] if f.id != target.id}
+        return ResultRecord(target.type, target.id, parts=parts, from_arguments=target.type != self._tool_name.type)
 
-    def _typed(self, found: Found) -> Found:
+    def _with_tool_type(self, found: FoundId) -> FoundId:
         """An id that the text says nothing about is of what the tool is about."""
-        return replace(found, type=self._tool.type) if found.type == UNTYPED and self._tool.type else found
+        return replace(found, type=self._tool_name.type) if found.type == UNTYPED and self._tool_name.type else found
 
-    def _named_by_arguments(self) -> Found | None:
-        for type in self._tool.types:
+    def _target(self) -> FoundId | None:
+        for type in self._tool_name.types:
             for found in self._used:
                 if found.type == type:
                     return found
         return next((found for kind in ("id", "path", "name") for found in self._used if found.kind == kind), None)
 
-    def _complete(self, main: Record) -> None:
+    def _add_from_arguments(self, main: ResultRecord) -> None:
         """What the arguments add: a name for what was made, the thing it was made in."""
-        if not main.name and self._tool.names and is_object(self._arguments):
+        if not main.name and self._tool_name.arguments_name_result and is_object(self._arguments):
             main.name = name_of(self._arguments, main.type)
-        taken = self._tool.type if self._tool.out_of else ""
-        others = [found for found in self._used if found.id != main.id and found.type != taken]
-        if main.parent is None and self._tool.names:
+        removed_type = self._tool_name.type if self._tool_name.removes_from else ""
+        others = [found for found in self._used if found.id != main.id and found.type != removed_type]
+        if main.parent is None and self._tool_name.arguments_name_result:
             main.parent = next(((f.type, f.id) for f in others if f.kind == "id" and f.type != main.type), None)
         for found in others:
             main.parts.setdefault(found.id, EntityPart(found.type, found.id))
 
-    def _deleted(self, records: Sequence[Record]) -> tuple[EntitySighting, ...]:
+    def _deletion_sightings(self, records: Sequence[ResultRecord]) -> tuple[EntitySighting, ...]:
         """Tombstones for what the verb was done to; everything else that the call names was only used."""
         if deletion_refused(self._value) or (is_object(self._arguments) and self._arguments.get("dry_run") is True):
-            return tuple(self._mentioned(self._used))
-        kept, gone = split_deletion(self._value)
-        meant = {self._tool.type, UNTYPED} if self._tool.type else {found.type for found in self._used}
-        dead = {record.id: record for record in records if record.type in meant and not record.told}
+            return tuple(self._used_sightings(self._used))
+        not_deleted, confirmed = split_deletion(self._value)
+        types = {self._tool_name.type, UNTYPED} if self._tool_name.type else {found.type for found in self._used}
+        deleted = {record.id: record for record in records if record.type in types and not record.from_arguments}
         for found in self._used:
-            if found.type in meant and found.id not in dead:
-                dead[found.id] = Record(found.type, found.id)
-        dead = {id: record for id, record in dead.items() if id not in kept and (gone is None or id in gone)}
-        graves = [self._thing(record, "deleted") for record in islice(dead.values(), MOST_RECORDS)]
-        return (*self._mentioned([found for found in self._used if found.id not in dead]), *graves)
+            if found.type in types and found.id not in deleted:
+                deleted[found.id] = ResultRecord(found.type, found.id)
+        deleted = {
+            id: record
+            for id, record in deleted.items()
+            if id not in not_deleted and (confirmed is None or id in confirmed)
+        }
+        deletions = [self._sighting(record, "deleted") for record in islice(deleted.values(), MAX_RECORDS)]
+        return (*self._used_sightings([found for found in self._used if found.id not in deleted]), *deletions)
 
-    def _mentioned(self, used: Sequence[Found]) -> Iterable[EntitySighting]:
-        verb = self._tool.verb
-        return (EntitySighting(f.type, f.id, how="used", action=verb) for f in used[:MOST_USED])
+    def _used_sightings(self, used: Sequence[FoundId]) -> Iterable[EntitySighting]:
+        verb = self._tool_name.verb
+        return (EntitySighting(f.type, f.id, how="used", action=verb) for f in used[:MAX_USED_ARGUMENTS])
 
-    def _thing(self, record: Record, how: str) -> EntitySighting:
+    def _sighting(self, record: ResultRecord, how: str) -> EntitySighting:
         parts = tuple(list(record.parts.values())[:MAX_PARTS])
         return EntitySighting(
             type=record.type,
             id=record.id,
             name=record.name,
             how=how,
-            action=self._tool.verb,
+            action=self._tool_name.verb,
             parent=record.parent,
             parts=parts,
-            omitted_parts=record.more + max(0, len(record.parts) - len(parts)),
+            omitted_parts=record.omitted_parts + max(0, len(record.parts) - len(parts)),
         )
 
 
-def _seated(group: Sequence[Record], rules: EntityRules) -> Sequence[Record]:
+def _limit_list(group: Sequence[ResultRecord], rules: EntityRules) -> Sequence[ResultRecord]:
     """Those of one list that get a place. The others ride with the first."""
-    things, others = group[: rules.max_per_list], group[rules.max_per_list :]
-    for record in things:
+    kept, rest = group[: rules.max_per_list], group[rules.max_per_list :]
+    for record in kept:
         record.listed = len(group) > 1
-    for record in others:
-        keep(things[0].parts, EntityPart(record.type, record.id, record.name, from_same_list=True))
-    things[0].more += sum(record.more for record in others)
-    return things
+    for record in rest:
+        add_part(kept[0].parts, EntityPart(record.type, record.id, record.name, from_same_list=True))
+    kept[0].omitted_parts += sum(record.omitted_parts for record in rest)
+    return kept
 
 
-def _is_handle(text: str) -> bool:
+def _is_created_id(text: str) -> bool:
     """The whole answer of a tool that creates something: a number, or a word with a digit in it."""
-    return text.isascii() and as_id(text) is not None and (text.isdigit() or is_code(text))
+    return text.isascii() and parse_id(text) is not None and (text.isdigit() or is_code(text))
 
 
-def _in_words_of(rules: EntityRules, tool: Tool) -> Tool:
+def _with_host_types(rules: EntityRules, tool: ToolName) -> ToolName:
     """A tool's nouns as the host's types, those first."""
     if not rules.types:
         return tool
@@ -217,12 +234,12 @@ def _in_words_of(rules: EntityRules, tool: Tool) -> Tool:
     return replace(tool, types=tuple(sorted(types, key=lambda type: type not in rules.types)))
 
 
-def _by_host(pattern: str, extractor: Extractor, outcome: ToolObserved) -> tuple[EntitySighting, ...]:
+def _from_host_extractor(pattern: str, extractor: Extractor, outcome: ToolObserved) -> tuple[EntitySighting, ...]:
     """A host's extractor: whatever it does wrong is said with its name."""
     try:
-        found = [sighting_from(entity, f"answer[{n}]") for n, entity in enumerate(extractor(outcome))]
+        sightings = [sighting_from(entity, f"answer[{n}]") for n, entity in enumerate(extractor(outcome))]
     except Exception as error:  # a host's code may raise anything, and answer with anything
         reason = f"{type(error).__name__}: {error}"
         raise ExtractorFailed(pattern=pattern, tool=outcome.tool, reason=reason) from error
-    verb = tool_named(outcome.tool).verb
-    return tuple(replace(thing, action=thing.action or verb) for thing in found)
+    verb = parse_tool_name(outcome.tool).verb
+    return tuple(replace(sighting, action=sighting.action or verb) for sighting in sightings)

@@ -7,16 +7,17 @@ id is worked out once for each result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from inmind.entities.config import EntityRules
-from inmind.entities.ids.keys import sense
-from inmind.entities.ids.shapes import as_code, as_id, is_code
+from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.shapes import is_code, parse_code, parse_id
 from inmind.entities.nouns import UNTYPED, singular, split_words
 from inmind.entities.parse_result import is_list, is_object
 
 # What some applications have instead of an id, the best first.
-_HANDLES = (
+_HANDLE_KEYS = (
     "username",
     "handle",
     "login",
@@ -30,18 +31,18 @@ _HANDLES = (
     "link",
     "name",
 )
-_BY_HANDLE = frozenset((*_HANDLES, "number"))
+_FALLBACK_KEYS = frozenset((*_HANDLE_KEYS, "number"))
 
 # Other ids of the same object, which are no parents of it.
-_TWINS = ("node", "i_cal", "ical", "external", "internal", "client", "request", "global", "public")
+_ALTERNATE_ID_NOUNS = ("node", "i_cal", "ical", "external", "internal", "client", "request", "global", "public")
 # What a `type` may say that is no type.
-_OUTCOMES = ("success", "ok", "error", "list", "object", "array", "string", "text", "json", "result", "data")
+_NOT_TYPES = ("success", "ok", "error", "list", "object", "array", "string", "text", "json", "result", "data")
 
-Own = tuple[str, str, str]
+OwnId = tuple[str, str, str]
 """Type and id of an object, and the key that holds the id."""
 
 
-class _Alike(NamedTuple):
+class _IdKey(NamedTuple):
     """What objects of one make have for an id."""
 
     type: str
@@ -49,123 +50,174 @@ class _Alike(NamedTuple):
     """Empty where they have none."""
 
 
-class Identity:
+class IdentityFinder:
     """Tells the ids of the objects in one result."""
 
     def __init__(self, rules: EntityRules) -> None:
         self._rules = rules
-        self._alike: dict[tuple[Any, ...], _Alike] = {}
-        self._met: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._by_shape: dict[tuple[Any, ...], _IdKey] = {}
+        self._id_keys_by_shape: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def own(self, value: Mapping[str, Any], types: Sequence[str]) -> Own | None:
+    def find_own(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
         """Type and id of an object, and the key that holds the id."""
         keys = tuple(value)
-        speaking = self._speaking(keys)
-        if not speaking:
+        id_keys = self._id_keys(keys)
+        if not id_keys:
             return None
         declared = value.get("type")
-        alike = (*types, None, declared if isinstance(declared, str) else None, *keys)
-        met = self._alike.get(alike)
-        if met is not None and all(map(value.get, speaking)):
-            if not met.key:
+        shape = (*types, None, declared if isinstance(declared, str) else None, *keys)
+        known = self._by_shape.get(shape)
+        if known is not None and all(map(value.get, id_keys)):
+            if not known.key:
                 return None
-            if id := as_id(value[met.key]):
-                return met.type, id, met.key
-        own = self._at_first_sight(value, types)
-        if all(as_id(value[key]) for key in speaking):
+            if id := parse_id(value[known.key]):
+                return known.type, id, known.key
+        own = self._find_own(value, types)
+        if all(parse_id(value[key]) for key in id_keys):
             type, _, key = own or ("", "", "")
-            self._alike[alike] = _Alike(type, key)
+            self._by_shape[shape] = _IdKey(type, key)
         return own
 
-    def only(self, value: Mapping[str, Any]) -> Own | None:
+    def find_only(self, value: Mapping[str, Any]) -> OwnId | None:
         """For an object inside of another: the one id that it has, whatever its type."""
-        speaking = self._speaking(tuple(value))
-        if len(speaking) != 1 or not (id := as_id(value[speaking[0]])):
+        id_keys = self._id_keys(tuple(value))
+        if len(id_keys) != 1 or not (id := parse_id(value[id_keys[0]])):
             return None
-        says, type = sense(speaking[0])
-        return (self._rules.type_for(type), id, speaking[0]) if says == "id" else None
+        says, type = key_meaning(id_keys[0])
+        return (self._rules.type_for(type), id, id_keys[0]) if says == "id" else None
 
-    def otherwise(self, value: Mapping[str, Any], types: Sequence[str]) -> Own | None:
+    def find_fallback(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
         """For an object at the top without an id of its type: any id it has, or what it goes by instead of one."""
-        speaking = self._speaking(tuple(value))
-        if not speaking and _BY_HANDLE.isdisjoint(value):
+        id_keys = self._id_keys(tuple(value))
+        if not id_keys and _FALLBACK_KEYS.isdisjoint(value):
             return None
-        for key in speaking:
-            says, type = sense(key)
-            if says == "id" and (id := as_id(value[key])):
+        for key in id_keys:
+            says, type = key_meaning(key)
+            if says == "id" and (id := parse_id(value[key])):
                 return self._rules.type_for(type), id, key
-            if says == "code" and (id := as_code(type, value[key])):
+            if says == "code" and (id := parse_code(type, value[key])):
                 return self._rules.type_for(type), id, key
             if says == "own":  # it has an id, and one that cannot be used: its name is none
                 return None
-        hints = self._hints(value, types)
-        if hints and (id := as_id(value.get("number"))):
+        hints = self._type_hints(value, types)
+        if hints and (id := parse_id(value.get("number"))):
             return hints[0], id, "number"
         if not hints or any(is_object(item) or is_list(item) for item in value.values()):
             return None
-        for key in _HANDLES:
-            if isinstance(value.get(key), str) and (id := as_id(value[key])):
+        for key in _HANDLE_KEYS:
+            if isinstance(value.get(key), str) and (id := parse_id(value[key])):
                 return hints[0], id, key
         return None
 
-    def parent(self, value: Mapping[str, Any], type: str, own: str) -> tuple[str, str] | None:
+    def find_parent(self, value: Mapping[str, Any], type: str, own_key: str) -> tuple[str, str] | None:
         """The thing of another type that an object names first."""
         for key, item in value.items():
-            said = sense(key)
-            if said.says == "id" and key != own and said.type not in (type, *_TWINS) and (id := as_id(item)):
-                return self._rules.type_for(said.type), id
+            meaning = key_meaning(key)
+            if (
+                meaning.role == "id"
+                and key != own_key
+                and meaning.type not in (type, *_ALTERNATE_ID_NOUNS)
+                and (id := parse_id(item))
+            ):
+                return self._rules.type_for(meaning.type), id
         return None
 
-    def _at_first_sight(self, value: Mapping[str, Any], types: Sequence[str]) -> Own | None:
+    def _find_own(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
         typed: dict[str, tuple[str, str]] = {}
         for key, item in value.items():
-            if key in self._rules.id_keys and (id := as_id(item)):
+            if key in self._rules.id_keys and (id := parse_id(item)):
                 return self._rules.id_keys[key], id, key
-            says, type = sense(key)
+            says, type = key_meaning(key)
             if says == "own":
-                if (id := as_id(item)) and not (key == "key" and is_pair(value)):
-                    hints = self._hints(value, types)
-                    better = as_id(value.get("key")) if id.isdigit() else None
+                if (id := parse_id(item)) and not (key == "key" and is_key_value_pair(value)):
+                    hints = self._type_hints(value, types)
+                    better = parse_id(value.get("key")) if id.isdigit() else None
                     if better and is_code(better):  # what people call it by, beside the number of a row
                         id, key = better, "key"
                     return hints[0] if hints else UNTYPED, id, key
             elif says == "id":
-                if id := as_id(item):
+                if id := parse_id(item):
                     typed.setdefault(self._rules.type_for(type), (id, key))
-            elif says == "code" and (id := as_code(type, item)):
+            elif says == "code" and (id := parse_code(type, item)):
                 typed.setdefault(self._rules.type_for(type), (id, key))
         if typed:
-            for hint in self._hints(value, types):
+            for hint in self._type_hints(value, types):
                 if hint in typed:
                     return (hint, *typed[hint])
         return None
 
-    def _speaking(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+    def _id_keys(self, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Those of an object's keys that speak of ids."""
-        speaking = self._met.get(keys)
-        if speaking is None:
+        id_keys = self._id_keys_by_shape.get(keys)
+        if id_keys is None:
             known = self._rules.id_keys
-            speaking = tuple(key for key in keys if sense(key).says in ("own", "id", "code") or key in known)
-            self._met[keys] = speaking
-        return speaking
+            id_keys = tuple(key for key in keys if key_meaning(key).role in ("own", "id", "code") or key in known)
+            self._id_keys_by_shape[keys] = id_keys
+        return id_keys
 
-    def _hints(self, value: Mapping[str, Any], types: Sequence[str]) -> list[str]:
-        declared = _declared(value)
+    def _type_hints(self, value: Mapping[str, Any], types: Sequence[str]) -> list[str]:
+        declared = _declared_type(value)
         hints = [declared, *types] if declared else list(types)
         return [self._rules.type_for(type) for type in hints] if self._rules.types else hints
 
 
-def _declared(value: Mapping[str, Any]) -> str:
+def _declared_type(value: Mapping[str, Any]) -> str:
     """An object's own word for what it is, if it is one."""
     for key in ("type", "__typename", "object", "kind"):
         word = value.get(key)
-        if word in _OUTCOMES:
+        if word in _NOT_TYPES:
             continue
         if isinstance(word, str) and 1 < len(word) <= 40 and word.replace("_", "").replace("-", "").isalpha():
             return singular("_".join(split_words(word)))
     return ""
 
 
-def is_pair(value: Mapping[str, Any]) -> bool:
+def is_key_value_pair(value: Mapping[str, Any]) -> bool:
     """{"key": "colour", "value": "red"}: its key is the name of a property and no id."""
     return "key" in value and "value" in value
+
+
+NAME_KEYS = ("title", "name", "heading", "label", "subject", "filename", "slug", "email")
+
+
+_OTHER_NAME_KEYS = (("display", "name"), ("full", "name"), ("fullname",), ("summary",))
+
+
+_MAX_NAME_CHARS = 80
+
+
+_MAX_NAMED_KEYS = 1_000
+
+
+def name_of(value: object, type: str) -> str:
+    """What an object calls itself, in one line; nothing where it does not."""
+    if not is_object(value):
+        return ""
+    for key in _name_keys(tuple(value), type) if len(value) <= _MAX_NAMED_KEYS else ():
+        if line := parse_name(value[key]):
+            return line
+    return _full_name(value)
+
+
+@lru_cache(maxsize=2048)
+def _name_keys(keys: tuple[str, ...], type: str) -> tuple[str, ...]:
+    """Those of an object's keys that may hold its name, the best first, in any spelling."""
+    by_words = {split_words(key): key for key in reversed(keys)}
+    wanted = (*((name,) for name in NAME_KEYS), (*split_words(type), "name"), *_OTHER_NAME_KEYS)
+    exact = [name for name in NAME_KEYS if name in keys]
+    return tuple(dict.fromkeys([*exact, *(by_words[name] for name in wanted if name in by_words)]))
+
+
+def parse_name(item: object) -> str:
+    if is_object(item):
+        item = _full_name(item)
+    if not isinstance(item, str):
+        return ""
+    line = " ".join(item[: 2 * _MAX_NAME_CHARS].split())[:_MAX_NAME_CHARS]
+    return line if line.isprintable() else "".join(filter(str.isprintable, line))
+
+
+def _full_name(value: dict[str, Any]) -> str:
+    pairs = (("first_name", "last_name"), ("firstName", "lastName"), ("given_name", "family_name"))
+    names = [value[key] for pair in pairs for key in pair if key in value]
+    return " ".join(name for name in names if isinstance(name, str))[:_MAX_NAME_CHARS]

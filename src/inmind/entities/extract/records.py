@@ -16,44 +16,45 @@ from typing import Any
 from inmind.core.events.entities import EntityPart
 from inmind.entities.config import EntityRules
 from inmind.entities.entity import MAX_PARTS
-from inmind.entities.extract.identity import Identity, is_pair
-from inmind.entities.extract.names import NAMES, as_name, name_of
-from inmind.entities.ids.arguments import handle
-from inmind.entities.ids.keys import sense
-from inmind.entities.ids.prose import ids_in_text
-from inmind.entities.ids.shapes import as_id, kind_of, looks_like_id
+from inmind.entities.extract.identity import NAME_KEYS, IdentityFinder, is_key_value_pair, name_of, parse_name
+from inmind.entities.ids.arguments import parse_handle
+from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.prose import find_ids_in_text
+from inmind.entities.ids.shapes import handle_kind, looks_like_id, parse_id
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.parse_result import is_list, is_object, parse_result
 
-MOST_RECORDS = 120
+MAX_RECORDS = 120
 """Entries of one list that are looked at."""
-MOST_KEYS = 1_000
+MAX_KEYS = 1_000
 """Keys of one object that are looked at."""
-MOST_TEXT = 8_000
+MAX_TEXT_CHARS = 8_000
 """Characters of texts inside a result that are searched for ids, all texts together."""
-_SHORT = 24
+_SHORT_TEXT_CHARS = 24
 """Characters of a text that is a word or two: its shape was looked at already."""
-_DEEPEST = 30
+_MAX_DEPTH = 30
 
-_GRAVES = ("deleted", "is_deleted", "isDeleted", "trashed", "in_trash")
+_DELETED_FLAGS = ("deleted", "is_deleted", "isDeleted", "trashed", "in_trash")
 
 # Keys that hold things and say nothing about what they are.
 _WRAPPERS = frozenset(
     "attributes body content data edges hits items list matches node nodes objects output payload records "
     "response result results rows value values".split()
 )
-_BUILT_IN = frozenset("page section collection entry media image post task".split())
+_BUILT_IN_TYPES = frozenset("page section collection entry media image post task".split())
 # Tools with such a noun answer with a number for each name, not with an id.
-_NUMBERS = frozenset("phone contact fax price count total amount population score balance rate stat zip number".split())
+_NUMBER_TYPES = frozenset(
+    "phone contact fax price count total amount population score balance rate stat zip number".split()
+)
 # What stands beside the part of an object that holds its properties.
-_OUTSIDE = frozenset({"id", "Id", "ID", "key", "kind", "uid"})
+_ENVELOPE_KEYS = frozenset({"id", "Id", "ID", "key", "kind", "uid"})
 
-_TELLING = re.compile(r"[0-9@]|\.[A-Za-z]")
+_MAY_HAVE_ID = re.compile(r"[0-9@]|\.[A-Za-z]")
 """What a text must have for any id to be in it."""
 
 
 @dataclass(slots=True)
-class Record:
+class ResultRecord:
     """An object with an id, and the ids inside it."""
 
     type: str
@@ -63,64 +64,64 @@ class Record:
     parts: dict[str, EntityPart] = field(default_factory=dict[str, EntityPart])
     listed: bool = False
     """It is one of a list."""
-    dead: bool = False
+    deleted: bool = False
     """It says of itself that it was deleted."""
-    more: int = 0
+    omitted_parts: int = 0
     """Ids that were there and are not among its parts."""
-    told: bool = False
+    from_arguments: bool = False
     """The arguments name it and the result only tells of it: that proves no life."""
 
     @property
     def how(self) -> str:
-        if self.dead:
+        if self.deleted:
             return "deleted"
-        return "told" if self.told else "listed" if self.listed else "seen"
+        return "told" if self.from_arguments else "listed" if self.listed else "seen"
 
 
-class Shapes:
+class RecordReader:
     """Reads one result. `types` are what its tool may be about, the likeliest first."""
 
-    def __init__(self, types: Sequence[str], rules: EntityRules, *, many: bool) -> None:
-        self._types, self._rules, self._many = types, rules, many
-        self._text = MOST_TEXT
-        self._left_out = 0
-        self._identity = Identity(rules)
+    def __init__(self, types: Sequence[str], rules: EntityRules, *, plural: bool) -> None:
+        self._types, self._rules, self._plural = types, rules, plural
+        self._text_budget = MAX_TEXT_CHARS
+        self._omitted_parts = 0
+        self._identity = IdentityFinder(rules)
 
-    def groups(self, value: Any) -> list[list[Record]]:
+    def groups(self, value: Any) -> list[list[ResultRecord]]:
         """Records by the list or the key that held them, in order."""
         return self._groups(value, self._types, 0)
 
-    def own(self, value: Mapping[str, Any]) -> bool:
+    def has_own_id(self, value: Mapping[str, Any]) -> bool:
         """Does an object have an id of its own?"""
-        return self._identity.own(value, self._types) is not None
+        return self._identity.find_own(value, self._types) is not None
 
-    def described(self, type: str, id: str, value: dict[str, Any]) -> Record:
+    def describe(self, type: str, id: str, value: dict[str, Any]) -> ResultRecord:
         """What is known to have this id, with everything that an object says of it."""
-        record = Record(type, id, name_of(value, type))
-        self._look_into(value, record)
+        record = ResultRecord(type, id, name_of(value, type))
+        self._collect_details(value, record)
         return record
 
     # -- things --------------------------------------------------------------------------------------------
 
-    def _groups(self, value: Any, types: Sequence[str], depth: int) -> list[list[Record]]:
-        if depth > _DEEPEST:
+    def _groups(self, value: Any, types: Sequence[str], depth: int) -> list[list[ResultRecord]]:
+        if depth > _MAX_DEPTH:
             return []
         if isinstance(value, str):
             value = parse_result(value)
         if is_list(value):
-            return self._of_list(value, types)
+            return self._list_records(value, types)
         if not is_object(value):
             return []
-        value = head_of(value)
+        value = limit_keys(value)
         record = self._record(value, types)
         if record is not None:
             return [[record]]
-        mapped = self._of_map(value, types)
+        mapped = self._map_records(value, types)
         if mapped:
             return [mapped]
-        held = [(key, item) for key, item in value.items() if is_object(item) or is_list(item) or _may_hold(item)]
+        held = [(key, item) for key, item in value.items() if is_object(item) or is_list(item) or _may_be_json(item)]
         alone = sum(key.lower() not in _WRAPPERS for key, _ in held) <= 1
-        groups: list[list[Record]] = []
+        groups: list[list[ResultRecord]] = []
         for key, item in held:
             groups += self._groups(item, self._types_for(key, types, alone=alone), depth + 1)
         return groups
@@ -129,48 +130,48 @@ class Shapes:
         """What the value of a key may be: what the tool says, unless the key is the better witness."""
         if key.lower() in _WRAPPERS:
             return types
-        noun = self._rules.type_for(sense(key).type)
-        if noun in types or noun in _BUILT_IN or noun in self._rules.types or not alone or not types:
+        noun = self._rules.type_for(key_meaning(key).type)
+        if noun in types or noun in _BUILT_IN_TYPES or noun in self._rules.types or not alone or not types:
             return (noun, *(type for type in types if type != noun))
         return (*types, noun)
 
-    def _of_list(self, items: list[Any], types: Sequence[str]) -> list[list[Record]]:
+    def _list_records(self, items: list[Any], types: Sequence[str]) -> list[list[ResultRecord]]:
         """The entries that are something, each once. Only those that may get a place are looked into."""
-        records: dict[str, Record] = {}
-        entries = _flat(items)
+        records: dict[str, ResultRecord] = {}
+        entries = _flatten(items)
         for item in entries:
             if is_object(item):
                 deep = len(records) < self._rules.max_per_list
-                record = self._record(item, types, deep=deep) or self._nameless(item, types)
+                record = self._record(item, types, deep=deep) or self._nested_record(item, types)
             else:
-                record = self._of_scalar(item, types)
+                record = self._scalar_record(item, types)
             if record is not None:
                 records.setdefault(record.id, record)
         if not records:
             return []
         group = list(records.values())
-        group[-1].more += max(0, len(items) - MOST_RECORDS)
+        group[-1].omitted_parts += max(0, len(items) - MAX_RECORDS)
         return [group]
 
-    def _nameless(self, item: dict[str, Any], types: Sequence[str]) -> Record | None:
+    def _nested_record(self, item: dict[str, Any], types: Sequence[str]) -> ResultRecord | None:
         """An entry that holds its thing under a key, as {"page": {...}} in a list."""
         inner = [value for value in item.values() if is_object(value)]
         return self._record(inner[0], types) if len(inner) == 1 else None
 
-    def _of_scalar(self, item: object, types: Sequence[str]) -> Record | None:
+    def _scalar_record(self, item: object, types: Sequence[str]) -> ResultRecord | None:
         """An entry of a list of plain words: channels, hotels, file names go by their names."""
         if not isinstance(item, str):
             return None
         text = item.strip()
-        kind = kind_of(text)
+        kind = handle_kind(text)
         if kind in ("id", "email", "path"):
             by_shape = {"email": "email", "path": "file"}.get(kind, UNTYPED)
-            return Record(types[0] if types else by_shape, text)
-        named = bool(types) and self._many and 0 < len(text) <= 60 and text.isprintable()
-        plain = named and text.count(" ") < 6 and any(map(str.isalpha, text)) and not _begins_like_a_number(text)
-        return Record(types[0], text) if plain else None
+            return ResultRecord(types[0] if types else by_shape, text)
+        named = bool(types) and self._plural and 0 < len(text) <= 60 and text.isprintable()
+        plain = named and text.count(" ") < 6 and any(map(str.isalpha, text)) and not _starts_like_number(text)
+        return ResultRecord(types[0], text) if plain else None
 
-    def _of_map(self, value: dict[str, Any], types: Sequence[str]) -> list[Record]:
+    def _map_records(self, value: dict[str, Any], types: Sequence[str]) -> list[ResultRecord]:
         """Objects by their ids, or ids by the names of what they identify."""
         first, held = next(iter(value.items()), ("", None))
         noun = types[0] if types else UNTYPED
@@ -178,133 +179,137 @@ class Shapes:
             by_id = _is_map_key(first, held) and all(is_object(v) and _is_map_key(k, v) for k, v in value.items())
             if not by_id and not _are_entries(value):
                 return []
-            items = list(value.items())[:MOST_RECORDS]
-            return [self._keyed(key, item, types, noun) for key, item in items]
+            items = list(value.items())[:MAX_RECORDS]
+            return [self._keyed_record(key, item, types, noun) for key, item in items]
         if not isinstance(held, str) or len(value) < 3 or not (held.isdigit() or looks_like_id(held)):
             return []
         ids = list(value.values())
-        if not types or not _NUMBERS.isdisjoint(types) or not all(type(id) is str for id in ids):
+        if not types or not _NUMBER_TYPES.isdisjoint(types) or not all(type(id) is str for id in ids):
             return []
-        if any(sense(key).says for key in value):
+        if any(key_meaning(key).role for key in value):
             return []
         if all(map(looks_like_id, ids)) or _are_numbers_of_one_kind(ids):
-            return [Record(noun, id, as_name(name)) for name, id in list(value.items())[:MOST_RECORDS]]
+            return [ResultRecord(noun, id, parse_name(name)) for name, id in list(value.items())[:MAX_RECORDS]]
         return []
 
-    def _keyed(self, key: str, item: dict[str, Any], types: Sequence[str], noun: str) -> Record:
+    def _keyed_record(self, key: str, item: dict[str, Any], types: Sequence[str], noun: str) -> ResultRecord:
         """An object that stands under its id, which it may repeat."""
-        record = self._record(item, types) if self._identity.own(_node(item), types) else None
-        return record or self.described(noun, key, item)
+        record = self._record(item, types) if self._identity.find_own(_unwrap_node(item), types) else None
+        return record or self.describe(noun, key, item)
 
-    def _record(self, value: dict[str, Any], types: Sequence[str], *, deep: bool = True) -> Record | None:
+    def _record(self, value: dict[str, Any], types: Sequence[str], *, deep: bool = True) -> ResultRecord | None:
         """An object at the top of a result; one that is not looked into deep has its id and name only."""
-        value = _node(value)
-        own = self._identity.own(value, types) or self._identity.otherwise(value, types)
+        value = _unwrap_node(value)
+        own = self._identity.find_own(value, types) or self._identity.find_fallback(value, types)
         if own is None:
             return None
         type, id, key = own
-        record = Record(type, id, name_of(value, type))
+        record = ResultRecord(type, id, name_of(value, type))
         if deep:
-            self._look_into(value, record, key)
-            record.parent = self._identity.parent(value, type, key)
+            self._collect_details(value, record, key)
+            record.parent = self._identity.find_parent(value, type, key)
         return record
 
-    def _look_into(self, value: Mapping[str, Any], record: Record, key: str = "") -> None:
+    def _collect_details(self, value: Mapping[str, Any], record: ResultRecord, key: str = "") -> None:
         """What an object holds beside its own id and name, and whether it is dead."""
-        self._left_out = 0
-        self._collect(value, record.parts, 0, skip=key)
+        self._omitted_parts = 0
+        self._collect_parts(value, record.parts, 0, skip=key)
         for own in (record.id, record.name):
             record.parts.pop(own, None)
-        number = as_id(value.get("number"))
+        number = parse_id(value.get("number"))
         if number and number != record.id:  # what people call it by, beside the id of a row
             record.parts.setdefault(number, EntityPart("number", number))
-        record.more = self._left_out
-        record.dead = any(value.get(flag) is True for flag in _GRAVES)
+        record.omitted_parts = self._omitted_parts
+        record.deleted = any(value.get(flag) is True for flag in _DELETED_FLAGS)
 
     # -- parts ---------------------------------------------------------------------------------------------
 
-    def _collect(self, value: Mapping[str, Any], parts: dict[str, EntityPart], depth: int, *, skip: str = "") -> None:
+    def _collect_parts(
+        self, value: Mapping[str, Any], parts: dict[str, EntityPart], depth: int, *, skip: str = ""
+    ) -> None:
         """Every id below an object, with the type that its key or its object gives it, in order."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return
         for key, item in value.items():
             if len(parts) >= MAX_PARTS:
                 return
             if key == skip:
                 continue
-            says, noun = sense(key)
+            says, noun = key_meaning(key)
             if isinstance(item, str):
-                if says or _TELLING.search(item):
-                    self._of_text(key, says, item, parts)
+                if says or _MAY_HAVE_ID.search(item):
+                    self._collect_from_text(key, says, item, parts)
             elif is_object(item):
                 if says != "private":
-                    self._one(item, parts, depth + 1, noun)
+                    self._collect_from_object(item, parts, depth + 1, noun)
             elif is_list(item):
                 if says != "private":
-                    self._each(key, says, item, parts, depth + 1, noun)
+                    self._collect_from_list(key, says, item, parts, depth + 1, noun)
             elif item is not None and says in ("own", "id"):
-                found = handle(key, item, self._rules)
+                found = parse_handle(key, item, self._rules)
                 if found:
-                    keep(parts, EntityPart(found[0], found[1]))
+                    add_part(parts, EntityPart(found[0], found[1]))
             if says == "key":
-                keep(parts, EntityPart(noun, key))
+                add_part(parts, EntityPart(noun, key))
 
-    def _of_text(self, key: str, says: str, text: str, parts: dict[str, EntityPart]) -> None:
+    def _collect_from_text(self, key: str, says: str, text: str, parts: dict[str, EntityPart]) -> None:
         if says == "private":
             return
-        found = handle(key, text, self._rules)
+        found = parse_handle(key, text, self._rules)
         if found:
             type, id, kind = found
-            if kind != "url" and (kind != "path" or kind_of(id) == "path"):
-                keep(parts, EntityPart(type, id))
-        elif self._text > 0 and len(text) > _SHORT and " " in text and key not in NAMES:
-            head = text[: self._text]
-            self._text -= len(head)
-            for one in ids_in_text(head, rules=self._rules):
-                if one.kind != "url":
-                    keep(parts, EntityPart(one.type, one.id))
+            if kind != "url" and (kind != "path" or handle_kind(id) == "path"):
+                add_part(parts, EntityPart(type, id))
+        elif self._text_budget > 0 and len(text) > _SHORT_TEXT_CHARS and " " in text and key not in NAME_KEYS:
+            head = text[: self._text_budget]
+            self._text_budget -= len(head)
+            for found_id in find_ids_in_text(head, rules=self._rules):
+                if found_id.kind != "url":
+                    add_part(parts, EntityPart(found_id.type, found_id.id))
 
-    def _each(self, key: str, says: str, items: list[Any], parts: dict[str, EntityPart], depth: int, noun: str) -> None:
-        alike = _are_alike(items)
-        for place, item in enumerate(items):
-            if len(parts) >= MAX_PARTS or place >= MOST_RECORDS:
-                self._left_out += len(items) - place
+    def _collect_from_list(
+        self, key: str, says: str, items: list[Any], parts: dict[str, EntityPart], depth: int, noun: str
+    ) -> None:
+        are_codes = _are_similar_codes(items)
+        for index, item in enumerate(items):
+            if len(parts) >= MAX_PARTS or index >= MAX_RECORDS:
+                self._omitted_parts += len(items) - index
                 return
-            if alike:
-                keep(parts, EntityPart(self._rules.type_for(noun), item))
+            if are_codes:
+                add_part(parts, EntityPart(self._rules.type_for(noun), item))
             elif is_object(item):
-                self._one(item, parts, depth, noun, entry=True)
+                self._collect_from_object(item, parts, depth, noun, entry=True)
             elif is_list(item):
-                if depth < _DEEPEST:
-                    self._each(key, says, item, parts, depth + 1, noun)
+                if depth < _MAX_DEPTH:
+                    self._collect_from_list(key, says, item, parts, depth + 1, noun)
             else:
-                found = handle(key, item, self._rules)
+                found = parse_handle(key, item, self._rules)
                 if found and found[2] != "url":
-                    keep(parts, EntityPart(found[0], found[1]))
+                    add_part(parts, EntityPart(found[0], found[1]))
 
-    def _one(
+    def _collect_from_object(
         self, item: dict[str, Any], parts: dict[str, EntityPart], depth: int, noun: str, *, entry: bool = False
     ) -> None:
-        item = _node(item)
-        own = self._identity.own(item, (noun,)) or self._identity.only(item)
+        item = _unwrap_node(item)
+        own = self._identity.find_own(item, (noun,)) or self._identity.find_only(item)
         if own is not None:
             type, id, key = own
             name = name_of(item, type)
-            keep(parts, EntityPart(type, id, name))
+            add_part(parts, EntityPart(type, id, name))
             known = name in parts
-            self._collect(item, parts, depth, skip=key)
+            self._collect_parts(item, parts, depth, skip=key)
             if not known and name != id:
                 parts.pop(name, None)
-        elif not entry and (mapped := self._of_map(item, (noun,))):
+        elif not entry and (mapped := self._map_records(item, (noun,))):
             for record in mapped:
-                keep(parts, EntityPart(record.type, record.id, record.name))
+                add_part(parts, EntityPart(record.type, record.id, record.name))
                 for part in record.parts.values():
-                    keep(parts, part)
+                    add_part(parts, part)
         else:
-            self._collect(item, parts, depth, skip="key" if is_pair(item) else "")
+            self._collect_parts(item, parts, depth, skip="key" if is_key_value_pair(item) else "")
 
 
-def keep(parts: dict[str, EntityPart], part: EntityPart) -> None:
+def add_part(parts: dict[str, EntityPart], part: EntityPart) -> None:
     """A part once, with its name if it has one anywhere."""
     known = parts.get(part.id)
     if known is None:
@@ -313,50 +318,50 @@ def keep(parts: dict[str, EntityPart], part: EntityPart) -> None:
         parts[part.id] = known._replace(name=part.name)
 
 
-def is_wrapped(value: Mapping[str, Any]) -> bool:
+def is_only_wrappers(value: Mapping[str, Any]) -> bool:
     """All that an object holds has a wrapper's name around it."""
     held = [key.lower() for key, item in value.items() if is_object(item) or is_list(item)]
     return bool(held) and all(key in _WRAPPERS for key in held)
 
 
-def _node(value: dict[str, Any]) -> dict[str, Any]:
+def _unwrap_node(value: dict[str, Any]) -> dict[str, Any]:
     """An object out of what GraphQL and JSON:API put around it."""
     if "node" in value and is_object(value["node"]):
         return value["node"]
     for inner in ("attributes", "metadata", "fields", "properties"):
-        if inner in value and is_object(value[inner]) and not _OUTSIDE.isdisjoint(value):
+        if inner in value and is_object(value[inner]) and not _ENVELOPE_KEYS.isdisjoint(value):
             return {**value[inner], **{k: v for k, v in value.items() if k != inner}}
-    return head_of(value)
+    return limit_keys(value)
 
 
-def head_of(value: dict[str, Any]) -> dict[str, Any]:
+def limit_keys(value: dict[str, Any]) -> dict[str, Any]:
     """An object with as many of its keys as are looked at."""
-    return value if len(value) <= MOST_KEYS else dict(islice(value.items(), MOST_KEYS))
+    return value if len(value) <= MAX_KEYS else dict(islice(value.items(), MAX_KEYS))
 
 
-def _flat(items: list[Any]) -> list[Any]:
+def _flatten(items: list[Any]) -> list[Any]:
     """The entries of a list and of the lists in it, so many of them."""
     flat: list[Any] = []
     pending = [iter(items)]
-    while pending and len(flat) < MOST_RECORDS:
+    while pending and len(flat) < MAX_RECORDS:
         item = next(pending[-1], pending)
         if item is pending:
             pending.pop()
         elif is_list(item):
-            if len(pending) < _DEEPEST:
+            if len(pending) < _MAX_DEPTH:
                 pending.append(iter(item))
         else:
             flat.append(item)
     return flat
 
 
-def _may_hold(item: object) -> bool:
+def _may_be_json(item: object) -> bool:
     """A text that may be JSON."""
     return isinstance(item, str) and item[:1] in ("{", "[") and item[-1:] in ("}", "]")
 
 
 def _is_map_key(key: str, value: Mapping[str, Any]) -> bool:
-    if sense(key).says == "key" or (key.isdigit() and len(key) > 4):
+    if key_meaning(key).role == "key" or (key.isdigit() and len(key) > 4):
         return True
     return " " not in key and any(key == item or (key.isdigit() and key == str(item)) for item in value.values())
 
@@ -366,14 +371,14 @@ def _are_entries(value: Mapping[str, Any]) -> bool:
     if len(value) < 2 or not all(is_object(item) and item for item in value.values()):
         return False
     alike = len({tuple(item) for item in value.values()}) == 1
-    return alike and any(map(str.isdigit, "".join(value))) and not any(sense(key).says for key in value)
+    return alike and any(map(str.isdigit, "".join(value))) and not any(key_meaning(key).role for key in value)
 
 
 def _are_numbers_of_one_kind(ids: Sequence[str]) -> bool:
     return len({len(id) for id in ids}) == 1 and len(ids[0]) > 4 and all(id.isdigit() for id in ids)
 
 
-def _are_alike(items: Sequence[Any]) -> bool:
+def _are_similar_codes(items: Sequence[Any]) -> bool:
     """Codes of one make, such as a booking system gives out: some of them may happen to have no digit in them."""
     if not items or not all(type(item) is str and 5 <= len(item) <= 40 and item.isalnum() for item in items):
         return False
@@ -382,5 +387,5 @@ def _are_alike(items: Sequence[Any]) -> bool:
     return all(item.isupper() for item in items) or any(map(looks_like_id, items))
 
 
-def _begins_like_a_number(text: str) -> bool:
+def _starts_like_number(text: str) -> bool:
     return text[0].isdigit() or text[0] in "+-$€£¥"

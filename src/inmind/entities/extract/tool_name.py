@@ -7,54 +7,54 @@ from functools import lru_cache
 from inmind.core.frozen import frozen
 from inmind.entities.nouns import COMMON_TYPES, is_plural, singular, split_words
 
-_READS = frozenset(
+_READ_VERBS = frozenset(
     "browse calculate call check count describe download execute extract fetch filter find get grep inspect invoke "
     "list lookup open peek query read retrieve run search show stat tail view watch".split()
 )
-_MAKES = frozenset(
+_WRITE_VERBS = frozenset(
     "add append archive assign attach book build buy cancel change clone close complete compose convert copy "
     "create deploy draft duplicate edit exchange export finish generate hide import insert install invite issue "
     "make mark merge modify move new order patch pay place post publish put register rename replace reply "
     "reschedule reserve reset resize restore return revert save schedule send set share start stop submit "
     "subscribe swap sync toggle transfer undelete undo unpublish update upload upsert write".split()
 )
-_DELETES = frozenset("delete destroy discard drop erase purge remove rm trash unlink".split())
-_VERBS = _READS | _MAKES | _DELETES
+_DELETE_VERBS = frozenset("delete destroy discard drop erase purge remove rm trash unlink".split())
+_VERBS = _READ_VERBS | _WRITE_VERBS | _DELETE_VERBS
 # These are nouns as often as verbs: they count as a verb only where they lead.
-_EITHER = frozenset(
+_NOUN_OR_VERB = frozenset(
     "book build call check copy count draft export import invite issue list mark order place post query return run "
     "schedule share show start stop tail view watch".split()
 )
 _PREPOSITIONS = frozenset(
     "about after and as at before by for from in into of on onto or per to using via with within without".split()
 )
-_NO_NOUNS = frozenset(
+_IGNORED_WORDS = frozenset(
     "a all any available batch bulk by content contents current data detail details direct each every "
     "full id ids identifier info information latest many metadata most multiple my name names new next one "
     "onestop pending recent result results single specific status the text type types uuid value values v1 v2 v3 "
     "api tool async".split()
 )
 # What is done to so many of something.
-_COUNTED = frozenset(
+_QUANTITY_VERBS = frozenset(
     "add book buy create draw duplicate generate insert issue make new order place post register reserve return send "
     "transfer".split()
 )
 # Nouns that say little without the one before them.
-_WEAK = frozenset("group line link method plan point record request set unit".split())
+_WEAK_NOUNS = frozenset("group line link method plan point record request set unit".split())
 
 
 @frozen
-class Tool:
+class ToolName:
     """A tool's name, taken apart."""
 
     verb: str
     types: tuple[str, ...]
     """What it may be about, in singular, the likeliest first."""
-    many: bool
+    plural: bool
     """Its noun is a plural."""
     nouns: frozenset[str] = frozenset()
     """Every noun in its name, in singular."""
-    out_of: bool = False
+    removes_from: bool = False
     """What it is done to is taken out of something else, as from a cart, and lives on."""
 
     @property
@@ -62,56 +62,58 @@ class Tool:
         return self.types[0] if self.types else ""
 
     @property
-    def deletes(self) -> bool:
-        return self.verb in _DELETES and not self.out_of
+    def is_delete(self) -> bool:
+        return self.verb in _DELETE_VERBS and not self.removes_from
 
     @property
-    def reads(self) -> bool:
-        return self.verb in _READS
+    def is_read(self) -> bool:
+        return self.verb in _READ_VERBS
 
     @property
-    def names(self) -> bool:
+    def arguments_name_result(self) -> bool:
         """Do its arguments say what a thing is called, rather than what is looked for?"""
-        return self.verb in _MAKES
+        return self.verb in _WRITE_VERBS
 
     @property
     def about_one(self) -> bool:
         """Is it about a single thing, of which a plain `number` says which one it is, and not how many?"""
-        return bool(self.verb) and not self.many and self.verb not in _COUNTED
+        return bool(self.verb) and not self.plural and self.verb not in _QUANTITY_VERBS
 
 
 @lru_cache(maxsize=2048)
-def tool_named(name: str) -> Tool:
+def parse_tool_name(name: str) -> ToolName:
     """cms_createPage, create_page, pages.list, mcp__cms__get-page: a page, in every convention."""
-    spelt = split_words(name.rsplit("__", 1)[-1] if name.startswith("mcp__") else name)
-    at = _verb_place(spelt)
-    verb = spelt[at] if at is not None else ""
-    behind = spelt[at + 1 :] if at is not None else spelt
-    nouns, many = _nouns(behind)
-    if not nouns and at:  # pages.list is about pages; jira_search and web_search only say where
-        nouns, many = _nouns(spelt[:at])
-        nouns = [noun for noun in nouns[-1:] if many or noun in COMMON_TYPES]
-    if verb not in _READS and verb != "empty" and not {"trash", "bin"}.isdisjoint(spelt):
+    parts = split_words(name.rsplit("__", 1)[-1] if name.startswith("mcp__") else name)
+    verb_index = _verb_index(parts)
+    verb = parts[verb_index] if verb_index is not None else ""
+    rest = parts[verb_index + 1 :] if verb_index is not None else parts
+    nouns, plural = _nouns(rest)
+    if not nouns and verb_index:  # pages.list is about pages; jira_search and web_search only say where
+        nouns, plural = _nouns(parts[:verb_index])
+        nouns = [noun for noun in nouns[-1:] if plural or noun in COMMON_TYPES]
+    if verb not in _READ_VERBS and verb != "empty" and not {"trash", "bin"}.isdisjoint(parts):
         verb = "trash"
-    every = frozenset(singular(word) for word in spelt if word not in _NO_NOUNS | _PREPOSITIONS and word != verb)
-    out_of = verb in ("remove", "unlink") and not {"from", "off"}.isdisjoint(spelt)
-    return Tool(verb=verb, types=_types(nouns), many=many, nouns=every, out_of=out_of)
+    all_nouns = frozenset(
+        singular(word) for word in parts if word not in _IGNORED_WORDS | _PREPOSITIONS and word != verb
+    )
+    removes_from = verb in ("remove", "unlink") and not {"from", "off"}.isdisjoint(parts)
+    return ToolName(verb=verb, types=_types(nouns), plural=plural, nouns=all_nouns, removes_from=removes_from)
 
 
-def _verb_place(spelt: tuple[str, ...]) -> int | None:
-    sure = (n for n, word in enumerate(spelt) if word in _VERBS and (n == 0 or word not in _EITHER))
-    return next(sure, next((n for n, word in enumerate(spelt) if word in _VERBS), None))
+def _verb_index(parts: tuple[str, ...]) -> int | None:
+    certain = (n for n, word in enumerate(parts) if word in _VERBS and (n == 0 or word not in _NOUN_OR_VERB))
+    return next(certain, next((n for n, word in enumerate(parts) if word in _VERBS), None))
 
 
-def _nouns(spelt: tuple[str, ...]) -> tuple[list[str], bool]:
+def _nouns(parts: tuple[str, ...]) -> tuple[list[str], bool]:
     """The nouns up to a preposition, and whether the last of them is a plural."""
     nouns: list[str] = []
-    for word in spelt:
+    for word in parts:
         if word in _PREPOSITIONS and nouns:
             break
         if word not in _PREPOSITIONS and not word.isdigit():
             nouns.append(word)
-    plain = [noun for noun in nouns if noun not in _NO_NOUNS]
+    plain = [noun for noun in nouns if noun not in _IGNORED_WORDS]
     return plain, bool(plain) and is_plural(plain[-1])
 
 
@@ -120,5 +122,5 @@ def _types(nouns: list[str]) -> tuple[str, ...]:
         return ()
     single = [singular(noun) for noun in nouns]
     ends = ["_".join(single[-n:]) for n in range(2, len(single) + 1)]
-    first = [ends[0]] if ends and single[-1] in _WEAK else []
+    first = [ends[0]] if ends and single[-1] in _WEAK_NOUNS else []
     return tuple(dict.fromkeys([*first, *reversed(single), *ends]))

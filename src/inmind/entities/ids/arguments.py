@@ -8,17 +8,17 @@ from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.entities.config import DEFAULT_RULES, EntityRules
-from inmind.entities.ids.keys import sense
-from inmind.entities.ids.shapes import as_code, as_id, is_name, kind_of, kind_of_id
+from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.shapes import handle_kind, id_kind, is_name, parse_code, parse_id
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.parse_result import is_list, is_object, parse_result
 
-MOST_NODES = 20_000
+MAX_NODES = 20_000
 """Values of one call that are looked at."""
 
 
 @frozen
-class Found:
+class FoundId:
     """An id among the arguments of a call."""
 
     path: str
@@ -29,94 +29,100 @@ class Found:
     """`id`, or a `path`, an `email`, a `url`, a `name`: handles that a call may well use for the first time."""
 
 
-def ids_in(
+def find_ids(
     value: object,
     *,
-    own: str = UNTYPED,
-    one: bool = False,
-    about: Collection[str] = (),
+    own_type: str = UNTYPED,
+    about_one: bool = False,
+    tool_nouns: Collection[str] = (),
     rules: EntityRules = DEFAULT_RULES,
-) -> list[Found]:
+) -> list[FoundId]:
     """The ids among the arguments of a call, in order.
 
     `own` is what the tool is about, which a plain `id` means; where it is about `one` of them, a plain `number` is
     what `pr_number` would be. `about` are the nouns in its name: what it takes under one of them goes by a name, as
     the channel of `get_users_in_channel`.
     """
-    found: dict[tuple[str, str], Found] = {}
-    for path, key, item in _leaves(value):
-        numbered = one and path == "number" and own != UNTYPED
-        said = handle(f"{own}_number" if numbered and key not in rules.id_keys else key, item, rules)
-        seen = _found(path, key, said, own, rules) or _named(path, key, item, about, rules)
-        if seen is not None:
-            found.setdefault((seen.type, seen.id), seen)
+    found: dict[tuple[str, str], FoundId] = {}
+    for path, key, item in _iter_leaves(value):
+        numbered = about_one and path == "number" and own_type != UNTYPED
+        handle_found = parse_handle(f"{own_type}_number" if numbered and key not in rules.id_keys else key, item, rules)
+        found_id = _make_found_id(path, key, handle_found, own_type, rules) or _find_named(
+            path, key, item, tool_nouns, rules
+        )
+        if found_id is not None:
+            found.setdefault((found_id.type, found_id.id), found_id)
     return list(found.values())
 
 
-def _leaves(value: object) -> Iterator[tuple[str, str, Any]]:
+def _iter_leaves(value: object) -> Iterator[tuple[str, str, Any]]:
     """Every scalar with its path and the nearest key above it, in order, without recursion."""
     pending: list[tuple[str, str, Any]] = [("", "", value)]
-    for _ in range(MOST_NODES):
+    for _ in range(MAX_NODES):
         if not pending:
             return
         path, key, node = pending.pop()
         if isinstance(node, str) and node[:1] in ("[", "{"):
             node = parse_result(node)
         if is_object(node):
-            pairs = islice(node.items(), MOST_NODES)
+            pairs = islice(node.items(), MAX_NODES)
             pending.extend(reversed([(f"{path}.{k}" if path else k, k, v) for k, v in pairs]))
         elif is_list(node):
-            pending.extend(reversed([(f"{path}[{n}]", key, v) for n, v in enumerate(node[:MOST_NODES])]))
+            pending.extend(reversed([(f"{path}[{n}]", key, v) for n, v in enumerate(node[:MAX_NODES])]))
         else:
             yield path, key, node
 
 
-def _found(path: str, key: str, said: tuple[str, str, str] | None, own: str, rules: EntityRules) -> Found | None:
-    if said is None:
+def _make_found_id(
+    path: str, key: str, handle_found: tuple[str, str, str] | None, own_type: str, rules: EntityRules
+) -> FoundId | None:
+    if handle_found is None:
         return None
-    type, id, kind = said
-    says = sense(key).says
-    return Found(path, key, rules.type_for(own) if says == "own" and key not in rules.id_keys else type, id, kind)
+    type, id, kind = handle_found
+    says = key_meaning(key).role
+    return FoundId(
+        path, key, rules.type_for(own_type) if says == "own" and key not in rules.id_keys else type, id, kind
+    )
 
 
 # What a call may say of a thing, and is none.
-_NO_THINGS = frozenset(
+_NOT_ENTITIES = frozenset(
     "address amount body category city content country currency date day description direction language location "
     "message mode month name option order_type price priority query reason size state status street summary text time "
     "title topic value weather year".split()
 )
 
 
-def _named(path: str, key: str, value: object, about: Collection[str], rules: EntityRules) -> Found | None:
-    says, type = sense(key)
-    if type in _NO_THINGS or not isinstance(value, str) or not (says == "name" or (not says and type in about)):
+def _find_named(path: str, key: str, value: object, tool_nouns: Collection[str], rules: EntityRules) -> FoundId | None:
+    says, type = key_meaning(key)
+    if type in _NOT_ENTITIES or not isinstance(value, str) or not (says == "name" or (not says and type in tool_nouns)):
         return None
     text = value.strip()
-    return Found(path, key, rules.type_for(type), text, "name") if is_name(text) else None
+    return FoundId(path, key, rules.type_for(type), text, "name") if is_name(text) else None
 
 
-def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
+def parse_handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
     """Type, id and kind of the handle that a value under a key is; None for everything else."""
     if key in rules.id_keys:
-        text = as_id(value)
+        text = parse_id(value)
         return (rules.id_keys[key], text, "id") if text else None
-    says, type = sense(key)
+    says, type = key_meaning(key)
     if says == "private":
         return None
     if says in ("own", "id"):
-        text = as_id(value)
-        return (rules.type_for(type), text, kind_of_id(text)) if text else None
-    if says == "code" and (text := as_code(type, value)):
+        text = parse_id(value)
+        return (rules.type_for(type), text, id_kind(text)) if text else None
+    if says == "code" and (text := parse_code(type, value)):
         return rules.type_for(type), text, "id"
     if not isinstance(value, str):
         return None
     text = value.strip()
     if says == "path" and 0 < len(text) <= 200 and "\n" not in text:
         return type, text, "path"
-    kind = kind_of(text)
+    kind = handle_kind(text)
     if kind is None:
         return (rules.type_for(type), text, "name") if says == "person" and is_name(text) else None
-    return TYPES.get(kind) or rules.type_for(type), text, kind
+    return HANDLE_TYPES.get(kind) or rules.type_for(type), text, kind
 
 
-TYPES = {"path": "file", "email": "email", "url": "url"}
+HANDLE_TYPES = {"path": "file", "email": "email", "url": "url"}

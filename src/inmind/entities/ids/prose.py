@@ -6,16 +6,16 @@ import re
 from typing import NamedTuple
 
 from inmind.entities.config import DEFAULT_RULES, EntityRules
-from inmind.entities.ids.arguments import TYPES, Found
-from inmind.entities.ids.keys import NEVER, noun_of
-from inmind.entities.ids.shapes import LONGEST, kind_of
+from inmind.entities.ids.arguments import HANDLE_TYPES, FoundId
+from inmind.entities.ids.keys import PRIVATE_WORDS, noun_from_words
+from inmind.entities.ids.shapes import MAX_ID_CHARS, handle_kind
 from inmind.entities.nouns import COMMON_TYPES, UNTYPED
 
-_LONG_NUMBER = 3
+_MIN_NUMBER_DIGITS = 3
 """Digits of what is called a number: "order number 7" may be the seventh."""
-MOST_FOUND = 64
+MAX_IDS = 64
 """Ids that are taken from one text."""
-MOST_TEXT = 10_000
+MAX_TEXT_CHARS = 10_000
 """Characters of a text that are searched for ids: the beginning says what it is about."""
 
 # A word that may be an id, an email or a file, by what it must have; a code in capitals; a word in quotes. The look
@@ -26,77 +26,81 @@ _TOKEN = re.compile(
     r"|(?<=[\"'])[A-Za-z][\w-]{2,40}(?=[\"'])"
 )
 # Without any of these there is no such word, and most prose has none.
-_TELLING = re.compile(r"[0-9@]|\.[A-Za-z]|[A-Z]{5}|[\"'][A-Za-z]")
-_CUES = frozenset("id number no code reference ref".split())
-_NO_TYPE = frozenset(
+_MAY_HAVE_ID = re.compile(r"[0-9@]|\.[A-Za-z]|[A-Z]{5}|[\"'][A-Za-z]")
+_ID_CUES = frozenset("id number no code reference ref".split())
+_NOT_TYPE_WORDS = frozenset(
     "with the its an a whose my your our their his her this that has have and use by of after before for from in on at "
     "to is was or as".split()
 )
-_NO_IDS = NEVER | frozenset(
+_NOT_ID_TYPES = PRIVATE_WORDS | frozenset(
     "card cvv cvc security verification house room page line status error exit http version build".split()
 )
 _NUMBERED = re.compile(r"#\d{1,9}")
-_SECRETS = frozenset("password passcode passphrase secret token pin".split())
-_AND_IS = frozenset({"is", "was", "to"})
+_SECRET_WORDS = frozenset("password passcode passphrase secret token pin".split())
+_LINKING_WORDS = frozenset({"is", "was", "to"})
 _WORD = re.compile(r"[A-Za-z]+")
 
 
-class _Before(NamedTuple):
+class _PrecedingWords(NamedTuple):
     """What the words right before an id say of it."""
 
     type: str = ""
-    sure: bool = False
+    announces_id: bool = False
     """They speak of an id, or of a number or code of something."""
-    by_id: bool = False
+    says_id: bool = False
     secret: bool = False
 
 
-def ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[Found]:
+def find_ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[FoundId]:
     """Ids that stand in running text, each with the type that the words before it say."""
-    found: dict[str, Found] = {}
-    text = text[:MOST_TEXT]
-    if not _TELLING.search(text):
+    found: dict[str, FoundId] = {}
+    text = text[:MAX_TEXT_CHARS]
+    if not _MAY_HAVE_ID.search(text):
         return []
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".:/@+~#-")
-        if not 2 <= len(token) <= LONGEST or token in found:
+        if not 2 <= len(token) <= MAX_ID_CHARS or token in found:
             continue
-        kind = kind_of(token)
-        said = _said_before(text, match.start())
-        if said.secret:
+        kind = handle_kind(token)
+        preceding = _preceding_words(text, match.start())
+        if preceding.secret:
             continue
-        if said.sure:
-            sure = said.by_id or (said.type and (len(token) >= _LONG_NUMBER or not token.isdigit()))
-            if said.type not in _NO_IDS and (kind or sure):
-                found[token] = Found("", "", rules.type_for(said.type or UNTYPED), token, kind or "id")
+        if preceding.announces_id:
+            is_announced = preceding.says_id or (
+                preceding.type and (len(token) >= _MIN_NUMBER_DIGITS or not token.isdigit())
+            )
+            if preceding.type not in _NOT_ID_TYPES and (kind or is_announced):
+                found[token] = FoundId("", "", rules.type_for(preceding.type or UNTYPED), token, kind or "id")
         elif kind is not None:
-            type = TYPES.get(kind) or (said.type if said.type in COMMON_TYPES else UNTYPED)
-            found[token] = Found("", "", rules.type_for(type), token, kind)
-        elif said.type in COMMON_TYPES and (_is_capitals(token) or _NUMBERED.fullmatch(token)):
-            found[token] = Found("", "", rules.type_for(said.type), token)
-        if len(found) >= MOST_FOUND:
+            type = HANDLE_TYPES.get(kind) or (preceding.type if preceding.type in COMMON_TYPES else UNTYPED)
+            found[token] = FoundId("", "", rules.type_for(type), token, kind)
+        elif preceding.type in COMMON_TYPES and (_is_capital_code(token) or _NUMBERED.fullmatch(token)):
+            found[token] = FoundId("", "", rules.type_for(preceding.type), token)
+        if len(found) >= MAX_IDS:
             break
     return list(found.values())
 
 
-def _is_capitals(token: str) -> bool:
+def _is_capital_code(token: str) -> bool:
     return 5 <= len(token) <= 12 and token.isupper() and token.isalpha()
 
 
-def _said_before(text: str, place: int) -> _Before:
+def _preceding_words(text: str, start: int) -> _PrecedingWords:
     """ "order #W2378156", "user ID: mei_8020", "its number is 4711", "the token 9f3a"."""
-    if text[max(0, place - 2) : place] == "  ":  # the next column of a table
-        return _Before()
-    near = text[max(0, place - 40) : place].rstrip(" \t\"'(#:=")
-    said = [word.lower() for word in _WORD.findall(near[near.rfind("\n") + 1 :])[-4:]]
-    if not said or (not near[-1:].isalpha() and near[-1:] != "."):
-        return _Before()
-    if said[-1] in _AND_IS and len(said) > 1:
-        said.pop()
-    if said[-1] in _SECRETS or said[-2:] == ["api", "key"]:
-        return _Before(secret=True)
-    if said[-1] not in _CUES:
-        return _Before(said[-1])
-    noun = said[-2] if len(said) > 1 else ""
-    noun = said[-3] if noun == "s" and len(said) > 2 else noun
-    return _Before("" if noun in _NO_TYPE else noun_of((noun,)), sure=True, by_id=said[-1] == "id")
+    if text[max(0, start - 2) : start] == "  ":  # the next column of a table
+        return _PrecedingWords()
+    near = text[max(0, start - 40) : start].rstrip(" \t\"'(#:=")
+    words = [word.lower() for word in _WORD.findall(near[near.rfind("\n") + 1 :])[-4:]]
+    if not words or (not near[-1:].isalpha() and near[-1:] != "."):
+        return _PrecedingWords()
+    if words[-1] in _LINKING_WORDS and len(words) > 1:
+        words.pop()
+    if words[-1] in _SECRET_WORDS or words[-2:] == ["api", "key"]:
+        return _PrecedingWords(secret=True)
+    if words[-1] not in _ID_CUES:
+        return _PrecedingWords(words[-1])
+    noun = words[-2] if len(words) > 1 else ""
+    noun = words[-3] if noun == "s" and len(words) > 2 else noun
+    return _PrecedingWords(
+        "" if noun in _NOT_TYPE_WORDS else noun_from_words((noun,)), announces_id=True, says_id=words[-1] == "id"
+    )

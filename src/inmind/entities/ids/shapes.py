@@ -10,7 +10,7 @@ import re
 
 from inmind.entities.nouns import COMMON_TYPES
 
-LONGEST = 128
+MAX_ID_CHARS = 128
 
 _UNITS = frozenset(
     "b kb mb gb tb pb kib mib gib bit bits g kg mg lb lbs oz ml cl dl l m cm mm km mi ft in inch inches yd s ms "
@@ -62,7 +62,7 @@ _FILE = re.compile(r"(?:[\w~.@-]{0,100}/){0,20}[\w@+-][\w.@+-]{0,100}\.(\w{1,7})
 
 def looks_like_id(text: str) -> bool:
     """A shape that people use for nothing else: letters and digits in one word that is no measure, date or version."""
-    if not 4 <= len(text) <= LONGEST:
+    if not 4 <= len(text) <= MAX_ID_CHARS:
         return False
     digits = sum(map(str.isdigit, text))
     if not digits:
@@ -81,9 +81,9 @@ def looks_like_id(text: str) -> bool:
     prefix = re.match(r"[A-Za-z]*", text)
     if prefix and prefix[0].lower() in _CURRENCIES and text[prefix.end() :].replace(".", "").replace(",", "").isdigit():
         return False
-    short = _SHORT.fullmatch(text)
+    short = _SHORT_ID.fullmatch(text)
     if short:
-        return _is_prefix(short[1])
+        return _is_id_prefix(short[1])
     if _NOT_AN_ID.fullmatch(text) or _CREDENTIAL.fullmatch(text):
         return False
     return bool(_ID.fullmatch(text)) and not _is_file(text) and not _EMAIL.fullmatch(text)
@@ -92,22 +92,22 @@ def looks_like_id(text: str) -> bool:
 _ID = re.compile(r"#?[A-Za-z0-9](?:[A-Za-z0-9_:.#@+~-]*[A-Za-z0-9])?")
 
 
-_SHORT = re.compile(r"([A-Za-z]+)-(\d{1,2})")
-_NO_PREFIX = frozenset("covid gpt utf iso mp top mid sub pre post non top wi f b c a x t g v".split())
-_ABBREVIATED = frozenset("img sec usr cus inv ord msg doc proj req evt prod cat sub acc".split())
+_SHORT_ID = re.compile(r"([A-Za-z]+)-(\d{1,2})")
+_NOT_PREFIXES = frozenset("covid gpt utf iso mp top mid sub pre post non top wi f b c a x t g v".split())
+_ABBREVIATIONS = frozenset("img sec usr cus inv ord msg doc proj req evt prod cat sub acc".split())
 
 
-def _is_prefix(prefix: str) -> bool:
+def _is_id_prefix(prefix: str) -> bool:
     """PROJ-7, INV-42, page-12: not covid-19 or gpt-4."""
-    known = prefix.lower() in COMMON_TYPES or prefix.lower() in _ABBREVIATED
-    return known or (prefix.isupper() and len(prefix) > 1 and prefix.lower() not in _NO_PREFIX)
+    known = prefix.lower() in COMMON_TYPES or prefix.lower() in _ABBREVIATIONS
+    return known or (prefix.isupper() and len(prefix) > 1 and prefix.lower() not in _NOT_PREFIXES)
 
 
-def as_id(value: object) -> str | None:
+def parse_id(value: object) -> str | None:
     """A value under a key that says it is an id. A number is one too; a truth, a fraction or a paragraph is not."""
     if isinstance(value, str):
         text = value.strip()
-        if not 0 < len(text) <= LONGEST or not text.isprintable():
+        if not 0 < len(text) <= MAX_ID_CHARS or not text.isprintable():
             return None
         return None if text[0] in "spgrxAe" and _CREDENTIAL.fullmatch(text) else text
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**30:
@@ -115,7 +115,7 @@ def as_id(value: object) -> str | None:
     return None
 
 
-def kind_of(text: str) -> str | None:
+def handle_kind(text: str) -> str | None:
     """Which kind of handle a whole text is by its shape: an id, an email, a path, a url, or none."""
     if len(text) > 200 or len(text) < 4 or "\n" in text or " " in text:
         return None
@@ -141,25 +141,25 @@ def is_code(text: str) -> bool:
 _CODE = re.compile(r"(?=[^\d]*\d)(?=[\W\d_]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_-]{2,39}")
 
 
-def as_code(noun: str, value: object) -> str | None:
+def parse_code(noun: str, value: object) -> str | None:
     """A value under `<noun>_number` or the like: where the noun is of things, a bare number is one too."""
     if isinstance(value, str) and is_code(value.strip()):
         return value.strip()
-    return as_id(value) if noun in COMMON_TYPES and isinstance(value, int | str) and str(value).isdigit() else None
+    return parse_id(value) if noun in COMMON_TYPES and isinstance(value, int | str) and str(value).isdigit() else None
 
 
 def is_name(text: str) -> bool:
     """What people and places are called: a few words, and no number, sentence or answer."""
-    if not 0 < len(text) <= 60 or not text.isprintable() or text.count(" ") > 5 or text.lower() in _NO_NAMES:
+    if not 0 < len(text) <= 60 or not text.isprintable() or text.count(" ") > 5 or text.lower() in _NOT_NAMES:
         return False
     return text[0].isalpha() and text[-1] not in ".!?;:,"
 
 
-_NO_NAMES = frozenset(
+_NOT_NAMES = frozenset(
     "all any anyone both default everyone false given i it me my myself n/a nobody none null other self system them "
     "they this that true undefined unknown us user we yes no you".split()
 )
 
 
-def kind_of_id(text: str) -> str:
+def id_kind(text: str) -> str:
     return "email" if "@" in text and _EMAIL.fullmatch(text) else "id"

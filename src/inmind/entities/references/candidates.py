@@ -17,53 +17,53 @@ from inmind.entities.config import DEFAULT_MAX_PER_LIST
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import UNTYPED, canonical_type, is_plural, type_matches
 from inmind.entities.references import chinese
-from inmind.entities.references.context import Scene
+from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.phrase import Kind, Phrase
 from inmind.entities.references.result import Candidate, Reference
 
-MOST_CANDIDATES = 5
+MAX_CANDIDATES = 5
 
-HARDLY = 0.1
+LOW_CONFIDENCE = 0.1
 """The confidence in what has the right type and the wrong name: worth asking about, once deep memory has been asked."""
 
-_IN_DEEP_MEMORY = 0.8
+_SEARCH_FACTOR = 0.8
 """What is left of a confidence when nothing of the kind is in mind."""
 
 
 @frozen(kw_only=True)
-class Said:
+class ReferenceBuilder:
     """The words of one reference, about to be given a meaning."""
 
-    whole: str
+    full_text: str
     """The text that they stand in."""
     span: tuple[int, int]
     kind: Kind
     noun: str = ""
-    deep: bool = False
+    from_search: bool = False
 
     @classmethod
-    def of(cls, phrase: Phrase, whole: str, scene: Scene) -> Said:
-        return cls(whole=whole, span=phrase.span, kind=phrase.kind, noun=phrase.noun, deep=scene.deep)
+    def of(cls, phrase: Phrase, full_text: str, context: ReferenceContext) -> ReferenceBuilder:
+        return cls(full_text=full_text, span=phrase.span, kind=phrase.kind, noun=phrase.noun, from_search=context.from_search)
 
     @property
     def text(self) -> str:
-        return self.whole[slice(*self.span)]
+        return self.full_text[slice(*self.span)]
 
     @property
-    def thing(self) -> str:
+    def noun_or_default(self) -> str:
         return self.noun or "thing"
 
     @property
     def where(self) -> str:
-        return "in deep memory" if self.deep else "in mind"
+        return "in deep memory" if self.from_search else "in mind"
 
-    def means(
+    def resolved(
         self, entities: Sequence[Entity], confidence: float, why: str, *, others: Sequence[Entity] = ()
     ) -> Reference:
-        if self.deep and self.kind not in {"id", "name"}:
-            return self.asks([*entities, *others], why)
-        if self.deep:
-            confidence, why = confidence * _IN_DEEP_MEMORY, self._placed(why)
+        if self.from_search and self.kind not in {"id", "name"}:
+            return self.ambiguous([*entities, *others], why)
+        if self.from_search:
+            confidence, why = confidence * _SEARCH_FACTOR, self._with_location(why)
         share = round((1 - confidence) / (len(others) + 1), 2)
         candidates = [Candidate(entity=entity, confidence=round(confidence, 2), why=why) for entity in entities]
         candidates += [Candidate(entity=entity, confidence=share, why="it would fit too") for entity in others]
@@ -73,16 +73,16 @@ class Said:
             kind=self.kind,
             verdict="resolved",
             entities=tuple(entities),
-            candidates=tuple(candidates[:MOST_CANDIDATES]),
+            candidates=tuple(candidates[:MAX_CANDIDATES]),
             confidence=round(confidence, 2),
             why=why,
         )
 
-    def asks(self, fitting: Sequence[Entity], why: str, *, confidence: float | None = None) -> Reference:
+    def ambiguous(self, fitting: Sequence[Entity], why: str, *, confidence: float | None = None) -> Reference:
         if confidence is None:
-            confidence = max(round(1 / (len(fitting) + 1), 2), HARDLY + 0.05)
-        why = self._placed(why)
-        shown = fitting[:MOST_CANDIDATES]
+            confidence = max(round(1 / (len(fitting) + 1), 2), LOW_CONFIDENCE + 0.05)
+        why = self._with_location(why)
+        shown = fitting[:MAX_CANDIDATES]
         return Reference(
             text=self.text,
             span=self.span,
@@ -94,23 +94,23 @@ class Said:
             question=self._question(shown),
         )
 
-    def means_nothing(self, why: str) -> Reference:
+    def unresolved(self, why: str) -> Reference:
         return Reference(text=self.text, span=self.span, kind=self.kind, verdict="none", why=why)
 
-    def _placed(self, why: str) -> str:
-        return why if not self.deep or self.where in why else f"{why}, {self.where}"
+    def _with_location(self, why: str) -> str:
+        return why if not self.from_search or self.where in why else f"{why}, {self.where}"
 
     def _question(self, entities: Sequence[Entity]) -> str:
         names = Counter(entity.name.casefold() for entity in entities)
-        shown = [_told_apart(entity) if names[entity.name.casefold()] > 1 else entity.name for entity in entities]
-        if chinese.is_chinese(self.whole):
+        shown = [_distinct_label(entity) if names[entity.name.casefold()] > 1 else entity.name for entity in entities]
+        if chinese.is_chinese(self.full_text):
             *first, last = [f"「{name}」" for name in shown]
             return f"是哪个{self.noun}：{'、'.join(first)}还是{last}？" if first else f"是指{last}吗？"
         *first, last = shown
         return f"Which {self.noun or 'one'}: {', '.join(first)} or {last}?" if first else f"Do you mean {last}?"
 
 
-def _told_apart(entity: Entity) -> str:
+def _distinct_label(entity: Entity) -> str:
     """A name that others have too, with what else is known: News (page p1)."""
     type = "" if entity.type == UNTYPED else entity.type
     id = "" if entity.id == entity.name else entity.id
@@ -118,237 +118,285 @@ def _told_apart(entity: Entity) -> str:
     return f"{entity.name} ({known})" if known else entity.name
 
 
-def described(phrase: Phrase, scene: Scene) -> tuple[tuple[Entity, ...], float]:
+def best_matches(phrase: Phrase, context: ReferenceContext) -> tuple[tuple[Entity, ...], float]:
     """What the words of a phrase fit best, of its type, and how well; nothing if they hardly fit anything."""
-    fits = [(entity, scene.names.fit(phrase.words, entity)) for entity in scene.of(phrase)]
+    fits = [(entity, context.name_index.fit(phrase.words, entity)) for entity in context.candidates_for(phrase)]
     best = max((fit for _, fit in fits), default=0.0)
     return (tuple(entity for entity, fit in fits if fit > best - 0.01), best) if best >= 0.5 else ((), 0.0)
 
 
-def by_description(said: Said, phrase: Phrase, scene: Scene) -> Reference:
+def resolve_description(builder: ReferenceBuilder, phrase: Phrase, context: ReferenceContext) -> Reference:
     """ "the red one", "the About page": words that should be in a name."""
-    fitting, fit = described(phrase, scene)
+    fitting, fit = best_matches(phrase, context)
     words = " ".join(phrase.words)
     if not fitting:
-        pool = scene.of(phrase)
-        if not pool or scene.deep:
-            return said.means_nothing(f"no {said.thing} is known")
-        return said.asks(pool, f'no {said.thing} is called "{words}"', confidence=HARDLY)
-    if phrase.pick != "recent" or phrase.many:
-        return replace(by_phrase(said, phrase, fitting, scene), kind="name")
+        pool = context.candidates_for(phrase)
+        if not pool or context.from_search:
+            return builder.unresolved(f"no {builder.noun_or_default} is known")
+        return builder.ambiguous(pool, f'no {builder.noun_or_default} is called "{words}"', confidence=LOW_CONFIDENCE)
+    if phrase.pick != "recent" or phrase.plural:
+        return replace(resolve_phrase(builder, phrase, fitting, context), kind="name")
     top, *rest = fitting
     if not rest:
-        return said.means(fitting, 0.55 + 0.3 * fit, f'"{words}" is in its name')
-    if phrase.pointing and not scene.beside(top, fitting):
-        return said.means([top], 0.6, f'the most recent of {len(fitting)} with "{words}" in their names', others=rest)
-    return said.asks(fitting, f'"{words}" fits {len(fitting)} of them')
+        return builder.resolved(fitting, 0.55 + 0.3 * fit, f'"{words}" is in its name')
+    if phrase.demonstrative and not context.listed_with(top, fitting):
+        return builder.resolved(
+            [top], 0.6, f'the most recent of {len(fitting)} with "{words}" in their names', others=rest
+        )
+    return builder.ambiguous(fitting, f'"{words}" fits {len(fitting)} of them')
 
 
-def by_phrase(
-    said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene, named: Sequence[Entity] = ()
+def resolve_phrase(
+    builder: ReferenceBuilder,
+    phrase: Phrase,
+    pool: tuple[Entity, ...],
+    context: ReferenceContext,
+    named: Sequence[Entity] = (),
 ) -> Reference:
     """What a phrase picks among the things that it leaves possible; `named` are those that the text names besides."""
     if not pool:
-        gone = next((dead for dead in scene.dead if phrase.nouns and type_matches(dead.type, phrase.nouns)), None)
-        if gone is not None and not phrase.deleted:
-            return said.means_nothing(f'"{gone.name}" was deleted, and no other {said.thing} is known')
-        return said.means_nothing(f"no {'deleted ' if phrase.deleted else ''}{said.thing} is known")
+        deleted_match = next(
+            (dead for dead in context.deleted if phrase.nouns and type_matches(dead.type, phrase.nouns)), None
+        )
+        if deleted_match is not None and not phrase.deleted:
+            return builder.unresolved(
+                f'"{deleted_match.name}" was deleted, and no other {builder.noun_or_default} is known'
+            )
+        return builder.unresolved(f"no {'deleted ' if phrase.deleted else ''}{builder.noun_or_default} is known")
     match phrase.pick:
         case "place":
-            return _by_place(said, phrase, pool, scene)
+            return _resolve_ordinal(builder, phrase, pool, context)
         case "other":
-            return _by_otherness(said, phrase, pool, scene, named)
+            return _resolve_other(builder, phrase, pool, context, named)
         case "previous":
-            return _by_precedence(said, phrase, pool, scene)
+            return _resolve_previous(builder, phrase, pool, context)
         case "oldest":
-            return _oldest(said, phrase, pool, scene)
+            return _resolve_oldest(builder, phrase, pool, context)
         case "newest":
-            return _newest(said, phrase, pool, scene)
+            return _resolve_newest(builder, phrase, pool, context)
         case "recent":
-            return _several(said, phrase, pool, scene) if phrase.many else _one(said, phrase, pool, scene)
+            return (
+                _resolve_plural(builder, phrase, pool, context)
+                if phrase.plural
+                else _resolve_single(builder, phrase, pool, context)
+            )
 
 
-def _one(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+def _resolve_single(
+    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
+) -> Reference:
     top, *rest = pool
-    gone = scene.just_deleted
-    if gone is not None and not phrase.deleted and (not phrase.nouns or type_matches(gone.type, phrase.nouns)):
-        return _after_a_deletion(said, pool, gone)
+    just_deleted = context.just_deleted
+    if (
+        just_deleted is not None
+        and not phrase.deleted
+        and (not phrase.nouns or type_matches(just_deleted.type, phrase.nouns))
+    ):
+        return _resolve_after_deletion(builder, pool, just_deleted)
     if top.deleted:
-        return said.means([top], 0.8, f"the {said.thing} that was deleted last", others=rest)
+        return builder.resolved([top], 0.8, f"the {builder.noun_or_default} that was deleted last", others=rest)
     if phrase.deleted:
-        return said.asks(pool, f"no {said.thing} was deleted", confidence=HARDLY)
+        return builder.ambiguous(pool, f"no {builder.noun_or_default} was deleted", confidence=LOW_CONFIDENCE)
     if not rest:
-        return said.means([top], 0.95, f"the only {said.thing} {said.where}")
-    if scene.deep:
-        return said.asks(pool, f"{len(pool)} of them are known")
-    if top.parent and top in scene.parts:
-        return said.asks(pool, f"{len(pool)} of them are in {top.parent[1]}")
-    listed = scene.beside(top, pool)
-    if phrase.narrowed:
-        return said.asks((top, *listed) if listed else pool, _NARROWED)
+        return builder.resolved([top], 0.95, f"the only {builder.noun_or_default} {builder.where}")
+    if context.from_search:
+        return builder.ambiguous(pool, f"{len(pool)} of them are known")
+    if top.parent and top in context.parts:
+        return builder.ambiguous(pool, f"{len(pool)} of them are in {top.parent[1]}")
+    listed = context.listed_with(top, pool)
+    if phrase.qualified:
+        return builder.ambiguous((top, *listed) if listed else pool, _QUALIFIED)
     if not listed:
-        return said.means([top], 0.9, f"the most recent {said.thing}", others=rest)
+        return builder.resolved([top], 0.9, f"the most recent {builder.noun_or_default}", others=rest)
     if len(listed) >= DEFAULT_MAX_PER_LIST:
-        return said.means([top], 0.8, f"the first of {len(listed) + 1} that were listed together", others=rest)
-    if not phrase.pointing:
-        return said.asks((top, *listed), f"{len(listed) + 1} of them were listed together")
+        return builder.resolved([top], 0.8, f"the first of {len(listed) + 1} that were listed together", others=rest)
+    if not phrase.demonstrative:
+        return builder.ambiguous((top, *listed), f"{len(listed) + 1} of them were listed together")
     why = f"the first of {len(listed) + 1} that were listed together, though any of them would fit"
-    return said.means([top], 0.7, why, others=rest)
+    return builder.resolved([top], 0.7, why, others=rest)
 
 
-_NARROWED = "the words behind it say which, and they describe what we do not know"
+_QUALIFIED = "the words behind it say which, and they describe what we do not know"
 
 
-def _after_a_deletion(said: Said, pool: tuple[Entity, ...], gone: Entity) -> Reference:
-    alike = tuple(entity for entity in pool if canonical_type(entity.type) == canonical_type(gone.type))
-    why = f'"{gone.name}" was just deleted'
-    if len(alike) != 1:
-        return said.asks(alike or pool, why)
-    others = [entity for entity in pool if entity not in alike]
-    return said.means(alike, 0.55, f"{why}, and this is the only other {gone.type}", others=others)
+def _resolve_after_deletion(builder: ReferenceBuilder, pool: tuple[Entity, ...], just_deleted: Entity) -> Reference:
+    same_type = tuple(entity for entity in pool if canonical_type(entity.type) == canonical_type(just_deleted.type))
+    why = f'"{just_deleted.name}" was just deleted'
+    if len(same_type) != 1:
+        return builder.ambiguous(same_type or pool, why)
+    others = [entity for entity in pool if entity not in same_type]
+    return builder.resolved(same_type, 0.55, f"{why}, and this is the only other {just_deleted.type}", others=others)
 
 
-def _several(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+def _resolve_plural(
+    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
+) -> Reference:
     top, *rest = pool
-    listed = _still_listed(phrase, pool, scene)
-    if phrase.narrowed and rest:
-        return said.asks(listed or pool, _NARROWED)
+    listed = _remaining_list(phrase, pool, context)
+    if phrase.qualified and rest:
+        return builder.ambiguous(listed or pool, _QUALIFIED)
     if phrase.count:
-        return _so_many(said, phrase, pool, scene)
-    if phrase.loose and not 1 <= len(scene.beside(top, pool)) < DEFAULT_MAX_PER_LIST:
-        return _one(said, phrase, pool, scene)
-    if phrase.nouns and not phrase.pointing:
-        every = scene.everything(pool)
-        return said.asks(every, _CUT) if scene.is_cut(every) else said.means(every, 0.7, f"every {said.thing} in mind")
-    alike = tuple(takewhile(lambda e: e.action and (e.type, e.action) == (top.type, top.action), pool))
-    if len(alike) > 1 and not scene.beside(top, pool):  # two pages, created one by one
-        return said.means(alike, 0.55, f"the last for which the tool was to {top.action}")
+        return _resolve_count(builder, phrase, pool, context)
+    if phrase.maybe_singular and not 1 <= len(context.listed_with(top, pool)) < DEFAULT_MAX_PER_LIST:
+        return _resolve_single(builder, phrase, pool, context)
+    if phrase.nouns and not phrase.demonstrative:
+        all_entities = context.with_listed_rest(pool)
+        return (
+            builder.ambiguous(all_entities, _TRUNCATED)
+            if context.is_truncated(all_entities)
+            else builder.resolved(all_entities, 0.7, f"every {builder.noun_or_default} in mind")
+        )
+    same_action = tuple(takewhile(lambda e: e.action and (e.type, e.action) == (top.type, top.action), pool))
+    if len(same_action) > 1 and not context.listed_with(top, pool):  # two pages, created one by one
+        return builder.resolved(same_action, 0.55, f"the last for which the tool was to {top.action}")
     if listed and (listed[0].key == top.key or not is_plural(top.type)):
-        if scene.is_cut(listed):
-            return said.asks(listed, _CUT)
-        return said.means(listed, 0.55, "those that were listed together last")
-    return said.means([top], 0.55, f"the most recent {said.thing}", others=rest)
+        if context.is_truncated(listed):
+            return builder.ambiguous(listed, _TRUNCATED)
+        return builder.resolved(listed, 0.55, "those that were listed together last")
+    return builder.resolved([top], 0.55, f"the most recent {builder.noun_or_default}", others=rest)
 
 
-_CUT = "there were more in the list than are known here"
+_TRUNCATED = "there were more in the list than are known here"
 
 
-def _so_many(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
-    count, listed = phrase.count, _still_listed(phrase, pool, scene)
+def _resolve_count(
+    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
+) -> Reference:
+    count, listed = phrase.count, _remaining_list(phrase, pool, context)
     if len(listed) == count:
-        return said.means(listed, 0.9, f"the {count} that were listed together")
+        return builder.resolved(listed, 0.9, f"the {count} that were listed together")
     if len(pool) == count:
-        return said.means(pool, 0.85, f"every {said.thing} in mind")
+        return builder.resolved(pool, 0.85, f"every {builder.noun_or_default} in mind")
     if len(pool) < count:
-        return said.asks(pool, f"only {len(pool)} of them in mind")
-    if phrase.whole:
-        return said.asks(pool, f"{len(pool)} of them are in mind, and not {count}")
-    return said.means(pool[:count], 0.55, f"the {count} most recent", others=pool[count:])
+        return builder.ambiguous(pool, f"only {len(pool)} of them in mind")
+    if phrase.exhaustive:
+        return builder.ambiguous(pool, f"{len(pool)} of them are in mind, and not {count}")
+    return builder.resolved(pool[:count], 0.55, f"the {count} most recent", others=pool[count:])
 
 
-def _still_listed(phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> tuple[Entity, ...]:
+def _remaining_list(phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext) -> tuple[Entity, ...]:
     """What is left in mind of the last list, if that is more than one: these, and what rides beside them."""
-    held = (entity for entity in scene.row(phrase, pool) if scene.holds(entity) and entity.deleted == phrase.deleted)
-    row = tuple(entity for entity in held if entity in pool or not entity.parent)
-    return row if len(row) > 1 else ()
-
-
-def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
-    """Counted in the last list that was shown, else by age."""
-    listed = scene.row(phrase, pool)
-    if phrase.numbered:
-        numbered = [entity for entity in (*pool, *listed) if entity.id.lstrip("#") == str(phrase.place)]
-        if numbered and numbered[0].deleted and not phrase.deleted:
-            return said.means_nothing(f'"{numbered[0].name}" was deleted')
-        if numbered:
-            return replace(said, kind="id").means(numbered[:1], 0.9, "that number is its id")
-        if not listed:
-            return said.asks(pool, f"there is no list of them, and none has the id {phrase.place}", confidence=HARDLY)
-    row, where, sure = (
-        (listed, "in the last list", 0.8) if listed else (scene.by_age(pool), "by when they were first seen", 0.5)
+    in_window = (
+        entity
+        for entity in context.listing_for(phrase, pool)
+        if context.holds(entity) and entity.deleted == phrase.deleted
     )
-    left = row if phrase.deleted else tuple(entity for entity in row if not entity.deleted)
-    if phrase.place < 0 and scene.is_cut(listed):
-        return said.asks(left[-MOST_CANDIDATES:], _CUT)
-    if phrase.place == -1 and not phrase.count:
+    listing = tuple(entity for entity in in_window if entity in pool or not entity.parent)
+    return listing if len(listing) > 1 else ()
+
+
+def _resolve_ordinal(
+    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
+) -> Reference:
+    """Counted in the last list that was shown, else by age."""
+    listed = context.listing_for(phrase, pool)
+    if phrase.numbered:
+        numbered = [entity for entity in (*pool, *listed) if entity.id.lstrip("#") == str(phrase.position)]
+        if numbered and numbered[0].deleted and not phrase.deleted:
+            return builder.unresolved(f'"{numbered[0].name}" was deleted')
+        if numbered:
+            return replace(builder, kind="id").resolved(numbered[:1], 0.9, "that number is its id")
+        if not listed:
+            return builder.ambiguous(
+                pool, f"there is no list of them, and none has the id {phrase.position}", confidence=LOW_CONFIDENCE
+            )
+    entries, where, confidence = (
+        (listed, "in the last list", 0.8) if listed else (context.by_age(pool), "by when they were first seen", 0.5)
+    )
+    not_deleted = entries if phrase.deleted else tuple(entity for entity in entries if not entity.deleted)
+    if phrase.position < 0 and context.is_truncated(listed):
+        return builder.ambiguous(not_deleted[-MAX_CANDIDATES:], _TRUNCATED)
+    if phrase.position == -1 and not phrase.count:
         if pool[0] not in listed:  # after something else, "the last one" is simply the most recent
-            return said.means(pool[:1], 0.6, "the most recent", others=pool[1:])
-        if pool[0] != left[-1] and not scene.is_untouched(listed):
-            return said.asks([pool[0], left[-1]], f'"{pool[0].name}" was used last, "{left[-1].name}" was listed last')
-    chosen, without_the_dead = _counted(phrase, row), _counted(phrase, left)
+            return builder.resolved(pool[:1], 0.6, "the most recent", others=pool[1:])
+        if pool[0] != not_deleted[-1] and not context.is_untouched(listed):
+            return builder.ambiguous(
+                [pool[0], not_deleted[-1]], f'"{pool[0].name}" was used last, "{not_deleted[-1].name}" was listed last'
+            )
+    chosen, chosen_without_deleted = _at_position(phrase, entries), _at_position(phrase, not_deleted)
     if not chosen:
-        return said.means_nothing(f"there are only {len(row)} {where}")
-    if set(chosen) <= set(left) and without_the_dead in ((), chosen):
-        why = f'"{said.text}" {where}'
-        if not all(map(scene.holds, chosen)):
-            return said.asks(chosen, f"{why}, and no longer in mind")
-        return said.means(chosen, sure, why, others=[e for e in left if e not in chosen])
-    gone = ", ".join(f'"{entity.name}"' for entity in row if entity not in left)
-    fitting = tuple(entity for entity in dict.fromkeys((*chosen, *without_the_dead)) if entity in left)
-    why = f"{gone} of the last list was deleted"
-    return said.asks(fitting, why) if fitting else said.means_nothing(why)
+        return builder.unresolved(f"there are only {len(entries)} {where}")
+    if set(chosen) <= set(not_deleted) and chosen_without_deleted in ((), chosen):
+        why = f'"{builder.text}" {where}'
+        if not all(map(context.holds, chosen)):
+            return builder.ambiguous(chosen, f"{why}, and no longer in mind")
+        return builder.resolved(chosen, confidence, why, others=[e for e in not_deleted if e not in chosen])
+    deleted_names = ", ".join(f'"{entity.name}"' for entity in entries if entity not in not_deleted)
+    fitting = tuple(entity for entity in dict.fromkeys((*chosen, *chosen_without_deleted)) if entity in not_deleted)
+    why = f"{deleted_names} of the last list was deleted"
+    return builder.ambiguous(fitting, why) if fitting else builder.unresolved(why)
 
 
-def _counted(phrase: Phrase, row: tuple[Entity, ...]) -> tuple[Entity, ...]:
+def _at_position(phrase: Phrase, entries: tuple[Entity, ...]) -> tuple[Entity, ...]:
     """What stands at the places that a phrase says; nothing, unless all of them are there."""
-    wanted = phrase.count or 1
-    start = phrase.place - 1 if phrase.place > 0 else len(row) + phrase.place + 1 - wanted
-    chosen = row[start : start + wanted] if start >= 0 else ()
-    return chosen if len(chosen) == wanted else ()
+    count = phrase.count or 1
+    start = phrase.position - 1 if phrase.position > 0 else len(entries) + phrase.position + 1 - count
+    chosen = entries[start : start + count] if start >= 0 else ()
+    return chosen if len(chosen) == count else ()
 
 
-def _by_otherness(
-    said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene, named: Sequence[Entity]
+def _resolve_other(
+    builder: ReferenceBuilder,
+    phrase: Phrase,
+    pool: tuple[Entity, ...],
+    context: ReferenceContext,
+    named: Sequence[Entity],
 ) -> Reference:
     """Not the one that was just spoken of. With more than one left, nobody can know."""
     known = {entity.key for entity in named}
-    one = next((entity for entity in pool if entity.key in known), pool[0])
-    rest = tuple(entity for entity in pool if entity.key not in {one.key, *known})
+    excluded = next((entity for entity in pool if entity.key in known), pool[0])
+    rest = tuple(entity for entity in pool if entity.key not in {excluded.key, *known})
     if not phrase.nouns:
-        rest = tuple(entity for entity in rest if canonical_type(entity.type) == canonical_type(one.type)) or rest
+        rest = tuple(entity for entity in rest if canonical_type(entity.type) == canonical_type(excluded.type)) or rest
     if not rest:
-        return said.means_nothing(f'there is no other than "{one.name}"')
-    beside = {entity.key for entity in scene.beside(one, pool)}
-    rest = tuple(entity for entity in rest if entity.key in beside) or rest
+        return builder.unresolved(f'there is no other than "{excluded.name}"')
+    listed_keys = {entity.key for entity in context.listed_with(excluded, pool)}
+    rest = tuple(entity for entity in rest if entity.key in listed_keys) or rest
     if len(rest) == (phrase.count or 1):
-        return said.means(rest, 0.8, f'what is not "{one.name}"')
-    if phrase.many and not phrase.count:
-        return said.means(rest, 0.65, f'all but "{one.name}"')
-    return said.asks(rest, f'{len(rest)} of them are not "{one.name}"')
+        return builder.resolved(rest, 0.8, f'what is not "{excluded.name}"')
+    if phrase.plural and not phrase.count:
+        return builder.resolved(rest, 0.65, f'all but "{excluded.name}"')
+    return builder.ambiguous(rest, f'{len(rest)} of them are not "{excluded.name}"')
 
 
-def _by_precedence(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+def _resolve_previous(
+    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
+) -> Reference:
     """What came before the most recent; in one list nothing did, so there it is what came before the list."""
-    now, *before = pool
-    if listed := scene.beside(now, pool):
-        together = {now.key, *(entity.key for entity in listed)}
-        alike = [entity for entity in before if canonical_type(entity.type) == canonical_type(now.type)]
-        earlier = [entity for entity in alike if entity.key not in together]
+    latest, *before = pool
+    if listed := context.listed_with(latest, pool):
+        listed_keys = {latest.key, *(entity.key for entity in listed)}
+        same_type = [entity for entity in before if canonical_type(entity.type) == canonical_type(latest.type)]
+        earlier = [entity for entity in same_type if entity.key not in listed_keys]
         if not earlier:
-            return said.asks((now, *listed), f"{len(listed) + 1} of them were listed together")
-        return said.means(earlier[:1], 0.6, f'the one before the list of "{now.name}"', others=earlier[1:])
+            return builder.ambiguous((latest, *listed), f"{len(listed) + 1} of them were listed together")
+        return builder.resolved(earlier[:1], 0.6, f'the one before the list of "{latest.name}"', others=earlier[1:])
     if not phrase.nouns:
-        before = [entity for entity in before if canonical_type(entity.type) == canonical_type(now.type)] or before
+        before = [entity for entity in before if canonical_type(entity.type) == canonical_type(latest.type)] or before
     if before:
-        return said.means(before[:1], 0.7, f'the one before "{now.name}"', others=before[1:])
-    if scene.living and scene.living[0].key != now.key:
-        return said.means([now], 0.6, f'the {said.thing} before "{scene.living[0].name}"')
-    return said.means_nothing(f'there was none before "{now.name}"')
+        return builder.resolved(before[:1], 0.7, f'the one before "{latest.name}"', others=before[1:])
+    if context.alive and context.alive[0].key != latest.key:
+        return builder.resolved([latest], 0.6, f'the {builder.noun_or_default} before "{context.alive[0].name}"')
+    return builder.unresolved(f'there was none before "{latest.name}"')
 
 
-def _oldest(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
-    first, *rest = scene.by_age(pool)
+def _resolve_oldest(
+    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
+) -> Reference:
+    first, *rest = context.by_age(pool)
     together = [entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen]
-    if together and first in scene.row(phrase, pool):
-        return said.asks([first, *together], f"{len(together) + 1} of them came together, before the others")
-    return said.means([first], 0.7, f"the first {said.thing} that was seen", others=rest)
+    if together and first in context.listing_for(phrase, pool):
+        return builder.ambiguous([first, *together], f"{len(together) + 1} of them came together, before the others")
+    return builder.resolved([first], 0.7, f"the first {builder.noun_or_default} that was seen", others=rest)
 
 
-def _newest(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+def _resolve_newest(
+    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
+) -> Reference:
     """Is the newest the last that was used, or the last that turned up? Where the two differ, nobody can know."""
-    used, seen = pool[0], scene.by_age(pool)[-1]
-    if scene.beside(used, pool):
-        return _one(said, replace(phrase, pointing=False), pool, scene)
+    used, seen = pool[0], context.by_age(pool)[-1]
+    if context.listed_with(used, pool):
+        return _resolve_single(builder, replace(phrase, demonstrative=False), pool, context)
     if used.key != seen.key:
-        return said.asks([used, seen], f'"{used.name}" was used last, "{seen.name}" turned up last')
-    return said.means([used], 0.8, f"the most recent {said.thing}", others=pool[1:])
+        return builder.ambiguous([used, seen], f'"{used.name}" was used last, "{seen.name}" turned up last')
+    return builder.resolved([used], 0.8, f"the most recent {builder.noun_or_default}", others=pool[1:])

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from inmind.entities.references.phrase import Phrase, Pick
 
-NOUNS: dict[str, tuple[str, ...]] = {
+NOUN_TYPES: dict[str, tuple[str, ...]] = {
     noun: tuple(types.split())
     for types, several in {
         "page": "页面 网页 页",
@@ -76,13 +76,13 @@ NOUNS: dict[str, tuple[str, ...]] = {
 _MEASURE = "[个張张篇条份件项位封本部家间只款趟班笔幅段节页辆套首处名台座行列块则支棵]"
 _DIGITS = {"一": 1, "二": 2, "两": 2, "俩": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
 _NUMBER = "(?:[一二三四五六七八九十]|[0-9]{1,2})"
-_SOME = "(?:[两俩二三四五六七八九十]|[0-9]{1,2})"
-_MAKES = re.compile("(?:新建|创建|新增|添加|增加|加|建|写|新|一" + _MEASURE + ")(?:了|个|的|一个)?$")
-_REVIVES = re.compile("恢复|还原|撤销删除|找回")
-_UNDOES = re.compile("撤销|撤回")
+_PLURAL_NUMBER = "(?:[两俩二三四五六七八九十]|[0-9]{1,2})"
+_CREATE_VERB_BEFORE = re.compile("(?:新建|创建|新增|添加|增加|加|建|写|新|一" + _MEASURE + ")(?:了|个|的|一个)?$")
+_RESTORE_PHRASE = re.compile("恢复|还原|撤销删除|找回")
+_UNDO_PHRASE = re.compile("撤销|撤回")
 
 # What is no description of the noun that it stands before: verbs, particles, pronouns, words of time and politeness.
-_PALE = (
+_NOT_DESCRIPTIVE_WORDS = (
     "删除 删掉 删去 删 移除 移动 移到 移 打开 关闭 查看 看看 看 修改 编辑 更新 更改 改 发布 发送 发 保存 "
     "复制 重命名 命名 添加 增加 加入 加 新建 创建 建立 建 生成 制作 做 写 设置 设计 设为 放到 放在 放 "
     "替换 换成 换 上传 下载 分享 显示 隐藏 展示 列出 搜索 查找 寻找 找到 找 检查 测试 优化 翻译 总结 取消 "
@@ -93,26 +93,28 @@ _PALE = (
     "我们 你们 他们 它们 咱们 吗 呢 吧 啊 什么 怎么 为什么 多少 几 整个 所有 全部 任何 新 旧 老 里 所 只 "
     "能 可以 会 应该 必须 继续 直接 马上 立即"
 )
-_NO_DESCRIPTION = re.compile("|".join(sorted(_PALE.split(), key=len, reverse=True)))
+_NOT_DESCRIPTIVE = re.compile("|".join(sorted(_NOT_DESCRIPTIVE_WORDS.split(), key=len, reverse=True)))
 # What may follow 那个 besides, and is no noun: how it is, what is done with it.
-_SAID_OF_IT = (
+_PREDICATE_WORDS = (
     "很 太 真 最 更 比 较 没 行 好 可 贵 便宜 大 小 多 少 高 低 长 短 合适 适合 错 挺 非常 特别 有 应 值 属于 包含 "
     "包括 开 关 坏 丢 如何 怎 谁 嘛 呀 啦 哦 而 但 因 并 且 以 来 去 卖 拿 送 寄 取 走 停 存 撤 传 读 听 试 算 留 保 "
     "调 缩 变 成 出 入 上 下 起 转 推 拉 分 合 排 清 归 刷 重 复 打 剪 裁 居 右 左 一 两 已 正 仍 似 像 看 样 之 其 "
     "才 刚 也 均 全 同 除 另 或 挪 弄 搞 搬 贴 粘 锁 启 禁 隐 显 固 收 加 减 补 填 签 审 批 置 干 急 吃 喝 穿 戴 交 接 "
     "运 执 标 定 划 点 双击 单击 确 认 作 当 离 靠 值 算了"
 )
-_NO_NOUN = re.compile("|".join(sorted({*_PALE.split(), *_SAID_OF_IT.split()}, key=len, reverse=True)))
-_POINTS = re.compile(f"[这那](?:一?{_MEASURE}|些)$")
-_VERBAL = re.compile("一下|掉|成|着|过")
-_LONGEST_STRANGER = 6
-_US = re.compile("我们|你们|他们|咱们")
-_ACTS = "打开|删除|删掉|查看|修改|编辑|更新|发布|进入|访问|返回|回到|复制|隐藏|移除"
-_NAMED_BY_VERB = re.compile(
-    f"(?:{_ACTS})((?:设置|搜索|下载|上传|支付|测试|购买|介绍|说明|设计|分享|预订|预定|预约|联系)+)$"
+_NOT_A_NOUN = re.compile(
+    "|".join(sorted({*_NOT_DESCRIPTIVE_WORDS.split(), *_PREDICATE_WORDS.split()}, key=len, reverse=True))
 )
-_BEFORE_NOUN = re.compile("[\u3400-\u9fffA-Za-z0-9_-]+ ?$")
-_LONGEST_DESCRIPTION = 24
+_DEMONSTRATIVE_END = re.compile(f"[这那](?:一?{_MEASURE}|些)$")
+_VERB_SUFFIX = re.compile("一下|掉|成|着|过")
+_MAX_UNKNOWN_NOUN_CHARS = 6
+_PLURAL_PERSON = re.compile("我们|你们|他们|咱们")
+_ACTION_VERBS = "打开|删除|删掉|查看|修改|编辑|更新|发布|进入|访问|返回|回到|复制|隐藏|移除"
+_VERB_AS_NAME = re.compile(
+    f"(?:{_ACTION_VERBS})((?:设置|搜索|下载|上传|支付|测试|购买|介绍|说明|设计|分享|预订|预定|预约|联系)+)$"
+)
+_RUN_BEFORE_NOUN = re.compile("[\u3400-\u9fffA-Za-z0-9_-]+ ?$")
+_MAX_DESCRIPTION_CHARS = 24
 _LATIN = re.compile("[A-Za-z0-9_-]+")
 
 # Traditional characters of the words here, each with its simplified one: a text keeps its length.
@@ -127,172 +129,184 @@ def is_chinese(text: str) -> bool:
     return _HAN.search(text) is not None
 
 
-def read(text: str, nouns: Collection[str]) -> list[Phrase]:
+def find_phrases(text: str, nouns: Collection[str]) -> list[Phrase]:
     """The references in a text, in its order. `nouns` are the types that are known; those in Chinese are read too."""
     if not is_chinese(text):
         return []
-    own = {noun.translate(_SIMPLIFIED): noun for noun in nouns if is_chinese(noun)}
-    simple = text.translate(_SIMPLIFIED)
+    host_nouns = {noun.translate(_SIMPLIFIED): noun for noun in nouns if is_chinese(noun)}
+    simplified = text.translate(_SIMPLIFIED)
     found: list[Phrase] = []
-    for phrase in _phrases(simple, own):
+    for phrase in _iter_phrases(simplified, host_nouns):
         before = found[-1] if found else None
         if before and before.noun and before.span[1] == phrase.span[0] and phrase.is_bare:
-            found[-1] = _compound(before, phrase)
-        elif before and phrase.is_bare and (one := _described(simple, phrase, before)):
-            found[-1] = one
+            found[-1] = _join_nouns(before, phrase)
+        elif before and phrase.is_bare and (joined := _join_demonstrative(simplified, phrase, before)):
+            found[-1] = joined
         else:
-            found.append(_with_description(simple, phrase, before) if phrase.is_bare else phrase)
-    revives, undoes = _REVIVES.search(simple) is not None, _UNDOES.search(simple) is not None
-    return [replace(phrase, deleted=phrase.deleted or revives, undone=undoes) for phrase in found]
+            found.append(_with_description(simplified, phrase, before) if phrase.is_bare else phrase)
+    restores, undoes = _RESTORE_PHRASE.search(simplified) is not None, _UNDO_PHRASE.search(simplified) is not None
+    return [replace(phrase, deleted=phrase.deleted or restores, undo=undoes) for phrase in found]
 
 
-def _compound(one: Phrase, other: Phrase) -> Phrase:
+def _join_nouns(first: Phrase, second: Phrase) -> Phrase:
     """In a row of nouns the last is what it is about, and the others describe it: 产品页面 is a page."""
-    span = (one.span[0], other.span[1])
+    span = (first.span[0], second.span[1])
     return replace(
-        one, span=span, nouns=other.nouns, noun=other.noun, words=(*one.words, one.noun), many=one.many or other.many
+        first,
+        span=span,
+        nouns=second.nouns,
+        noun=second.noun,
+        words=(*first.words, first.noun),
+        plural=first.plural or second.plural,
     )
 
 
-def _described(text: str, phrase: Phrase, before: Phrase) -> Phrase | None:
+def _join_demonstrative(text: str, phrase: Phrase, before: Phrase) -> Phrase | None:
     """A demonstrative and a bare noun as one, if only what describes the noun stands between them: 那个定价页面."""
     between = text[before.span[1] : phrase.span[0]]
-    points = before.kind == "pronoun" and before.pointing and _POINTS.search(text, *before.span)
-    if not points or not between or not _BEFORE_NOUN.fullmatch(between) or _NO_DESCRIPTION.search(between):
+    is_demonstrative = (
+        before.kind == "pronoun" and before.demonstrative and _DEMONSTRATIVE_END.search(text, *before.span)
+    )
+    if (
+        not is_demonstrative
+        or not between
+        or not _RUN_BEFORE_NOUN.fullmatch(between)
+        or _NOT_DESCRIPTIVE.search(between)
+    ):
         return None
     span = (before.span[0], phrase.span[1])
-    return replace(before, span=span, nouns=phrase.nouns, noun=phrase.noun, words=tuple(_words(between)))
+    return replace(before, span=span, nouns=phrase.nouns, noun=phrase.noun, words=tuple(_search_words(between)))
 
 
 def _with_description(text: str, phrase: Phrase, before: Phrase | None) -> Phrase:
     """A bare noun with the words in front of it that say which one: 定价页面, Pricing 页面."""
-    start = max(before.span[1] if before else 0, phrase.span[0] - _LONGEST_DESCRIPTION)
-    run = _BEFORE_NOUN.search(text, start, phrase.span[0])
-    if run is None or phrase.new:
+    start = max(before.span[1] if before else 0, phrase.span[0] - _MAX_DESCRIPTION_CHARS)
+    run = _RUN_BEFORE_NOUN.search(text, start, phrase.span[0])
+    if run is None or phrase.indefinite:
         return phrase
-    said = run[0].rstrip(" ").removesuffix("的")
-    cut = _where_description_begins(said)
-    words = tuple(_words(said[cut:]))
-    if not words or (before and run.start() + cut == before.span[1]):
+    description = run[0].rstrip(" ").removesuffix("的")
+    start_of_description = _description_start(description)
+    words = tuple(_search_words(description[start_of_description:]))
+    if not words or (before and run.start() + start_of_description == before.span[1]):
         return phrase
-    return replace(phrase, span=(run.start() + cut, phrase.span[1]), words=words)
+    return replace(phrase, span=(run.start() + start_of_description, phrase.span[1]), words=words)
 
 
-def _where_description_begins(said: str) -> int:
+def _description_start(text: str) -> int:
     """Behind the last word that describes nothing; but 关于我们 is a name, and so is the 设置 of 打开设置页面."""
-    pale = list(_NO_DESCRIPTION.finditer(said))
-    cut = pale[-1].end() if pale else 0
-    if cut < len(said):
-        return cut
-    if named := _NAMED_BY_VERB.search(said):
+    skipped = list(_NOT_DESCRIPTIVE.finditer(text))
+    start = skipped[-1].end() if skipped else 0
+    if start < len(text):
+        return start
+    if named := _VERB_AS_NAME.search(text):
         return named.start(1)
-    before = pale[-2].end() if len(pale) > 1 else 0
-    return before if pale and _US.fullmatch(pale[-1][0]) and before < pale[-1].start() else cut
+    before = skipped[-2].end() if len(skipped) > 1 else 0
+    return before if skipped and _PLURAL_PERSON.fullmatch(skipped[-1][0]) and before < skipped[-1].start() else start
 
 
-def _stranger(text: str, start: int, end: int, nouns: re.Pattern[str]) -> tuple[str, bool]:
+def _unknown_noun(text: str, start: int, end: int, nouns: re.Pattern[str]) -> tuple[str, bool]:
     """The noun right behind a demonstrative that is none of our types, 台灯 in 那个台灯; and whether it only describes.
 
     What may be a verb or an adjective is none, nor is what describes a noun that we know.
     """
     stop = end
     while stop < len(text) and _HAN.match(text, stop) and not nouns.match(text, stop):
-        pale = _NO_NOUN.match(text, stop)
-        if pale and (stop != end + 1 or len(pale[0]) > 1 or pale[0] in "的了吗呢吧是不也都就很"):
+        skipped = _NOT_A_NOUN.match(text, stop)
+        if skipped and (stop != end + 1 or len(skipped[0]) > 1 or skipped[0] in "的了吗呢吧是不也都就很"):
             break  # a noun has two characters, mostly: the 能 of 功能 is no verb
         stop += 1
-    said, behind = text[end:stop], text[stop : stop + 1]
-    if not said or len(said) > _LONGEST_STRANGER or nouns.match(text, stop) or _VERBAL.match(text, stop):
+    noun, next_char = text[end:stop], text[stop : stop + 1]
+    if not noun or len(noun) > _MAX_UNKNOWN_NOUN_CHARS or nouns.match(text, stop) or _VERB_SUFFIX.match(text, stop):
         return "", False
-    if text[max(0, start - 1) : start] in {"把", "将"} and not _HAN.match(behind):
+    if text[max(0, start - 1) : start] in {"把", "将"} and not _HAN.match(next_char):
         return "", False  # 把这个打印出来: it ends in its verb
-    describes = behind == "的" and (not _HAN.match(text, stop + 1) or _NO_NOUN.match(text, stop + 1) is not None)
-    return said, describes
+    describes = next_char == "的" and (not _HAN.match(text, stop + 1) or _NOT_A_NOUN.match(text, stop + 1) is not None)
+    return noun, describes
 
 
-def _words(said: str) -> Iterator[str]:
+def _search_words(text: str) -> Iterator[str]:
     """What to look for in names: Latin words, and each two characters that stand together."""
-    for part in re.findall(f"{_LATIN.pattern}|{_HAN.pattern}+", said):
+    for part in re.findall(f"{_LATIN.pattern}|{_HAN.pattern}+", text):
         if not _HAN.match(part) or len(part) == 1:
             yield part.lower()
         else:
             yield from (one + other for one, other in pairwise(part))
 
 
-def _phrases(text: str, own: Mapping[str, str]) -> Iterator[Phrase]:
-    clear = _clear(tuple(sorted(own)))
-    for match in _pattern(tuple(sorted(own))).finditer(text):
-        span, strange, words = match.span(), "", ()
-        said = _noun(match[0].rstrip("0123456789#＃ "), own)
-        behind = text[match.end() : match.end() + 8]
-        every = "都" in behind or "全部" in behind
-        made = _MAKES.search(text, max(0, match.start() - 6), match.start()) is not None
+def _iter_phrases(text: str, host_nouns: Mapping[str, str]) -> Iterator[Phrase]:
+    unambiguous = _unambiguous_nouns(tuple(sorted(host_nouns)))
+    for match in _phrase_pattern(tuple(sorted(host_nouns))).finditer(text):
+        span, unknown, words = match.span(), "", ()
+        noun = _last_noun(match[0].rstrip("0123456789#＃ "), host_nouns)
+        following = text[match.end() : match.end() + 8]
+        is_all = "都" in following or "全部" in following
+        is_created = _CREATE_VERB_BEFORE.search(text, max(0, match.start() - 6), match.start()) is not None
         pick: Pick = "recent"
-        place = count = 0
-        many = deleted = new = pointing = numbered = whole = False
+        position = count = 0
+        plural = deleted = indefinite = demonstrative = numbered = exhaustive = False
         match match.lastgroup:
             case "dead":
                 deleted = True
             case "numbered":
-                pick, place, numbered = "place", _count(match["k"]), True
+                pick, position, numbered = "place", _parse_count(match["k"]), True
             case "former":
-                pick, place = "place", -1 if match[0][0] == "后" else 1
+                pick, position = "place", -1 if match[0][0] == "后" else 1
             case "nth":
-                pick, place = "place", _count(match["n"])
+                pick, position = "place", _parse_count(match["n"])
             case "back":
-                pick, place = "place", -_count(match["b"])
+                pick, position = "place", -_parse_count(match["b"])
             case "ends":
-                pick, place, count = "place", 1 if match["e"] in {"前", "头"} else -1, _count(match["m"])
-                many = True
+                pick, position, count = "place", 1 if match["e"] in {"前", "头"} else -1, _parse_count(match["m"])
+                plural = True
             case "last":
-                pick, place = "place", -1
+                pick, position = "place", -1
             case "other":
-                pick, many = "other", "其" in match[0] and not re.search(_MEASURE, match[0])
+                pick, plural = "other", "其" in match[0] and not re.search(_MEASURE, match[0])
             case "previous":
                 pick = "previous"
             case "pair":
-                many, count, pointing = True, _count(match["p"]), match[0][0] in "这那全"
-                new, whole = not pointing and made, every or match[0][0] == "全"
+                plural, count, demonstrative = True, _parse_count(match["p"]), match[0][0] in "这那全"
+                indefinite, exhaustive = not demonstrative and is_created, is_all or match[0][0] == "全"
             case "several":
-                many = pointing = True
-                strange, describes = ("", False) if said else _stranger(text, *span, clear)
-                span, words = (span[0], span[1] + len(strange)), tuple(_words(strange)) if describes else ()
+                plural = demonstrative = True
+                unknown, describes = ("", False) if noun else _unknown_noun(text, *span, unambiguous)
+                span, words = (span[0], span[1] + len(unknown)), tuple(_search_words(unknown)) if describes else ()
             case "whole":
-                many = True
+                plural = True
             case "new":
-                new = True
+                indefinite = True
             case "this":
-                pointing, many = True, every
+                demonstrative, plural = True, is_all
             case "they":
-                many = pointing = True
+                plural = demonstrative = True
             case "it":
-                pointing = True
-                points = match[0][0] in "刚这那" and len(match[0]) > 1
-                strange, describes = _stranger(text, *span, clear) if points else ("", False)
-                span, words = (span[0], span[1] + len(strange)), tuple(_words(strange)) if describes else ()
+                demonstrative = True
+                may_have_noun = match[0][0] in "刚这那" and len(match[0]) > 1
+                unknown, describes = _unknown_noun(text, *span, unambiguous) if may_have_noun else ("", False)
+                span, words = (span[0], span[1] + len(unknown)), tuple(_search_words(unknown)) if describes else ()
             case _:  # a bare noun
-                new, many = made, every
+                indefinite, plural = is_created, is_all
         yield Phrase(
             span=span,
-            nouns=_types(said or ("" if words else strange), own),
-            noun=said or ("" if words else strange),
+            nouns=_noun_types(noun or ("" if words else unknown), host_nouns),
+            noun=noun or ("" if words else unknown),
             words=words,
             pick=pick,
-            place=place,
+            position=position,
             numbered=numbered,
             count=count,
-            whole=whole,
-            many=many,
-            pointing=pointing,
+            exhaustive=exhaustive,
+            plural=plural,
+            demonstrative=demonstrative,
             deleted=deleted,
-            new=new,
+            indefinite=indefinite,
         )
 
 
 # The ways to refer, the longer first. N is a noun, B one that is clear by itself, M a measure word, H any character, #
 # a number and % one above one. A reference ends in its noun, if it has one and no number behind it, and the way is the
 # name of its group.
-_WAYS = {
+_PHRASE_FORMS = {
     "dead": "(?:刚才|刚刚|刚|被|已经|已|我|之前)*+(?:删除|删掉|删|移除)了?的(?:这|那)?一?M?N?",
     "new": "(?:一|几|若干|某|新的?一?)M[^，。；！？]{0,20}?N|新的?N",
     "numbered": "N ?(?:\\x23|＃)?(?P<k>[0-9]{1,2})(?![0-9]|M)",
@@ -315,42 +329,45 @@ _WAYS = {
 
 
 @lru_cache(maxsize=64)
-def _pattern(own: tuple[str, ...]) -> re.Pattern[str]:
-    nouns = sorted({*NOUNS, *own}, key=len, reverse=True)
-    spelt = {
-        "N": _any_of(nouns),
-        "B": _any_of([noun for noun in nouns if len(noun) > 1]),
+def _phrase_pattern(host_nouns: tuple[str, ...]) -> re.Pattern[str]:
+    nouns = sorted({*NOUN_TYPES, *host_nouns}, key=len, reverse=True)
+    placeholders = {
+        "N": _alternatives(nouns),
+        "B": _alternatives([noun for noun in nouns if len(noun) > 1]),
         "M": _MEASURE,
         "H": _HAN.pattern,
         "#": _NUMBER,
-        "%": _SOME,
+        "%": _PLURAL_NUMBER,
     }
-    ways = (f"(?P<{way}>{re.sub('[NBMH#%]', lambda sign: spelt[sign[0]], said)})" for way, said in _WAYS.items())
-    return re.compile("|".join(ways))
+    forms = (
+        f"(?P<{way}>{re.sub('[NBMH#%]', lambda sign: placeholders[sign[0]], said)})"
+        for way, said in _PHRASE_FORMS.items()
+    )
+    return re.compile("|".join(forms))
 
 
 @lru_cache(maxsize=64)
-def _clear(own: tuple[str, ...]) -> re.Pattern[str]:
+def _unambiguous_nouns(host_nouns: tuple[str, ...]) -> re.Pattern[str]:
     """The nouns that are clear by themselves."""
-    return re.compile(_any_of([noun for noun in {*NOUNS, *own} if len(noun) > 1]))
+    return re.compile(_alternatives([noun for noun in {*NOUN_TYPES, *host_nouns} if len(noun) > 1]))
 
 
-def _types(noun: str, own: Mapping[str, str]) -> tuple[str, ...]:
-    return NOUNS.get(noun) or ((own.get(noun, noun),) if noun else ())
+def _noun_types(noun: str, host_nouns: Mapping[str, str]) -> tuple[str, ...]:
+    return NOUN_TYPES.get(noun) or ((host_nouns.get(noun, noun),) if noun else ())
 
 
-def _any_of(nouns: Collection[str]) -> str:
+def _alternatives(nouns: Collection[str]) -> str:
     return f"(?:{'|'.join(re.escape(noun) for noun in nouns)})"
 
 
-def _noun(said: str, own: Collection[str]) -> str:
+def _last_noun(text: str, host_nouns: Collection[str]) -> str:
     """The noun that a reference ends in."""
-    ends = (said[start:] for start in range(max(0, len(said) - _LONGEST), len(said)))
-    return next((end for end in ends if end in NOUNS or end in own), "")
+    ends = (text[start:] for start in range(max(0, len(text) - _MAX_NOUN_CHARS), len(text)))
+    return next((end for end in ends if end in NOUN_TYPES or end in host_nouns), "")
 
 
-_LONGEST = 12
+_MAX_NOUN_CHARS = 12
 
 
-def _count(said: str) -> int:
-    return int(said) if said.isascii() else _DIGITS.get(said, 0)
+def _parse_count(text: str) -> int:
+    return int(text) if text.isascii() else _DIGITS.get(text, 0)

@@ -17,11 +17,11 @@ from inmind.entities.edit_distance import edit_distance
 from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import singular
 
-How = Literal["id", "name", "alias", "part", "typo"]
+MatchKind = Literal["id", "name", "alias", "part", "typo"]
 
-LONGEST_NAME = 12
+MAX_NAME_WORDS = 12
 """Words of a name that are looked at."""
-MOST_TYPOS = 40
+MAX_TYPOS = 40
 """Words of a text that may be misspelt names."""
 
 _HAN = "\u3400-\u9fff"
@@ -31,14 +31,14 @@ _DEFINITE = re.compile(r"\b(?:the|this|that|my|your|our) $", re.IGNORECASE)
 _QUOTES = frozenset("\"'“”‘’「」『』《》`")
 
 # They say nothing about which thing is meant, even where they are part of a name.
-_COMMON = frozenset(
+_COMMON_WORDS = frozenset(
     "a an the and or of in on at to for from by with it its this that these those is are was be my your our new old "
     "one two all both i you we they me us up out no not as do does did how what who which where when why can will "
     "would could should please thanks yes ok okay more other some any also now then here there about have has had "
     "just get want need like make add set use see show find open delete remove rename update change move create "
     "edit name title first second third last next com www http https jpg jpeg png gif svg webp pdf txt md html".split()
 )
-_COMMON_PAIRS = frozenset(
+_COMMON_CHINESE_PAIRS = frozenset(
     "我们 你们 他们 它们 一个 这个 那个 什么 怎么 可以 请把 删除 修改 添加 更新 新建 创建 打开 发布 名字 标题 改名 "
     "重命 命名 的页 的图 的文".split()
 )
@@ -51,230 +51,230 @@ class Mention:
     start: int
     end: int
     entities: tuple[Entity, ...]
-    how: How
+    match_kind: MatchKind
     fit: float
     """How much of the name was said, 0 to 1."""
-    beyond: tuple[Entity, ...] = ()
+    weaker_matches: tuple[Entity, ...] = ()
     """Those whose names have the words too, and much else: meant only when a noun beside them says so."""
 
 
 @frozen
-class _Word:
+class _NameWord:
     start: int
     end: int
     text: str
-    base: str
+    folded: str
 
 
-class Names:
+class NameIndex:
     """What each of some things is called, ready to be searched for."""
 
     def __init__(self, entities: Iterable[Entity], *, nouns: Collection[str] = ()) -> None:
         self._nouns = nouns
         self._ids: dict[str, list[Entity]] = {}
-        self._whole: dict[tuple[str, ...], list[tuple[Entity, How]]] = {}
-        self._words: dict[str, dict[EntityKey, Entity]] = {}
-        self._spelt: dict[EntityKey, tuple[str, ...]] = {}
+        self._by_name: dict[tuple[str, ...], list[tuple[Entity, MatchKind]]] = {}
+        self._by_word: dict[str, dict[EntityKey, Entity]] = {}
+        self._words_by_key: dict[EntityKey, tuple[str, ...]] = {}
         self._lengths: set[int] = set()
         for entity in entities:
-            self._take_in(entity)
+            self._add(entity)
 
-    def mentions(self, text: str, *, unless: Sequence[tuple[int, int]] = ()) -> list[Mention]:
+    def mentions(self, text: str, *, excluded_spans: Sequence[tuple[int, int]] = ()) -> list[Mention]:
         """What is named in a text, in its order; spans in `unless` are not looked at."""
-        said = [word for word in _words(text) if not _within(word.start, word.end, unless)]
-        found = [m for m in self._by_id(text) if not _within(m.start, m.end, unless)]
-        found += self._by_whole_name(said, taken=found)
-        found += self._by_part(text, said, taken=found)
+        words = [word for word in _split_name_words(text) if not _within(word.start, word.end, excluded_spans)]
+        found = [m for m in self._find_ids(text) if not _within(m.start, m.end, excluded_spans)]
+        found += self._find_full_names(words, taken=found)
+        found += self._find_partial_names(text, words, taken=found)
         if not found:
-            found = self._by_misspelling(said)
+            found = self._find_typos(words)
         return sorted(found, key=lambda mention: mention.start)
 
     def fit(self, words: Sequence[str], entity: Entity) -> float:
         """How many of the describing words are in its names, 0 to 1; a misspelt one counts for less."""
-        own = self._spelt.get(entity.key, ())
-        return sum(_best(word, own) for word in words) / len(words) if words else 0.0
+        own = self._words_by_key.get(entity.key, ())
+        return sum(_word_fit(word, own) for word in words) / len(words) if words else 0.0
 
-    def _take_in(self, entity: Entity) -> None:
-        plain = entity.id.lstrip("#").lower()
-        for id in {entity.id, entity.id.lower(), plain, f"#{plain}" if plain.isdigit() else plain}:
-            if _is_telling(id):
+    def _add(self, entity: Entity) -> None:
+        bare_id = entity.id.lstrip("#").lower()
+        for id in {entity.id, entity.id.lower(), bare_id, f"#{bare_id}" if bare_id.isdigit() else bare_id}:
+            if _is_recognisable(id):
                 self._ids.setdefault(id, []).append(entity)
-        spelt = list(self._spelt.get(entity.key, ()))  # the same thing, as a part of another, may have no name
-        names: list[tuple[str, How]] = [(entity.name, "name"), *((alias, "alias") for alias in entity.aliases)]
+        spelt = list(self._words_by_key.get(entity.key, ()))  # the same thing, as a part of another, may have no name
+        names: list[tuple[str, MatchKind]] = [(entity.name, "name"), *((alias, "alias") for alias in entity.aliases)]
         if entity.id.isalpha() and entity.id != entity.name:
             names.append((entity.id, "name"))
         for name, how in names:
-            bases = tuple(word.base for word in _words(name[:200]))[:LONGEST_NAME]
+            bases = tuple(word.folded for word in _split_name_words(name[:200]))[:MAX_NAME_WORDS]
             if bases and self._can_stand_alone(bases):
-                self._whole.setdefault(bases, []).append((entity, how))
+                self._by_name.setdefault(bases, []).append((entity, how))
                 self._lengths.add(len(bases))
             spelt += bases
             spelt += (one + other for one, other in pairwise(bases) if _is_han(one + other))
-        self._spelt[entity.key] = tuple(dict.fromkeys(spelt))
-        for word in self._spelt[entity.key]:
+        self._words_by_key[entity.key] = tuple(dict.fromkeys(spelt))
+        for word in self._words_by_key[entity.key]:
             if self._is_distinctive(word):
-                self._words.setdefault(word, {}).setdefault(entity.key, entity)
+                self._by_word.setdefault(word, {}).setdefault(entity.key, entity)
 
-    def _by_id(self, text: str) -> list[Mention]:
+    def _find_ids(self, text: str) -> list[Mention]:
         found: list[Mention] = []
         for match in _ID.finditer(text):
-            said = match[0].rstrip("./:@+#-")
-            entities = self._ids.get(said) or self._ids.get(said.lower()) or self._ids.get(said.lower().lstrip("#"))
+            id = match[0].rstrip("./:@+#-")
+            entities = self._ids.get(id) or self._ids.get(id.lower()) or self._ids.get(id.lower().lstrip("#"))
             if entities:
-                found.append(Mention(match.start(), match.start() + len(said), _distinct(entities), "id", 1.0))
+                found.append(Mention(match.start(), match.start() + len(id), _distinct(entities), "id", 1.0))
         return found
 
-    def _by_whole_name(self, said: Sequence[_Word], *, taken: Sequence[Mention]) -> list[Mention]:
+    def _find_full_names(self, words: Sequence[_NameWord], *, taken: Sequence[Mention]) -> list[Mention]:
         found: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
         lengths = sorted(self._lengths, reverse=True)
         at = 0
-        while at < len(said):
+        while at < len(words):
             for length in lengths:
-                row = said[at : at + length]
-                named = self._whole.get(tuple(word.base for word in row)) if len(row) == length else None
-                if named and not _within(row[0].start, row[-1].end, spans):
+                run = words[at : at + length]
+                named = self._by_name.get(tuple(word.folded for word in run)) if len(run) == length else None
+                if named and not _within(run[0].start, run[-1].end, spans):
                     newest = [entity for entity, how in named if how == "name"]
-                    how: How = "name" if newest else "alias"
+                    how: MatchKind = "name" if newest else "alias"
                     entities = _distinct(newest or [entity for entity, _ in named])
-                    found.append(Mention(row[0].start, row[-1].end, entities, how, 1.0))
+                    found.append(Mention(run[0].start, run[-1].end, entities, how, 1.0))
                     at += length - 1
                     break
             at += 1
         return found
 
-    def _by_part(self, text: str, said: Sequence[_Word], *, taken: Sequence[Mention]) -> list[Mention]:
+    def _find_partial_names(self, text: str, words: Sequence[_NameWord], *, taken: Sequence[Mention]) -> list[Mention]:
         """Rows of words that are in the name of the same things, though not the whole of it."""
         found: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
-        row: list[_Word] = []
+        run: list[_NameWord] = []
         fitting: dict[EntityKey, Entity] = {}
 
         def close() -> None:
             nonlocal fitting
-            if row and fitting:
-                found.extend(self._partly(text, row, list(fitting.values())))
-            row.clear()
+            if run and fitting:
+                found.extend(self._partial_mentions(text, run, list(fitting.values())))
+            run.clear()
             fitting = {}
 
-        for place, word in enumerate(said):
-            both = word.base + said[place + 1].base if place + 1 < len(said) else ""
-            having = (
+        for place, word in enumerate(words):
+            both = word.folded + words[place + 1].folded if place + 1 < len(words) else ""
+            matching = (
                 {}
                 if _within(word.start, word.end, spans)
-                else self._words.get(both if _is_han(word.base) else word.base, {})
+                else self._by_word.get(both if _is_han(word.folded) else word.folded, {})
             )
-            if row and word.start - row[-1].end > 1 and not _is_joined(text[row[-1].end : word.start]):
+            if run and word.start - run[-1].end > 1 and not _is_connector(text[run[-1].end : word.start]):
                 close()
-            if not having:
-                if not (row and word.base in _COMMON):
+            if not matching:
+                if not (run and word.folded in _COMMON_WORDS):
                     close()
                 continue
-            still = {key: entity for key, entity in fitting.items() if key in having} if row else having
-            if not still:
+            remaining = {key: entity for key, entity in fitting.items() if key in matching} if run else matching
+            if not remaining:
                 close()
-                still = having
-            row.append(word)
-            if _is_han(word.base):
-                row.append(said[place + 1])
-            fitting = dict(still)
+                remaining = matching
+            run.append(word)
+            if _is_han(word.folded):
+                run.append(words[place + 1])
+            fitting = dict(remaining)
         close()
         return found
 
-    def _partly(self, text: str, row: Sequence[_Word], fitting: Sequence[Entity]) -> Iterable[Mention]:
-        start, end = row[0].start, row[-1].end
-        said = {word.base for word in row}
-        covered = {entity.key: _covered(said, entity) for entity in fitting}
+    def _partial_mentions(self, text: str, run: Sequence[_NameWord], fitting: Sequence[Entity]) -> Iterable[Mention]:
+        start, end = run[0].start, run[-1].end
+        run_words = {word.folded for word in run}
+        covered = {entity.key: _covered_share(run_words, entity) for entity in fitting}
         best = max(covered.values())
         entities = _distinct(entity for entity in fitting if covered[entity.key] >= best - 0.15)
-        if self._is_deliberate(text, row, best):
+        if self._is_deliberate(text, run, best):
             chosen = {entity.key for entity in entities}
             beyond = _distinct(entity for entity in fitting if entity.key not in chosen)
             yield Mention(start, end, entities, "part", best, beyond)
 
-    def _is_deliberate(self, text: str, row: Sequence[_Word], covered: float) -> bool:
+    def _is_deliberate(self, text: str, run: Sequence[_NameWord], covered: float) -> bool:
         """Was a name meant, or is it a word that happens to be in one?"""
-        start, end = row[0].start, row[-1].end
+        start, end = run[0].start, run[-1].end
         if text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES and start:
             return True
-        if _is_han(row[0].base):
-            return covered >= 0.5 or len({word.start for word in row}) >= 3
-        capital = row[0].text[0].isupper() and not _begins_sentence(text, start)
-        digits = any(char.isdigit() for word in row for char in word.text) and len(row[0].text) > 2
-        least = 0.4 if _DEFINITE.search(text, max(0, start - 6), start) else 0.6
-        return capital or digits or len(row) > 1 or (covered >= least and len(row[0].base) >= 4)
+        if _is_han(run[0].folded):
+            return covered >= 0.5 or len({word.start for word in run}) >= 3
+        capital = run[0].text[0].isupper() and not _starts_sentence(text, start)
+        digits = any(char.isdigit() for word in run for char in word.text) and len(run[0].text) > 2
+        min_covered = 0.4 if _DEFINITE.search(text, max(0, start - 6), start) else 0.6
+        return capital or digits or len(run) > 1 or (covered >= min_covered and len(run[0].folded) >= 4)
 
-    def _by_misspelling(self, said: Sequence[_Word]) -> list[Mention]:
+    def _find_typos(self, words: Sequence[_NameWord]) -> list[Mention]:
         found: list[Mention] = []
-        known = [word for word in self._words if len(word) >= 4 and not _is_han(word)]
-        unknown = [word for word in said if len(word.base) >= 5 and self._is_distinctive(word.base)]
-        for word in unknown[:MOST_TYPOS]:
-            near = [other for other in known if is_slip(word.base, other)]
-            meant = [(other, entity) for other in near for entity in self._words[other].values()]
-            entities = _distinct(entity for other, entity in meant if _covered({other}, entity) >= 0.5)
+        known = [word for word in self._by_word if len(word) >= 4 and not _is_han(word)]
+        unknown = [word for word in words if len(word.folded) >= 5 and self._is_distinctive(word.folded)]
+        for word in unknown[:MAX_TYPOS]:
+            near = [other for other in known if is_typo(word.folded, other)]
+            meant = [(other, entity) for other in near for entity in self._by_word[other].values()]
+            entities = _distinct(entity for other, entity in meant if _covered_share({other}, entity) >= 0.5)
             if entities:
                 found.append(Mention(word.start, word.end, entities, "typo", 0.6))
         return found
 
-    def _can_stand_alone(self, bases: tuple[str, ...]) -> bool:
+    def _can_stand_alone(self, words: tuple[str, ...]) -> bool:
         """A name of one common word or a mere number would be found in every other sentence."""
-        if len(bases) != 1:
+        if len(words) != 1:
             return True
-        return self._is_distinctive(bases[0]) and not bases[0].isdigit()
+        return self._is_distinctive(words[0]) and not words[0].isdigit()
 
     def _is_distinctive(self, word: str) -> bool:
         if _is_han(word):
-            return len(word) > 1 and word not in _COMMON_PAIRS and word not in self._nouns
-        return len(word) > 1 and word not in _COMMON and singular(word) not in self._nouns
+            return len(word) > 1 and word not in _COMMON_CHINESE_PAIRS and word not in self._nouns
+        return len(word) > 1 and word not in _COMMON_WORDS and singular(word) not in self._nouns
 
 
-def is_slip(said: str, meant: str) -> bool:
+def is_typo(word: str, target: str) -> bool:
     """Could one word be the other, misspelt? Hardly anybody misses the first letter."""
-    allowed = 2 if len(meant) >= 8 else 1
+    allowed = 2 if len(target) >= 8 else 1
     return (
-        said[:1] == meant[:1]
-        and 0 < edit_distance(said, meant, max_distance=allowed) <= allowed
-        and min(len(said), len(meant)) >= 4
+        word[:1] == target[:1]
+        and 0 < edit_distance(word, target, max_distance=allowed) <= allowed
+        and min(len(word), len(target)) >= 4
     )
 
 
-def _best(word: str, own: Sequence[str]) -> float:
-    if word in own or singular(word) in own:
+def _word_fit(word: str, name_words: Sequence[str]) -> float:
+    if word in name_words or singular(word) in name_words:
         return 1.0
-    return 0.8 if len(word) >= 5 and any(is_slip(word, other) for other in own) else 0.0
+    return 0.8 if len(word) >= 5 and any(is_typo(word, other) for other in name_words) else 0.0
 
 
-def _covered(said: Collection[str], entity: Entity) -> float:
+def _covered_share(words: Collection[str], entity: Entity) -> float:
     """The share of a name's letters that were said, for the name of which most was."""
     best = 0.0
     for name in (entity.name, *entity.aliases):
-        bases = [word.base for word in _words(name[:200])]
-        bases = [base for base in bases if base not in _COMMON] or bases
+        bases = [word.folded for word in _split_name_words(name[:200])]
+        bases = [base for base in bases if base not in _COMMON_WORDS] or bases
         length = sum(map(len, bases))
-        best = max(best, sum(len(base) for base in bases if base in said) / length if length else 0.0)
+        best = max(best, sum(len(base) for base in bases if base in words) / length if length else 0.0)
     return best
 
 
-def _words(text: str) -> list[_Word]:
-    return [_Word(m.start(), m.end(), m[0], m[0].casefold()) for m in _TOKEN.finditer(text)]
+def _split_name_words(text: str) -> list[_NameWord]:
+    return [_NameWord(m.start(), m.end(), m[0], m[0].casefold()) for m in _TOKEN.finditer(text)]
 
 
 def _is_han(word: str) -> bool:
     return "\u3400" <= word[:1] <= "\u9fff"
 
 
-def _is_telling(id: str) -> bool:
+def _is_recognisable(id: str) -> bool:
     """Long enough, or odd enough, that it is not in a text by chance."""
     if id.isalpha():
         return False
     return len(id) >= 4 or (len(id) >= 2 and not id.isdigit())
 
 
-def _is_joined(between: str) -> bool:
+def _is_connector(between: str) -> bool:
     return between.strip() in {"", "and", "&", "-", "/", ".", "'", "’"}
 
 
-def _begins_sentence(text: str, start: int) -> bool:
+def _starts_sentence(text: str, start: int) -> bool:
     before = text[max(0, start - 3) : start].rstrip()
     return not before or before[-1] in ".!?:\n"
 

@@ -29,38 +29,45 @@ class Phrase:
     words: tuple[str, ...] = ()
     """What describes it, in small letters: "the *red* one". Part of a name, mostly."""
     pick: Pick = "recent"
-    place: int = 0
+    position: int = 0
     """Counted from 1; from the end when negative."""
     numbered: bool = False
     """Its place was said as a number, "image 3", which may as well be its id."""
-    many: bool = False
+    plural: bool = False
     count: int = 0
     """How many there should be: 2 for "both". 0 where nobody said."""
-    whole: bool = False
+    exhaustive: bool = False
     """There are no others: "both pages", "all three"."""
-    loose: bool = False
+    maybe_singular: bool = False
     """A plural that one thing may be called by as well: "they" of a shop, "those" of trousers."""
-    narrowed: bool = False
+    qualified: bool = False
     """What follows says which one, in words that we cannot judge: "the one on the left"."""
-    whose: str = ""
+    possessive: str = ""
     """The pronoun that it begins with: "its sections", "their price"."""
-    pointing: bool = False
+    demonstrative: bool = False
     """"this page" and "it", as against a plain "the page"."""
     deleted: bool = False
-    undone: bool = False
+    undo: bool = False
     """What was last done is to be taken back: a thing that was just deleted is what "undo that" is about."""
-    new: bool = False
+    indefinite: bool = False
     """"a page" is yet to be made, or any: it points at nothing, and the words in it name nothing."""
 
-    def owner(self) -> Phrase:
+    def possessor(self) -> Phrase:
         """What the pronoun in front of it means, where the noun is none of our types: the "it" of "its price"."""
-        they = self.whose == "their"
-        return Phrase(span=self.span, many=they, loose=they, pointing=True, deleted=self.deleted, undone=self.undone)
+        is_their = self.possessive == "their"
+        return Phrase(
+            span=self.span,
+            plural=is_their,
+            maybe_singular=is_their,
+            demonstrative=True,
+            deleted=self.deleted,
+            undo=self.undo,
+        )
 
     @property
     def is_bare(self) -> bool:
         """A noun and nothing that points, counts or describes."""
-        plain = self.pick == "recent" and not (self.words or self.pointing or self.count or self.deleted)
+        plain = self.pick == "recent" and not (self.words or self.demonstrative or self.count or self.deleted)
         return bool(self.nouns) and plain
 
     @property
@@ -73,4 +80,4 @@ class Phrase:
             return "other"
         if not self.nouns and not self.count:
             return "pronoun"
-        return "plural" if self.many else "typed"
+        return "plural" if self.plural else "typed"

@@ -42,50 +42,52 @@ from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import singular, type_matches
 from inmind.entities.references import chinese, english
 from inmind.entities.references.candidates import (
-    HARDLY,
-    MOST_CANDIDATES,
-    Said,
-    by_description,
-    by_phrase,
-    described,
+    LOW_CONFIDENCE,
+    MAX_CANDIDATES,
+    ReferenceBuilder,
+    best_matches,
+    resolve_description,
+    resolve_phrase,
 )
-from inmind.entities.references.context import Scene
+from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.name_match import Mention
 from inmind.entities.references.phrase import Kind, Phrase
 from inmind.entities.references.result import Candidate, Reference, Resolution
 from inmind.entities.window import Entities
 
-MOST_TEXT = 4_000
+MAX_TEXT_CHARS = 4_000
 """Characters that are looked at: what a message refers to stands at its beginning."""
-MOST_DEEP = 5_000
+MAX_SEARCHED_ENTITIES = 5_000
 """Things of deep memory that are looked at: the first that are given."""
-MOST_REFERENCES = 40
+MAX_REFERENCES = 40
 """Names and phrases that are read, each: a text with more is a document, and about no single thing."""
 
-_STRENGTH: dict[Kind, int] = {"id": 0, "name": 1, "ordinal": 2, "other": 2, "plural": 2, "typed": 2, "pronoun": 3}
-_JOINED = re.compile(
+_KIND_RANK: dict[Kind, int] = {"id": 0, "name": 1, "ordinal": 2, "other": 2, "plural": 2, "typed": 2, "pronoun": 3}
+_JOINING_WORDS = re.compile(
     r"[^.;!?]{0,60}?(?:,|、|，|&|\b(?:and|or|plus|vs\.?|versus|as well as)\b|[和与跟及])\s*(?:also |the )?\s*",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(r"[.;!?,，。；]|\b(?:and|then|but)\b|然后|再|并", re.IGNORECASE)
-_LED = re.compile(
+_CLAUSE_BREAK = re.compile(r"[.;!?,，。；]|\b(?:and|then|but)\b|然后|再|并", re.IGNORECASE)
+_PREPOSITION_BEFORE = re.compile(
     r"\b(?:from|of|on|in|at|to|into|onto|for|with|like|by|above|below|under|behind|beside|near|than)\s+[\"“'‘]?$"
     r"|[从在到给往向对进]\s?[「“《]?$",
     re.IGNORECASE,
 )
-_INTO = re.compile(r"\b(?:to|in|into|on|onto|for)\s+$|[给往在向到对为]\s?$", re.IGNORECASE)
-_RULED_OUT = re.compile(
+_TARGET_BEFORE = re.compile(r"\b(?:to|in|into|on|onto|for)\s+$|[给往在向到对为]\s?$", re.IGNORECASE)
+_NEGATION_BEFORE = re.compile(
     r"(?<!or )\b(?:not|neither|nor|none|except(?: for)?|instead of|rather than|other than)(?: of)?\s+[\"“'‘]?$"
     r"|(?<![是要])(?:不是|不要|并非|而非|除了)[「“《]?$",
     re.IGNORECASE,
 )
-_ALL_BUT = re.compile(r"\b(?:all|every\w*|any\w*|each|both)\b[^.;!?,]{0,40}?\bbut(?: for)?\s+[\"“'‘]?$", re.IGNORECASE)
-_SAYS_ON = re.compile(
+_ALL_BUT_BEFORE = re.compile(
+    r"\b(?:all|every\w*|any\w*|each|both)\b[^.;!?,]{0,40}?\bbut(?: for)?\s+[\"“'‘]?$", re.IGNORECASE
+)
+_VERB_AFTER = re.compile(
     r"\s+(?:is|are|was|were|has|have|had|does|do|did|can|will|would|should|must|needs?|looks?)\b", re.I
 )
-_OBJECT = re.compile(r"[把将將]\s?[「“《]?$")
-_ODD_ID = re.compile(r"(?<![\w-])(?:#\w{0,40}\d\w{0,40}|[A-Za-z]\w{0,40}[-_]\w{0,40}\d\w{0,40})(?![\w-])", re.ASCII)
-_OWN = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
+_OBJECT_MARKER = re.compile(r"[把将將]\s?[「“《]?$")
+_UNKNOWN_ID = re.compile(r"(?<![\w-])(?:#\w{0,40}\d\w{0,40}|[A-Za-z]\w{0,40}[-_]\w{0,40}\d\w{0,40})(?![\w-])", re.ASCII)
+_POSSESSIVE = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
 _NEW_NAME = re.compile(
     r"\b(?:rename|renaming|retitle)\b[^.;!?]{0,80}?\b(?:to|as)\s+"
     r"|\b(?:change|set|update)\b[^.;!?]{0,40}?\b(?:title|name|heading|label)\b[^.;!?]{0,60}?\bto\s+"
@@ -93,16 +95,16 @@ _NEW_NAME = re.compile(
     r"|改名为|改成|改为|重命名为|命名为|名为|叫做|(?:新建|创建|新增|添加)[^。；，]{0,12}?叫",
     re.IGNORECASE,
 )
-_END_OF_NAME = re.compile(r"[.;!?,。；！？，\n]| and | then |$")
-_BESIDE = re.compile(r"[\s\"“”'‘’「」《》]*(?:called|named|titled|的|叫|叫做|名为)?[\s\"“”'‘’「」《》]*")
+_NAME_END = re.compile(r"[.;!?,。；！？，\n]| and | then |$")
+_NAME_CONNECTOR = re.compile(r"[\s\"“”'‘’「」《》]*(?:called|named|titled|的|叫|叫做|名为)?[\s\"“”'‘’「」《》]*")
 
 
 def resolve(
     text: str,
     entities: Entities,
     *,
-    after: str = "",
-    deep: Iterable[Entity] = (),
+    previous_text: str = "",
+    searched: Iterable[Entity] = (),
     rules: EntityRules = DEFAULT_RULES,
 ) -> Resolution:
     """What a text refers to.
@@ -110,17 +112,23 @@ def resolve(
     `after` is what was said just before, by the assistant: what it named is more in mind than what a tool listed.
     `deep` is asked for only when nothing in mind fits.
     """
-    said = text[:MOST_TEXT]
-    scene = Scene(entities, after=after[:MOST_TEXT], rules=rules)
-    references = _read(said, scene)
-    main = _main(said, references)
-    if main is None or main.confidence <= HARDLY:
-        deeper = Scene(Entities(window=tuple(islice(deep, MOST_DEEP))), rules=rules, deep=True)
-        beyond = [reference for reference in _read(said, deeper) if reference.confidence > HARDLY]
-        if beyond:
-            references, main = beyond, _main(said, beyond)
+    excerpt = text[:MAX_TEXT_CHARS]
+    context = ReferenceContext(entities, previous_text=previous_text[:MAX_TEXT_CHARS], rules=rules)
+    references = _find_references(excerpt, context)
+    main = _main_reference(excerpt, references)
+    if main is None or main.confidence <= LOW_CONFIDENCE:
+        search_context = ReferenceContext(
+            Entities(window=tuple(islice(searched, MAX_SEARCHED_ENTITIES))), rules=rules, from_search=True
+        )
+        search_references = [
+            reference
+            for reference in _find_references(excerpt, search_context)
+            if reference.confidence > LOW_CONFIDENCE
+        ]
+        if search_references:
+            references, main = search_references, _main_reference(excerpt, search_references)
     if main is None:
-        return Resolution(text=text, verdict="none", why=_why_nothing(said))
+        return Resolution(text=text, verdict="none", why=_unresolved_reason(excerpt))
     return Resolution(
         text=text,
         verdict=main.verdict,
@@ -133,75 +141,85 @@ def resolve(
     )
 
 
-def _why_nothing(text: str) -> str:
-    strange = _ODD_ID.search(text)
+def _unresolved_reason(text: str) -> str:
+    strange = _UNKNOWN_ID.search(text)
     return f"{strange[0]} was never seen" if strange else "nothing in it refers to a thing"
 
 
 # -- reading ----------------------------------------------------------------------------------------------------
 
 
-def _read(text: str, scene: Scene) -> list[Reference]:
+def _find_references(text: str, context: ReferenceContext) -> list[Reference]:
     """Every reference in a text with its meaning, in the order of the text.
 
     Names come first, since they settle what the phrases around them mean; pronouns last, since they take up what
     the others named.
     """
-    phrases = [*english.read(text, scene.nouns), *chinese.read(text, scene.nouns)][:MOST_REFERENCES]
-    new = [phrase for phrase in phrases if phrase.new]
-    fresh = [phrase.span for phrase in new] + [_new_name(text, match.end()) for match in _NEW_NAME.finditer(text)]
-    references = _named(text, scene.names.mentions(text, unless=fresh)[:MOST_REFERENCES], phrases, scene)
-    taken = [reference.span for reference in references]
-    phrases = [phrase for phrase in phrases if not phrase.new and not any(_overlap(phrase.span, s) for s in taken)]
-    phrases = [_in_scene(phrase, scene) for phrase in phrases]
+    phrases = [*english.find_phrases(text, context.nouns), *chinese.find_phrases(text, context.nouns)][:MAX_REFERENCES]
+    indefinite = [phrase for phrase in phrases if phrase.indefinite]
+    excluded_spans = [phrase.span for phrase in indefinite] + [
+        _new_name_span(text, match.end()) for match in _NEW_NAME.finditer(text)
+    ]
+    references = _resolve_names(
+        text, context.name_index.mentions(text, excluded_spans=excluded_spans)[:MAX_REFERENCES], phrases, context
+    )
+    name_spans = [reference.span for reference in references]
+    phrases = [
+        phrase for phrase in phrases if not phrase.indefinite and not any(_overlap(phrase.span, s) for s in name_spans)
+    ]
+    phrases = [_adapt_to_context(phrase, context) for phrase in phrases]
     ruled_out: dict[EntityKey, Entity] = {}
     for phrase in sorted(phrases, key=lambda phrase: (phrase.kind == "pronoun", not _is_ruled_out(text, phrase.span))):
-        if phrase.kind == "pronoun" and scene.deep and not phrase.deleted:
+        if phrase.kind == "pronoun" and context.from_search and not phrase.deleted:
             continue  # what is not in mind is never "it"
         ruled_out |= {e.key: e for r in references if _is_ruled_out(text, r.span) for e in r.entities}
-        reference = _by_words(text, phrase, scene, references, new, ruled_out)
+        reference = _resolve_words(text, phrase, context, references, indefinite, ruled_out)
         if not _is_ruled_out(text, phrase.span):
-            reference = _without(reference, ruled_out, Said.of(phrase, text, scene), scene.of(phrase))
+            reference = _exclude(
+                reference, ruled_out, ReferenceBuilder.of(phrase, text, context), context.candidates_for(phrase)
+            )
         references.append(reference)
-    references = [_ruled_out(r) if _is_ruled_out(text, r.span) else r for r in references]
+    references = [_as_ruled_out(r) if _is_ruled_out(text, r.span) else r for r in references]
     return sorted(references, key=lambda reference: reference.span)
 
 
-def _in_scene(phrase: Phrase, scene: Scene) -> Phrase:
+def _adapt_to_context(phrase: Phrase, context: ReferenceContext) -> Phrase:
     """A phrase, as far as what it says hangs on what there is and on what happened."""
-    if phrase.undone and scene.just_deleted:
+    if phrase.undo and context.just_deleted:
         phrase = replace(phrase, deleted=True)
-    return phrase.owner() if phrase.whose and not scene.of(phrase) else phrase
+    return phrase.possessor() if phrase.possessive and not context.candidates_for(phrase) else phrase
 
 
-def _by_words(
+def _resolve_words(
     text: str,
     phrase: Phrase,
-    scene: Scene,
+    context: ReferenceContext,
     references: Sequence[Reference],
-    new: Sequence[Phrase],
+    indefinite: Sequence[Phrase],
     ruled_out: Mapping[EntityKey, Entity],
 ) -> Reference:
     if phrase.kind == "pronoun":
-        return _by_pronoun(text, phrase, scene, references, new)
-    said = Said.of(phrase, text, scene)
+        return _resolve_pronoun(text, phrase, context, references, indefinite)
+    builder = ReferenceBuilder.of(phrase, text, context)
     if phrase.words:
-        return by_description(said, phrase, scene)
-    pool = scene.of(phrase)
+        return resolve_description(builder, phrase, context)
+    pool = context.candidates_for(phrase)
     if phrase.pick == "recent":
         pool = tuple(entity for entity in pool if entity.key not in ruled_out)
-    return by_phrase(said, phrase, pool, scene, [entity for reference in references for entity in reference.entities])
+    return resolve_phrase(
+        builder, phrase, pool, context, [entity for reference in references for entity in reference.entities]
+    )
 
 
 def _is_ruled_out(text: str, span: tuple[int, int]) -> bool:
     """Is it named as what is not meant: "not that page", "all except the first", "every page but this one"?"""
-    if _RULED_OUT.search(text, max(0, span[0] - 20), span[0]):
+    if _NEGATION_BEFORE.search(text, max(0, span[0] - 20), span[0]):
         return True
-    all_but = _ALL_BUT.search(text, max(0, span[0] - 60), span[0])
-    return all_but is not None and _SAYS_ON.match(text, span[1]) is None
+    all_but = _ALL_BUT_BEFORE.search(text, max(0, span[0] - 60), span[0])
+    return all_but is not None and _VERB_AFTER.match(text, span[1]) is None
 
 
-def _ruled_out(reference: Reference) -> Reference:
+def _as_ruled_out(reference: Reference) -> Reference:
     return Reference(
         text=reference.text,
         span=reference.span,
@@ -211,54 +229,60 @@ def _ruled_out(reference: Reference) -> Reference:
     )
 
 
-def _without(reference: Reference, ruled_out: Collection[EntityKey], said: Said, pool: Sequence[Entity]) -> Reference:
+def _exclude(
+    reference: Reference, ruled_out: Collection[EntityKey], builder: ReferenceBuilder, pool: Sequence[Entity]
+) -> Reference:
     """ "all the images except the first": of several, those that are not ruled out. If all are, we ask."""
-    left = tuple(entity for entity in reference.entities if entity.key not in ruled_out)
-    if len(left) == len(reference.entities):
+    remaining = tuple(entity for entity in reference.entities if entity.key not in ruled_out)
+    if len(remaining) == len(reference.entities):
         return reference
-    if not left:
+    if not remaining:
         others = [entity for entity in pool if entity.key not in ruled_out]
         why = f'"{reference.entities[0].name}" is said not to be meant'
-        return said.asks(others, why) if others else said.means_nothing(why)
+        return builder.ambiguous(others, why) if others else builder.unresolved(why)
     candidates = tuple(c for c in reference.candidates if c.entity.key not in ruled_out)
-    return replace(reference, entities=left, candidates=candidates)
+    return replace(reference, entities=remaining, candidates=candidates)
 
 
-def _named(text: str, mentions: Sequence[Mention], phrases: Sequence[Phrase], scene: Scene) -> list[Reference]:
+def _resolve_names(
+    text: str, mentions: Sequence[Mention], phrases: Sequence[Phrase], context: ReferenceContext
+) -> list[Reference]:
     """What names and ids mean. Two names in one phrase are meant together: "the black and grey coats"."""
     found: dict[tuple[int, int], Reference] = {}
     for mention in mentions:
-        around = next((phrase for phrase in phrases if _belongs(text, phrase, mention)), None)
-        if around is None or not _says_more(around, mention, scene):
-            reference = _by_name(text, mention, around, scene)
-            before = found.get(reference.span)
-            found[reference.span] = _together(text, before, reference) if before else reference
+        phrase = next((phrase for phrase in phrases if _belongs_to_phrase(text, phrase, mention)), None)
+        if phrase is None or not _overrides_name(phrase, mention, context):
+            reference = _resolve_name(text, mention, phrase, context)
+            previous = found.get(reference.span)
+            found[reference.span] = _combine(text, previous, reference) if previous else reference
     return list(found.values())
 
 
-def _belongs(text: str, phrase: Phrase, mention: Mention) -> bool:
+def _belongs_to_phrase(text: str, phrase: Phrase, mention: Mention) -> bool:
     """Is the name inside the phrase, or right beside a noun of its own: "the page About Us", "Contact 页面"?"""
     start, end = phrase.span
     if _overlap(phrase.span, (mention.start, mention.end)):
         return True
     between = text[end : mention.start] if end <= mention.start else text[mention.end : start]
-    return bool(phrase.nouns) and not phrase.words and len(between) < 12 and _BESIDE.fullmatch(between) is not None
+    return (
+        bool(phrase.nouns) and not phrase.words and len(between) < 12 and _NAME_CONNECTOR.fullmatch(between) is not None
+    )
 
 
-def _says_more(phrase: Phrase, mention: Mention, scene: Scene) -> bool:
+def _overrides_name(phrase: Phrase, mention: Mention, context: ReferenceContext) -> bool:
     """Is a phrase to be believed rather than the name in it? "the black coat" is no jacket that is called Black, and
     "image #3" no order whose id is 3."""
     if phrase.numbered:
         return True
-    if not phrase.words or mention.how == "id":
+    if not phrase.words or mention.match_kind == "id":
         return False
-    if mention.how in {"part", "typo"}:
-        return bool(described(phrase, scene)[0])
-    pool = {entity.key for entity in scene.of(phrase)}
+    if mention.match_kind in {"part", "typo"}:
+        return bool(best_matches(phrase, context)[0])
+    pool = {entity.key for entity in context.candidates_for(phrase)}
     return bool(pool) and all(entity.key not in pool and not entity.deleted for entity in mention.entities)
 
 
-_HOW = {
+_MATCH_REASONS = {
     "id": ("is its id", 0.99),
     "name": ("is its name", 0.9),
     "alias": ("was its name before", 0.85),
@@ -267,83 +291,92 @@ _HOW = {
 }
 
 
-def _by_name(text: str, mention: Mention, phrase: Phrase | None, scene: Scene) -> Reference:
+def _resolve_name(text: str, mention: Mention, phrase: Phrase | None, context: ReferenceContext) -> Reference:
     span, noun = (mention.start, mention.end), ""
     if phrase is not None:
         span, noun = (min(span[0], phrase.span[0]), max(span[1], phrase.span[1])), phrase.noun
-    kind: Kind = "id" if mention.how == "id" else "name"
-    said = Said(whole=text, span=span, kind=kind, noun=noun, deep=scene.deep)
+    kind: Kind = "id" if mention.match_kind == "id" else "name"
+    builder = ReferenceBuilder(full_text=text, span=span, kind=kind, noun=noun, from_search=context.from_search)
     name = text[mention.start : mention.end]
-    fitting = _told_apart(text, mention, scene)
+    fitting = _disambiguate(text, mention, context)
     if phrase and phrase.count and phrase.pick == "recent" and len(fitting) != phrase.count:
-        return said.asks(fitting, f'{len(fitting)}, and not {phrase.count}, have "{name}" in their names')
-    if phrase and phrase.many and len(fitting) > 1:
-        return said.means(fitting, 0.55, f'"{name}" is in the names of all of them')
+        return builder.ambiguous(fitting, f'{len(fitting)}, and not {phrase.count}, have "{name}" in their names')
+    if phrase and phrase.plural and len(fitting) > 1:
+        return builder.resolved(fitting, 0.55, f'"{name}" is in the names of all of them')
     if len(fitting) > 1:
-        return said.asks(fitting, f'"{name}" fits {len(fitting)} of them')
-    how, confidence = _HOW[mention.how]
-    if mention.how == "part":
+        return builder.ambiguous(fitting, f'"{name}" fits {len(fitting)} of them')
+    how, confidence = _MATCH_REASONS[mention.match_kind]
+    if mention.match_kind == "part":
         confidence += 0.3 * mention.fit
-    dead = ", and it was deleted" if any(entity.deleted for entity in fitting) else ""
-    return said.means(fitting, confidence, f'"{name}" {how}{dead}')
+    deleted_note = ", and it was deleted" if any(entity.deleted for entity in fitting) else ""
+    return builder.resolved(fitting, confidence, f'"{name}" {how}{deleted_note}')
 
 
-def _told_apart(text: str, mention: Mention, scene: Scene) -> tuple[Entity, ...]:
+def _disambiguate(text: str, mention: Mention, context: ReferenceContext) -> tuple[Entity, ...]:
     """Of several things with one name, those of the noun beside it ("the post News"), and the living."""
     fitting = mention.entities
-    if (len(fitting) == 1 and not mention.beyond) or mention.how == "id":
+    if (len(fitting) == 1 and not mention.weaker_matches) or mention.match_kind == "id":
         return fitting
-    beside = f"{text[max(0, mention.start - 20) : mention.start]} {text[mention.end : mention.end + 20]}".lower()
-    nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", beside)} & scene.nouns
-    nouns |= {type for noun, types in chinese.NOUNS.items() if noun in beside for type in types}
-    for known in (fitting, mention.beyond):
-        if called := tuple(entity for entity in known if type_matches(entity.type, nouns)):
-            fitting = called
+    neighbourhood = f"{text[max(0, mention.start - 20) : mention.start]} {text[mention.end : mention.end + 20]}".lower()
+    nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", neighbourhood)} & context.nouns
+    nouns |= {type for noun, types in chinese.NOUN_TYPES.items() if noun in neighbourhood for type in types}
+    for known in (fitting, mention.weaker_matches):
+        if matching := tuple(entity for entity in known if type_matches(entity.type, nouns)):
+            fitting = matching
             break
     return tuple(entity for entity in fitting if not entity.deleted) or fitting
 
 
-def _by_pronoun(
-    text: str, phrase: Phrase, scene: Scene, references: Sequence[Reference], new: Sequence[Phrase]
+def _resolve_pronoun(
+    text: str, phrase: Phrase, context: ReferenceContext, references: Sequence[Reference], indefinite: Sequence[Phrase]
 ) -> Reference:
     """A pronoun takes up what the clause before it named; of its own clause it means something else."""
-    said = Said.of(phrase, text, scene)
+    builder = ReferenceBuilder.of(phrase, text, context)
     named = [reference for reference in references if reference.kind != "pronoun" and reference.verdict == "resolved"]
     for reference in sorted(named, key=lambda reference: reference.span, reverse=True):
-        before = reference.span[1] <= phrase.span[0] and not _in_one_clause(text, reference.span, phrase.span)
-        if before and phrase.many == (len(reference.entities) > 1):
-            return said.means(reference.entities, reference.confidence, f'"{reference.text}" in the same message')
-    close = [reference for reference in named if _in_one_clause(text, reference.span, phrase.span)]
-    beside = {entity.key for reference in close for entity in reference.entities}
-    pool = scene.of(phrase)
-    others = tuple(entity for entity in pool if entity.key not in beside)
-    if pool and not others and any(_is_led(text, reference) for reference in close) and not _OWN.match(said.text):
-        return said.asks(pool, "nothing else is in mind than what its own sentence names", confidence=HARDLY)
+        before = reference.span[1] <= phrase.span[0] and not _same_clause(text, reference.span, phrase.span)
+        if before and phrase.plural == (len(reference.entities) > 1):
+            return builder.resolved(reference.entities, reference.confidence, f'"{reference.text}" in the same message')
+    same_clause = [reference for reference in named if _same_clause(text, reference.span, phrase.span)]
+    same_clause_keys = {entity.key for reference in same_clause for entity in reference.entities}
+    pool = context.candidates_for(phrase)
+    others = tuple(entity for entity in pool if entity.key not in same_clause_keys)
+    if (
+        pool
+        and not others
+        and any(_follows_preposition(text, reference) for reference in same_clause)
+        and not _POSSESSIVE.match(builder.text)
+    ):
+        return builder.ambiguous(
+            pool, "nothing else is in mind than what its own sentence names", confidence=LOW_CONFIDENCE
+        )
     pool = others or pool
-    made = {noun for other in new for noun in other.nouns if _in_one_clause(text, other.span, phrase.span)}
-    if made and _INTO.search(text, max(0, phrase.span[0] - 10), phrase.span[0]):
+    created_nouns = {
+        noun for other in indefinite for noun in other.nouns if _same_clause(text, other.span, phrase.span)
+    }
+    if created_nouns and _TARGET_BEFORE.search(text, max(0, phrase.span[0] - 10), phrase.span[0]):
         # "add a section to it": what a section goes into is no section
-        pool = tuple(entity for entity in pool if not type_matches(entity.type, made)) or pool
-    return by_phrase(said, phrase, pool, scene)
+        pool = tuple(entity for entity in pool if not type_matches(entity.type, created_nouns)) or pool
+    return resolve_phrase(builder, phrase, pool, context)
 
 
 # -- what a text is most about ----------------------------------------------------------------------------------
 
 
-def _main(text: str, references: Sequence[Reference]) -> Reference | None:
+def _main_reference(text: str, references: Sequence[Reference]) -> Reference | None:
     """The reference that says most about itself, together with those that are joined to it.
 
     In "delete the images from the About page" the images are what it is about: what a preposition leads to comes
     after what none does, and in one clause even after a pronoun ("delete it from the About page"). Chinese says what
     something is done to with 把.
     """
-    known = _joined(text, [reference for reference in references if reference.verdict != "none"] or references)
-    done_to = [reference for reference in known if not _is_led(text, reference)]
+    known = _join_references(text, [reference for reference in references if reference.verdict != "none"] or references)
+    objects = [reference for reference in known if not _follows_preposition(text, reference)]
 
     def rank(reference: Reference) -> tuple[bool, bool, bool, bool, int]:
-        led = _is_led(text, reference)
-        aside = led and any(_in_one_clause(text, reference.span, other.span) for other in done_to)
-        return not _is_object(text, reference), aside, reference.kind == "pronoun", led, _STRENGTH[reference.kind]
+        led = _follows_preposition(text, reference)
+        aside = led and any(_same_clause(text, reference.span, other.span) for other in objects)
+        return not _is_object(text, reference), aside, reference.kind == "pronoun", led, _KIND_RANK[reference.kind]
 
     return min(known, key=rank, default=None)
 
@@ -351,60 +384,62 @@ def _main(text: str, references: Sequence[Reference]) -> Reference | None:
 def _is_object(text: str, reference: Reference) -> bool:
     """Is it what 把 says something is done to? Not so where it only says whose: 把那个页面的第一张图."""
     start, end = reference.span
-    return _OBJECT.search(text, max(0, start - 3), start) is not None and not text.startswith("的", end)
+    return _OBJECT_MARKER.search(text, max(0, start - 3), start) is not None and not text.startswith("的", end)
 
 
-def _is_led(text: str, reference: Reference) -> bool:
+def _follows_preposition(text: str, reference: Reference) -> bool:
     """Does a preposition lead to it?"""
-    return _LED.search(text, max(0, reference.span[0] - 10), reference.span[0]) is not None
+    return _PREPOSITION_BEFORE.search(text, max(0, reference.span[0] - 10), reference.span[0]) is not None
 
 
-def _joined(text: str, references: Sequence[Reference]) -> list[Reference]:
+def _join_references(text: str, references: Sequence[Reference]) -> list[Reference]:
     """The same references, with those made one that "and" holds together."""
     joined: list[Reference] = []
     for reference in references:
         before = joined[-1] if joined and "pronoun" not in (joined[-1].kind, reference.kind) else None
-        if before and _JOINED.fullmatch(text[before.span[1] : reference.span[0]]):
-            joined[-1] = _together(text, before, reference)
+        if before and _JOINING_WORDS.fullmatch(text[before.span[1] : reference.span[0]]):
+            joined[-1] = _combine(text, before, reference)
         else:
             joined.append(reference)
     return joined
 
 
-def _together(text: str, one: Reference, other: Reference) -> Reference:
+def _combine(text: str, first: Reference, second: Reference) -> Reference:
     """Two references as one. As long as one of them is in doubt, so is the whole."""
-    span = (one.span[0], other.span[1])
-    doubtful = next((r for r in (one, other) if r.verdict == "ambiguous"), one if other.verdict == "none" else None)
-    if doubtful is not None:
-        return replace(doubtful, text=text[slice(*span)], span=span)
+    span = (first.span[0], second.span[1])
+    uncertain = next(
+        (r for r in (first, second) if r.verdict == "ambiguous"), first if second.verdict == "none" else None
+    )
+    if uncertain is not None:
+        return replace(uncertain, text=text[slice(*span)], span=span)
     return replace(
-        one,
+        first,
         text=text[slice(*span)],
         span=span,
-        entities=tuple({entity.key: entity for entity in (*one.entities, *other.entities)}.values()),
-        candidates=_chosen(one, other),
-        confidence=min(one.confidence, other.confidence),
-        why=f"{one.why}; {other.why}",
+        entities=tuple({entity.key: entity for entity in (*first.entities, *second.entities)}.values()),
+        candidates=_combined_candidates(first, second),
+        confidence=min(first.confidence, second.confidence),
+        why=f"{first.why}; {second.why}",
     )
 
 
-def _chosen(one: Reference, other: Reference) -> tuple[Candidate, ...]:
-    chosen = [*one.candidates[: len(one.entities)], *other.candidates[: len(other.entities)]]
-    return tuple(sorted(chosen, key=lambda candidate: -candidate.confidence)[:MOST_CANDIDATES])
+def _combined_candidates(first: Reference, second: Reference) -> tuple[Candidate, ...]:
+    chosen = [*first.candidates[: len(first.entities)], *second.candidates[: len(second.entities)]]
+    return tuple(sorted(chosen, key=lambda candidate: -candidate.confidence)[:MAX_CANDIDATES])
 
 
 # -- places in a text -------------------------------------------------------------------------------------------
 
 
-def _new_name(text: str, start: int) -> tuple[int, int]:
+def _new_name_span(text: str, start: int) -> tuple[int, int]:
     """ "rename it to …": what follows is a name that nothing has yet."""
-    end = _END_OF_NAME.search(text, start)
+    end = _NAME_END.search(text, start)
     return start, end.start() if end else len(text)
 
 
-def _in_one_clause(text: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return _CLAUSE.search(text, min(one[1], other[1]), max(one[0], other[0])) is None
+def _same_clause(text: str, first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return _CLAUSE_BREAK.search(text, min(first[1], second[1]), max(first[0], second[0])) is None
 
 
-def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return first[0] < second[1] and second[0] < first[1]

@@ -19,17 +19,17 @@ from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Result, Text
 from inmind.core.text import counted
-from inmind.documents.document import ARCHIVE, MOST_BYTES, lines_read
+from inmind.documents.document import ARCHIVE_PREFIX, MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
 
-MOST_IN_PAGE = MOST_BYTES - 64 * 1024
+MOST_IN_PAGE = MAX_DOCUMENT_BYTES - 64 * 1024
 """Bytes of messages in one page: a person may still add some words of his own."""
 
 MOST_SLUG = 32
 
 # What was said must not look as if another message began.
 _HEADING_ALIKE = re.compile(r"^(?=## \d+: )", re.MULTILINE)
-_NUMBERED = re.compile(rf"{ARCHIVE}(\d{{3,}})-")
+_NUMBERED = re.compile(rf"{ARCHIVE_PREFIX}(\d{{3,}})-")
 _GOES_ON = re.compile(r"(# .*\n\nGoes on from )(.+)(?=\.\n)")
 _WORDS = re.compile(r"[^\W_]+")
 
@@ -63,7 +63,7 @@ def free_path(title: str, taken: Collection[str]) -> str:
     numbers = [int(match[1]) for path in taken if (match := _NUMBERED.match(path))]
     words = "-".join(_WORDS.findall(unicodedata.normalize("NFC", title.lower())))
     slug = words[:MOST_SLUG].rstrip("-") or "conversation"
-    return f"{ARCHIVE}{max(numbers, default=0) + 1:03}-{slug}.md"
+    return f"{ARCHIVE_PREFIX}{max(numbers, default=0) + 1:03}-{slug}.md"
 
 
 def moved_path(path: str, taken: Collection[str]) -> str:
@@ -83,13 +83,13 @@ class _Growing:
     def __init__(self, path: str, text: str) -> None:
         self.path, self.pieces, self.lines = path, [text], dict[int, tuple[int, int]]()
         self.bytes = len(text.encode())
-        self._next = len(lines_read(text)) + 1
+        self._next = len(split_lines(text)) + 1
 
     def add(self, seq: int, piece: str) -> None:
         first, _ = self.lines.get(seq, (self._next, 0))
         self.pieces.append(piece)
         self.bytes += len(piece.encode()) + 1
-        self._next += len(lines_read(piece))
+        self._next += len(split_lines(piece))
         self.lines[seq] = (first, self._next - (2 if piece.endswith("\n") else 1))  # without the blank line behind it
 
 

@@ -13,9 +13,9 @@ from inmind.core.events.session import Compacted
 from inmind.core.frozen import frozen
 from inmind.core.language.prose import is_greeting, own_words
 from inmind.core.text import counted, shortened
-from inmind.documents.document import Documents, checked_text
-from inmind.documents.overview.event_log import Noted
-from inmind.documents.overview.maintain import kept_up, with_written
+from inmind.documents.document import Documents, validate_text
+from inmind.documents.overview.event_log import OverviewLog
+from inmind.documents.overview.maintain import overview_updates, with_pending_writes
 from inmind.errors import InvalidPath
 from inmind.history import ConversationEntry, History
 from inmind.history.compaction.archive_page import Page, free_path, pages
@@ -43,7 +43,7 @@ def compaction(
     leaving: Leaving,
     wanted: Wanted,
     *,
-    noted: Noted,
+    noted: OverviewLog,
     language: str,
     meter: Meter,
 ) -> Made:
@@ -72,7 +72,7 @@ def compaction(
         _draft(DocumentWritten(page.path, page.text, upkeep=True), _sources_of(page, history, documents))
         for page in archived
     ]
-    then = with_written(documents, drafts[::-1])  # of the pages of one compaction the first stands first
+    then = with_pending_writes(documents, drafts[::-1])  # of the pages of one compaction the first stands first
     sources = _sources(history, leaving.touched)
     earlier = [one.id for one in history.compactions[-1:]]  # what must survive is handed on from one to the next
     drafts.append(_draft(what, (*earlier, *sources)))
@@ -81,7 +81,7 @@ def compaction(
         number = f"{len(fresh)} 条消息" if language == "zh" else counted(len(fresh), "message")
         told = _COMPLETED[language].format(number, title, archived[0].path)
         occurred = [OverviewEvent("compression_completed", told)]
-        drafts += kept_up(then, language, occurred, noted=noted, sources=sources)
+        drafts += overview_updates(then, language, occurred, log=noted, sources=sources)
     return Made(drafts, report)
 
 
@@ -119,7 +119,7 @@ def _archived(entries: Sequence[ConversationEntry], title: str, wanted: Wanted, 
     path = free_path(title, documents.by_path) if wanted.archive_to is None else archive_path(wanted.archive_to)
     made = pages(entries, title=title, path=path, before=documents.text(path))
     for page in made:
-        checked_text(page.text, field="archive_to")
+        validate_text(page.text, field="archive_to")
         if page.path != path and page.path in documents.by_path:
             raise InvalidPath(field="archive_to", value=wanted.archive_to, expected="a page with room for all of it")
     return made

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from inmind.core.events.session import RetainedItem
 from inmind.core.frozen import frozen
-from inmind.documents.document import ARCHIVE, OVERVIEW, resolve
+from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, resolve_path
 from inmind.errors import InvalidInput, InvalidPath
 from inmind.history.compaction.select import TARGETS
 
@@ -59,10 +59,10 @@ def requested(*, target: object, strategy: object, archive_to: object, reason: s
 def archive_path(path: object) -> str:
     """Where somebody wants an archive to be: a page of detail/ or archive/, of this session."""
     with suppress(InvalidPath):
-        scope, name = resolve(path)
-        if scope == "thread" and name != OVERVIEW and name.endswith(".md"):
+        scope, name = resolve_path(path)
+        if scope == "thread" and name != OVERVIEW_PATH and name.endswith(".md"):
             return name
-    raise InvalidPath(field="archive_to", value=path, expected=f"{ARCHIVE}<name>.md or detail/<name>.md")
+    raise InvalidPath(field="archive_to", value=path, expected=f"{ARCHIVE_PREFIX}<name>.md or detail/<name>.md")
 
 
 def checked_keep(value: object) -> int:

@@ -21,7 +21,7 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.language.prose import beginning, compiled, is_greeting, own_words
 from inmind.core.text import inert
 from inmind.core.tokens import Counter
-from inmind.documents.document import checked_text
+from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.history import History
 from inmind.history.command_output import told_apart
@@ -181,7 +181,7 @@ MOST_DECLARED = 1_000
 
 def checked_item(text: object) -> str:
     """A text that may be retained: it will stand in every prompt, so it has to be short."""
-    checked = checked_text(text)
+    checked = validate_text(text)
     if not checked.strip() or len(checked) > MOST_DECLARED:
         raise InvalidInput(field="text", value=checked, expected=f"1 to {MOST_DECLARED} characters")
     return checked

@@ -12,7 +12,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.session import Stub
 from inmind.core.text import counted
 from inmind.core.tokens import Counter
-from inmind.documents.document import ARCHIVE
+from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.history import Behind, ConversationEntry, History
 from inmind.history.compaction.archive_page import Page
 from inmind.history.compaction.request import Wanted
@@ -122,7 +122,7 @@ class _Stubs:
                 yield from (to_json(entry.wire) for entry in self._behind(of))
 
     def _place_of(self, entry: ConversationEntry) -> str:
-        return ", ".join(self._spans([entry])) or ARCHIVE
+        return ", ".join(self._spans([entry])) or ARCHIVE_PREFIX
 
     def _spans(self, entries: Sequence[ConversationEntry]) -> Iterator[str]:
         """Where these messages are: the pages, and the lines of each that they take."""

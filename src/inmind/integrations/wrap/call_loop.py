@@ -107,7 +107,7 @@ class Exchange:
             if value is not None and value != fitting:
                 raise InvalidInput(field=name, value=value, expected=expected)
         self._session, self._rounds, self._endpoint, self._parse = session, rounds, endpoint, parse
-        self._spoken = FORMATS[endpoint.format]
+        self._format = FORMATS[endpoint.format]
         self._messages: Any = _listed(body.get(endpoint.messages))
         self._system: Any = _listed(body.get(endpoint.system))
         self._tools: Any = _listed(body.get("tools"))
@@ -133,12 +133,12 @@ class Exchange:
         call goes on is then not what this call is about.
         """
         if self._number == 0 and is_list(self._messages):
-            given = Given.of(self._messages, self._system, self._tools, self._spoken)
+            given = Given.of(self._messages, self._system, self._tools, self._format)
             said = self._rounds.put_back(
-                self._session.state.conversation, given.wires or (), self._spoken, lead=given.lead
+                self._session.state.conversation, given.wires or (), self._format, lead=given.lead
             )
             self._messages = [*self._messages[: given.lead], *said]
-        prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._spoken.name)
+        prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._format.name)
         self._call = prompt.call
         self._owners = self._owners_of(prompt.tools or ())
         # Words in a form are meant for a parser: those of the last round, and no others. Until it is over, nobody knows
@@ -151,7 +151,7 @@ class Exchange:
     def goes_on(self, reply: Any) -> bool:
         """Take a reply in. Where it asks for nothing but memory, the model has answers to hear, in another round."""
         failed = self._showing.is_failure(reply)
-        goes_on = not failed and self._asks_memory_alone(read_reply(reply, format=self._spoken.name))
+        goes_on = not failed and self._asks_memory_alone(read_reply(reply, format=self._format.name))
         self._reply = self._showing.whole(reply)
         if goes_on:
             self._begin_next()
@@ -183,7 +183,7 @@ class Exchange:
         The host has heard them by now: where the end is missing, that is no reason to raise, nor to forget them.
         """
         chunks, self._chunks = self._chunks, []
-        read = None if self._failed else read_as_far_as_it_came(chunks, format=self._spoken.name)
+        read = None if self._failed else read_as_far_as_it_came(chunks, format=self._format.name)
         goes_on = read is not None and self._asks_memory_alone(read)
         if goes_on:
             self._begin_next()
@@ -202,7 +202,7 @@ class Exchange:
         if self._number == MOST_ROUNDS:
             log.warning("%s: %d rounds of memory alone: the host gets what there is", self._session.id, MOST_ROUNDS)
             return False
-        if _asks_host(reply.wires, self._spoken):
+        if _asks_host(reply.wires, self._format):
             return False
         if self._messages is not None:
             self._messages = [*self._messages, *reply.wires, *recorded.results]
@@ -219,10 +219,10 @@ class Exchange:
 
     def _owners_of(self, sent: Sequence[Wire]) -> _Owners:
         """By the tools of the prompt that was just prepared; with the journal's own history, its own if none came."""
-        mind = self._session.state
-        theirs = mind.prompt.tools if self._messages is None and self._tools is None else self._tools
+        state = self._session.state
+        theirs = state.prompt.tools if self._messages is None and self._tools is None else self._tools
         told = None if theirs is None else [plain(tool, "tools") for tool in theirs]
-        return _Owners(theirs=told, sent=sent, line=mind.conversation, remembers=self._session.memory_tools)
+        return _Owners(theirs=told, sent=sent, line=state.conversation, remembers=self._session.memory_tools)
 
 
 @frozen(kw_only=True)
@@ -249,9 +249,9 @@ class _Owners:
         return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self.line)
 
 
-def _asks_host(said: Sequence[Wire], spoken: Format) -> bool:
+def _asks_host(said: Sequence[Wire], fmt: Format) -> bool:
     """Does it ask what only the host can answer: for a tool of the provider's that it runs, for its consent?"""
-    parts = [part for wire in said for part in spoken.read(wire).parts if isinstance(part, Opaque)]
+    parts = [part for wire in said for part in fmt.read(wire).parts if isinstance(part, Opaque)]
     return not {part.asks for part in parts} <= {"", *(part.answers for part in parts)}
 
 

@@ -37,7 +37,7 @@ class Rounds:
     def __init__(self) -> None:
         self._before: tuple[list[Any], list[Any]] = ([], [])
 
-    def put_back(self, line: Conversation, theirs: Sequence[Any], spoken: Format, *, lead: int = 0) -> list[Any]:
+    def put_back(self, line: Conversation, theirs: Sequence[Any], fmt: Format, *, lead: int = 0) -> list[Any]:
         """The list to go on with. `lead`: how many messages stood before it, for the places in errors."""
         said = [plain(given, f"messages[{place}]") for place, given in enumerate(theirs, start=lead)]
         if _begins(line, said):
@@ -46,11 +46,11 @@ class Rounds:
         if said[: len(known)] != known or line.wires[: len(told)] != _unmarked(told):
             known, told = [], []
         ours = list(_known(line[len(told) :]))
-        full = [*told, *_woven(ours, list(_heard(said[len(known) :], spoken, lead + len(known))))]
-        own = frozenset({spoken.name})
+        full = [*told, *_woven(ours, list(_heard(said[len(known) :], fmt, lead + len(known))))]
+        own = frozenset({fmt.name})
         if (told or any(one.formats != own for one in ours)) and not _begins(line, full):
             # An edit, which may lie anywhere; and all of the list has to be in this format then.
-            full = _woven(list(_known_in(own, line)), list(_heard(said, spoken, lead)))
+            full = _woven(list(_known_in(own, line)), list(_heard(said, fmt, lead)))
         # Up to the last message: what was answered to it is still to come.
         self._before = (said[:-1], full[:-1]) if said and said[-1] is full[-1] else ([], [])
         return full
@@ -279,10 +279,10 @@ def _known_in(own: frozenset[str], line: Conversation) -> Iterator[Utterance]:
             yield replace(utterance, formats=own)
 
 
-def _heard(said: Sequence[Any], spoken: Format, begin: int) -> Iterator[Utterance]:
+def _heard(said: Sequence[Any], fmt: Format, begin: int) -> Iterator[Utterance]:
     for place, wire in enumerate(said, start=begin):
-        spoken.check(wire, field=f"messages[{place}]")
-    return _utterances((wire, spoken.read(unmarked(wire)), spoken.name, False) for wire in said)
+        fmt.check(wire, field=f"messages[{place}]")
+    return _utterances((wire, fmt.read(unmarked(wire)), fmt.name, False) for wire in said)
 
 
 def _utterances(said: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[Utterance]:

@@ -19,7 +19,7 @@ from inmind.errors import InvalidInput
 from inmind.integrations.wrap.call_loop import ENDPOINTS, Endpoint, Exchange
 from inmind.integrations.wrap.hidden_rounds import Rounds
 from inmind.integrations.wrap.stream import AsyncStreamed, Streamed
-from inmind.memory import aio
+from inmind.memory.aio.session import AsyncSession
 from inmind.session.session import Session
 
 _CONVERSATIONS = ("chat", "responses", "messages")
@@ -29,7 +29,7 @@ _RAW = "X-Stainless-Raw-Response"
 C = TypeVar("C")
 
 
-def wrap(client: C, session: Session | aio.AsyncSession) -> C:
+def wrap(client: C, session: Session | AsyncSession) -> C:
     """The same client with working memory: what it sends is prepared by the session, and what comes back recorded.
 
     OpenAI's or Anthropic's, or one made like them; sync or async, and an async one takes sessions of both kinds. Calls
@@ -37,7 +37,7 @@ def wrap(client: C, session: Session | aio.AsyncSession) -> C:
     them. The host goes on keeping its own list of messages. The client given is not changed, and shares its connections
     with the one that is answered.
     """
-    if not isinstance(session, Session | aio.AsyncSession):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+    if not isinstance(session, Session | AsyncSession):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
         raise InvalidInput(field="session", value=session, expected="a Session")
     # Looked for on the class: on the client they would be made, which takes a while and is not needed yet.
     has = {*dir(type(client)), *getattr(client, "__dict__", ())}
@@ -46,9 +46,9 @@ def wrap(client: C, session: Session | aio.AsyncSession) -> C:
     if isinstance(getattr(client, "post", None), Remembering | AsyncRemembering):
         raise InvalidInput(field="client", value=client, expected="a client that has no memory yet")
     if inspect.iscoroutinefunction(getattr(client, "post", None)):
-        awaited = session if isinstance(session, aio.AsyncSession) else aio.AsyncSession(session)
+        awaited = session if isinstance(session, AsyncSession) else AsyncSession(session)
         return _remembering(client, partial(AsyncRemembering, session=awaited, rounds=Rounds()))
-    if isinstance(session, aio.AsyncSession):
+    if isinstance(session, AsyncSession):
         raise InvalidInput(field="session", value=session, expected="its `sync`: this client does not await")
     return _remembering(client, partial(Remembering, session=session, rounds=Rounds()))
 
@@ -90,7 +90,7 @@ class Remembering:
 class AsyncRemembering:
     """The same, awaited."""
 
-    def __init__(self, post: Callable[..., Awaitable[Any]], session: aio.AsyncSession, rounds: Rounds) -> None:
+    def __init__(self, post: Callable[..., Awaitable[Any]], session: AsyncSession, rounds: Rounds) -> None:
         self._post, self._session, self._rounds = post, session, rounds
 
     async def __call__(self, path: str, **asked: Any) -> Any:
@@ -99,12 +99,12 @@ class AsyncRemembering:
             return await self._post(path, **asked)
 
         async def ask() -> Any:
-            return await self._post(path, **{**asked, "body": await self._session.carry_out(exchange.request)})
+            return await self._post(path, **{**asked, "body": await self._session.run_in_thread(exchange.request)})
 
         reply = await ask()
         if asked.get("stream"):
-            return AsyncStreamed(exchange, reply, ask, partial(self._session.carry_out, exchange.streams_on))
-        while await self._session.carry_out(exchange.goes_on, reply):
+            return AsyncStreamed(exchange, reply, ask, partial(self._session.run_in_thread, exchange.streams_on))
+        while await self._session.run_in_thread(exchange.goes_on, reply):
             reply = await ask()
         return exchange.shown()
 

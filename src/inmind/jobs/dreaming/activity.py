@@ -17,7 +17,7 @@ from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Result, Text
-from inmind.documents.document import STATE
+from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
 from inmind.entities.outcome import is_failure
 from inmind.search.crystal import Crystal
@@ -72,7 +72,7 @@ def recollect(
 
 def _is_state(event: Event) -> bool:
     """A person's MEMORY.md has the lines of dreams on it. What they wrote themselves is told by the page."""
-    return isinstance(event.payload, DocumentWritten) and event.payload.path == STATE
+    return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
 
 
 def _crystals(

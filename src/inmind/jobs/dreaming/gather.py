@@ -20,17 +20,17 @@ from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.dreams import DreamCommitted, DreamGathered, DreamUndone, TradeRecorded
 from inmind.core.frozen import frozen
-from inmind.documents.document import SCRATCH, STATE
-from inmind.documents.notes_page import Jotting, notes_in, remarks_in, stamp
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
+from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, parse_remarks
 from inmind.dreams.affect.levels import mood
-from inmind.dreams.economics import report
-from inmind.dreams.gaps import gaps
-from inmind.dreams.insights import insights, replayed
+from inmind.dreams.economics import summarize_trades
+from inmind.dreams.gaps import update_gaps
+from inmind.dreams.insights import accessed_crystals, find_insights
 from inmind.dreams.material import DreamMaterial, PendingNote, count_by_kind, select_crystals
-from inmind.dreams.open_loops import closed, told_in
+from inmind.dreams.open_loops import closed_lines, loop_text
 from inmind.dreams.page.page import read
 from inmind.dreams.page.pointers import telling_words
-from inmind.dreams.skills import skills
+from inmind.dreams.skills import update_skills
 from inmind.errors import NotFound
 from inmind.jobs.dreaming.activity import Recollection, recollect
 from inmind.jobs.dreaming.history import waits_as
@@ -70,7 +70,7 @@ class Gathered:
     """Of the whole journal."""
     notes: tuple[str, ...]
     """Events of the notes that are taken in."""
-    jottings: tuple[Jotting, ...]
+    jottings: tuple[PageNote, ...]
     """Those notes, and typed ones, as they stand on the page."""
     remarks: tuple[str, ...]
     """What people wrote between the notes."""
@@ -115,7 +115,7 @@ class Gathering:
         )
 
     def _gathered(self, owned: ResourceState, *, upto: int, now: datetime, position: int | None = None) -> Gathered:
-        dreaming, page = owned.dreams, owned.documents.text(SCRATCH)
+        dreaming, page = owned.dreams, owned.documents.text(NOTES_PAGE_PATH)
         lived = recollect(
             self._store,
             self._deep,
@@ -127,28 +127,30 @@ class Gathering:
         written = self._deep.written(self._resource)
         if position is not None:
             written = [crystal for crystal in written if crystal.at <= now]
-        matched = self._matched(notes_in(page), after=dreaming.upto, upto=upto)
-        remarks = remarks_in(page)
-        typed = tuple(_typed(matched, [Jotting(stamp(now), IMPORTANCE, remark) for remark in remarks]))
+        matched = self._matched(parse_notes(page), after=dreaming.notes_read_to, upto=upto)
+        remarks = parse_remarks(page)
+        typed = tuple(_typed(matched, [PageNote(format_timestamp(now), IMPORTANCE, remark) for remark in remarks]))
         levels = owned.affect.levels.then(now)
-        loops = {line for line in dreaming.lines if told_in(line)}
-        done = closed(sorted(loops), lived.lived.utterances)
-        economics = report(self._store.read(self._stream.name, until=upto, kind=TradeRecorded.kind), now)
+        loops = {line for line in dreaming.lines if loop_text(line)}
+        done = closed_lines(sorted(loops), lived.lived.utterances)
+        economics = summarize_trades(self._store.read(self._stream.name, until=upto, kind=TradeRecorded.kind), now)
         material = DreamMaterial(
             now=now,
-            page=read(owned.documents.text(STATE)),
+            page=read(owned.documents.text(MEMORY_PAGE_PATH)),
             dream_lines=dreaming.lines,
-            adopted=dreaming.seed,
+            adopted=dreaming.adopted_entries,
             notes=(*_pending(matched.taken, written, now), *typed),
             crystals=select_crystals(lived.crystals),
             insights=tuple(
-                insights(_seen_together(lived, written), lived.lived, dreaming.insights, now, loops=loops - {*done})
+                find_insights(
+                    _seen_together(lived, written), lived.lived, dreaming.insight_keys, now, loop_lines=loops - {*done}
+                )
             ),
             closed_loops=done,
             levels=levels,
             mood=mood(levels),
-            gaps=gaps(lived.lived, dreaming.gaps, now),
-            skills=skills(lived.lived, dreaming.skills, now),
+            gaps=update_gaps(lived.lived, dreaming.gaps, now),
+            skills=update_skills(lived.lived, dreaming.skills, now),
             economics=economics,
             search=self.finds,
             get_crystal=self.known,
@@ -158,10 +160,10 @@ class Gathering:
             upto=upto,
             position=lived.position,
             notes=tuple(event.id for event in matched.taken),
-            jottings=tuple(notes_in(page)),
+            jottings=tuple(parse_notes(page)),
             remarks=tuple(remarks),
             typed=typed,
-            replayed=replayed(lived.lived.searches),
+            replayed=accessed_crystals(lived.lived.searches),
             crystals=count_by_kind(lived.crystals),
         )
 
@@ -177,7 +179,7 @@ class Gathering:
         except NotFound:
             return None
 
-    def _matched(self, page: Sequence[Jotting], *, after: int, upto: int) -> _Matched:
+    def _matched(self, page: Sequence[PageNote], *, after: int, upto: int) -> _Matched:
         """The notes that stand on the page, by their events.
 
         What somebody took off the page by hand is not taken in: it is found in deep memory, as ever.
@@ -214,7 +216,7 @@ class Gathering:
         """What was noted, or typed among the notes, at one of these times."""
         read = partial(self._store.read, self._stream.name, until=until)
         typed = (event for event in read(kind=CrystalCreated.kind) if event.origin is Origin.FILE)
-        return [event for event in (*read(kind=NoteAdded.kind), *typed) if stamp(event.at) in stamps]
+        return [event for event in (*read(kind=NoteAdded.kind), *typed) if format_timestamp(event.at) in stamps]
 
     def _used(self) -> frozenset[str]:
         """Notes that a dream has taken in which stands."""
@@ -234,7 +236,7 @@ class _Matched:
 
     taken: Sequence[Event]
     """Those that stand there as they were taken."""
-    strangers: Sequence[Jotting] = ()
+    strangers: Sequence[PageNote] = ()
     """Those that a person has typed or changed."""
     vanished: Sequence[Event] = ()
     """Taken since the last dream, and not there, or not as they were taken."""
@@ -242,7 +244,7 @@ class _Matched:
     """Taken before that, at the time of one of the strangers."""
 
 
-def _parted(events: Iterable[Event], waiting: Counter[Jotting]) -> tuple[list[Event], list[Event]]:
+def _parted(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple[list[Event], list[Event]]:
     """Those that wait as they were taken, which then wait no longer, and the others."""
     taken, others = list[Event](), list[Event]()
     for event in events:
@@ -291,15 +293,15 @@ def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime)
         yield replace(pending, superseded=event.id in gone)
 
 
-def _typed(matched: _Matched, remarks: Sequence[Jotting]) -> Iterator[PendingNote]:
+def _typed(matched: _Matched, remarks: Sequence[PageNote]) -> Iterator[PendingNote]:
     """What people typed among the notes. What they made of another's note is no more to be trusted than that."""
     words = cache(_words)
 
-    def near(jotting: Jotting) -> list[Event]:
+    def near(jotting: PageNote) -> list[Event]:
         return [event for event in matched.vanished if _are_near(words(_told(event).text), words(jotting.text))]
 
-    def same_time(jotting: Jotting) -> list[Event]:
-        return [event for event in (*matched.vanished, *matched.past) if stamp(event.at) == jotting.at]
+    def same_time(jotting: PageNote) -> list[Event]:
+        return [event for event in (*matched.vanished, *matched.past) if format_timestamp(event.at) == jotting.at]
 
     made = [(jotting, near(jotting) or same_time(jotting)) for jotting in matched.strangers]
     made += ((jotting, near(jotting)) for jotting in remarks)

@@ -29,10 +29,10 @@ from inmind.core.events.dreams import (
     PageLine,
 )
 from inmind.core.frozen import frozen
-from inmind.documents.document import SCRATCH, STATE
-from inmind.documents.notes_page import Jotting, jotted, notes_in, stamp, with_notes_first
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
+from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note
 from inmind.dreams.page.merge import of_both
-from inmind.dreams.state import NEXT
+from inmind.dreams.state import PHASE_AFTER
 from inmind.errors import DreamOvertaken, InvalidInput, NotFound
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Key, Store
@@ -137,18 +137,18 @@ class Dreams:
         then = self._stream.at(dreamt.seq - 1)
 
         def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            if owned.dreams.last != dream.id:
+            if owned.dreams.last_dream != dream.id:
                 raise InvalidInput(field="dream", value=dream.id, expected="the last dream, not undone yet")
             undone = DreamUndone(
                 dream=dream.id,
-                previous_dream=then.dreams.last,
-                last_seq=then.dreams.upto,
+                previous_dream=then.dreams.last_dream,
+                last_seq=then.dreams.notes_read_to,
                 journal_position=then.dreams.position,
                 lines=tuple(then.dreams.lines.values()),
                 gaps=then.dreams.gaps,
                 skills=then.dreams.skills,
-                user_lines=tuple(then.dreams.theirs.items()),
-                adopted_entries=tuple(sorted(then.dreams.seed)),
+                user_lines=tuple(then.dreams.people_entries.items()),
+                adopted_entries=tuple(sorted(then.dreams.adopted_entries)),
                 insights=dreamt.payload.insights if isinstance(dreamt.payload, DreamCommitted) else (),
                 crystals=tuple(event.id for event in self._made_by(dreamt) if event.origin is Origin.DREAM),
             )
@@ -171,30 +171,35 @@ class Dreams:
         return done[0]
 
     def _pages_again(self, owned: ResourceState, dream: Dream, dreamt: Event) -> Iterator[Draft]:
-        if STATE not in owned.documents.by_path:
+        if MEMORY_PAGE_PATH not in owned.documents.by_path:
             return  # it was a dream of nothing, and showed nothing
-        now = owned.documents.text(STATE)
+        now = owned.documents.text(MEMORY_PAGE_PATH)
         text = dream.before if now == dream.after else of_both(dream.after, now, dream.before)
-        page = DocumentWritten(path=STATE, text=text)
-        yield Draft(payload=page, origin=Origin.DREAM, sources=(dreamt.id,), trust=owned.documents.by_path[STATE].trust)
-        waiting = owned.documents.text(SCRATCH)
+        page = DocumentWritten(path=MEMORY_PAGE_PATH, text=text)
+        yield Draft(
+            payload=page,
+            origin=Origin.DREAM,
+            sources=(dreamt.id,),
+            trust=owned.documents.by_path[MEMORY_PAGE_PATH].trust,
+        )
+        waiting = owned.documents.text(NOTES_PAGE_PATH)
         back = list(self._missing(dream, dreamt, waiting))
         if back:
-            notes = DocumentWritten(path=SCRATCH, text=with_notes_first(waiting, back))
+            notes = DocumentWritten(path=NOTES_PAGE_PATH, text=prepend_notes(waiting, back))
             yield Draft(payload=notes, origin=Origin.DREAM, sources=dream.notes)
 
-    def _missing(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[Jotting]:
+    def _missing(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[PageNote]:
         """Its notes, but for those that somebody has put back. One that was taken since is another, if just alike."""
         upto = dreamt.payload.last_seq if isinstance(dreamt.payload, DreamCommitted) else dreamt.seq
         since = self._store.read(self._stream.name, after=upto, kind=NoteAdded.kind)
-        there = Counter[Jotting | None](notes_in(waiting))
+        there = Counter[PageNote | None](parse_notes(waiting))
         there.subtract(map(waits_as, since))
         for note in self._notes(dream):
             there[note] -= 1
             if there[note] < 0:
                 yield note
 
-    def _notes(self, dream: Dream) -> Iterator[Jotting]:
+    def _notes(self, dream: Dream) -> Iterator[PageNote]:
         """As they stood on the page."""
         for id in dream.notes:
             seq = int(id.rpartition("#")[2])
@@ -235,7 +240,7 @@ class Dreams:
             trigger=begun.trigger,
             began=event.at,
             by=begun.proposer,
-            phase=NEXT["begun"],
+            phase=PHASE_AFTER["begun"],
         )
         match end.payload if end else None:
             case DreamCommitted() as dreamt if end is not None:
@@ -245,18 +250,18 @@ class Dreams:
                 return _failed(dream, failed, end)
             case _:
                 running = self._stream.state.dreams.running
-                alive = running is not None and running.dream == event.seq and running.holds(self._clock())
+                alive = running is not None and running.dream == event.seq and running.is_held(self._clock())
                 dream = replace(dream, status="running" if alive else "abandoned")
                 return reduce(_gone_on, left.get(event.seq, ()), dream)
 
 
-def waits_as(event: Event) -> Jotting | None:
+def waits_as(event: Event) -> PageNote | None:
     """How a note stands among those that wait; also what a person typed there, once a dream has made an event of it."""
     match event.payload:
         case NoteAdded() as note:
-            return jotted(note, event.at)
+            return to_page_note(note, event.at)
         case CrystalCreated(text=text, importance=importance):
-            return Jotting(stamp(event.at), importance, text)
+            return PageNote(format_timestamp(event.at), importance, text)
         case _:
             return None
 
@@ -268,7 +273,7 @@ def _ended(owned: ResourceState, reason: str) -> list[Draft]:
         return []
     failed = DreamFailed(
         dream=running.dream,
-        phase=NEXT[running.stage],
+        phase=PHASE_AFTER[running.stage],
         code=DreamOvertaken.code,
         reason=reason,
         proposer=running.by,
@@ -340,19 +345,19 @@ def _gone_on(dream: Dream, event: Event) -> Dream:
         case DreamProgressed(phase=phase):
             return replace(dream, phase=phase)
         case DreamGathered():
-            return replace(dream, phase=NEXT["gathered"])
+            return replace(dream, phase=PHASE_AFTER["gathered"])
         case DreamAnswered() | DreamProposed() as told:
             read, written = (one + more for one, more in zip(dream.tokens, told.tokens, strict=True))
-            phase = NEXT["proposed" if isinstance(told, DreamProposed) else "gathered"]
+            phase = PHASE_AFTER["proposed" if isinstance(told, DreamProposed) else "gathered"]
             return replace(dream, phase=phase, by=told.proposer, tokens=(read, written), price=dream.price + told.price)
         case DreamChecked():
-            return replace(dream, phase=NEXT["checked"])
+            return replace(dream, phase=PHASE_AFTER["checked"])
         case _:
             return dream
 
 
 def _is_page(event: Event) -> bool:
-    return isinstance(event.payload, DocumentWritten) and event.payload.path == STATE
+    return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
 
 
 def _page(event: Event) -> str:

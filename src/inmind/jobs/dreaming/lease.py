@@ -30,10 +30,10 @@ from inmind.core.events.dreams import (
     GuardVerdict,
 )
 from inmind.core.frozen import frozen
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.model import ModelReply
 from inmind.dreams.page.edits import Proposal, of_row, to_row
-from inmind.dreams.state import LEASE, Running
+from inmind.dreams.state import LEASE_DURATION, RunningDream
 from inmind.errors import Closed, DreamOvertaken, DreamRunning, InmindError, StoreError
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Key, Store
@@ -84,7 +84,7 @@ class Lease:
         """What was paid for it here."""
         self.verdicts: tuple[GuardVerdict, ...] = ()
         self.refused: tuple[str, ...] = ()
-        self._found: Running | None = None
+        self._found: RunningDream | None = None
         """The dream as it was when it was taken over."""
         self._resource, self._stream, self._store = resource, stream, store
         self._watch, self._cancelled = watch, cancelled
@@ -109,9 +109,9 @@ class Lease:
         named = self._named_by(key)
         if named is None:
 
-            def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, Running | None]:
+            def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, RunningDream | None]:
                 running = owned.dreams.running
-                if running is not None and (running.holds(now) or running.keeps(now)):
+                if running is not None and (running.is_held(now) or running.is_resumable(now)):
                     return self._taken_over(running, by, now)
                 if running is not None:
                     log.warning("dream %d of %s was left in the middle and is given up", running.dream, self._resource)
@@ -128,7 +128,7 @@ class Lease:
     def _take_again(self, dream: int, by: str) -> bool:
         """The dream that a key has begun, unless it is over."""
 
-        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, Running | None]:
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, RunningDream | None]:
             running = owned.dreams.running
             if running is None or running.dream != dream:
                 return Decision([], None)
@@ -139,16 +139,18 @@ class Lease:
         self._hold(dream, by, found)
         return found is not None
 
-    def _taken_over(self, running: Running, by: str, now: datetime) -> Decision[ResourceState, Running | None]:
-        if running.holds(now):
-            raise DreamRunning(resource=self._resource, dream=running.dream, until=stamp(running.until))
+    def _taken_over(
+        self, running: RunningDream, by: str, now: datetime
+    ) -> Decision[ResourceState, RunningDream | None]:
+        if running.is_held(now):
+            raise DreamRunning(resource=self._resource, dream=running.dream, until=format_timestamp(running.until))
         told = "dream %d of %s was left in the middle and is gone on with from there: it was %s"
         log.warning(told, running.dream, self._resource, running.stage)
         taken = DreamResumed(
             dream=running.dream,
             lease_until=_until(now),
             holder=self._holder,
-            proposer=running.by if running.is_paid_for else by,
+            proposer=running.by if running.has_paid_work else by,
         )
         return Decision([Draft(payload=taken, origin=Origin.DREAM)], running)
 
@@ -160,7 +162,7 @@ class Lease:
         (event,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
         return event.payload.dream if isinstance(event.payload, DreamResumed) else event.seq
 
-    def _hold(self, dream: int, by: str, found: Running | None) -> None:
+    def _hold(self, dream: int, by: str, found: RunningDream | None) -> None:
         self.dream, self.by, self._found = dream, by, found
         if found is not None:
             self.tokens, self.price = found.tokens, found.price
@@ -168,7 +170,7 @@ class Lease:
     def left(self, now: datetime) -> Left | None:
         """What there is to go on with: nothing, where nothing was answered or proposed, or too long ago."""
         found = self._found
-        if found is None or not found.is_paid_for or not found.keeps(now):
+        if found is None or not found.has_paid_work or not found.is_resumable(now):
             return None
         gathered, proposed = self._event(found.gathered), self._event(found.proposed)
         if not isinstance(gathered, DreamGathered):
@@ -209,7 +211,7 @@ class Lease:
         if time.monotonic() - self._looked >= LOOKS_AROUND:
             self._looked = time.monotonic()
             self.must_hold(self._stream.refresh())
-        if time.monotonic() - self._said >= LEASE.total_seconds() / 3:
+        if time.monotonic() - self._said >= LEASE_DURATION.total_seconds() / 3:
             self._say(DreamProgressed(dream=self.dream, phase=self._phase, lease_until=""))
 
     def gathered(self, *, upto: int, position: int, now: datetime, typed: str) -> None:
@@ -334,4 +336,4 @@ def code_of(error: BaseException) -> str:
 
 
 def _until(now: datetime) -> str:
-    return (now + LEASE).isoformat()
+    return (now + LEASE_DURATION).isoformat()

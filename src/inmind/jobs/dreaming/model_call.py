@@ -14,7 +14,7 @@ from datetime import datetime
 
 from inmind.core.events.dreams import DreamAnswered
 from inmind.core.frozen import frozen
-from inmind.documents.notes_page import stamp
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.model import Model, ModelReply, Question
 from inmind.dreams.parse_answer import MOST_ANSWER
 from inmind.errors import InmindError, ModelFailed
@@ -69,7 +69,9 @@ class Thinking:
 
     def _wait(self, until: datetime) -> None:
         """As long as it is that minute; somebody may set the clock."""
-        self._lease.enter("propose", f"waits until {stamp(until)}: there is no room for one more call before")
+        self._lease.enter(
+            "propose", f"waits until {format_timestamp(until)}: there is no room for one more call before"
+        )
         while until - MINUTE <= self._clock() < until:
             time.sleep(LOOKS)
             self._lease.go_on()

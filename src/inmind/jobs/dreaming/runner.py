@@ -23,9 +23,9 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamUnderway, PageAdopted, PageLine
 from inmind.core.frozen import frozen
 from inmind.core.text import counted
-from inmind.documents.document import SCRATCH, STATE
-from inmind.documents.notes_page import without
-from inmind.dreams.classify import section_of
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
+from inmind.documents.notes_page import remove_pieces
+from inmind.dreams.classify import classify_section
 from inmind.dreams.material import DreamMaterial, PendingNote
 from inmind.dreams.page.adopt_existing import chunks
 from inmind.dreams.page.edits import Add, Edit, Proposal, Rewrite
@@ -35,7 +35,7 @@ from inmind.dreams.page.limits import MOST_CHARACTERS
 from inmind.dreams.page.page import read
 from inmind.dreams.page.rewrite import Ground, Rewritten, rewritten
 from inmind.dreams.page.sections import weights
-from inmind.dreams.propose_by_rules import MOST_LINE, by_rules
+from inmind.dreams.propose_by_rules import MAX_LINE_CHARACTERS, propose_by_rules
 from inmind.dreams.state import RULES
 from inmind.errors import DreamOvertaken, DreamRejected, ModelFailed, StoreError
 from inmind.jobs.dreaming.gather import UNNAMED, Gathered, Gathering
@@ -163,8 +163,8 @@ class Dreamer:
         """It is backed up, and made crystals of, once: the flag is in the commit of the crystals."""
 
         def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            page = owned.documents.by_path.get(STATE)
-            known = owned.dreams.seeded or owned.dreams.done is not None
+            page = owned.documents.by_path.get(MEMORY_PAGE_PATH)
+            known = owned.dreams.page_adopted or owned.dreams.last_done_at is not None
             if page is None or known or not page.text.strip():
                 return Decision([], None)
             pieces = chunks(page.text)
@@ -184,8 +184,8 @@ class Dreamer:
     ) -> Proposal:
         """By the model, if one is asked, or was, and its answer can be used; else by rules."""
         if asked is None and not answers:
-            return by_rules(material)
-        from inmind.dreams.propose_by_model import by_model
+            return propose_by_rules(material)
+        from inmind.dreams.propose_by_model import propose_by_model
         from inmind.jobs.dreaming.model_call import Thinking
 
         def check(proposal: Proposal) -> list[str]:
@@ -194,11 +194,13 @@ class Dreamer:
 
         seconds = asked.seconds if asked else 0.0
         try:
-            return by_model(material, Thinking(lease, asked, answers, self._clock), seconds=seconds, check=check)
+            return propose_by_model(
+                material, Thinking(lease, asked, answers, self._clock), seconds=seconds, check=check
+            )
         except ModelFailed as error:
             log.warning("dream %d of %s is made by rules: %s", lease.dream, self._resource, error.reason)
             price = asked.price(error.tokens) if asked else 0.0
-            return replace(by_rules(material), fell_back=error.reason, tokens=error.tokens, price=price)
+            return replace(propose_by_rules(material), fell_back=error.reason, tokens=error.tokens, price=price)
 
     # -- committing ----------------------------------------------------------------------------------------
 
@@ -227,7 +229,7 @@ class Dreamer:
         named = {f"{UNNAMED}{place}": f"{self._stream.name}#{first + place}" for place in range(len(gathered.typed))}
         edits = tuple(_renamed(edit, named) for edit in proposal.edits)
         page = self._rewritten(owned, edits, gathered.material, names=named)
-        known = {*owned.dreams.lines, *owned.dreams.theirs, *page.lines}
+        known = {*owned.dreams.lines, *owned.dreams.people_entries, *page.lines}
         theirs = [entry for _, entry in read(page.text).everything() if entry not in known]
         place = first + len(gathered.typed)
         return _Made(page, tuple(named.values()), {entry: place + n for n, entry in enumerate(dict.fromkeys(theirs))})
@@ -259,15 +261,15 @@ class Dreamer:
             now=material.now,
             mood=material.mood,
             lines=owned.dreams.lines,
-            theirs=owned.dreams.theirs,
-            seed=owned.dreams.seed,
+            theirs=owned.dreams.people_entries,
+            seed=owned.dreams.adopted_entries,
             weights=weights(material.levels),
             finds=material.search,
             source_text=source_text,
             source_trust=source_trust,
             must=tuple(_must_survive(material.notes, names or {})),
         )
-        return rewritten(owned.documents.text(STATE), edits, ground)
+        return rewritten(owned.documents.text(MEMORY_PAGE_PATH), edits, ground)
 
     def _drafts(
         self, owned: ResourceState, gathered: Gathered, proposal: Proposal, made: _Made, lease: Lease
@@ -311,14 +313,14 @@ class Dreamer:
     def _pages(self, owned: ResourceState, gathered: Gathered, made: _Made) -> Iterator[Draft]:
         """MEMORY.md, unless there is nothing to show on it, and the notes without those that were taken in."""
         by = f"{self._stream.name}#{self._stream.version + 1}"
-        if STATE in owned.documents.by_path or any(read(made.page.text).everything()):
+        if MEMORY_PAGE_PATH in owned.documents.by_path or any(read(made.page.text).everything()):
             trust = min((Trust(line.trust) for line in made.page.lines.values()), default=Trust.AGENT)
-            page = DocumentWritten(path=STATE, text=made.page.text)
+            page = DocumentWritten(path=MEMORY_PAGE_PATH, text=made.page.text)
             yield Draft(payload=page, origin=Origin.DREAM, sources=(by,), trust=trust)
-        notes = owned.documents.by_path.get(SCRATCH)
-        left = without(notes.text, gathered.jottings, gathered.remarks) if notes else ""
+        notes = owned.documents.by_path.get(NOTES_PAGE_PATH)
+        left = remove_pieces(notes.text, gathered.jottings, gathered.remarks) if notes else ""
         if notes is not None and left != notes.text:
-            what = DocumentWritten(path=SCRATCH, text=left)
+            what = DocumentWritten(path=NOTES_PAGE_PATH, text=left)
             yield Draft(payload=what, origin=Origin.DREAM, sources=(by,), trust=notes.trust)
 
 
@@ -358,7 +360,7 @@ def _typed(gathered: Gathered, owned: ResourceState) -> Iterator[Draft]:
         what = CrystalCreated(
             text=one.text, importance=one.importance, category=one.kind, valence=one.valence, consolidated=True
         )
-        source = owned.documents.by_path[SCRATCH].source
+        source = owned.documents.by_path[NOTES_PAGE_PATH].source
         yield Draft(payload=what, origin=Origin.FILE, sources=(source,), trust=one.trust)
 
 
@@ -366,7 +368,7 @@ def _theirs(made: _Made, owned: ResourceState) -> Iterator[Draft]:
     """What people wrote on the page."""
     for entry in made.theirs:
         what = CrystalCreated(text=entry, importance=THEIRS, consolidated=True)
-        yield Draft(payload=what, origin=Origin.FILE, sources=(owned.documents.by_path[STATE].source,))
+        yield Draft(payload=what, origin=Origin.FILE, sources=(owned.documents.by_path[MEMORY_PAGE_PATH].source,))
 
 
 def _insights(material: DreamMaterial) -> Iterator[Draft]:
@@ -380,10 +382,15 @@ def _must_survive(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Ite
     room = MOST_CHARACTERS // 4
     for note in sorted(notes, key=lambda note: note.at, reverse=True):
         plain = one_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
-        if note.importance >= PRECIOUS and plain and not note.superseded and len(note.text) <= min(room, MOST_LINE):
+        if (
+            note.importance >= PRECIOUS
+            and plain
+            and not note.superseded
+            and len(note.text) <= min(room, MAX_LINE_CHARACTERS)
+        ):
             room -= len(note.text)
             yield PageLine(
-                section=section_of(note.text, kind=note.kind, trust=note.trust),
+                section=classify_section(note.text, kind=note.kind, trust=note.trust),
                 text=note.text,
                 sources=(names.get(note.id, note.id),),
                 importance=note.importance,

@@ -1,4 +1,4 @@
-"""The home of all memory, awaited. Its calls do not wait for each other, nor sessions for one another."""
+"""The async counterpart of `Memory`."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self
 
 from inmind.memory.aio.threads import CallThreads
 from inmind.memory.aio.wrapper import AsyncWrapper, awaited, cancellable, wrapped_result
-from inmind.memory.memory import Memory as SyncMemory
+from inmind.memory.memory import Memory
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
-    from inmind.memory.aio.resource import AsyncAffect, AsyncEconomics
+    from inmind.memory.aio.resource import AsyncResource
     from inmind.memory.aio.session import AsyncSession
-    from inmind.session.affect import Affect as SyncAffect
-    from inmind.session.session import Session as SyncSession
+    from inmind.session.session import Session
 
 P = ParamSpec("P")
 
 
 class AsyncMemoryOpener:
-    """What `open` answers with: entered, a memory that is closed behind you; awaited, one that is yours to close."""
+    """The result of `AsyncMemory.open`: `async with` closes the memory at the end, `await` leaves that to the caller."""
 
-    def __init__(self, open: Callable[[], SyncMemory]) -> None:
+    def __init__(self, open: Callable[[], Memory]) -> None:
         self._open, self._entered = open, AsyncExitStack()
 
     def __await__(self) -> Generator[Any, None, AsyncMemory]:
-        return self._opened().__await__()
+        return self._open_in_thread().__await__()
 
     async def __aenter__(self) -> AsyncMemory:
         return await self._entered.enter_async_context(await self)
@@ -41,39 +40,37 @@ class AsyncMemoryOpener:
     ) -> None:
         await self._entered.aclose()
 
-    async def _opened(self) -> AsyncMemory:
-        threads, opened = CallThreads(), list[SyncMemory]()
+    async def _open_in_thread(self) -> AsyncMemory:
+        threads, opened = CallThreads(), list[Memory]()
         try:
-            await threads.carry_out(lambda: opened.append(self._open()))
+            await threads.run(lambda: opened.append(self._open()))
         except asyncio.CancelledError:
-            for memory in opened:  # nobody has got it, so nobody else will close it
-                await threads.end(memory.close)
+            for memory in opened:  # the caller never gets it, so it is closed here
+                await threads.close(memory.close)
             raise
         return AsyncMemory(opened[0], threads)
 
 
-def _opening(open: Callable[P, SyncMemory]) -> Callable[P, AsyncMemoryOpener]:
+def _opener(open: Callable[P, Memory]) -> Callable[P, AsyncMemoryOpener]:
     @wraps(open)
-    def begin(*args: P.args, **kwargs: P.kwargs) -> AsyncMemoryOpener:
+    def start(*args: P.args, **kwargs: P.kwargs) -> AsyncMemoryOpener:
         return AsyncMemoryOpener(partial(open, *args, **kwargs))
 
-    return begin
+    return start
 
 
-class AsyncMemory(AsyncWrapper[SyncMemory]):
-    """All sessions and resources of one home, or of one database. Use it as an async context manager."""
+class AsyncMemory(AsyncWrapper[Memory]):
+    """`Memory` for asyncio: the same names, awaited. Use it as an async context manager.
 
-    def _session(self, session: SyncSession) -> AsyncSession:
-        from inmind.memory.aio.session import AsyncSession  # what sessions alone need comes with the first one
+    Calls run concurrently; those of one session run in the order in which they were made.
+    """
+
+    def _wrap_session(self, session: Session) -> AsyncSession:
+        from inmind.memory.aio.session import AsyncSession  # loaded with the first session
 
         return AsyncSession(session, self._threads)
 
-    def _affect(self, affect: SyncAffect) -> AsyncAffect:
-        from inmind.memory.aio.resource import AsyncAffect
-
-        return AsyncAffect(affect, self._threads)
-
-    open = staticmethod(_opening(SyncMemory.open))
+    open = staticmethod(_opener(Memory.open))
 
     @property
     def home(self) -> Path | None:
@@ -87,44 +84,36 @@ class AsyncMemory(AsyncWrapper[SyncMemory]):
     def settings(self) -> Settings:
         return self.sync.settings
 
-    @property
-    def ledger__R(self) -> AsyncEconomics:
-        from inmind.memory.aio.resource import AsyncEconomics
+    def resource(self, name: str) -> AsyncResource:
+        """The resource with this name. It is not awaited: nothing is read or stored."""
+        from inmind.memory.aio.resource import AsyncResource
 
-        return AsyncEconomics(self.sync.ledger__R, self._threads)
+        return AsyncResource(self.sync.resource(name), self._threads)
 
-    session = wrapped_result(SyncMemory.session, _session)
-    import_entities = wrapped_result(SyncMemory.import_entities, _session)
-    sessions = awaited(SyncMemory.sessions)
-    latest = awaited(SyncMemory.latest)
-    contains = awaited(SyncMemory.__contains__)
-    resources = awaited(SyncMemory.resources)
-    has_resource = awaited(SyncMemory.has_resource)
-    belongings__R = awaited(SyncMemory.belongings__R)
-    page = awaited(SyncMemory.page)
-    edit = awaited(SyncMemory.edit)
+    session = wrapped_result(Memory.session, _wrap_session)
+    import_entities = wrapped_result(Memory.import_entities, _wrap_session)
+    sessions = awaited(Memory.sessions)
+    latest = awaited(Memory.latest)
+    contains = awaited(Memory.__contains__)
+    resources = awaited(Memory.resources)
+    has_resource = awaited(Memory.has_resource)
+    page = awaited(Memory.page)
+    edit = awaited(Memory.edit)
 
-    note__R = awaited(SyncMemory.note__R)
-    search__R = awaited(SyncMemory.search__R)
-    get = awaited(SyncMemory.get)
-    pin = awaited(SyncMemory.pin)
-    unpin = awaited(SyncMemory.unpin)
-    consolidate__R = awaited(SyncMemory.consolidate__R)
-    run_upkeep = awaited(SyncMemory.run_upkeep)
-    start_upkeep = awaited(SyncMemory.start_upkeep)
-    flush = awaited(SyncMemory.flush)
-    export = awaited(SyncMemory.export)
-    import_bundle = awaited(SyncMemory.import_bundle)
-
-    dream = cancellable(SyncMemory.dream)
-    dreams__R = awaited(SyncMemory.dreams__R)
-    undo_dream__R = awaited(SyncMemory.undo_dream__R)
-    cancel_dream__R = awaited(SyncMemory.cancel_dream__R)
-    affect__R = wrapped_result(SyncMemory.affect__R, _affect)
+    search = awaited(Memory.search)
+    get = awaited(Memory.get)
+    pin = awaited(Memory.pin)
+    unpin = awaited(Memory.unpin)
+    dream = cancellable(Memory.dream)
+    run_upkeep = awaited(Memory.run_upkeep)
+    start_upkeep = awaited(Memory.start_upkeep)
+    flush = awaited(Memory.flush)
+    export = awaited(Memory.export)
+    import_bundle = awaited(Memory.import_bundle)
 
     async def close(self) -> None:
-        """Let go when all calls that were made are done. From now on they are refused: Closed."""
-        await self._threads.end(self.sync.close)
+        """Close the memory after all calls in progress are done. Later calls raise Closed."""
+        await self._threads.close(self.sync.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,29 +1,33 @@
-"""One conversation, awaited. Its calls are carried out in the order in which they were begun, its scratchpad's too."""
+"""The async counterparts of `Session` and `Scratchpad`."""
 
 from __future__ import annotations
 
 from inmind.memory.aio.threads import CallThreads
 from inmind.memory.aio.wrapper import AsyncWrapper, awaited, awaited_property, wrapped_result
 from inmind.session.children.merge_back import MergeReport
-from inmind.session.scratchpad import Scratchpad as SyncScratchpad
-from inmind.session.session import Session as SyncSession
+from inmind.session.scratchpad import Scratchpad
+from inmind.session.session import Session
 
 
-class AsyncScratchpad(AsyncWrapper[SyncScratchpad]):
-    snapshot = awaited_property(SyncScratchpad, lambda pad: pad.snapshot)
-    misfit = awaited_property(SyncScratchpad, lambda pad: pad.misfit)
-    set_aside = awaited_property(SyncScratchpad, lambda pad: pad.set_aside)
-    update = awaited(SyncScratchpad.update)
+class AsyncScratchpad(AsyncWrapper[Scratchpad]):
+    """`Scratchpad`, awaited. Its calls are ordered with those of its session."""
+
+    snapshot = awaited_property(Scratchpad, lambda pad: pad.snapshot)
+    misfit = awaited_property(Scratchpad, lambda pad: pad.misfit)
+    set_aside = awaited_property(Scratchpad, lambda pad: pad.set_aside)
+    update = awaited(Scratchpad.update)
 
 
-class AsyncSession(AsyncWrapper[SyncSession]):
-    def __init__(self, sync: SyncSession, threads: CallThreads | None = None) -> None:
+class AsyncSession(AsyncWrapper[Session]):
+    """`Session`, awaited. Calls run in the order in which they were made."""
+
+    def __init__(self, sync: Session, threads: CallThreads | None = None) -> None:
         super().__init__(sync, threads, lane=object())
 
-    def _twin(self, child: SyncSession) -> AsyncSession:
+    def _wrap_child(self, child: Session) -> AsyncSession:
         return AsyncSession(child, self._threads)
 
-    # -- known without looking -----------------------------------------------------------------------------
+    # -- not awaited -----------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
@@ -41,68 +45,68 @@ class AsyncSession(AsyncWrapper[SyncSession]):
     def scratchpad(self) -> AsyncScratchpad:
         return AsyncScratchpad(self.sync.scratchpad, self._threads, self._lane)
 
-    # -- talking to the model ------------------------------------------------------------------------------
+    # -- model calls ------------------------------------------------------------------------------
 
-    prepare = awaited(SyncSession.prepare)
-    preview = awaited(SyncSession.preview)
-    record = awaited(SyncSession.record)
-    tools = awaited(SyncSession.tools)
-    call = awaited(SyncSession.call_tool)
-    add = awaited(SyncSession.add)
-    observe = awaited(SyncSession.observe)
-    report_usage = awaited(SyncSession.report_usage)
+    prepare = awaited(Session.prepare)
+    preview = awaited(Session.preview)
+    record = awaited(Session.record)
+    tools = awaited(Session.tools)
+    call_tool = awaited(Session.call_tool)
+    add = awaited(Session.add)
+    observe = awaited(Session.observe)
+    report_usage = awaited(Session.report_usage)
 
     # -- children ------------------------------------------------------------------------------------------
 
-    spawn = wrapped_result(SyncSession.spawn, _twin)
+    spawn = wrapped_result(Session.spawn, _wrap_child)
 
     async def merge_back(self, child: AsyncSession | str, *, key: str | None = None) -> MergeReport:
-        """The same for a child on this side: the one signature that is spelt out, since it takes another type."""
-        return await self.carry_out(
+        """As `Session.merge_back`, for an AsyncSession or an id."""
+        return await self.run_in_thread(
             self.sync.merge_back, child.sync if isinstance(child, AsyncSession) else child, key=key
         )
 
-    # -- things --------------------------------------------------------------------------------------------
+    # -- entities --------------------------------------------------------------------------------------------
 
-    entities = awaited_property(SyncSession, lambda session: session.entities)
-    resolve = awaited(SyncSession.resolve)
-    check_call = awaited(SyncSession.check_call)
-    track = awaited(SyncSession.track)
-    pin = awaited(SyncSession.pin)
-    unpin = awaited(SyncSession.unpin)
-    serialize = awaited(SyncSession.export_entities)
-    restore = awaited(SyncSession.import_entities)
+    entities = awaited_property(Session, lambda session: session.entities)
+    resolve = awaited(Session.resolve)
+    check_call = awaited(Session.check_call)
+    track = awaited(Session.track)
+    pin = awaited(Session.pin)
+    unpin = awaited(Session.unpin)
+    export_entities = awaited(Session.export_entities)
+    import_entities = awaited(Session.import_entities)
 
     # -- notes and documents -------------------------------------------------------------------------------
 
-    note = awaited(SyncSession.note)
-    search = awaited(SyncSession.search)
-    overview = awaited_property(SyncSession, lambda session: session.overview)
-    front_matter = awaited_property(SyncSession, lambda session: session.front_matter)
-    update_front_matter = awaited(SyncSession.update_front_matter)
-    event = awaited(SyncSession.event)
-    read = awaited(SyncSession.read)
-    write = awaited(SyncSession.write)
-    documents = awaited(SyncSession.documents)
-    rename = awaited(SyncSession.rename)
+    note = awaited(Session.note)
+    search = awaited(Session.search)
+    overview = awaited_property(Session, lambda session: session.overview)
+    front_matter = awaited_property(Session, lambda session: session.front_matter)
+    update_front_matter = awaited(Session.update_front_matter)
+    event = awaited(Session.event)
+    read = awaited(Session.read)
+    write = awaited(Session.write)
+    documents = awaited(Session.documents)
+    rename = awaited(Session.rename)
 
     # -- the history ---------------------------------------------------------------------------------------
 
-    compact = awaited(SyncSession.compact)
-    undo_compaction = awaited(SyncSession.undo_compaction)
-    retained = awaited_property(SyncSession, lambda session: session.retained)
-    retain = awaited(SyncSession.retain)
-    release = awaited(SyncSession.release)
+    compact = awaited(Session.compact)
+    undo_compaction = awaited(Session.undo_compaction)
+    retained = awaited_property(Session, lambda session: session.retained)
+    retain = awaited(Session.retain)
+    release = awaited(Session.release)
 
-    # -- looking back --------------------------------------------------------------------------------------
+    # -- past and present state --------------------------------------------------------------------------------------
 
-    mind = awaited_property(SyncSession, lambda session: session.state)
-    belongings = awaited_property(SyncSession, lambda session: session.resource_state)
-    ledger = awaited_property(SyncSession, lambda session: session.usage)
-    at = awaited(SyncSession.state_at)
-    journal = awaited(SyncSession.events)
-    undo = awaited(SyncSession.undo)
-    take_back = awaited(SyncSession.remove_last_messages)
-    prompt = awaited(SyncSession.prompt)
-    explain = awaited(SyncSession.explain)
-    close = awaited(SyncSession.close)
+    state = awaited_property(Session, lambda session: session.state)
+    resource_state = awaited_property(Session, lambda session: session.resource_state)
+    usage = awaited_property(Session, lambda session: session.usage)
+    state_at = awaited(Session.state_at)
+    events = awaited(Session.events)
+    undo = awaited(Session.undo)
+    remove_last_messages = awaited(Session.remove_last_messages)
+    prompt = awaited(Session.prompt)
+    explain = awaited(Session.explain)
+    close = awaited(Session.close)

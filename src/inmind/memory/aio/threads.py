@@ -1,13 +1,13 @@
-"""Where awaited calls are carried out: in a few threads of their own, and in lanes.
+"""The threads that run async calls, with an order of calls per lane.
 
-A commit holds its thread for the time of an fsync, or until another process has let go of the store. No event loop may
-be made to wait for that, and neither may whatever else the host runs in its own executor: so a memory has its own.
+A commit blocks its thread for an fsync, or until another process releases the store. The event loop must not wait for
+that, and neither must other work in the host's default executor: so each memory has its own threads.
 
-A lane is an order: its calls are carried out one after the other, as they were begun. Lanes do not wait for each other.
+Calls of one lane run one after the other, in the order in which they were made. Lanes do not wait for each other.
 
-A call is carried out whole or not at all, whoever stops waiting for it. Cancelled before a thread has begun with it, it
-never happens. Cancelled later, it is finished first, and only then the caller is let go: what comes next, a retry or a
-`close`, finds nothing under way. So a timeout does not cut a call short; it can only come before one.
+A call runs completely or not at all, even if its caller is cancelled. Cancelled before a thread has started it, it never
+runs. Cancelled later, it is finished first, and only then the caller gets CancelledError: a retry or a `close` after it
+finds nothing in progress. So a timeout never interrupts a call; it can only prevent one.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from inmind.core.fork import tell_after_fork
 from inmind.errors import Closed
 
 MAX_THREADS = 16
-"""At once, for one memory. They wait more than they work: for the disk, for models that dreams and summaries ask."""
+"""Per memory. They mostly wait: for the disk, and for the models of dreams and summaries."""
 
 R = TypeVar("R")
 
 
 class CallThreads:
-    """Those of one memory. They begin when they are needed, and end with it."""
+    """The threads of one memory. They start on demand and end with it."""
 
     def __init__(self) -> None:
-        self._begin_anew()
+        self._reset()
         tell_after_fork(self)
 
     def after_fork(self) -> None:
-        """The threads are the parent's, and so are the calls that they were given."""
-        self._begin_anew()
+        """Threads and calls of the parent process do not exist in the child."""
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="inmind-aio")
         self._lanes: dict[object, deque[_Call[Any]]] = {}
-        """Calls that are not done, by their lane: the first of each is under way, or waits for a thread."""
+        """Unfinished calls by lane. The first of each lane is running, or waits for a thread."""
         self._last: _Call[None] | None = None
 
-    async def carry_out(
-        self, work: Callable[[], R], lane: object = None, *, left: Callable[[], object] = lambda: None
+    async def run(
+        self, work: Callable[[], R], lane: object = None, *, on_cancel: Callable[[], object] = lambda: None
     ) -> R:
-        """What comes of it, in the caller's context. Without a lane it waits for no other call.
+        """Run `work` in a thread, in the context of the caller, and return its result.
 
-        `left` is told when the caller does not want it any more, which need not be the end of it.
+        Without a lane it waits for no other call. `on_cancel` is called if the caller is cancelled; the work may go on.
         """
         call = _Call(work)
         with self._lock:
@@ -61,75 +61,75 @@ class CallThreads:
             waiting = self._lanes.setdefault(call if lane is None else lane, deque())
             waiting.append(call)
             if len(waiting) == 1:
-                self._pool.submit(self._go_on, call if lane is None else lane)
-        return await call.outcome(left)
+                self._pool.submit(self._run_next, call if lane is None else lane)
+        return await call.result(on_cancel)
 
-    async def end(self, last: Callable[[], None]) -> None:
-        """Take no more calls, carry out those that there are, and then this one, even if nobody waits for it.
+    async def close(self, last: Callable[[], None]) -> None:
+        """Refuse new calls, finish those in progress, then run `last`, even if the caller is cancelled.
 
-        Whoever else asks for the end waits for the same one.
+        Further callers of `close` wait for the same end.
         """
         with self._lock:
             if self._last is None:
                 self._last = _Call(last)
-                self._last.begin()  # from now on nobody can take it back
-                self._end_if_idle()
-        await self._last.outcome()
+                self._last.start()  # from now on it cannot be cancelled
+                self._close_if_idle()
+        await self._last.result()
 
-    def _go_on(self, lane: object) -> None:
-        """The first call of a lane. Its next one queues up behind other lanes': who asks much keeps out nobody."""
+    def _run_next(self, lane: object) -> None:
+        """Run the first call of a lane. Its next call queues after other lanes', so no lane starves the others."""
         waiting = self._lanes[lane]
-        if waiting[0].begin():
-            waiting[0].carry_out()
+        if waiting[0].start():
+            waiting[0].run()
         with self._lock:
             waiting.popleft()
             if waiting:
-                self._pool.submit(self._go_on, lane)
+                self._pool.submit(self._run_next, lane)
             else:
                 del self._lanes[lane]
-                self._end_if_idle()
+                self._close_if_idle()
 
-    def _end_if_idle(self) -> None:
-        """With the lock in hand."""
+    def _close_if_idle(self) -> None:
+        """The caller holds the lock."""
         if self._last is not None and not self._lanes:
-            self._pool.submit(self._last.carry_out)
+            self._pool.submit(self._last.run)
             self._pool.shutdown(wait=False)
 
 
 class _Call(Generic[R]):
-    """One call, on its way between a loop and a thread."""
+    """One call, made by an event loop and run by a thread."""
 
     def __init__(self, work: Callable[[], R]) -> None:
         self._work, self._context = work, copy_context()
         self._future: Future[R] = Future()
 
-    def begin(self) -> bool:
-        """False if it was taken back."""
+    def start(self) -> bool:
+        """False if it was cancelled."""
         return self._future.set_running_or_notify_cancel()
 
-    def carry_out(self) -> None:
+    def run(self) -> None:
         try:
-            answer = self._context.run(self._work)
+            result = self._context.run(self._work)
         except BaseException as error:
             self._future.set_exception(error)
         else:
-            self._future.set_result(answer)
+            self._future.set_result(result)
 
-    async def outcome(self, left: Callable[[], object] = lambda: None) -> R:
-        """Its answer, when it is over. A caller that is cancelled takes it back, or stays until it is over as well.
+    async def result(self, on_cancel: Callable[[], object] = lambda: None) -> R:
+        """The result of the call. A cancelled caller cancels it, or waits until it is finished.
 
-        What went wrong with a call that nobody wants any more is the cause of the CancelledError.
+        An error of a call whose caller was cancelled is the cause of the CancelledError.
         """
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
-        self._future.add_done_callback(lambda _: loop.call_soon_threadsafe(over.set))
-        gone: asyncio.CancelledError | None = None
-        while not over.is_set():
+        loop, finished = asyncio.get_running_loop(), asyncio.Event()
+        self._future.add_done_callback(lambda _: loop.call_soon_threadsafe(finished.set))
+        cancelled: asyncio.CancelledError | None = None
+        while not finished.is_set():
             try:
-                await over.wait()
+                await finished.wait()
             except asyncio.CancelledError as error:
-                gone = gone or error
-                left()
+                cancelled = cancelled or error
+                on_cancel()
                 self._future.cancel()
-        if gone is not None:
-            raise gone from (None if self._future.cancelled() else self._future.exception())
+        if cancelled is not None:
+            raise cancelled from (None if self._future.cancelled() else self._future.exception())
         return self._future.result()

@@ -1,7 +1,7 @@
-"""How a synchronous name becomes one that is awaited.
+"""Wrappers that make the methods and properties of a sync object awaitable.
 
-A twin holds the object that it stands for, and each of its names is made of one of that object's: type checkers take
-the arguments from there, and so does `help`. So there is no second signature to keep up, and nothing to decide.
+A wrapper holds the sync object. Each of its methods is derived from the sync method, so type checkers and `help` take
+the signature from there: there is no second signature to maintain.
 """
 
 from __future__ import annotations
@@ -16,70 +16,70 @@ from inmind.memory.aio.threads import CallThreads
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
-H = TypeVar("H")
+W = TypeVar("W")
 T = TypeVar("T", bound="AsyncWrapper[Any]")
 
 Awaited = Coroutine[Any, Any, R]
 
 
 class AsyncWrapper(Generic[S]):
-    """An object of the synchronous side, awaited."""
+    """A sync object whose calls are awaited."""
 
     def __init__(self, sync: S, threads: CallThreads | None = None, lane: object = None) -> None:
         self.sync = sync
-        """What it stands for: for whoever is in a thread already, as a layer or a summarizer is."""
+        """The sync object, for code that already runs in a thread, such as a layer or a summarizer."""
         self._threads = CallThreads() if threads is None else threads
         self._lane = lane
 
-    def carry_out(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaited[R]:
-        """Something of the host's own, in one of the threads; in its turn, where calls of this object have an order."""
-        return self._threads.carry_out(partial(work, *args, **kwargs), self._lane)
+    def run_in_thread(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaited[R]:
+        """Run a function of the host in one of the threads, after the pending calls of this object if they are ordered."""
+        return self._threads.run(partial(work, *args, **kwargs), self._lane)
 
     def __repr__(self) -> str:
-        return repr(self.sync).replace("<", "<aio.", 1)
+        return repr(self.sync).replace("<", "<Async", 1)
 
 
 def awaited(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[AsyncWrapper[S], P], Awaited[R]]:
-    """A method, carried out in a thread."""
+    """The method, run in a thread."""
 
     @wraps(method)
-    async def call(twin: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await twin.carry_out(getattr(twin.sync, method.__name__), *args, **kwargs)
+    async def call(wrapper: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await wrapper.run_in_thread(getattr(wrapper.sync, method.__name__), *args, **kwargs)
 
     return call
 
 
 def wrapped_result(
-    method: Callable[Concatenate[S, P], R], twin_of: Callable[[T, R], H]
-) -> Callable[Concatenate[T, P], Awaited[H]]:
-    """A method that hands out an object: its twin comes back."""
+    method: Callable[Concatenate[S, P], R], wrap: Callable[[T, R], W]
+) -> Callable[Concatenate[T, P], Awaited[W]]:
+    """The method, run in a thread, with its result wrapped by `wrap`."""
 
     @wraps(method)
-    async def call(twin: T, /, *args: P.args, **kwargs: P.kwargs) -> H:
-        return twin_of(twin, await twin.carry_out(getattr(twin.sync, method.__name__), *args, **kwargs))
+    async def call(wrapper: T, /, *args: P.args, **kwargs: P.kwargs) -> W:
+        return wrap(wrapper, await wrapper.run_in_thread(getattr(wrapper.sync, method.__name__), *args, **kwargs))
 
     return call
 
 
 def cancellable(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[AsyncWrapper[S], P], Awaited[R]]:
-    """A method that asks its argument `cancelled` now and then: whoever stops waiting for it calls it off."""
+    """The method, run in a thread; its argument `cancelled` becomes true if the caller is cancelled."""
 
     @wraps(method)
-    async def call(twin: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        left = threading.Event()
-        theirs: Any = kwargs.get("cancelled") or left.is_set
-        told = {**kwargs, "cancelled": lambda: left.is_set() or theirs()}
-        work = partial(getattr(twin.sync, method.__name__), *args, **told)
-        return await twin._threads.carry_out(work, twin._lane, left=left.set)  # pyright: ignore[reportPrivateUsage] -- this is a method of twins
+    async def call(wrapper: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        stop = threading.Event()
+        also: Any = kwargs.get("cancelled") or stop.is_set
+        passed = {**kwargs, "cancelled": lambda: stop.is_set() or also()}
+        work = partial(getattr(wrapper.sync, method.__name__), *args, **passed)
+        return await wrapper._threads.run(work, wrapper._lane, on_cancel=stop.set)  # pyright: ignore[reportPrivateUsage] -- this is a method of wrappers
 
     return call
 
 
-class awaited_property(Generic[S, R]):  # noqa: N801 -- it stands where `property` would
-    """A property that looks into the store, of the same name: `await session.entities`."""
+class awaited_property(Generic[S, R]):  # noqa: N801 -- used like `property`
+    """A property of the same name that reads the store: `await session.entities`."""
 
-    def __init__(self, of: type[S], look: Callable[[S], R]) -> None:
-        self._of, self._look = of, look
+    def __init__(self, of: type[S], read: Callable[[S], R]) -> None:
+        self._of, self._read = of, read
         self._name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -87,28 +87,30 @@ class awaited_property(Generic[S, R]):  # noqa: N801 -- it stands where `propert
         self.__doc__ = getattr(self._of, name).__doc__
 
     @overload
-    def __get__(self, twin: None, owner: type) -> Self: ...
+    def __get__(self, wrapper: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, twin: AsyncWrapper[S], owner: type) -> PendingValue[R]: ...
-    def __get__(self, twin: AsyncWrapper[S] | None, owner: type) -> Self | PendingValue[R]:
-        return self if twin is None else PendingValue(self._name, lambda: twin.carry_out(self._look, twin.sync))
+    def __get__(self, wrapper: AsyncWrapper[S], owner: type) -> PendingValue[R]: ...
+    def __get__(self, wrapper: AsyncWrapper[S] | None, owner: type) -> Self | PendingValue[R]:
+        if wrapper is None:
+            return self
+        return PendingValue(self._name, lambda: wrapper.run_in_thread(self._read, wrapper.sync))
 
 
 class PendingValue(Generic[R]):
-    """What such a property answers with, which looks when it is awaited.
+    """The value of an awaited property: it is read when it is awaited.
 
-    Not a coroutine: `hasattr`, `inspect` and debuggers ask for attributes that they never await.
+    Not a coroutine: `hasattr`, `inspect` and debuggers get attributes that they never await.
     """
 
-    def __init__(self, name: str, look: Callable[[], Awaited[R]]) -> None:
-        self._name, self._look = name, look
+    def __init__(self, name: str, read: Callable[[], Awaited[R]]) -> None:
+        self._name, self._read = name, read
 
     def __await__(self) -> Generator[Any, Any, R]:
-        return self._look().__await__()
+        return self._read().__await__()
 
     def __bool__(self) -> bool:
-        """Refused, since nothing else would tell of an `await` that was forgotten in a condition."""
-        raise TypeError(f"{self._name} is awaited: what is there is not known yet")
+        """Refused: a condition without `await` would otherwise always be true."""
+        raise TypeError(f"{self._name} has to be awaited: await …{self._name.partition('.')[2]}")
 
     def __repr__(self) -> str:
-        return f"<to be awaited: {self._name}>"
+        return f"<{self._name}, not awaited yet>"

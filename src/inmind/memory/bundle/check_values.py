@@ -31,7 +31,7 @@ from inmind.core.events.prompt import PromptPrepared
 from inmind.core.events.session import Compacted, MessageAdded, SessionOpened, Stub, SystemSet
 from inmind.core.messages import format_named
 from inmind.core.paths import checked_name, working_directory
-from inmind.documents.document import checked_text, resolve
+from inmind.documents.document import resolve_path, validate_text
 from inmind.documents.overview import LANGUAGES
 from inmind.dreams.page.edits import of_row
 from inmind.dreams.page.sections import Section
@@ -52,15 +52,15 @@ def refuse_nonsense(what: EventPayload) -> None:
         case SettingsWritten():
             raise ValueError("settings do not happen to a session or a resource")
         case DocumentWritten(path=path, text=text):
-            resolve(path)
-            checked_text(text)
+            resolve_path(path)
+            validate_text(text)
         case SessionOpened(resource=resource, cwd=cwd, language=language):
             checked_name(resource, "resource")
             working_directory(cwd)
             if language not in LANGUAGES:
                 raise ValueError(f"{language[:50]!r} is none of the languages {', '.join(LANGUAGES)}")
         case ScratchpadWritten(text=text) | ScratchpadStarted(state=str(text)):
-            checked_text(text)
+            validate_text(text)
         case EntitySightings(sightings=things):
             for thing in things:
                 _check_thing(thing)
@@ -89,7 +89,7 @@ def refuse_nonsense(what: EventPayload) -> None:
             for edit in edits:
                 of_row(edit)
                 _check_moment(edit.at)
-                checked_text(edit.topic + edit.keywords)
+                validate_text(edit.topic + edit.keywords)
         case DreamCommitted() | DreamUndone():
             _check_dreamt(what)
         case _:
@@ -110,7 +110,7 @@ def _check_thing(thing: EntitySighting) -> None:
     """What it is called is shown in prompts, and what it has to do with."""
     parts = (text for part in thing.parts for text in (part.type, part.id, part.name))
     for text in (thing.type, thing.id, thing.name, thing.action, *thing.aliases, *(thing.parent or ()), *parts):
-        checked_text(text)
+        validate_text(text)
 
 
 def _check_stubs(stubs: Iterable[Stub]) -> None:

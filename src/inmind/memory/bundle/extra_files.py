@@ -25,7 +25,7 @@ from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import SettingsWritten
 from inmind.core.paths import CONFIG, place_of
 from inmind.core.streams import SETTINGS_STREAM
-from inmind.documents.document import checked_text
+from inmind.documents.document import validate_text
 from inmind.errors import BundleDiverged, Conflict, UnsafeStorage
 from inmind.session.backend import Backend
 from inmind.store.atomic_files import DAMAGED, Folder
@@ -130,7 +130,7 @@ class Noting:
         if name != CONFIG:
             self.left_out += (name,)
             return
-        text = checked_text(data.decode(errors="replace"), field=CONFIG)
+        text = validate_text(data.decode(errors="replace"), field=CONFIG)
         if text in (self._place.read_config().text, self._place.read_config(_SETTINGS_BESIDE).text):
             return
         told = Draft(payload=SettingsWritten(path=_SETTINGS_BESIDE, text=text), origin=Origin.OPERATOR)

@@ -7,7 +7,7 @@ sees the store. That keeps a foreign layer from breaking the budget, the boundar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import IntEnum
 from typing import Any, Literal, Protocol, TypeVar, cast
@@ -19,18 +19,10 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.frozen import frozen
 from inmind.core.text import Cut
 from inmind.core.tokens import Counter
-from inmind.documents.document import OVERVIEW, SCRATCH, STATE, Document, Scope, checked_text, resolve
-from inmind.documents.notes_page import newest, without_heading
-from inmind.documents.overview.render import as_shown
-from inmind.documents.overview.size import size_warning
+from inmind.documents.document import Document, Scope, resolve_path, validate_text
 from inmind.documents.scratchpad.state import Pads
-from inmind.dreams.page.limits import shares
-from inmind.entities.render import BANNER, render_changes, render_lines
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, short_repr
-
-NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
-STATE_POINTER = "[Full working memory available via memory_search]"
 
 Spawn = Literal["fork", "view", "none"]
 
@@ -86,11 +78,11 @@ class Recalled:
     that differ."""
 
     def __post_init__(self) -> None:
-        checked_text(self.text, field="text")
-        checked_text(self.pointer, field="pointer")
-        checked_text(self.banner, field="banner")
+        validate_text(self.text, field="text")
+        validate_text(self.pointer, field="pointer")
+        validate_text(self.banner, field="banner")
         for source in self.sources:
-            checked_text(source, field="sources")
+            validate_text(source, field="sources")
         if self.tag not in ("memory", "working_memory"):
             raise InvalidInput(field="tag", value=self.tag, expected="memory or working_memory")
         if not isinstance(self.trust, Trust):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
@@ -173,143 +165,6 @@ class PlainLayer:
         return ()
 
 
-@dataclass(frozen=True)
-class TextLayer(PlainLayer):
-    """A text that the host provides, the same on every call until the host gives another layer."""
-
-    name: str
-    text: str
-    slot: int = 120
-    budget: Budget = Budget()
-
-    def __post_init__(self) -> None:
-        checked_text(self.text, field="text")
-
-    def recall(self, moment: Moment) -> Recalled | None:  # noqa: ARG002 -- the protocol's
-        return Recalled(self.text) if self.text else None
-
-
-@dataclass(frozen=True)
-class DocumentLayer(PlainLayer):
-    """A document, all that is written in it: overview.md for a session, MEMORY.md for a resource."""
-
-    name: str
-    path: str
-    slot: int = Slot.OVERVIEW
-    budget: Budget = Budget(min=200, max=1_500)
-    scope: Scope = "thread"
-
-    def __post_init__(self) -> None:
-        resolve(self.path)
-
-    def recall(self, moment: Moment) -> Recalled | None:
-        document = moment.documents.get(self.path)
-        if document is None or not (text := as_shown(document.text)).strip():
-            return None
-        # No banner: the tail says which lines have come and gone since the anchor, and this is one of them.
-        warning = size_warning(document.text, moment.language) if self.path == OVERVIEW else ""
-        return Recalled(
-            f"{warning}\n{text}" if warning else text,
-            sources=(document.source,),
-            pointer=f"[cut to fit: the rest is in {self.path}]",
-            trust=document.trust,
-        )
-
-
-_BY_CHARACTERS = Budget(min=200, max=8_500)
-"""What belongs to a resource has room by characters. Even where each of them is a token, this is not what cuts."""
-
-
-@dataclass(frozen=True)
-class StateLayer(DocumentLayer):
-    """MEMORY.md, or as much of it as the window has characters for beside the notes that are not in it yet."""
-
-    name: str = "state"
-    path: str = STATE
-    slot: int = Slot.STATE
-    budget: Budget = _BY_CHARACTERS
-    scope: Scope = "resource"
-
-    def recall(self, moment: Moment) -> Recalled | None:
-        page = super().recall(moment)
-        if page is None:
-            return None
-        most, _ = shares(moment.window, page.text, _notes(moment))
-        kept = Cut(page.text, 0) if len(page.text) <= most else _beginning(page.text, most, len)
-        return Recalled(
-            kept.text,
-            left_out=kept.lines_left_out,
-            sources=page.sources,
-            pointer=STATE_POINTER,
-            trust=page.trust,
-            shorten=lambda budget, count: _beginning(kept.text, budget, count),
-            # A note that was taken since leaves less room for the same page: that is no change of it.
-            since=lambda shown, _: "" if shown.sources == page.sources else None,
-        )
-
-
-@dataclass(frozen=True)
-class NotesLayer(DocumentLayer):
-    """The notes that no dream has taken in yet, the newest of them where there is no room for all."""
-
-    name: str = "notes"
-    path: str = SCRATCH
-    slot: int = Slot.STATE
-    budget: Budget = _BY_CHARACTERS
-    scope: Scope = "resource"
-
-    def recall(self, moment: Moment) -> Recalled | None:
-        page = super().recall(moment)
-        if page is None or not (text := without_heading(page.text)):
-            return None
-        state = moment.documents.get(STATE)
-        _, most = shares(moment.window, as_shown(state.text) if state else "", text)
-        kept = Cut(text, 0) if len(text) <= most else newest(text, budget=most, count=len, pointer=page.pointer)
-        return Recalled(
-            kept.text,
-            left_out=kept.lines_left_out,
-            sources=page.sources,
-            pointer=page.pointer,
-            trust=page.trust,
-            banner=NOTES_BANNER,
-            shorten=lambda budget, count: newest(kept.text, budget=budget, count=count, pointer=page.pointer),
-        )
-
-
-def _beginning(text: str, budget: int, count: Counter) -> Cut:
-    from inmind.dreams.page.page import beginning
-
-    return beginning(text, budget=budget, count=count, pointer=STATE_POINTER)
-
-
-def _notes(moment: Moment) -> str:
-    """What the page of notes says."""
-    page = moment.documents.get(SCRATCH)
-    return without_heading(as_shown(page.text)) if page else ""
-
-
-@dataclass(frozen=True)
-class EntityLayer(PlainLayer):
-    """The things in mind, as the [WORKING MEMORY] block."""
-
-    name: str = "entities"
-    slot: int = Slot.ENTITIES
-    budget: Budget = Budget(min=400, max=400)
-
-    def recall(self, moment: Moment) -> Recalled | None:
-        entities = moment.entities
-        return Recalled(
-            render_lines(entities).text,
-            sources=tuple(dict.fromkeys(entity.source for entity in entities)),
-            trust=Trust.DATA if len(entities) else Trust.OPERATOR,
-            banner=BANNER,
-            shorten=lambda budget, count: render_lines(entities, budget=budget, count=count, visible=moment.visible),
-            since=lambda shown, count: render_changes(
-                entities, shown.sources, moment.visible, budget=self.budget.max, count=count
-            ),
-        )
-
-
 class ViewLayer(PlainLayer):
     """A parent's layer in a child that may look at it and not change it: it is asked about the parent's moment."""
 
@@ -343,7 +198,7 @@ def checked_layers(layers: object) -> tuple[Layer, ...]:
             value = getattr(layer, attribute, None)
             if not isinstance(value, kind) or isinstance(value, bool) or value == "":
                 raise InvalidInput(field=f"layers[{index}].{attribute}", value=value, expected=expected)
-        checked_text(layer.name, field=f"layers[{index}].name")
+        validate_text(layer.name, field=f"layers[{index}].name")
         for question in ("recall", "store", "spawn", "tools"):
             if not callable(getattr(layer, question, None)):
                 raise InvalidInput(field=f"layers[{index}].{question}", value=None, expected="a method; see PlainLayer")
@@ -371,10 +226,10 @@ def kept_by(layer: Layer, draft: object) -> Draft:
     what = draft.payload if isinstance(draft, Draft) else None
     if not isinstance(draft, Draft) or not isinstance(what, DocumentWritten):
         raise LayerFailed(layer=layer.name, reason=f"it may keep documents, not {short_repr(draft)}")
-    scope, _ = resolve(what.path)
+    scope, _ = resolve_path(what.path)
     if scope != "thread":
         raise LayerFailed(layer=layer.name, reason=f"{what.path} belongs to the resource, not to the session")
-    checked_text(what.text)
+    validate_text(what.text)
     return draft
 
 

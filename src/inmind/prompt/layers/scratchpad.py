@@ -15,7 +15,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import EventPayload, Trust
 from inmind.core.events.documents import ScratchpadSetAside, ScratchpadStarted
 from inmind.core.frozen import frozen
-from inmind.documents.document import MOST_BYTES, Scope
+from inmind.documents.document import MAX_DOCUMENT_BYTES, Scope
 from inmind.documents.scratchpad.filler_values import leaves
 from inmind.documents.scratchpad.merge import same
 from inmind.documents.scratchpad.paths import ABSENT, at, is_object, spelt
@@ -198,7 +198,9 @@ class ScratchpadLayer(PlainLayer):
                     field="append", value=append, expected="False, since this scratchpad holds an object"
                 )
             sized, size = self._sized
-            update = object_update(held, given, delete, padded=padded, size=size if same(sized, held) else MOST_BYTES)
+            update = object_update(
+                held, given, delete, padded=padded, size=size if same(sized, held) else MAX_DOCUMENT_BYTES
+            )
             if update.changed:
                 self._check(update.state, {} if judged else held, update.delete)
                 self._sized = (update.state, update.size)

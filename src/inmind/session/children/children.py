@@ -10,7 +10,7 @@ from typing import cast
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import ChildMerged, SessionOpened
-from inmind.documents.document import checked_text
+from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.prompt.layers.scratchpad import scratchpad_of
 from inmind.session.children.inherit import RetainedItems, child_layers, inherit_policies, inherited_events
@@ -43,19 +43,19 @@ class ChildSessions:
         An id is what makes two calls the same; without one, a key makes it.
         """
         named = key_for(key, "spawn")
-        mind, belongings = self._stream.refresh(), self._resource.refresh()
+        state, resource_state = self._stream.refresh(), self._resource.refresh()
         handed = inherit_policies(self._layers, policy)
-        opened = mind.opened or SessionOpened(resource="", cwd="")
+        opened = state.opened or SessionOpened(resource="", cwd="")
         own = digest(named.value) if named else os.urandom(4).hex()
         name = f"{self._id}.{own}" if id is None else id
         opening = replace(opened, parent=self._id, inheritance=tuple(handed.items()))
-        minds = [mind, *(ancestor.refresh() for ancestor in self._ancestors)]
-        return name, opening, inherited_events(minds, belongings, self._layers, handed, kept)
+        states = [state, *(ancestor.refresh() for ancestor in self._ancestors)]
+        return name, opening, inherited_events(states, resource_state, self._layers, handed, kept)
 
     def merge_back(self, id: str, key: str | None) -> MergeReport:
         """What the child has changed, in one commit; also where the scratchpad belongs to the resource."""
         named = key_for(key, "merge_back", id)
-        stream = self._stream_of(checked_text(id, field="child"))
+        stream = self._stream_of(validate_text(id, field="child"))
         now = stream.state
         if now.opened is None or now.opened.parent != self._id:
             raise InvalidInput(field="child", value=id, expected=f"a session that {self._id} has spawned")
@@ -63,22 +63,22 @@ class ChildSessions:
         pad = scratchpad_of(self._layers)
         self._resource.refresh()
 
-        def decide(mind: SessionState, at: datetime) -> Decision[SessionState, MergeReport]:
-            last = mind.merged_children.get(id, MergePoint(now.opening_end, now.opening_end, 0))
+        def decide(state: SessionState, at: datetime) -> Decision[SessionState, MergeReport]:
+            last = state.merged_children.get(id, MergePoint(now.opening_end, now.opening_end, 0))
             then = stream.at(last.seq)
             pads = then.scratchpads if last.scratchpad_seq == last.seq else stream.at(last.scratchpad_seq).scratchpads
             child = ChildChanges(id=id, base=then, base_scratchpads=pads, state=now, layers=layers)
-            written = merge_scratchpad(child, mind, self._resource.state, pad)
+            written = merge_scratchpad(child, state, self._resource.state, pad)
             if last.event and last.seq == now.seq and (last.scratchpad_seq == now.seq or written.waiting):
                 return Decision([], self._repeat_report(last.event))
-            rest = merge_documents(child, mind, self._layers)
+            rest = merge_documents(child, state, self._layers)
             came = written + rest
             seq, wrote = (last.seq if rest.waiting else now.seq), (last.scratchpad_seq if written.waiting else now.seq)
             home = _child_merged(id, seq, came, pad=None if wrote == seq else wrote)
             abroad = written.drafts if pad is not None and pad.scope == "resource" else ()
             here = came.drafts[len(abroad) :]
             drafts = [Draft(payload=home, origin=Origin.OPERATOR), *here]
-            foreseen = self._stream.foresee(mind, mind.seq, drafts, at)
+            foreseen = self._stream.foresee(state, state.seq, drafts, at)
             drafts += self._attention.sightings_from_child(foreseen, came.entities, at)
             return Decision(drafts, MergeReport.of(home), beside=abroad)
 

@@ -14,11 +14,12 @@ from inmind.core.events.base import Draft, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, ScratchpadStarted
 from inmind.core.events.entities import EntitiesRestored
 from inmind.core.events.session import Retained, RetainedItem
-from inmind.documents.document import ARCHIVE, OVERVIEW, Document
-from inmind.documents.overview.event_log import with_noted
+from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
+from inmind.documents.overview.event_log import with_log_lines
 from inmind.entities.serialize import deserialize, serialize
 from inmind.errors import InvalidInput
-from inmind.prompt.layers.base import EntityLayer, Layer, Moment, Recalled, Spawn, ViewLayer, looked_through
+from inmind.prompt.layers.base import Layer, Moment, Recalled, Spawn, ViewLayer, looked_through
+from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.retained import RetainedLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer
 from inmind.session.state import ResourceState, SessionState
@@ -46,8 +47,8 @@ def child_layers(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[La
 
 
 def inherited_events(
-    minds: Sequence[SessionState],
-    belongings: ResourceState,
+    states: Sequence[SessionState],
+    resource_state: ResourceState,
     layers: Sequence[Layer],
     handed: Mapping[str, Spawn],
     kept: RetainedItems,
@@ -58,9 +59,9 @@ def inherited_events(
         if handed[layer.name] == "fork":
             own, height = looked_through(layer)
             if isinstance(own, RetainedLayer):
-                drafts |= _copied_items([(mind, item) for mind in minds[height::-1] for item in kept(mind)])
+                drafts |= _copied_items([(state, item) for state in states[height::-1] for item in kept(state)])
             else:
-                drafts |= _copies(own, minds[height], belongings)
+                drafts |= _copies(own, states[height], resource_state)
     return list(drafts.values())
 
 
@@ -74,20 +75,20 @@ def keeps_documents(layer: Layer) -> bool:
     return not isinstance(layer, ScratchpadLayer | EntityLayer | ViewLayer)
 
 
-def _copies(layer: Layer, mind: SessionState, belongings: ResourceState) -> dict[str, Draft]:
+def _copies(layer: Layer, state: SessionState, resource_state: ResourceState) -> dict[str, Draft]:
     """By what they are copies of: two layers that keep documents have the same ones."""
     if isinstance(layer, ScratchpadLayer):
-        pads = mind.scratchpads if layer.scope == "thread" else belongings.scratchpads
-        pad, state = pads.get(layer.name), layer.held(pads)
+        pads = state.scratchpads if layer.scope == "thread" else resource_state.scratchpads
+        pad, content = pads.get(layer.name), layer.held(pads)
         source, trust = (pad.source, pad.trust) if pad else ("", Trust.OPERATOR)
-        return {layer.name: copy_draft(ScratchpadStarted(layer.name, state), (source,), trust)} if state else {}
+        return {layer.name: copy_draft(ScratchpadStarted(layer.name, content), (source,), trust)} if content else {}
     if isinstance(layer, EntityLayer):
-        things = deserialize(serialize(mind.entities))
+        things = deserialize(serialize(state.entities))
         return {layer.name: copy_draft(EntitiesRestored(things), (), Trust.DATA)} if things else {}
     return {
-        f"{path} (a page)": _copied_page(path, page, mind)
-        for path, page in mind.documents.by_path.items()
-        if not path.startswith(ARCHIVE)
+        f"{path} (a page)": _copied_page(path, page, state)
+        for path, page in state.documents.by_path.items()
+        if not path.startswith(ARCHIVE_PREFIX)
     }
 
 
@@ -96,10 +97,10 @@ def _copied_items(items: Sequence[tuple[SessionState, RetainedItem]]) -> dict[st
     return {
         f"{item.text} (an item)": copy_draft(
             Retained(_pinned(item)),
-            (f"{mind.stream}#{item.seq}" if item.seq else "",),
+            (f"{state.stream}#{item.seq}" if item.seq else "",),
             Trust.PERSON if item.seq else Trust.OPERATOR,
         )
-        for mind, item in items
+        for state, item in items
     }
 
 
@@ -123,9 +124,13 @@ class _RetainedView(ViewLayer):
         return replace(recalled, sources=(*sources, *recalled.sources)) if recalled else None
 
 
-def _copied_page(path: str, page: Document, mind: SessionState) -> Draft:
+def _copied_page(path: str, page: Document, state: SessionState) -> Draft:
     """What memory has entered about archives stays out: the child has none of them."""
-    text = with_noted(page.text, mind.overview_lines.lifted(), mind.language) if path == OVERVIEW else page.text
+    text = (
+        with_log_lines(page.text, state.overview_lines.without_compactions(), state.language)
+        if path == OVERVIEW_PATH
+        else page.text
+    )
     return copy_draft(DocumentWritten(path=path, text=text), (page.source,), page.trust)
 
 

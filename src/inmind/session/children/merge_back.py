@@ -16,17 +16,18 @@ from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.entities import EntitySighting
 from inmind.core.events.session import ChildMerged
 from inmind.core.frozen import frozen
-from inmind.documents.document import ARCHIVE, OVERVIEW, Document
-from inmind.documents.overview.event_log import Note, Noted, with_noted
-from inmind.documents.overview.maintain import as_others_wrote, kept_up, with_written
-from inmind.documents.overview.template import Section
+from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
+from inmind.documents.overview.event_log import OverviewLine, OverviewLog, with_log_lines
+from inmind.documents.overview.maintain import overview_updates, with_pending_writes, without_generated_lines
+from inmind.documents.overview.template import OverviewSection
 from inmind.documents.scratchpad.merge3 import Clash, reconciled
 from inmind.documents.scratchpad.paths import ABSENT
 from inmind.documents.scratchpad.state import Pad, Pads
 from inmind.entities.serialize import sighting_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.history.compaction.archive_page import moved, moved_path
-from inmind.prompt.layers.base import EntityLayer, Layer
+from inmind.prompt.layers.base import Layer
+from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer
 from inmind.session.children.inherit import copy_draft, keeps_documents
 from inmind.session.state import ResourceState, SessionState
@@ -59,10 +60,10 @@ class MergeReport:
         """The report of a homecoming, as the journal has it."""
         return cls(
             child=came.child,
-            brought=came.taken,
-            joined=came.combined,
+            taken=came.taken,
+            combined=came.combined,
             conflicts=tuple(_conflict_from_json(told) for told in came.conflicts),
-            things=came.entities,
+            entities=came.entities,
             repeated=repeated,
         )
 
@@ -85,11 +86,11 @@ class ChildChanges:
             path, self.state.documents.text(path)
         )
 
-    def written_part(self, path: str, text: str, *others: Noted) -> str:
+    def written_part(self, path: str, text: str, *others: OverviewLog) -> str:
         """A page as somebody wrote it: what memory has entered there is about the session that it was entered for."""
         return (
-            as_others_wrote(text, self.base.overview_lines, self.state.overview_lines, *others)
-            if path == OVERVIEW
+            without_generated_lines(text, self.base.overview_lines, self.state.overview_lines, *others)
+            if path == OVERVIEW_PATH
             else text
         )
 
@@ -118,21 +119,21 @@ class MergeChanges:
 
 
 def merge_scratchpad(
-    child: ChildChanges, mind: SessionState, belongings: ResourceState, layer: ScratchpadLayer | None
+    child: ChildChanges, state: SessionState, resource_state: ResourceState, layer: ScratchpadLayer | None
 ) -> MergeChanges:
     """The scratchpad's part, wherever the parent's is kept; and of those that the parent has no layer for, word."""
     left = _unmerged_scratchpads(child, layer)
-    return left if layer is None else left + _merge_own_scratchpad(child, mind, belongings, layer)
+    return left if layer is None else left + _merge_own_scratchpad(child, state, resource_state, layer)
 
 
 def _merge_own_scratchpad(
-    child: ChildChanges, mind: SessionState, belongings: ResourceState, layer: ScratchpadLayer
+    child: ChildChanges, state: SessionState, resource_state: ResourceState, layer: ScratchpadLayer
 ) -> MergeChanges:
     """None where the child only had a view of it."""
     theirs = next((one for one in child.layers if isinstance(one, ScratchpadLayer) and one.name == layer.name), None)
     if theirs is None:
         return MergeChanges()
-    pads = mind.scratchpads if layer.scope == "thread" else belongings.scratchpads
+    pads = state.scratchpads if layer.scope == "thread" else resource_state.scratchpads
     if layer.closed(pads) or theirs.misfit(child.base_scratchpads) or theirs.misfit(child.state.scratchpads):
         # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
         waits = _is_changed(child, layer.name)
@@ -164,7 +165,7 @@ def _unmerged_scratchpads(child: ChildChanges, layer: ScratchpadLayer | None) ->
     return MergeChanges(conflicts=clashes, waiting=bool(clashes))
 
 
-def merge_documents(child: ChildChanges, mind: SessionState, layers: Sequence[Layer]) -> MergeChanges:
+def merge_documents(child: ChildChanges, state: SessionState, layers: Sequence[Layer]) -> MergeChanges:
     """Documents that the child wrote, and things that it spoke of, where it had layers of its own for them.
 
     `layers`: the parent's, which may only look at what its own parent has.
@@ -175,27 +176,31 @@ def merge_documents(child: ChildChanges, mind: SessionState, layers: Sequence[La
         for path in filter(child.has_changed, child.state.documents.by_path):
             if not kept:
                 came += _unmerged_document(child, path)
-            elif not path.startswith(ARCHIVE):
-                came += _merge_document(child, mind, path)
+            elif not path.startswith(ARCHIVE_PREFIX):
+                came += _merge_document(child, state, path)
         if kept:
-            came += _merge_archives(child, mind)
-            came += _merge_overview_lines(child, mind, came)
+            came += _merge_archives(child, state)
+            came += _merge_overview_lines(child, state, came)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
         came += MergeChanges(entities=_entities_since(child))
     return came
 
 
-def _merge_document(child: ChildChanges, mind: SessionState, path: str) -> MergeChanges:
+def _merge_document(child: ChildChanges, state: SessionState, path: str) -> MergeChanges:
     base, theirs = child.base.documents.by_path.get(path), child.state.documents.by_path[path]
-    ours = mind.documents.by_path.get(path)
+    ours = state.documents.by_path.get(path)
     written = DocumentWritten(path=path, text=theirs.text)
     if ours is None:
         return MergeChanges((copy_draft(written, *_sources_and_trust([theirs])),), taken=(path,))
     sides = (base.text if base else "", ours.text, theirs.text)
-    came = reconciled(*(child.written_part(path, text, mind.overview_lines) for text in sides))
+    came = reconciled(*(child.written_part(path, text, state.overview_lines) for text in sides))
     origins = _sources_and_trust([theirs, ours] if came.joined else [theirs])
     # What memory keeps here was not taken off by anybody: it stands on the page that comes home, too.
-    text = with_noted(came.text, mind.overview_lines, mind.language) if came.text and path == OVERVIEW else came.text
+    text = (
+        with_log_lines(came.text, state.overview_lines, state.language)
+        if came.text and path == OVERVIEW_PATH
+        else came.text
+    )
     return MergeChanges(
         (copy_draft(replace(written, text=text), *origins),) if text is not None else (),
         taken=(path,) if came.brought else (),
@@ -204,18 +209,18 @@ def _merge_document(child: ChildChanges, mind: SessionState, path: str) -> Merge
     )
 
 
-def _merge_archives(child: ChildChanges, mind: SessionState) -> MergeChanges:
+def _merge_archives(child: ChildChanges, state: SessionState) -> MergeChanges:
     """Stubs name the lines of archives, so none is joined to another text, and no line that is home changes.
 
     A text that the parent has, under whatever name, is home already, and one that goes on from such a text goes on
     there. Any other keeps its name where that is free.
     """
     came = MergeChanges()
-    taken = {*mind.documents.by_path, *child.state.documents.by_path}
-    home = {path: page.text for path, page in mind.documents.by_path.items() if path.startswith(ARCHIVE)}
+    taken = {*state.documents.by_path, *child.state.documents.by_path}
+    home = {path: page.text for path, page in state.documents.by_path.items() if path.startswith(ARCHIVE_PREFIX)}
     places: dict[str, str] = {}
     for path, page in child.state.documents.by_path.items():
-        if not path.startswith(ARCHIVE):
+        if not path.startswith(ARCHIVE_PREFIX):
             continue
         text, before = (moved(one, places) for one in (page.text, child.base.documents.text(path)))
         place = _path_with_text(text, home)
@@ -234,40 +239,40 @@ def _path_with_text(text: str, pages: Mapping[str, str]) -> str | None:
     return next((path for path, held in pages.items() if held == text), None)
 
 
-def _merge_overview_lines(child: ChildChanges, mind: SessionState, came: MergeChanges) -> MergeChanges:
+def _merge_overview_lines(child: ChildChanges, state: SessionState, came: MergeChanges) -> MergeChanges:
     """What has occurred to the child, and the parent's overview with that and with the pages that come home."""
-    fresh = [note for note in child.state.overview_lines.notes if note.entered > child.base.seq]
-    language = mind.language
+    fresh = [note for note in child.state.overview_lines.lines if note.entered_seq > child.base.seq]
+    language = state.language
     occurred = [what for note in reversed(fresh) if (what := _overview_event(note, language)) is not None]
-    drafts = kept_up(
-        with_written(mind.documents, came.drafts),
+    drafts = overview_updates(
+        with_pending_writes(state.documents, came.drafts),
         language,
         occurred,
-        noted=mind.overview_lines,
+        log=state.overview_lines,
         trust=min((note.trust for note in fresh), default=Trust.OPERATOR),
-        sources=[f"{child.state.stream}#{note.entered}" for note in reversed(fresh)],
+        sources=[f"{child.state.stream}#{note.entered_seq}" for note in reversed(fresh)],
     )
     wrote = any(isinstance(draft.payload, DocumentWritten) for draft in drafts)
-    told = not (occurred and wrote) or OVERVIEW in (*came.taken, *came.combined)
-    return MergeChanges(tuple(drafts), combined=() if told else (OVERVIEW,))
+    told = not (occurred and wrote) or OVERVIEW_PATH in (*came.taken, *came.combined)
+    return MergeChanges(tuple(drafts), combined=() if told else (OVERVIEW_PATH,))
 
 
-def _overview_event(note: Note, language: str) -> OverviewEvent | None:
+def _overview_event(note: OverviewLine, language: str) -> OverviewEvent | None:
     """A child's line as news to its parent. Its task is the child's alone, and so is what became of its history."""
     match note.section:
-        case Section.TASK:
+        case OverviewSection.TASK:
             return None
-        case Section.ACTIONS:
-            alone = note.word == "set_aside" or note.about
-            return None if alone else OverviewEvent("action_taken", note.worded(language))
+        case OverviewSection.ACTIONS:
+            alone = note.prefix == "set_aside" or note.topic
+            return None if alone else OverviewEvent("action_taken", note.prefixed_text(language))
         case section:
-            return OverviewEvent(_EVENT_KINDS[section], note.text, subject=note.about)
+            return OverviewEvent(_EVENT_KINDS[section], note.text, subject=note.topic)
 
 
 _EVENT_KINDS = {
-    Section.DECISIONS: "decision_made",
-    Section.FACTS: "context_changed",
-    Section.PROBLEMS: "bug_found",
+    OverviewSection.DECISIONS: "decision_made",
+    OverviewSection.FACTS: "context_changed",
+    OverviewSection.PROBLEMS: "bug_found",
 }
 
 

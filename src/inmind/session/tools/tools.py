@@ -26,12 +26,21 @@ from inmind.core.messages.model import Call, Message, Opaque
 from inmind.core.settings import SOURCES
 from inmind.core.streams import ANONYMOUS
 from inmind.core.text import counted, cut, inert
-from inmind.documents.document import LONGEST_LINE, OVERVIEW, SCRATCH, STATE, Scope, checked_text, lines_read, resolve
-from inmind.documents.notes_page import stamp
+from inmind.documents.document import (
+    MAX_LINE_CHARACTERS,
+    MEMORY_PAGE_PATH,
+    NOTES_PAGE_PATH,
+    OVERVIEW_PATH,
+    Scope,
+    resolve_path,
+    split_lines,
+    validate_text,
+)
+from inmind.documents.notes_page import format_timestamp
+from inmind.documents.overview.content import prompt_text
 from inmind.documents.overview.front_matter import front_matter_error
-from inmind.documents.overview.maintain import indexed
-from inmind.documents.overview.render import as_shown
-from inmind.documents.overview.sections import section_of, with_section
+from inmind.documents.overview.maintain import indexed_pages
+from inmind.documents.overview.sections import read_section, replace_section
 from inmind.documents.scratchpad.merge import appended
 from inmind.documents.scratchpad.state import State
 from inmind.entities.entity import Entity
@@ -40,7 +49,8 @@ from inmind.errors import Conflict, InmindError, InvalidInput, InvalidPath, NotF
 from inmind.history.compaction.build import Made
 from inmind.history.compaction.select import TARGETS
 from inmind.prompt.ingest import tool_names
-from inmind.prompt.layers.base import DocumentLayer, EntityLayer, Layer
+from inmind.prompt.layers.base import Layer
+from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD, ScratchpadLayer, scratchpad_in_sight, truth
 from inmind.prompt.templates import block_text
 from inmind.search.crystal import KINDS
@@ -50,7 +60,7 @@ from inmind.search.render import told
 from inmind.session.state import ResourceState, SessionState
 
 MAX_LINES_READ = 400
-MAX_CHARACTERS_READ = LONGEST_LINE
+MAX_CHARACTERS_READ = MAX_LINE_CHARACTERS
 """What one `memory_read` answers with at most: an answer that fills the window helps nobody."""
 
 MAX_PATHS_LISTED = 100
@@ -99,7 +109,7 @@ class ToolContext:
         page = self.state.documents.by_path.get(path)
         stream = f"{self.state.stream}#"
         seen = (int(id.removeprefix(stream)) for id in self.seen.get(path, ()) if id.startswith(stream))
-        return page is not None and any(page.written <= seq <= page.version for seq in seen)
+        return page is not None and any(page.last_edit <= seq <= page.version for seq in seen)
 
     @property
     def scratchpad_text(self) -> str:
@@ -108,8 +118,8 @@ class ToolContext:
         if found is None:
             return ""
         layer, height = found
-        mind = (self.state, *self.ancestors)[height]
-        return layer.text(mind.scratchpads if layer.scope == "thread" else self.resource_state.scratchpads)
+        state = (self.state, *self.ancestors)[height]
+        return layer.text(state.scratchpads if layer.scope == "thread" else self.resource_state.scratchpads)
 
     @property
     def is_anonymous(self) -> bool:
@@ -117,7 +127,7 @@ class ToolContext:
         return self.state.opened is not None and self.state.opened.resource == ANONYMOUS
 
     def page_text(self, path: str) -> str | None:
-        scope, name = resolve(path, alone=self.is_anonymous)
+        scope, name = resolve_path(path, anonymous=self.is_anonymous)
         documents = self.state.documents if scope == "thread" else self.resource_state.documents
         return documents.text(name) if name in documents.by_path else None
 
@@ -272,7 +282,7 @@ def run_tool(call: Call, reach: ToolContext) -> ToolAnswer:
     """Run one call of a memory tool. Whatever is wrong with it becomes its answer; nothing is then changed."""
     answer = _run(_BY_NAME[call.name], call, reach)
     said = answer.text if answer.tagged else inert(answer.text)
-    return replace(answer, said=said, content=_inert_values(answer.content))
+    return replace(answer, text=said, content=_inert_values(answer.content))
 
 
 def _inert_values(value: Any) -> Any:
@@ -359,7 +369,7 @@ def _note(reach: ToolContext, layer: Layer, arguments: dict[str, Any]) -> ToolAn
     given = _number(arguments, "importance")
     note = checked_note(_text(arguments, "note"), importance=IMPORTANCE if given is None else given, field="note")
     scope = _notes_scope(layer, reach.is_anonymous)
-    at, id = stamp(reach.now), reach.next_id(scope)
+    at, id = format_timestamp(reach.now), reach.next_id(scope)
     return ToolAnswer(
         text=f"Noted at {at} as {id}.",
         content={"id": id, "at": at},
@@ -369,7 +379,7 @@ def _note(reach: ToolContext, layer: Layer, arguments: dict[str, Any]) -> ToolAn
 
 
 def _notes_scope(_: Layer, alone: bool) -> Scope:
-    return resolve(SCRATCH, alone=alone)[0]
+    return resolve_path(NOTES_PAGE_PATH, anonymous=alone)[0]
 
 
 # -- memory_search -----------------------------------------------------------------------------------------
@@ -414,7 +424,7 @@ def _read(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer
     text = reach.scratchpad_text if path == SCRATCHPAD else reach.page_text(path)
     if text is None:
         raise NotFound(what="document", name=path, hint=f"there are: {_named(_paths(reach))}")
-    lines = lines_read(text)
+    lines = split_lines(text)
     first = _line_number(arguments, "from_line", 1, least=1, most=len(lines))
     end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MAX_LINE_NUMBER))
     shown, size = 0, 0
@@ -430,7 +440,7 @@ def _read(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer
     if not whole:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
-    about = path if path == SCRATCHPAD else resolve(path)[1]
+    about = path if path == SCRATCHPAD else resolve_path(path)[1]
     return ToolAnswer(text=said or "(empty)", content=content, about=about, complete=whole)
 
 
@@ -450,13 +460,13 @@ def _write(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswe
         said = f"Nothing was written: {path} has messages that are no longer sent. Append to it, or take another path."
         return ToolAnswer(text=said, error=True, code=InvalidPath.code)
     if section:
-        old = section_of(before, _text(arguments, "section"))
-        unseen = not reach.knows(path) and old != section_of(reach.page_as_seen(path), section)
-        if unseen and not adds and as_shown(old).strip():
+        old = read_section(before, _text(arguments, "section"))
+        unseen = not reach.knows(path) and old != read_section(reach.page_as_seen(path), section)
+        if unseen and not adds and prompt_text(old).strip():
             asking = f"you have not seen what is under {section} now: memory_read {path}, and write again"
             said = f"Nothing was written: {asking}. It reads:\n{_shortened(old)}"
             return ToolAnswer(text=said, error=True, code=Conflict.code)
-        text = with_section(before, section, appended(old, text) if adds else text)
+        text = replace_section(before, section, appended(old, text) if adds else text)
     elif adds:
         text = appended(before, text)
     elif page is not None and not reach.knows(path):
@@ -464,7 +474,7 @@ def _write(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswe
         now = cut(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
         said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
         return ToolAnswer(text=said, about=path, complete=now.whole, error=True, code=Conflict.code)
-    written = Draft(payload=DocumentWritten(path=path, text=checked_text(text)), origin=Origin.ASSISTANT)
+    written = Draft(payload=DocumentWritten(path=path, text=validate_text(text)), origin=Origin.ASSISTANT)
     whole = not section and not adds
     if page is not None and not whole:  # what stays of it is from there, and is trusted no more than that
         written = replace(written, sources=(page.source,), trust=page.trust)
@@ -478,14 +488,14 @@ def _write(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswe
     )
 
 
-def _archives(mind: SessionState) -> set[str]:
+def _archives(state: SessionState) -> set[str]:
     """Pages that stand for messages. Stubs name their lines, and the model has those words nowhere else."""
-    return {path for one in mind.history.compactions for path in one.what.archives}
+    return {path for one in state.history.compactions for path in one.what.archives}
 
 
 def _misread(path: str, text: str) -> str:
     """Hosts read the front matter of the overview. Whoever has broken it knows what was meant, and can mend it."""
-    why = front_matter_error(text) if path == OVERVIEW else ""
+    why = front_matter_error(text) if path == OVERVIEW_PATH else ""
     return f" Its front matter cannot be read: {why}. Mend it." if why else ""
 
 
@@ -512,7 +522,7 @@ def _list(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer
 
 def _paths(reach: ToolContext) -> list[str]:
     """What is always there, and then the pages, the newest first."""
-    pages = indexed(reach.state.documents)
+    pages = indexed_pages(reach.state.documents)
     documents = {**reach.resource_state.documents.by_path, **reach.state.documents.by_path}
     always = sorted(path for path in documents if path not in pages)
     return [*always, *([SCRATCHPAD] if reach.scratchpad_text else []), *pages]
@@ -526,14 +536,14 @@ def _named(paths: Sequence[str]) -> str:
 def _own_page(path: str) -> str:
     """A page that the model may write. What belongs to the resource is written by people and dreams."""
     with suppress(InvalidPath):
-        scope, name = resolve(path)
+        scope, name = resolve_path(path)
         if scope == "thread":
             return name
-    raise InvalidPath(field="path", value=path, expected=f"{OVERVIEW}, detail/<name> or archive/<name>")
+    raise InvalidPath(field="path", value=path, expected=f"{OVERVIEW_PATH}, detail/<name> or archive/<name>")
 
 
 def _has_pages(layer: Layer) -> bool:
-    return isinstance(layer, DocumentLayer) and resolve(layer.path)[0] == "thread"
+    return isinstance(layer, DocumentLayer) and resolve_path(layer.path)[0] == "thread"
 
 
 # -- compact_history ---------------------------------------------------------------------------------------
@@ -548,14 +558,14 @@ def _compact(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAns
         "archives": report.archives,
         "reason": report.reason,
     }
-    return ToolAnswer(text=str(report), content=content, drafts=tuple(made.drafts), about=OVERVIEW)
+    return ToolAnswer(text=str(report), content=content, drafts=tuple(made.drafts), about=OVERVIEW_PATH)
 
 
 # -- resolve_reference -------------------------------------------------------------------------------------
 
 
 def _resolve(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
-    resolution = reach.resolve(checked_text(_text(arguments, "text")))
+    resolution = reach.resolve(validate_text(_text(arguments, "text")))
     content = {
         "verdict": resolution.verdict,
         "entities": [_as_named(entity) for entity in resolution.entities],
@@ -591,7 +601,7 @@ def _observe(reach: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAns
     if arguments.get("result") is None:
         raise InvalidInput(field="result", value=None, expected="what the tool answered")
     what = ToolObserved(
-        tool=checked_text(_text(arguments, "tool"), field="tool"),
+        tool=validate_text(_text(arguments, "tool"), field="tool"),
         arguments=arguments.get("arguments"),
         result=arguments["result"],
         error=truth(arguments, "error"),
@@ -658,7 +668,7 @@ TOOLS: tuple[MemoryTool, ...] = (
         title="Take a note",
         output=_all_of({"id": _TEXT, "at": _TEXT}),
         scope=_notes_scope,
-        offered_by=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
+        offered_by=lambda layer: isinstance(layer, DocumentLayer) and layer.path == NOTES_PAGE_PATH,
         declare=_always(
             "Note a fact, preference, decision or deadline that must outlast this conversation. Importance is 0 to 1.",
             _object({"note": _TEXT, "importance": {"type": "number"}}, required=("note",)),
@@ -678,7 +688,7 @@ TOOLS: tuple[MemoryTool, ...] = (
             "as_of": {"description": "What was known on that day, and held then."},
         },
         output=_all_of({"hits": _list_of(_HIT)}),
-        offered_by=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
+        offered_by=lambda layer: isinstance(layer, DocumentLayer) and layer.path == NOTES_PAGE_PATH,
         declare=_always(
             "Search all that was said, noted or seen, in this and earlier sessions. Days are 2026-01-31.",
             _object(
@@ -704,11 +714,11 @@ TOOLS: tuple[MemoryTool, ...] = (
         read_only=True,
         shows_pages=True,
         uses_pages=True,
-        mcp_parameters={"path": {"description": f"Also {STATE}: what is known of whom you work for."}},
+        mcp_parameters={"path": {"description": f"Also {MEMORY_PAGE_PATH}: what is known of whom you work for."}},
         output=_all_of({"path": _TEXT, "text": _TEXT, "from_line": _NUMBER, "to_line": _NUMBER, "lines": _NUMBER}),
         offered_by=lambda layer: _has_pages(layer) or scratchpad_in_sight([layer]) is not None,
         declare=_always(
-            f"Read {OVERVIEW}, detail/<name>, archive/<name>, {SCRATCH} or {SCRATCHPAD}.",
+            f"Read {OVERVIEW_PATH}, detail/<name>, archive/<name>, {NOTES_PAGE_PATH} or {SCRATCHPAD}.",
             _object({"path": _TEXT, "from_line": _NUMBER, "to_line": _NUMBER}, required=("path",)),
         ),
         run=_read,
@@ -727,7 +737,7 @@ TOOLS: tuple[MemoryTool, ...] = (
         output=_all_of({"path": _TEXT, "bytes": _NUMBER, "changed": _YES_OR_NO}),
         offered_by=_has_pages,
         declare=_always(
-            f"Write {OVERVIEW}, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
+            f"Write {OVERVIEW_PATH}, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
             "section, only what stands under that heading.",
             _object(
                 {

@@ -15,18 +15,18 @@ from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import CompactionUndone
 from inmind.documents.overview import LANGUAGES, is_maintained, template
 from inmind.documents.overview.event_log import (
-    KINDS,
-    MOST_ACTIONS,
-    MOST_GONE,
-    MOST_LINES,
-    Noted,
-    occurrence,
-    with_noted,
+    HOST_EVENT_KINDS,
+    MAX_ACTION_LINES,
+    MAX_REMOVED_LINES,
+    MAX_SECTION_LINES,
+    OverviewLog,
+    overview_event,
+    with_log_lines,
 )
-from inmind.documents.overview.generated_lines import LONGEST, is_own
-from inmind.documents.overview.sections import headings_in, section_of
-from inmind.documents.overview.size import MOST_NOTED
-from inmind.documents.overview.template import Section
+from inmind.documents.overview.generated_lines import MAX_LINE_CHARACTERS, is_generated
+from inmind.documents.overview.sections import find_headings, read_section
+from inmind.documents.overview.size import MAX_EVENT_BYTES
+from inmind.documents.overview.template import OverviewSection
 from inmind.errors import InvalidInput
 
 pytestmark = pytest.mark.spec("F5")
@@ -38,26 +38,26 @@ class Life:
     """A page, and all that happens to it: memory enters its lines after everything, as it does in a session."""
 
     def __init__(self, page: str = "", language: str = "en") -> None:
-        self.page, self.language, self.noted, self.seq = page or template(language), language, Noted(), 0
+        self.page, self.language, self.noted, self.seq = page or template(language), language, OverviewLog(), 0
 
     def occurred(self, *events: tuple[str, str], trust: Trust = Trust.OPERATOR) -> Life:
         for kind, text in events:
             self.seq += 1
-            self.noted = self.noted.after(OverviewEvent(kind, text), seq=self.seq, trust=trust)
-            self.page = with_noted(self.page, self.noted, self.language)
+            self.noted = self.noted.with_event(OverviewEvent(kind, text), seq=self.seq, trust=trust)
+            self.page = with_log_lines(self.page, self.noted, self.language)
         return self
 
     def lifted(self, of: int) -> Life:
         self.seq += 1
         self.noted = self.noted.apply(an_event(CompactionUndone(compaction_seq=of), seq=self.seq))
-        self.page = with_noted(self.page, self.noted, self.language)
+        self.page = with_log_lines(self.page, self.noted, self.language)
         return self
 
     def written(self, page: str) -> Life:
         """By somebody who is not memory."""
         self.seq += 1
         self.noted = self.noted.apply(an_event(DocumentWritten("overview.md", page), seq=self.seq))
-        self.page = with_noted(page, self.noted, self.language)
+        self.page = with_log_lines(page, self.noted, self.language)
         return self
 
 
@@ -67,7 +67,7 @@ def after(*events: tuple[str, str], page: str = "", language: str = "en") -> str
 
 def noted(page: str) -> dict[str, list[str]]:
     """The lines of each section that has any, but for comments."""
-    found = {title: section_of(page, title).split("\n") for title in SECTIONS}
+    found = {title: read_section(page, title).split("\n") for title in SECTIONS}
     lines = {title: [line for line in body if line and not line.startswith("<!--")] for title, body in found.items()}
     return {title: body for title, body in lines.items() if body}
 
@@ -117,8 +117,8 @@ def test_a_step_that_a_tool_lists_as_done_does_not_end_the_hosts_task() -> None:
 
 def test_a_task_that_is_begun_again_can_be_finished_again() -> None:
     life = Life().occurred(("task_started", "a"), ("task_completed", "a"))
-    assert life.noted.finished == ("a",)
-    assert life.occurred(("task_started", "A")).noted.finished == ()
+    assert life.noted.finished_titles == ("a",)
+    assert life.occurred(("task_started", "A")).noted.finished_titles == ()
 
 
 def test_of_compactions_in_force_the_last_is_told() -> None:
@@ -162,10 +162,10 @@ def test_a_line_that_somebody_adds_to_is_theirs() -> None:
 
 @pytest.mark.spec("J4")
 def test_a_line_that_only_looks_like_ours_is_never_moved_or_let_go() -> None:
-    theirs = [f"- fact {number} by the model ·" for number in range(MOST_LINES + 3)]
+    theirs = [f"- fact {number} by the model ·" for number in range(MAX_SECTION_LINES + 3)]
     page = "## Known facts\n" + "\n".join(theirs) + "\n"
     life = Life(page).occurred(*(("context_changed", f"ours {number}") for number in range(20)))
-    assert section_of(life.page, "Known facts").split("\n")[-len(theirs) :] == theirs
+    assert read_section(life.page, "Known facts").split("\n")[-len(theirs) :] == theirs
 
 
 def test_lines_of_ours_stand_right_under_their_heading_and_not_below_the_next_of_any_level() -> None:
@@ -231,8 +231,8 @@ def test_a_line_that_somebody_moved_stays_where_they_put_it() -> None:
 def test_only_lines_of_ours_are_let_go() -> None:
     theirs = "".join(f"- their {number}\n" for number in range(20))
     page = after(*(("decision_made", f"ours {number}") for number in range(20)), page=f"## Key decisions\n{theirs}")
-    ours = [f"- ours {number} ·" for number in range(19, 19 - MOST_LINES, -1)]
-    assert section_of(page, "Key decisions").split("\n") == [*ours, *theirs.strip().split("\n")]
+    ours = [f"- ours {number} ·" for number in range(19, 19 - MAX_SECTION_LINES, -1)]
+    assert read_section(page, "Key decisions").split("\n") == [*ours, *theirs.strip().split("\n")]
 
 
 def test_a_problem_that_is_over_leaves() -> None:
@@ -260,7 +260,7 @@ def test_a_paragraph_below_does_not_become_part_of_the_list() -> None:
 def test_no_text_can_open_or_close_anything(hostile: str) -> None:
     page = after(("bug_found", hostile), ("bug_found", "then this"))
     (line,) = (line for line in noted(page)["Open problems"] if "then this" not in line)
-    assert [words for _, _, words in headings_in(page.split("\n"))][1:] == list(SECTIONS)
+    assert [words for _, _, words in find_headings(page.split("\n"))][1:] == list(SECTIONS)
     assert not line.removeprefix("- ").startswith(("#", "```", "~~~"))
     assert "<!--" not in line
     assert "-->" not in line
@@ -269,12 +269,12 @@ def test_no_text_can_open_or_close_anything(hostile: str) -> None:
 
 def test_a_long_text_is_one_short_line() -> None:
     (line,) = noted(after(("bug_found", "word\n" * 500)))["Open problems"]
-    assert len(line) <= LONGEST + 4
+    assert len(line) <= MAX_LINE_CHARACTERS + 4
     assert line.endswith("word… ·")
 
 
 @pytest.mark.spec("E2")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", HOST_EVENT_KINDS)
 def test_what_memory_notes_by_itself_does_not_make_a_page_maintained(kind: str) -> None:
     assert not is_maintained(after((kind, "ship v2")))
 
@@ -291,7 +291,7 @@ def test_what_memory_notes_by_itself_does_not_make_a_page_maintained(kind: str) 
 @pytest.mark.spec("J3")
 def test_what_is_no_event_is_refused_by_its_field(kind: str, text: str, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        occurrence(kind, text)
+        overview_event(kind, text)
     assert refused.value.field == field
 
 
@@ -303,7 +303,7 @@ LINES = st.sampled_from(
 )
 PAGES = st.lists(LINES, max_size=12).map("\n".join)
 EVENTS = st.tuples(
-    st.sampled_from([*KINDS, "action_taken", "bug_closed"]),
+    st.sampled_from([*HOST_EVENT_KINDS, "action_taken", "bug_closed"]),
     st.sampled_from(["a", "b", "c", "# d", "<!-- e", "-->", "```", "A "])
     | st.text(min_size=1).filter(
         lambda text: text.replace("·", "").strip() and "\x00" not in text and text.isprintable()
@@ -319,15 +319,16 @@ def test_events_are_noted_once_and_bounded_and_no_line_of_others_is_lost(
     began = life.page
     for event in events:
         life.occurred(event)
-        assert with_noted(life.page, life.noted, language) == life.page
+        assert with_log_lines(life.page, life.noted, language) == life.page
     kept = iter(life.page.splitlines())
-    assert all(line in kept for line in began.splitlines() if line.strip() and not is_own(line))
-    assert len(life.noted.shown) <= 1 + 3 * MOST_LINES + MOST_ACTIONS
-    assert len(life.noted.gone) <= MOST_GONE
+    assert all(line in kept for line in began.splitlines() if line.strip() and not is_generated(line))
+    assert len(life.noted.visible_lines) <= 1 + 3 * MAX_SECTION_LINES + MAX_ACTION_LINES
+    assert len(life.noted.removed) <= MAX_REMOVED_LINES
 
 
 LONG = st.tuples(
-    st.sampled_from(KINDS), st.sampled_from("a很x").map(lambda letter: letter * 300) | st.text("abc很", min_size=1)
+    st.sampled_from(HOST_EVENT_KINDS),
+    st.sampled_from("a很x").map(lambda letter: letter * 300) | st.text("abc很", min_size=1),
 )
 
 
@@ -339,23 +340,25 @@ def test_all_lines_of_ours_have_room_in_their_share_and_the_newest_is_among_them
     life = Life(language=language)
     for number, (kind, text) in enumerate(events):
         life.occurred((kind, f"{number} {text}"))
-        own = [line for line in life.page.splitlines() if is_own(line)]
-        assert sum(len(line.encode()) + 1 for line in own) <= MOST_NOTED
-        assert any(note.entered == life.seq for note in life.noted.shown)
-        assert bool(life.noted.under(Section.TASK)) == any(note.section is Section.TASK for note in life.noted.shown)
+        own = [line for line in life.page.splitlines() if is_generated(line)]
+        assert sum(len(line.encode()) + 1 for line in own) <= MAX_EVENT_BYTES
+        assert any(note.entered_seq == life.seq for note in life.noted.visible_lines)
+        assert bool(life.noted.lines_in(OverviewSection.TASK)) == any(
+            note.section is OverviewSection.TASK for note in life.noted.visible_lines
+        )
 
 
 def test_what_had_no_room_is_there_again_when_something_newer_is_over() -> None:
-    problems = [("bug_found", f"{number} fails") for number in range(MOST_LINES + 1)]
+    problems = [("bug_found", f"{number} fails") for number in range(MAX_SECTION_LINES + 1)]
     life = Life().occurred(*problems)
     assert "- 0 fails ·" not in life.page
     assert "- 0 fails ·" in life.occurred(("bug_closed", "5 fails")).page
 
 
 def test_who_takes_a_line_off_does_not_get_an_older_one_in_its_place() -> None:
-    life = Life().occurred(*(("decision_made", f"ours {number}") for number in range(MOST_LINES + 5)))
+    life = Life().occurred(*(("decision_made", f"ours {number}") for number in range(MAX_SECTION_LINES + 5)))
     life.written(life.page.replace("- ours 9 ·\n", ""))
-    assert len(noted(life.page)["Key decisions"]) == MOST_LINES - 1
+    assert len(noted(life.page)["Key decisions"]) == MAX_SECTION_LINES - 1
 
 
 @pytest.mark.spec("E9")
@@ -386,7 +389,7 @@ def test_what_is_noted_reads_back_from_a_snapshot_and_goes_on_from_there(steps: 
     life = Life()
     for step in steps:
         _ = life.written(step) if isinstance(step, str) else life.occurred(step)
-        assert Noted.thaw(json.loads(to_json(life.noted.freeze()))) == life.noted
+        assert OverviewLog.thaw(json.loads(to_json(life.noted.freeze()))) == life.noted
 
 
 @given(steps=STEPS, stale=st.integers(0, 11))
@@ -398,6 +401,6 @@ def test_a_stale_page_loses_no_line_that_was_entered_since(steps: list[tuple[str
             then, known = life.page, life.seq
         if isinstance(step, tuple):
             life.occurred(step)
-    fresh = [note.line("en") for note in life.noted.shown if note.entered > known]
+    fresh = [note.render("en") for note in life.noted.visible_lines if note.entered_seq > known]
     page = life.written(then).page.split("\n")
     assert all(line in page for line in fresh)

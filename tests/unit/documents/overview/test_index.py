@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.generated_lines import is_own
-from inmind.documents.overview.index import MOST_ARCHIVED, MOST_WRITTEN, page_of, with_index
-from inmind.documents.overview.sections import section_of
-from inmind.documents.overview.size import MOST_INDEXED
+from inmind.documents.overview.generated_lines import is_generated
+from inmind.documents.overview.index import MAX_ARCHIVE_PAGES, MAX_DETAIL_PAGES, index_entry, with_index
+from inmind.documents.overview.sections import read_section
+from inmind.documents.overview.size import MAX_INDEX_BYTES
 
 pytestmark = pytest.mark.spec("F3")
 
@@ -42,7 +42,7 @@ def test_on_a_page_without_sections_the_index_comes_at_the_end() -> None:
 
 def test_what_somebody_wrote_comes_before_what_was_archived_and_the_rest_is_counted() -> None:
     pages = {**archives(*range(12, 0, -1)), **details(*range(12, 0, -1))}
-    lines = section_of(with_index("", pages, "en"), "Detail and archive").split("\n")
+    lines = read_section(with_index("", pages, "en"), "Detail and archive").split("\n")
     listed = [f"detail/{number:03}" for number in (12, 11, 10, 9, 8)] + [
         f"archive/{number:03}" for number in (12, 11, 10)
     ]
@@ -74,12 +74,12 @@ def test_without_pages_the_section_goes_and_a_page_that_had_none_stays() -> None
 def test_what_somebody_wrote_there_stays_and_stands_for_our_line() -> None:
     theirs = "## Detail and archive\n\nThe plan is in `archive/001-login.md`.\n"
     page = with_index(theirs, archives(2, 1), "en")
-    assert section_of(page, "Detail and archive").split("\n") == [
+    assert read_section(page, "Detail and archive").split("\n") == [
         f"- archive/002-login.md {ENTRY}",
         "",
         "The plan is in `archive/001-login.md`.",
     ]
-    assert section_of(with_index(page, {}, "en"), "Detail and archive") == "The plan is in `archive/001-login.md`."
+    assert read_section(with_index(page, {}, "en"), "Detail and archive") == "The plan is in `archive/001-login.md`."
 
 
 @pytest.mark.spec("E2")
@@ -108,8 +108,8 @@ def test_a_line_under_the_index_that_only_has_our_mark_stays() -> None:
 def test_a_page_is_called_by_its_first_heading_and_described_by_its_first_line(
     text: str, title: str, line: str
 ) -> None:
-    page = page_of("detail/notes.md", text)
-    assert (page.title, page.line, page.bytes) == (title, line, len(text))
+    page = index_entry("detail/notes.md", text)
+    assert (page.title, page.summary, page.bytes) == (title, line, len(text))
 
 
 def test_no_title_can_open_a_heading_or_a_comment_on_the_overview() -> None:
@@ -139,8 +139,12 @@ def test_an_index_is_bounded_and_made_once_and_no_line_of_others_is_lost(
     kept = iter(page.splitlines())
     headings = {"## Detail and archive", "## 详细与归档"}
     assert all(line in kept for line in text.splitlines() if line.strip() and line not in headings)
-    for folder, most in (("archive", MOST_ARCHIVED), ("detail", MOST_WRITTEN)):
-        ours = [line.split("/")[1][:3] for line in page.split("\n") if line.startswith(f"- {folder}/") and is_own(line)]
+    for folder, most in (("archive", MAX_ARCHIVE_PAGES), ("detail", MAX_DETAIL_PAGES)):
+        ours = [
+            line.split("/")[1][:3]
+            for line in page.split("\n")
+            if line.startswith(f"- {folder}/") and is_generated(line)
+        ]
         assert len(ours) <= most
         assert ours == [f"{number:03}" for number in numbers if f"{number:03}" in ours]
 
@@ -152,5 +156,5 @@ def test_an_index_of_long_lines_has_fewer_of_them_and_some_of_each_folder() -> N
     page = with_index(template("zh"), pages, "zh")
     own = [line for line in page.split("\n") if line.startswith(("- detail/", "- archive/"))]
     assert [line[2:].partition(" ")[0] for line in own] == ["detail/0.md", "archive/0.md"]
-    assert sum(len(line.encode()) + 1 for line in own) <= MOST_INDEXED
+    assert sum(len(line.encode()) + 1 for line in own) <= MAX_INDEX_BYTES
     assert "6" in next(line for line in page.split("\n") if "另有" in line)

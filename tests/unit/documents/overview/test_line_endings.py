@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.events.base import Trust
-from inmind.documents.overview import LANGUAGES, is_maintained, template, written_part
-from inmind.documents.overview.event_log import Noted, occurrence, with_noted
+from inmind.documents.overview import LANGUAGES, is_maintained, template, written_lines
+from inmind.documents.overview.content import prompt_text
+from inmind.documents.overview.event_log import OverviewLog, overview_event, with_log_lines
 from inmind.documents.overview.front_matter import (
     line_ending,
     merge_front_matter,
     parse_front_matter,
     split_front_matter,
 )
-from inmind.documents.overview.index import page_of, with_index
-from inmind.documents.overview.render import as_shown
-from inmind.documents.overview.sections import section_of, with_section
+from inmind.documents.overview.index import index_entry, with_index
+from inmind.documents.overview.sections import read_section, replace_section
 
 pytestmark = pytest.mark.spec("F4", "A5")
 
@@ -34,19 +34,19 @@ def in_windows(page: str, mark: str = "\ufeff") -> str:
     return mark + page.replace("\n", "\r\n")
 
 
-def noted() -> Noted:
-    done = Noted()
+def noted() -> OverviewLog:
+    done = OverviewLog()
     for kind, text in (("decision_made", "use tabs"), ("bug_found", "it leaks")):
-        done = done.after(occurrence(kind, text), trust=Trust.OPERATOR)
+        done = done.with_event(overview_event(kind, text), trust=Trust.OPERATOR)
     return done
 
 
 CHANGES: dict[str, Callable[[str], str]] = {
-    "a section": lambda page: with_section(page, "Rules", "- two\n- three"),
-    "a section in the other way": lambda page: with_section(page, "Rules", "- two\r\n- three\r\n"),
+    "a section": lambda page: replace_section(page, "Rules", "- two\n- three"),
+    "a section in the other way": lambda page: replace_section(page, "Rules", "- two\r\n- three\r\n"),
     "the index": lambda page: with_index(page, {"detail/a.md": "# A\nsays\n"}, "en"),
     "no index": lambda page: with_index(page, {}, "en"),
-    "what happened": lambda page: with_noted(page, noted(), "en"),
+    "what happened": lambda page: with_log_lines(page, noted(), "en"),
     "fields": lambda page: merge_front_matter(page, {"meta": {"session_id": "s"}, "issues": [{"id": 1}]}),
     "the same fields": lambda page: merge_front_matter(page, {}),
 }
@@ -61,19 +61,19 @@ def test_a_change_is_the_same_whichever_way_a_page_is_written(change: str, page:
 @given(page=PAGES, mark=MARKS)
 def test_a_page_reads_the_same_whichever_way_it_is_written(page: str, mark: str) -> None:
     written = in_windows(page, mark)
-    assert as_shown(written) == as_shown(page)
-    assert section_of(written, "Rules") == section_of(page, "Rules")
-    assert (is_maintained(written), written_part(written)) == (is_maintained(page), written_part(page))
+    assert prompt_text(written) == prompt_text(page)
+    assert read_section(written, "Rules") == read_section(page, "Rules")
+    assert (is_maintained(written), written_lines(written)) == (is_maintained(page), written_lines(page))
     assert parse_front_matter(written) == parse_front_matter(page)
-    one, other = page_of("detail/a.md", written), page_of("detail/a.md", page)
-    assert (one.title, one.line) == (other.title, other.line)
+    one, other = index_entry("detail/a.md", written), index_entry("detail/a.md", page)
+    assert (one.title, one.summary) == (other.title, other.summary)
     assert "".join(split_front_matter(written)) == written
 
 
 def test_a_page_whose_lines_end_both_ways_keeps_each_of_them() -> None:
     page = "# A\r\n\n## B\nold\r\n## C\r\n"
     assert line_ending(page) == "\n"
-    assert with_section(page, "B", "new") == "# A\r\n\n## B\n\nnew\n\n## C\r\n"
+    assert replace_section(page, "B", "new") == "# A\r\n\n## B\n\nnew\n\n## C\r\n"
 
 
 def test_a_head_keeps_its_own_line_ends_and_leaves_those_of_the_page() -> None:

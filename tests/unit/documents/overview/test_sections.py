@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.documents.overview.sections import section_of, with_lines, with_section
+from inmind.documents.overview.sections import edit_section_lines, read_section, replace_section
 
 pytestmark = pytest.mark.spec("F2")
 
@@ -41,16 +41,16 @@ def page_of(sections: dict[str, str]) -> str:
 
 
 def test_a_section_reaches_to_the_next_heading_of_its_level_or_above() -> None:
-    assert section_of(PAGE, "Task") == "Deploy v2.\n\n### Steps\n\n- tests"
-    assert section_of(PAGE, "Steps") == "- tests"
-    assert section_of(PAGE, "Known facts") == "```sh\n# Task\n## Task\n```"
-    assert section_of(PAGE, "Overview").startswith("## Task\n")
-    assert section_of(PAGE, "Appendix") == "The end."
+    assert read_section(PAGE, "Task") == "Deploy v2.\n\n### Steps\n\n- tests"
+    assert read_section(PAGE, "Steps") == "- tests"
+    assert read_section(PAGE, "Known facts") == "```sh\n# Task\n## Task\n```"
+    assert read_section(PAGE, "Overview").startswith("## Task\n")
+    assert read_section(PAGE, "Appendix") == "The end."
 
 
 @pytest.mark.parametrize("heading", ["Known facts", "## Known facts", "known FACTS", "  Known   facts  "])
 def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
-    assert with_section(PAGE, heading, "none") == PAGE.replace("```sh\n# Task\n## Task\n```", "none")
+    assert replace_section(PAGE, heading, "none") == PAGE.replace("```sh\n# Task\n## Task\n```", "none")
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
 )
 def test_a_heading_is_found_however_people_have_set_it(heading: str) -> None:
     page = f"# Working memory\n\n{heading}\n\n- a\n"
-    assert section_of(page, "Current task") == "- a"
-    assert with_section(page, "Current task", "- b") == page.replace("- a", "- b")
+    assert read_section(page, "Current task") == "- a"
+    assert replace_section(page, "Current task", "- b") == page.replace("- a", "- b")
 
 
 def test_a_heading_with_the_very_words_comes_before_one_that_has_more() -> None:
     page = "## 1. Plan\n\nfirst\n\n## Plan\n\nsecond\n"
-    assert (section_of(page, "Plan"), section_of(page, "1. Plan"), section_of(page, "2. Plan")) == (
+    assert (read_section(page, "Plan"), read_section(page, "1. Plan"), read_section(page, "2. Plan")) == (
         "second",
         "first",
         "",
@@ -73,68 +73,68 @@ def test_a_heading_with_the_very_words_comes_before_one_that_has_more() -> None:
 
 
 def test_lines_are_changed_up_to_the_next_heading_of_whatever_level() -> None:
-    assert with_lines(PAGE, ["Task"], lambda _: ["new"]) == PAGE.replace("\nDeploy v2.\n\n###", "new\n###")
+    assert edit_section_lines(PAGE, ["Task"], lambda _: ["new"]) == PAGE.replace("\nDeploy v2.\n\n###", "new\n###")
 
 
 def test_a_section_on_top_comes_before_the_others_and_goes_without_a_trace() -> None:
-    page = with_lines(PAGE, ["First"], lambda _: ["words", ""], on_top=True)
+    page = edit_section_lines(PAGE, ["First"], lambda _: ["words", ""], on_top=True)
     assert page == PAGE.replace("## Task", "## First\nwords\n\n## Task", 1)
-    assert with_lines(page, ["First"], lambda _: None) == PAGE
+    assert edit_section_lines(page, ["First"], lambda _: None) == PAGE
 
 
 def test_a_heading_inside_of_fenced_code_is_text() -> None:
     fenced = "# A\n\n~~~\n## B\n```\n## B\n~~~\n\n## B\n\nold\n"
-    assert section_of(fenced, "B") == "old"
-    assert with_section(fenced, "B", "new") == fenced.replace("old", "new")
+    assert read_section(fenced, "B") == "old"
+    assert replace_section(fenced, "B", "new") == fenced.replace("old", "new")
 
 
 def test_a_heading_that_is_commented_out_is_none() -> None:
     hidden = "<!--\n## B\n-->\n\n## B\n\nold\n"
-    assert with_section(hidden, "B", "new") == hidden.replace("old", "new")
+    assert replace_section(hidden, "B", "new") == hidden.replace("old", "new")
 
 
 @pytest.mark.parametrize("opening", ["```", "~~~~ sh", "<!--", "```a`", "````\n```"])
 def test_what_nobody_closes_hides_nothing(opening: str) -> None:
     page = f"# A\n\n{opening}\n\n## B\n\nold\n"
-    assert with_section(page, "B", "new") == page.replace("old", "new")
+    assert replace_section(page, "B", "new") == page.replace("old", "new")
 
 
 @pytest.mark.spec("F4")
 def test_the_head_of_a_page_has_no_headings() -> None:
     page = "---\n# Task\nmeta: 1\n---\n# Task\n\nold\n"
-    assert with_section(page, "Task", "new") == page.replace("old", "new")
-    assert with_section("---\nmeta: 1\n---", "Task", "new") == "---\nmeta: 1\n---\n## Task\n\nnew\n"
+    assert replace_section(page, "Task", "new") == page.replace("old", "new")
+    assert replace_section("---\nmeta: 1\n---", "Task", "new") == "---\nmeta: 1\n---\n## Task\n\nnew\n"
 
 
 @pytest.mark.parametrize("line", ["```a\n", "``` ", "# ", "<!--\n", "#" * 7, " ", "- ", "~" * 50 + "\n", "---\n#\r\n"])
 def test_a_long_page_takes_no_longer_than_its_length(line: str) -> None:
     """A page of a megabyte is allowed: what takes time by its square would take hours."""
     page = (line * 500_000)[:500_000] + "\n## B\n\nold\n"
-    assert with_section(page, "B", "new") == page.replace("old", "new")
+    assert replace_section(page, "B", "new") == page.replace("old", "new")
 
 
 def test_with_a_section_all_that_stands_below_it_is_replaced() -> None:
-    assert with_section(PAGE, "Task", "Ship it.") == PAGE.replace("Deploy v2.\n\n### Steps\n\n- tests", "Ship it.")
+    assert replace_section(PAGE, "Task", "Ship it.") == PAGE.replace("Deploy v2.\n\n### Steps\n\n- tests", "Ship it.")
 
 
 def test_a_section_inside_of_another_is_replaced_alone() -> None:
-    assert with_section(PAGE, "Steps", "- all") == PAGE.replace("- tests", "- all")
+    assert replace_section(PAGE, "Steps", "- all") == PAGE.replace("- tests", "- all")
 
 
 def test_a_section_that_is_not_there_is_empty_and_comes_at_the_end() -> None:
-    assert section_of(PAGE, "Risks") == ""
-    assert with_section(PAGE, "### Risks", "\nfew\n") == f"{PAGE}\n## Risks\n\nfew\n"
-    assert with_section("", "Risks", "few") == "## Risks\n\nfew\n"
+    assert read_section(PAGE, "Risks") == ""
+    assert replace_section(PAGE, "### Risks", "\nfew\n") == f"{PAGE}\n## Risks\n\nfew\n"
+    assert replace_section("", "Risks", "few") == "## Risks\n\nfew\n"
 
 
 def test_of_two_headings_that_are_alike_the_first_is_meant() -> None:
     twice = "## A\n\none\n\n## A\n\ntwo\n"
-    assert section_of(with_section(twice, "A", "three"), "A") == "three"
-    assert with_section(twice, "A", "three") == "## A\n\nthree\n\n## A\n\ntwo\n"
+    assert read_section(replace_section(twice, "A", "three"), "A") == "three"
+    assert replace_section(twice, "A", "three") == "## A\n\nthree\n\n## A\n\ntwo\n"
 
 
 def test_lines_that_end_in_the_windows_way_have_headings_too() -> None:
-    assert with_section("# A\r\n\r\n## B\r\nold\r\n", "B", "new") == "# A\r\n\r\n## B\r\n\r\nnew\r\n"
+    assert replace_section("# A\r\n\r\n## B\r\nold\r\n", "B", "new") == "# A\r\n\r\n## B\r\n\r\nnew\r\n"
 
 
 LINES = st.sampled_from(
@@ -159,11 +159,11 @@ def test_what_is_written_is_read_again_and_no_other_section_changes(
     sections: dict[str, str], title: str, body: str
 ) -> None:
     page = page_of(sections)
-    written = with_section(page, title, body)
-    assert {name: section_of(written, name) for name in {**sections, title: body}} == {**sections, title: body}
-    assert with_section(written, title, body) == written
+    written = replace_section(page, title, body)
+    assert {name: read_section(written, name) for name in {**sections, title: body}} == {**sections, title: body}
+    assert replace_section(written, title, body) == written
     if title in sections:
-        assert with_section(written, title, sections[title]) == with_section(page, title, sections[title])
+        assert replace_section(written, title, sections[title]) == replace_section(page, title, sections[title])
 
 
 PLAIN = st.text().filter(lambda text: "\r\n" not in text)  # such line ends have tests of their own
@@ -171,6 +171,6 @@ PLAIN = st.text().filter(lambda text: "\r\n" not in text)  # such line ends have
 
 @given(text=PLAIN, body=PLAIN)
 def test_on_any_page_a_new_section_comes_behind_all_that_is_there(text: str, body: str) -> None:
-    written = with_section(text, "Risks", body)
+    written = replace_section(text, "Risks", body)
     above, heading, below = written.rpartition("## Risks\n")
     assert (above.strip("\n"), heading, below.strip("\n")) == (text.strip("\n"), "## Risks\n", body.strip("\n"))

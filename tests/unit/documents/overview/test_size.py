@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.documents.overview import LANGUAGES
-from inmind.documents.overview.size import GOAL, fitting, size_warning
+from inmind.documents.overview.size import SIZE_GOAL_BYTES, fit_round_robin, size_warning
 
 pytestmark = pytest.mark.spec("F1")
 
 
 def test_below_the_goal_nothing_is_said() -> None:
-    assert size_warning("x" * (GOAL - 1), "en") == ""
+    assert size_warning("x" * (SIZE_GOAL_BYTES - 1), "en") == ""
 
 
 def test_from_the_goal_on_the_model_is_told_what_to_do() -> None:
@@ -23,11 +23,11 @@ def test_from_the_goal_on_the_model_is_told_what_to_do() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_it_says_the_same_however_much_the_page_grows(language: str) -> None:
-    assert size_warning("x" * GOAL, language) == size_warning("x" * GOAL * 9, language)
+    assert size_warning("x" * SIZE_GOAL_BYTES, language) == size_warning("x" * SIZE_GOAL_BYTES * 9, language)
 
 
 def test_each_list_has_its_first_before_any_has_its_second_and_the_first_without_room_is_its_last() -> None:
-    assert fitting([["aa", "ab"], ["b", "b" * 9, "c"], ["dd"]], str, most=11) == ["aa", "b", "dd", "ab"]
+    assert fit_round_robin([["aa", "ab"], ["b", "b" * 9, "c"], ["dd"]], str, max_bytes=11) == ["aa", "b", "dd", "ab"]
 
 
 @given(lists=st.lists(st.lists(st.text(max_size=9), max_size=6), max_size=5), most=st.integers(0, 60))
@@ -35,7 +35,7 @@ def test_what_fits_has_room_and_nothing_stays_in_the_place_of_what_stood_before_
     lists: list[list[str]], most: int
 ) -> None:
     numbered = [[(place, number, text) for number, text in enumerate(one)] for place, one in enumerate(lists)]
-    kept = fitting(numbered, lambda item: item[2], most=most)
+    kept = fit_round_robin(numbered, lambda item: item[2], max_bytes=most)
     assert sum(len(text.encode()) + 1 for _, _, text in kept) <= most
     for place, one in enumerate(numbered):
         own = [item for item in kept if item[0] == place]

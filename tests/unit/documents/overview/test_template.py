@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.template import Section
+from inmind.documents.overview.template import OverviewSection
 
 
 @pytest.mark.spec("F1")
@@ -50,7 +50,7 @@ def test_a_head_that_says_nothing_yet_is_not(head: str) -> None:
 
 
 def test_every_section_is_known_by_its_headings() -> None:
-    assert [section.headings("zh")[:2] for section in Section] == [
+    assert [section.headings("zh")[:2] for section in OverviewSection] == [
         ["当前任务", "Current task"],
         ["关键决策", "Key decisions"],
         ["已知信息", "Known facts"],

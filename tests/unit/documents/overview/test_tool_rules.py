@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
 from inmind.core.events.session import ToolObserved
-from inmind.documents.overview.event_log import Noted
-from inmind.documents.overview.tool_rules import MOST_FAILING, Outcome, occurrences
+from inmind.documents.overview.event_log import OverviewLog
+from inmind.documents.overview.tool_rules import MAX_FAILURES_PER_TOOL, Outcome, overview_events
 from inmind.session.overview import outcome_of
 
 pytestmark = pytest.mark.spec("F5")
 
 
 def said(*outcomes: Outcome, language: str = "en") -> list[tuple[str, str]]:
-    found = occurrences(outcomes, Noted(), worked=lambda tool: tool == "old", language=language)
+    found = overview_events(outcomes, OverviewLog(), has_worked=lambda tool: tool == "old", language=language)
     return [(one.event_type, one.text) for one in found]
 
 
 def open_problems(*outcomes: Outcome) -> list[str]:
     """What is still noted when all of it has happened, the newest first."""
-    noted = Noted()
-    for one in occurrences(outcomes, noted, worked=lambda _: True, language="en"):
-        noted = noted.after(one, trust=Trust.DATA)
-    return [note.text for note in noted.notes]
+    noted = OverviewLog()
+    for one in overview_events(outcomes, noted, has_worked=lambda _: True, language="en"):
+        noted = noted.with_event(one, trust=Trust.DATA)
+    return [note.text for note in noted.lines]
 
 
 def did(tool: str, arguments: Any = None, result: Any = "ok") -> Outcome:
@@ -85,7 +85,7 @@ def test_a_problem_that_two_calls_have_is_over_with_the_one_that_had_it_last() -
 def test_of_a_tool_that_fails_each_time_in_its_own_way_a_few_problems_are_noted() -> None:
     many = [failed("buy", {"id": number}, f"no {number}") for number in range(9)]
     assert open_problems(*many) == [f"buy failed: no {number}" for number in (8, 7, 6)]
-    assert MOST_FAILING == 3
+    assert MAX_FAILURES_PER_TOOL == 3
 
 
 def test_what_works_otherwise_leaves_only_the_last_problem_of_its_tool() -> None:
@@ -273,13 +273,13 @@ OUTCOMES = st.builds(Outcome, tool=TOOLS, arguments=JSON, result=JSON, failed=st
 @pytest.mark.spec("A2")
 @given(outcomes=st.lists(OUTCOMES, max_size=8), cut=st.integers(0, 8))
 def test_what_is_said_follows_from_what_is_noted_and_what_has_worked(outcomes: list[Outcome], cut: int) -> None:
-    first = _told(outcomes[:cut], Noted(), set())
-    noted = Noted()
+    first = _told(outcomes[:cut], OverviewLog(), set())
+    noted = OverviewLog()
     for one in first:
-        noted = noted.after(one, trust=Trust.DATA)
+        noted = noted.with_event(one, trust=Trust.DATA)
     worked = {outcome.tool for outcome in outcomes[:cut] if not outcome.failed}
-    assert [*first, *_told(outcomes[cut:], noted, worked)] == _told(outcomes, Noted(), set())
+    assert [*first, *_told(outcomes[cut:], noted, worked)] == _told(outcomes, OverviewLog(), set())
 
 
-def _told(outcomes: list[Outcome], noted: Noted, worked: set[str]) -> list[OverviewEvent]:
-    return occurrences(outcomes, noted, worked=worked.__contains__, language="en")
+def _told(outcomes: list[Outcome], noted: OverviewLog, worked: set[str]) -> list[OverviewEvent]:
+    return overview_events(outcomes, noted, has_worked=worked.__contains__, language="en")

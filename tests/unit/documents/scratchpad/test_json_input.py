@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import AliasChoices, BaseModel, Field
 
-from inmind.documents.document import MOST_BYTES
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.documents.scratchpad.json_input import DEEPEST, DEEPEST_IN_ALL, plain
 from inmind.errors import InvalidInput
 
@@ -145,7 +145,7 @@ def test_an_object_that_does_not_give_itself_up_is_refused() -> None:
 def test_what_is_too_large_is_named_and_not_what_stands_beside_it(given: object, field: str) -> None:
     error = refused(given)
     assert error.field == field
-    assert f"at most {MOST_BYTES} bytes" in error.expected
+    assert f"at most {MAX_DOCUMENT_BYTES} bytes" in error.expected
     assert len(str(error)) < 400
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadWritten
-from inmind.documents.document import MOST_BYTES
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.documents.scratchpad.schema import shape_of
 from inmind.documents.scratchpad.update import Update, object_update, text_update
 from inmind.errors import InvalidInput
@@ -145,9 +145,9 @@ def test_a_model_that_writes_a_blank_text_wipes_nothing_and_a_host_is_taken_lite
 
 @pytest.mark.spec("C2")
 def test_a_text_grows_up_to_the_limit_and_not_beyond() -> None:
-    assert text_update("x" * 10, "y" * (MOST_BYTES - 11), append=True).changed
+    assert text_update("x" * 10, "y" * (MAX_DOCUMENT_BYTES - 11), append=True).changed
     with pytest.raises(InvalidInput):
-        text_update("x" * 11, "y" * (MOST_BYTES - 11), append=True)
+        text_update("x" * 11, "y" * (MAX_DOCUMENT_BYTES - 11), append=True)
 
 
 @pytest.mark.spec("C2")
@@ -187,7 +187,7 @@ def test_unsafe_keys_are_dropped_and_told() -> None:
 
 @pytest.mark.spec("C2")
 def test_many_small_updates_do_not_make_a_state_too_large() -> None:
-    state: Any = {"log": "x" * (MOST_BYTES - 1_000)}
+    state: Any = {"log": "x" * (MAX_DOCUMENT_BYTES - 1_000)}
     with pytest.raises(InvalidInput) as caught:
         object_update(state, {"note": {"text": "y" * 2_000, "by": "Ada"}})
     assert caught.value.field == "values.note.text"
@@ -197,12 +197,12 @@ def test_many_small_updates_do_not_make_a_state_too_large() -> None:
 @pytest.mark.spec("C2")
 def test_what_is_known_of_the_size_saves_measuring_and_decides_nothing() -> None:
     small = {"a": "x" * 100}
-    for size in (110, MOST_BYTES - 5, MOST_BYTES):
+    for size in (110, MAX_DOCUMENT_BYTES - 5, MAX_DOCUMENT_BYTES):
         update = object_update(small, {"b": 1}, size=size)
         assert update.state == {**small, "b": 1}
-        assert len(json.dumps(update.state, separators=(",", ":"))) <= update.size <= MOST_BYTES
+        assert len(json.dumps(update.state, separators=(",", ":"))) <= update.size <= MAX_DOCUMENT_BYTES
     with pytest.raises(InvalidInput):
-        object_update({"log": "x" * (MOST_BYTES - 100)}, {"note": "y" * 200}, size=MOST_BYTES - 90)
+        object_update({"log": "x" * (MAX_DOCUMENT_BYTES - 100)}, {"note": "y" * 200}, size=MAX_DOCUMENT_BYTES - 90)
 
 
 @pytest.mark.spec("C2")

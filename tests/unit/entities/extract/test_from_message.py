@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import things
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
-from inmind.entities.extract.from_message import mentioned
+from inmind.entities.extract.from_message import sightings_from_message
 from inmind.entities.window import Entities
 
 pytestmark = pytest.mark.spec("B2", "B4")
@@ -24,7 +24,7 @@ SITE = in_mind(
 
 
 def spoken_of(text: str, entities: Entities = SITE) -> list[str]:
-    things = mentioned(text, entities)
+    things = sightings_from_message(text, entities)
     assert {thing.how for thing in things} <= {"used"}
     return [thing.id for thing in things]
 
@@ -70,11 +70,11 @@ def test_what_left_the_window_is_heard() -> None:
 
 
 def test_an_id_that_is_known_has_the_type_it_is_known_by() -> None:
-    after = SITE.apply(an_event(EntitiesSeen(mentioned("and page-2 again", SITE)), 9))
+    after = SITE.apply(an_event(EntitiesSeen(sightings_from_message("and page-2 again", SITE)), 9))
     assert next((e.type, e.id) for e in after) == ("page", "page-2")
     assert len(after) == len(SITE)
 
 
 @given(st.text(max_size=200), st.lists(things(), max_size=6))
 def test_no_message_makes_listening_fail(text: str, seen: list[EntitySighting]) -> None:
-    assert all(thing.id for thing in mentioned(text, in_mind(*seen)))
+    assert all(thing.id for thing in sightings_from_message(text, in_mind(*seen)))

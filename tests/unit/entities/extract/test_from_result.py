@@ -14,8 +14,8 @@ from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
 from inmind.entities.config import EntityRules
 from inmind.entities.entity import MAX_PARTS
-from inmind.entities.extract.from_result import MOST_USED, things_of
-from inmind.entities.extract.records import MOST_RECORDS
+from inmind.entities.extract.from_result import MAX_USED_ARGUMENTS, sightings_from_result
+from inmind.entities.extract.records import MAX_RECORDS
 from inmind.errors import ExtractorFailed
 
 ABOUT = {"id": "page-123", "title": "About Us", "slug": "about"}
@@ -494,7 +494,7 @@ def test_a_failed_call_adds_nothing(result: Any) -> None:
 
 @pytest.mark.spec("B4")
 def test_a_call_that_the_host_calls_failed_adds_nothing() -> None:
-    assert things_of(ToolObserved("get_page", {"page_id": "page-123"}, ABOUT, error=True)) == ()
+    assert sightings_from_result(ToolObserved("get_page", {"page_id": "page-123"}, ABOUT, error=True)) == ()
 
 
 @pytest.mark.spec("B4")
@@ -569,7 +569,7 @@ def test_a_hosts_extractor_answers_instead_of_ours_for_the_tools_of_its_pattern(
     rules = EntityRules(extractors={"crm_*": lambda outcome: [Entity(outcome.result["nr"], "lead", "Acme")]})
     assert said(seen_by("crm_get", {"nr": "L1", "id": "other-1"}, rules=rules)) == [("lead", "L1", "Acme")]
     assert said(seen_by("get_page", ABOUT, rules=rules)) == ONE
-    assert things_of(ToolObserved("crm_get", {}, {"nr": "L1"}, error=True), rules) == ()
+    assert sightings_from_result(ToolObserved("crm_get", {}, {"nr": "L1"}, error=True), rules) == ()
 
 
 def raising(outcome: ToolObserved) -> list[Any]:
@@ -621,7 +621,7 @@ def test_of_a_large_result_a_part_is_looked_at_and_a_few_things_are_taken(large:
     """Would hang, not fail, if it were looked at whole; the limits are for what is stored."""
     value = LARGE[large]()
     things = seen_by(tool, value, value)
-    assert len(things) <= MOST_RECORDS + MOST_USED
+    assert len(things) <= MAX_RECORDS + MAX_USED_ARGUMENTS
     assert all(len(thing.parts) <= MAX_PARTS for thing in things)
 
 

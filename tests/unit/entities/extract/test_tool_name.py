@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.entities.extract.tool_name import tool_named
+from inmind.entities.extract.tool_name import parse_tool_name
 
 pytestmark = pytest.mark.spec("B4")
 
@@ -36,28 +36,28 @@ pytestmark = pytest.mark.spec("B4")
     ],
 )
 def test_a_name_says_what_is_done_and_to_what(name: str, verb: str, type: str) -> None:
-    tool = tool_named(name)
+    tool = parse_tool_name(name)
     assert (tool.verb, tool.type) == (verb, type)
 
 
 def test_a_plural_noun_says_that_there_may_be_many() -> None:
-    assert tool_named("list_pages").many
-    assert not tool_named("get_page").many
+    assert parse_tool_name("list_pages").plural
+    assert not parse_tool_name("get_page").plural
 
 
 @pytest.mark.parametrize("name", ["merge_pr", "get_issue", "mcp__git__update-issue"])
 def test_a_tool_may_be_about_one_thing(name: str) -> None:
-    assert tool_named(name).about_one
+    assert parse_tool_name(name).about_one
 
 
 @pytest.mark.parametrize("name", ["list_prs", "create_issue", "book_room", "order_item", "think", ""])
 def test_a_tool_that_makes_or_lists_is_about_as_many_as_it_is_told(name: str) -> None:
-    assert not tool_named(name).about_one
+    assert not parse_tool_name(name).about_one
 
 
 @pytest.mark.parametrize("name", ["delete_page", "remove_item", "pages.destroy", "trash-page", "rm_file"])
 def test_a_verb_that_takes_away_deletes(name: str) -> None:
-    assert tool_named(name).deletes
+    assert parse_tool_name(name).is_delete
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_a_verb_that_takes_away_deletes(name: str) -> None:
     ["get_deleted_pages", "cancel_order", "undelete_page", "archive_page", "removeItemFromCart"],
 )
 def test_what_can_still_be_looked_at_is_not_deleted(name: str) -> None:
-    assert not tool_named(name).deletes
+    assert not parse_tool_name(name).is_delete
 
 
 @pytest.mark.parametrize(("name", "names"), [("create_page", True), ("rename_page", True), ("search_pages", False)])
 def test_only_a_tool_that_makes_or_changes_says_what_a_thing_is_called(name: str, names: bool) -> None:
-    assert tool_named(name).names is names
+    assert parse_tool_name(name).arguments_name_result is names
 
 
 @given(st.text(max_size=60))
 def test_any_name_can_be_asked(name: str) -> None:
-    assert all(tool_named(name).types)
+    assert all(parse_tool_name(name).types)

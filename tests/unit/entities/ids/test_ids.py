@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from strategies import json_values
 
 from inmind.entities.config import EntityRules
-from inmind.entities.ids.arguments import ids_in
-from inmind.entities.ids.keys import sense
-from inmind.entities.ids.prose import ids_in_text
-from inmind.entities.ids.shapes import LONGEST, as_id, looks_like_id
+from inmind.entities.ids.arguments import find_ids
+from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.prose import find_ids_in_text
+from inmind.entities.ids.shapes import MAX_ID_CHARS, looks_like_id, parse_id
 
 pytestmark = pytest.mark.spec("B4")
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.spec("B4")
     ],
 )
 def test_a_key_says_what_its_value_is(key: str, says: str, type: str) -> None:
-    assert sense(key) == (says, type)
+    assert key_meaning(key) == (says, type)
 
 
 @pytest.mark.parametrize(
@@ -111,39 +111,39 @@ def test_what_people_write_otherwise_is_none(text: str) -> None:
 
 
 def test_under_a_key_that_says_so_almost_anything_is_an_id() -> None:
-    assert [as_id(value) for value in ("x", " x ", 7, 0, "关于")] == ["x", "x", "7", "0", "关于"]
-    values: tuple[Any, ...] = (None, True, 1.5, "", " ", "a\nb", "x" * (LONGEST + 1), 10**40, [], {}, "\ud800")
-    assert [as_id(value) for value in values] == [None] * len(values)
+    assert [parse_id(value) for value in ("x", " x ", 7, 0, "关于")] == ["x", "x", "7", "0", "关于"]
+    values: tuple[Any, ...] = (None, True, 1.5, "", " ", "a\nb", "x" * (MAX_ID_CHARS + 1), 10**40, [], {}, "\ud800")
+    assert [parse_id(value) for value in values] == [None] * len(values)
 
 
 def test_the_ids_of_a_call_have_their_paths() -> None:
     arguments = {"order_id": "#W1", "items": [{"item_id": 7}, {"item_id": 8}], "note": "see page-123", "count": 12}
-    found = [(f.path, f.type, f.id) for f in ids_in(arguments)]
+    found = [(f.path, f.type, f.id) for f in find_ids(arguments)]
     assert found == [("order_id", "order", "#W1"), ("items[0].item_id", "item", "7"), ("items[1].item_id", "item", "8")]
 
 
 def test_a_plain_id_is_of_what_the_tool_is_about() -> None:
-    [found] = ids_in({"id": "x"}, own="page")
+    [found] = find_ids({"id": "x"}, own_type="page")
     assert (found.type, found.id) == ("page", "x")
 
 
 def test_a_plain_number_is_of_the_one_thing_that_the_tool_is_about() -> None:
-    [found] = ids_in({"number": 12, "filter": {"number": 3}}, own="pr", one=True)
+    [found] = find_ids({"number": 12, "filter": {"number": 3}}, own_type="pr", about_one=True)
     assert (found.path, found.type, found.id) == ("number", "pr", "12")
-    assert ids_in({"number": 12}, own="pr") == []
-    assert ids_in({"number": 12}, own="page", one=True) == []
-    [found] = ids_in({"number": 12}, own="pr", one=True, rules=EntityRules(id_keys={"number": "ticket"}))
+    assert find_ids({"number": 12}, own_type="pr") == []
+    assert find_ids({"number": 12}, own_type="page", about_one=True) == []
+    [found] = find_ids({"number": 12}, own_type="pr", about_one=True, rules=EntityRules(id_keys={"number": "ticket"}))
     assert found.type == "ticket"
 
 
 def test_a_hosts_own_keys_and_nouns_are_heard() -> None:
     rules = EntityRules(types={"customer": ["client"]}, id_keys={"matricule": "employee"})
-    found = ids_in({"client_id": "c", "matricule": "0042"}, rules=rules)
+    found = find_ids({"client_id": "c", "matricule": "0042"}, rules=rules)
     assert [(f.type, f.id) for f in found] == [("customer", "c"), ("employee", "0042")]
 
 
 def test_each_id_counts_once() -> None:
-    assert len(ids_in({"page_id": "p-1", "page": {"page_id": "p-1"}, "ids": ["p-1", "p-1"]})) == 2
+    assert len(find_ids({"page_id": "p-1", "page": {"page_id": "p-1"}, "ids": ["p-1", "p-1"]})) == 2
 
 
 @pytest.mark.parametrize(
@@ -165,17 +165,17 @@ def test_each_id_counts_once() -> None:
     ],
 )
 def test_ids_in_what_people_write(text: str, found: list[tuple[str, str]]) -> None:
-    assert [(f.type, f.id) for f in ids_in_text(text)] == found
+    assert [(f.type, f.id) for f in find_ids_in_text(text)] == found
 
 
 @given(json_values(), st.text(max_size=10))
 def test_no_arguments_make_the_search_fail_and_no_id_is_empty(value: Any, key: str) -> None:
-    assert all(found.id and found.type for found in ids_in({key: value, f"{key}_id": value}))
+    assert all(found.id and found.type for found in find_ids({key: value, f"{key}_id": value}))
 
 
 @given(st.text())
 def test_no_text_makes_the_search_fail_and_what_is_found_stands_in_it(text: str) -> None:
-    assert all(found.id and found.id in text for found in ids_in_text(text))
+    assert all(found.id and found.id in text for found in find_ids_in_text(text))
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,6 @@ def test_no_text_makes_the_search_fail_and_what_is_found_stands_in_it(text: str)
 )
 def test_no_long_text_takes_longer_than_its_length(text: str) -> None:
     """Would hang, not fail, where a pattern looks at everything from everywhere."""
-    ids_in_text(text)
+    find_ids_in_text(text)
     looks_like_id(text)
-    ids_in({"id": text, "note": text})
+    find_ids({"id": text, "note": text})

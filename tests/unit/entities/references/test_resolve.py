@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.config import EntityRules
 from inmind.entities.entity import MAX_PARTS, Entity
-from inmind.entities.references.candidates import MOST_CANDIDATES
-from inmind.entities.references.resolve import MOST_TEXT, resolve
+from inmind.entities.references.candidates import MAX_CANDIDATES
+from inmind.entities.references.resolve import MAX_TEXT_CHARS, resolve
 from inmind.entities.references.result import Resolution
 from inmind.entities.window import Entities
 
@@ -637,12 +637,12 @@ class TestANounWithANumber:
 
 class TestWhatWasSaidBefore:
     def test_it_is_what_the_assistant_just_named(self) -> None:
-        answer = resolve("Yes, open it", in_mind([ABOUT, CONTACT]), after="How about the Contact page?")
+        answer = resolve("Yes, open it", in_mind([ABOUT, CONTACT]), previous_text="How about the Contact page?")
         assert answer.entity is not None
         assert answer.entity.name == "Contact"
 
     def test_a_choice_is_counted_in_the_order_it_was_offered(self) -> None:
-        answer = resolve("the first one", SITE, after="Which page: Contact or About Us?")
+        answer = resolve("the first one", SITE, previous_text="Which page: Contact or About Us?")
         assert answer.entity is not None
         assert answer.entity.name == "Contact"
 
@@ -655,9 +655,9 @@ class TestDeepMemory:
             asked.append("asked")
             yield Entity("p9", "page", "Pricing")
 
-        assert resolve("open Contact", SITE, deep=deep()).verdict == "resolved"
+        assert resolve("open Contact", SITE, searched=deep()).verdict == "resolved"
         assert asked == []
-        answer = resolve("open Pricing", SITE, deep=deep())
+        answer = resolve("open Pricing", SITE, searched=deep())
         assert asked == ["asked"]
         assert answer.entity is not None
         assert answer.entity.id == "p9"
@@ -666,7 +666,7 @@ class TestDeepMemory:
 
     def test_a_description_that_fits_nothing_in_mind_is_looked_for_there_before_asking(self) -> None:
         deep = [Entity("p9", "page", "Pricing")]
-        answer = resolve("open the pricing page", SITE, deep=deep)
+        answer = resolve("open the pricing page", SITE, searched=deep)
         assert answer.entities == tuple(deep)
 
     @pytest.mark.parametrize("text", ["delete the page", "delete that page", "删除页面", "the first page"])
@@ -674,7 +674,7 @@ class TestDeepMemory:
         one, two = Entity("p8", "page", "Pricing"), Entity("p9", "page", "Team")
         entities = in_mind([ABOUT], [deleted("page", "About Us")])
         for deep in ([one], [one, two]):
-            answer = resolve(text, entities, deep=deep)
+            answer = resolve(text, entities, searched=deep)
             assert answer.verdict == "ambiguous"
             assert [candidate.entity for candidate in answer.candidates] == deep
             assert "deep memory" in answer.why
@@ -683,12 +683,12 @@ class TestDeepMemory:
     @pytest.mark.parametrize("text", ["restore it", "restore the deleted page"])
     def test_the_dead_that_are_out_of_mind_are_found_there_and_asked_about(self, text: str) -> None:
         gone = Entity("p9", "page", "Pricing", deleted=True)
-        answer = resolve(text, SITE, deep=[gone])
+        answer = resolve(text, SITE, searched=[gone])
         assert answer.question == "Do you mean Pricing?"
         assert resolve(text, SITE).verdict == "ambiguous"
 
     def test_a_pronoun_never_means_what_is_not_in_mind(self) -> None:
-        assert resolve("open it", Entities(), deep=[Entity("p9", "page", "Pricing")]).verdict == "none"
+        assert resolve("open it", Entities(), searched=[Entity("p9", "page", "Pricing")]).verdict == "none"
 
 
 def test_an_answer_reads_as_a_sentence() -> None:
@@ -707,12 +707,12 @@ SCRAPS = st.sampled_from(
     text=st.one_of(st.text(), st.lists(SCRAPS, max_size=20).map(" ".join), st.lists(SCRAPS, max_size=20).map("".join))
 )
 def test_any_text_has_an_answer_that_holds_together(text: str) -> None:
-    held(resolve(text, SITE, after=text, deep=SITE))
+    held(resolve(text, SITE, previous_text=text, searched=SITE))
 
 
 def held(answer: Resolution) -> None:
     assert 0 <= answer.confidence <= 1
-    assert len(answer.candidates) <= MOST_CANDIDATES
+    assert len(answer.candidates) <= MAX_CANDIDATES
     assert (answer.verdict == "resolved") == bool(answer.entities)
     assert (answer.verdict == "ambiguous") == bool(answer.question)
     assert answer.why
@@ -743,7 +743,7 @@ def held(answer: Resolution) -> None:
 )
 def test_of_a_huge_text_only_the_beginning_is_looked_at(scrap: str) -> None:
     huge = scrap * (100_000 // len(scrap))
-    assert resolve(huge, SITE).references == resolve(huge[:MOST_TEXT], SITE).references
+    assert resolve(huge, SITE).references == resolve(huge[:MAX_TEXT_CHARS], SITE).references
 
 
 def test_what_was_there_and_is_gone_is_said() -> None:

@@ -12,7 +12,7 @@ from strategies import said
 
 from inmind.core.encoding import digest_of, to_json
 from inmind.core.messages import Said
-from inmind.documents.document import MOST_BYTES, lines_read
+from inmind.documents.document import MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import MOST_IN_PAGE, Page, free_path, pages
 
@@ -34,7 +34,7 @@ def a_page(*wires: dict[str, Any], before: str = "") -> Page:
 
 def lines_of(page: Page, seq: int) -> list[str]:
     first, last = page.lines[seq]
-    return lines_read(page.text)[first - 1 : last]
+    return split_lines(page.text)[first - 1 : last]
 
 
 @pytest.mark.spec("E3")
@@ -73,7 +73,7 @@ def test_a_long_conversation_goes_on_in_further_pages_and_loses_nothing() -> Non
     halves = [user("a" * (MOST_IN_PAGE - 500)), user("长" * (MOST_IN_PAGE // 2))]
     made = pages(entries(*halves), title="Orders", path=PATH)
     assert [page.path for page in made] == [PATH, "archive/001-orders-2.md", "archive/001-orders-3.md"]
-    assert all(len(page.text.encode()) < MOST_BYTES for page in made)
+    assert all(len(page.text.encode()) < MAX_DOCUMENT_BYTES for page in made)
     assert "".join(page.text for page in made).count("长") == MOST_IN_PAGE // 2
     assert "Goes on from archive/001-orders.md." in made[1].text
 

@@ -13,9 +13,9 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted, MessageAdded, RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.tokens import estimator
-from inmind.documents.document import OVERVIEW, Document, Documents
+from inmind.documents.document import OVERVIEW_PATH, Document, Documents
 from inmind.documents.overview import template
-from inmind.documents.overview.event_log import Noted
+from inmind.documents.overview.event_log import OverviewLog
 from inmind.errors import InvalidPath
 from inmind.history.compaction.build import Made, compaction
 from inmind.history.compaction.request import Wanted, archive_path
@@ -45,11 +45,11 @@ def made(
     leaving: Leaving, history: History | None = None, *, pages: Mapping[str, str] | None = None, **wanted: Any
 ) -> Made:
     of = history or a_history()
-    texts = {OVERVIEW: template("en"), **(pages or {})}
+    texts = {OVERVIEW_PATH: template("en"), **(pages or {})}
     documents = Documents({path: Document(text, 1, "session/s#1") for path, text in texts.items()})
     said = [spoken(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in of.sent]
     return compaction(
-        of, documents, said, leaving, Wanted(reason="asked", **wanted), noted=Noted(), language="en", meter=METER
+        of, documents, said, leaving, Wanted(reason="asked", **wanted), noted=OverviewLog(), language="en", meter=METER
     )
 
 
@@ -72,7 +72,7 @@ def test_what_leaves_is_on_a_page_and_the_overview_names_it() -> None:
     one = made(WHOLE)
     (path,) = compacted(one).archives
     assert all(text in written(one)[path] for text in ("Move the shop.", "order-7", "There are 300."))
-    assert path in written(one)[OVERVIEW]
+    assert path in written(one)[OVERVIEW_PATH]
     assert one.report.archives == (path,)
 
 

@@ -22,7 +22,8 @@ from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
 from inmind.history.compaction.build import Made
 from inmind.history.compaction.report import CompactionReport
-from inmind.prompt.layers.base import NotesLayer, ViewLayer
+from inmind.prompt.layers.base import ViewLayer
+from inmind.prompt.layers.builtin import NotesLayer
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.session.tools.tools import (
     MAX_CHARACTERS_READ,

@@ -6,10 +6,11 @@ import pytest
 from builders import WHEN, user
 
 from inmind import Memory, Session
-from inmind.documents.document import SCRATCH, STATE, Document
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Document
 from inmind.dreams.page.limits import MOST_CHARACTERS, injected
 from inmind.dreams.page.page import beginning
-from inmind.prompt.layers.base import NOTES_BANNER, STATE_POINTER, Moment, NotesLayer, Recalled, StateLayer
+from inmind.prompt.layers.base import Moment, Recalled
+from inmind.prompt.layers.builtin import NOTES_BANNER, STATE_POINTER, NotesLayer, StateLayer
 
 pytestmark = pytest.mark.spec("G1", "G11")
 
@@ -29,7 +30,9 @@ def notes_of(number: int) -> str:
 
 def a_moment(state: str = "", notes: str = "", window: int = 128_000) -> Moment:
     pages = {
-        path: Document(text, 1, f"resource/ada#{path}") for path, text in ((STATE, state), (SCRATCH, notes)) if text
+        path: Document(text, 1, f"resource/ada#{path}")
+        for path, text in ((MEMORY_PAGE_PATH, state), (NOTES_PAGE_PATH, notes))
+        if text
     }
     return Moment(session="s", resource="ada", now=WHEN, documents=pages, messages=(), window=window)
 

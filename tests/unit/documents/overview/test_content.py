@@ -7,40 +7,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.render import as_shown
+from inmind.documents.overview.content import prompt_text
 
 pytestmark = pytest.mark.spec("F1")
 
 
 def test_a_new_page_is_shown_by_its_headings() -> None:
-    assert as_shown(template("en")) == (
+    assert prompt_text(template("en")) == (
         "# Working memory\n\n## Current task\n## Key decisions\n## Known facts\n## Open problems\n## Recent actions"
     )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_guiding_comment_is_shown_in_any_language(language: str) -> None:
-    assert "<!--" not in as_shown(template(language))
+    assert "<!--" not in prompt_text(template(language))
 
 
 def test_what_was_written_below_a_guiding_comment_stands_below_its_heading() -> None:
     page = template("en").replace("comes next. -->\n", "comes next. -->\n- write the tests\n")
-    assert "## Current task\n- write the tests\n\n## Key decisions\n## Known facts" in as_shown(page)
+    assert "## Current task\n- write the tests\n\n## Key decisions\n## Known facts" in prompt_text(page)
 
 
 def test_a_comment_of_somebodys_own_is_shown() -> None:
     page = "# Mine\n\n<!-- ask Ada before deploying -->\n"
-    assert as_shown(page) == page.strip("\n")
+    assert prompt_text(page) == page.strip("\n")
 
 
 @given(st.text(alphabet="#<!-> \nab", max_size=60))
 def test_a_page_that_did_not_come_from_a_template_is_shown_as_it_is(page: str) -> None:
-    assert as_shown(page) == page.strip("\n")
+    assert prompt_text(page) == page.strip("\n")
 
 
 @given(st.sampled_from(LANGUAGES), st.lists(st.sampled_from(["- a fact", "", "text", "## More"]), min_size=1))
 def test_nothing_that_was_written_is_left_out(language: str, written: list[str]) -> None:
     page = template(language) + "\n".join(written)
     kept = [line for line in page.splitlines() if line in written and line]
-    assert [line for line in as_shown(page).splitlines() if line in written and line] == kept
-    assert is_maintained(as_shown(page)) == is_maintained(page)
+    assert [line for line in prompt_text(page).splitlines() if line in written and line] == kept
+    assert is_maintained(prompt_text(page)) == is_maintained(page)

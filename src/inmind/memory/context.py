@@ -1,0 +1,268 @@
+"""The parts that a memory, its resources and its sessions share: store, streams, search, dreams, upkeep.
+
+Each part is built on first use: a program that only writes sessions never loads the search engine.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from inmind.core.background import BackgroundQueue
+from inmind.core.fork import tell_after_fork
+from inmind.core.settings import SOURCES
+from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.errors import Closed, InvalidInput, ModelFailed
+from inmind.session.backend import Backend, DocumentFiles
+from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
+from inmind.store.protocol import Clock
+from inmind.store.stream import Stream, key_for
+
+if TYPE_CHECKING:
+    from inmind.core.settings import Settings
+    from inmind.dreams.model import Model
+    from inmind.jobs.consolidation import Consolidator
+    from inmind.jobs.dreaming.history import Dream, Dreams
+    from inmind.jobs.dreaming.model_call import Asked
+    from inmind.jobs.rate_limits import Allowances
+    from inmind.jobs.upkeep import Housekeeping
+    from inmind.search.embedders.base import Embedder
+    from inmind.search.engine import DeepMemory
+    from inmind.search.query import Hit, Query
+    from inmind.session.notes import NoteWriter
+
+log = logging.getLogger("inmind")
+
+EMBEDDING_SLICE_SECONDS = 1.0
+"""Embedding in the background runs in slices of this length. Closing a memory waits for at most one of them."""
+
+
+class MemoryContext:
+    """What one open memory consists of."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        clock: Clock | None,
+        embedder: str | Embedder | None,
+        model: Model | Callable[..., Any] | None,
+        settings: Settings,
+        overrides: object,
+    ) -> None:
+        """`overrides`: settings that take precedence over config.toml each time it is read again."""
+        self.backend, self.store = backend, backend.store
+        self.settings = settings
+        self._overrides = overrides
+        self._embedder, self._model = embedder, model
+        self.clock: Clock = _checked_clock(clock) if clock else backend.clock
+        self.background = BackgroundQueue()
+        self.lock = threading.RLock()
+        self.closed = False
+        self._engine: DeepMemory | None = None
+        self._to_embed: set[str] = set()
+        """Owners with new crystals that may have no vectors yet."""
+        self._upkeep: Housekeeping | None = None
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        self.lock = threading.RLock()
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise Closed
+
+    def stop_background(self) -> None:
+        """End upkeep and the background tasks. Both may still write, so this comes before the store is closed."""
+        if self._upkeep is not None:
+            self._upkeep.end()
+        self.background.close()
+
+    def close_store(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self.store.close()
+
+    # -- streams -------------------------------------------------------------------------------------------
+
+    def session_stream(self, id: str) -> Stream[SessionState]:
+        return Stream(self.store, SESSION_PREFIX + id, SessionFold(SESSION_PREFIX + id), self.clock)
+
+    def resource_stream(self, resource: str) -> Stream[ResourceState]:
+        name = f"{RESOURCE_PREFIX}{resource}"
+        return Stream(self.store, name, ResourceFold(name), self.clock)
+
+    def stream_named(self, stream: str) -> Stream[SessionState] | Stream[ResourceState]:
+        kind, _, name = stream.partition("/")
+        return self.session_stream(name) if f"{kind}/" == SESSION_PREFIX else self.resource_stream(name)
+
+    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles:
+        return self.backend.resource_files(resource, stream)
+
+    def notebook(self, stream: Stream[Any], files: DocumentFiles, owner: str) -> NoteWriter:
+        from inmind.session.notes import NoteWriter
+
+        keep_found = partial(self.embed_soon, [owner], start=True)
+        return NoteWriter(stream, files, soon=self.background.submit, keep_found=keep_found)
+
+    # -- search --------------------------------------------------------------------------------------------
+
+    def search_engine(self) -> DeepMemory:
+        from inmind.search.embedders import embedder
+        from inmind.search.engine import DeepMemory, reader
+        from inmind.session.tools.tools import is_memory_tool
+
+        self.check_open()
+        with self.lock:
+            if self._engine is None:
+                read = reader(is_memory_tool)
+                index = self.backend.index(read)
+                self._engine = DeepMemory(index, self.store, read, self.clock, embedder(self._embedder))
+            return self._engine
+
+    def search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
+        engine = self.search_engine()
+        if not query.sources:
+            query = replace(query, sources=self.search_sources)
+        hits = engine.search(query, resources)
+        if engine.behind:
+            self.embed_soon(engine.behind)
+        return hits
+
+    @property
+    def search_sources(self) -> tuple[str, ...]:
+        """The sources that searches are limited to by the settings; empty if that is all of them.
+
+        An empty filter is faster: no hit has to be compared with it.
+        """
+        sources = self.settings.search.sources
+        return () if sources == SOURCES else sources
+
+    def embed_soon(self, owners: Iterable[str], *, start: bool = False) -> None:
+        """Embed new crystals of some owners in the background. `start`: even if nothing was searched so far."""
+        if self._engine.vectors if self._engine else start and self._embedder is not None:
+            self._to_embed.update(owners)
+            self.background.submit("vectors", partial(self._embed, seconds=EMBEDDING_SLICE_SECONDS))
+
+    def flush(self) -> None:
+        """Wait until the background tasks are done and new crystals are embedded."""
+        self.background.flush()
+        if self._engine is not None:
+            try:
+                self._embed()
+            except ModelFailed as error:
+                log.warning("embedding of new crystals failed: %s", error)
+
+    def _embed(self, seconds: float | None = None) -> None:
+        """Embed until the time is over. The rest follows in another slice, or with the next change."""
+        owners, self._to_embed = self._to_embed, set()
+        finished = False
+        try:
+            finished = self.search_engine().embed(sorted(owners), seconds=seconds)
+        finally:
+            if not finished:
+                self._to_embed |= owners
+        if not finished:
+            self.embed_soon(())
+
+    # -- background jobs -----------------------------------------------------------------------------------
+
+    def consolidator(self, resource: str) -> Consolidator:
+        from inmind.jobs.consolidation import Consolidator
+
+        return Consolidator(self.search_engine(), self.store, self.resource_stream(resource), resource, self.clock)
+
+    def upkeep(self) -> Housekeeping:
+        from inmind.jobs.upkeep import Housekeeping
+
+        self.check_open()
+        with self.lock:
+            if self._upkeep is None:
+                self._upkeep = Housekeeping(
+                    store=self.store,
+                    deep=self.search_engine,
+                    belongings=self.resource_stream,
+                    consolidator=self.consolidator,
+                    dream=self.dream,
+                    allowances=self._allowances(),
+                    settings=self.settings,
+                    read_settings=self._read_settings,
+                    clock=self.clock,
+                )
+            return self._upkeep
+
+    def dream(
+        self,
+        resource: str,
+        trigger: str,
+        *,
+        asks: bool = True,
+        watch: Callable[[str, str], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        key: str | None = None,
+    ) -> Dream:
+        """Run one dream. `asks`: with the model, if there is one and its daily budget is not used up."""
+        from inmind.jobs.dreaming.runner import Dreamer
+
+        self.check_open()
+        stream = self.resource_stream(resource)
+        dreamer = Dreamer(
+            resource=resource,
+            stream=stream,
+            files=self.resource_files(resource, stream),
+            back_up=partial(self.backend.back_up_state, resource),
+            store=self.store,
+            deep=self.search_engine(),
+            clock=self.clock,
+            sources=self.search_sources,
+        )
+        request_key = key_for(key, "dream", resource)
+        asked = self._asked() if asks and self._within_daily_tokens(stream.state) else None
+        number = dreamer.dream(trigger, asked, watch=watch, cancelled=cancelled, key=request_key)
+        return self.dream_history(resource, stream).one(number)
+
+    def dream_history(self, resource: str, stream: Stream[ResourceState] | None = None) -> Dreams:
+        from inmind.jobs.dreaming.history import Dreams
+
+        return Dreams(resource, stream or self.resource_stream(resource), self.store, self.clock)
+
+    def _read_settings(self) -> Settings:
+        """Read config.toml again."""
+        from inmind.core.settings import settings_in
+
+        self.settings = settings_in(self.backend.read_config().text, self._overrides)
+        return self.settings
+
+    def _within_daily_tokens(self, owned: ResourceState) -> bool:
+        limit = self.settings.model.daily_tokens
+        return not limit or owned.dreams.spent_on(self.clock()) < limit
+
+    def _asked(self) -> Asked | None:
+        """The model for dreams: the one that the memory was opened with, or the one in the settings."""
+        from inmind.dreams.models import configured, model_of
+        from inmind.jobs.dreaming.model_call import Asked
+
+        settings = self.settings.model
+        model = model_of(self._model) if self._model is not None else configured(settings)
+        if model is None:
+            return None
+        prices = (settings.input_price / 1e6, settings.output_price / 1e6)
+        return Asked(model=self._allowances().limited(model, prices), seconds=settings.seconds, prices=prices)
+
+    def _allowances(self) -> Allowances:
+        from inmind.jobs.rate_limits import Allowances
+
+        return Allowances(self.store, self.settings.limits, self.clock)
+
+
+def _checked_clock(clock: Clock) -> Clock:
+    """Call the clock once: it has to return a datetime with a time zone."""
+    now = cast(object, clock()) if callable(clock) else None
+    if not isinstance(now, datetime) or now.tzinfo is None:
+        raise InvalidInput(field="clock", value=now, expected="a function that returns a datetime with a time zone")
+    return clock

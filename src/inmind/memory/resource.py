@@ -1,0 +1,220 @@
+"""One resource of a memory: its notes, its dreams, and what its sessions share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inmind.core.events.base import Event, Origin
+from inmind.core.events.crystals import CrystalCreated, NoteAdded
+from inmind.core.paths import checked_name, require_resource, working_directory
+from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.notes_page import PageNote, parse_notes
+from inmind.errors import NotFound
+from inmind.memory.context import MemoryContext
+from inmind.memory.listing import SessionInfo, checked_limit, is_known_resource, list_sessions
+from inmind.memory.session_opener import checked_seconds
+from inmind.search.note import IMPORTANCE, Note, checked_note
+from inmind.session.state import ResourceState
+from inmind.store.stream import key_for
+
+if TYPE_CHECKING:
+    from inmind.jobs.consolidation import Consolidation
+    from inmind.jobs.dreaming.history import Dream
+    from inmind.search.query import Hit
+    from inmind.session.affect import Affect
+    from inmind.session.economics import Economics
+
+
+class Resource:
+    """A user, team or project that owns sessions and notes: `memory.resource("ada")`.
+
+    The sessions of a resource share its notes, its MEMORY.md and its entities. Getting a Resource stores nothing: it
+    exists as soon as a session or a note names it.
+    """
+
+    def __init__(self, context: MemoryContext, name: str) -> None:
+        self.name = checked_name(name, "resource")
+        self._context = context
+
+    def __repr__(self) -> str:
+        return f"<Resource {self.name!r} of {str(self._context.backend)!r}>"
+
+    @property
+    def state(self) -> ResourceState:
+        """Pages, scratchpads, affect and dreams of the resource, with the latest edits of its live files."""
+        stream = self._context.resource_stream(self.name)
+        self._context.resource_files(self.name, stream).take_in()
+        return stream.state
+
+    def sessions(self, *, cwd: str | Path | None = None, limit: int | None = None) -> list[SessionInfo]:
+        """The sessions of the resource, the most recently used first. `cwd`: only those started in this folder."""
+        folder = None if cwd is None else working_directory(cwd)
+        return list_sessions(self._context.backend, cwd=folder, resource=self.name, most=checked_limit(limit))
+
+    # -- notes and search ----------------------------------------------------------------------------------
+
+    def note(
+        self,
+        text: str,
+        *,
+        importance: float = IMPORTANCE,
+        kind: str = "general",
+        valence: float = 0.0,
+        valid_from: date | str | None = None,
+        valid_to: date | str | None = None,
+        origin: Origin = Origin.ASSISTANT,
+        key: str | None = None,
+    ) -> Note:
+        """Save a note for the resource, as `Session.note` does. No session is needed."""
+        payload = checked_note(
+            text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
+        )
+        self._context.check_open()
+        stream = self._context.resource_stream(owner := require_resource(self.name))
+        files = self._context.resource_files(owner, stream)
+        return self._context.notebook(stream, files, owner).take(payload, origin=origin, key=key)
+
+    def notes(self, *, all: bool = False) -> list[Note]:
+        """The notes that wait for a dream, in the order of their page. `all`: every note ever saved, oldest first.
+
+        A note that a person typed into memory/scratch.md gets its id from the next dream; until then it is empty.
+        """
+        stream = self._context.resource_stream(require_resource(self.name))
+        self._context.resource_files(self.name, stream).take_in()
+        page = parse_notes(stream.state.documents.text(NOTES_PAGE_PATH))
+        saved = self._context.store.read(stream.name, kind=NoteAdded.kind)
+        if all:
+            return [_note(event) for event in saved]
+        typed = self._context.store.read(stream.name, kind=CrystalCreated.kind)
+        return _waiting_notes(page, [*saved, *(event for event in typed if event.origin is Origin.FILE)])
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: str | Iterable[str] | None = None,
+        sources: str | Iterable[str] | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        session: str | None = None,
+        as_of: date | str | None = None,
+    ) -> list[Hit]:
+        """Search messages, notes and pages of the resource, the best hits first.
+
+        `as_of` searches what was known on that day. Unlike `Session.search` this records nothing: a search from outside
+        does not make its hits more important.
+        """
+        from inmind.search.query import checked_query
+
+        checked = checked_query(
+            query,
+            limit=limit,
+            kinds=kinds,
+            sources=sources,
+            since=since,
+            until=until,
+            session=session,
+            as_of=as_of,
+        )
+        return self._context.search(checked, [self.name])
+
+    def consolidate(self, *, seconds: float | None = None) -> Consolidation:
+        """Merge duplicate crystals, mark superseded ones, and expire faded ones.
+
+        With `seconds`, it stops after about that time, not counting the time to read all notes; the next call continues
+        from there.
+        """
+        limit = None if seconds is None else checked_seconds(seconds, "seconds")
+        return self._context.upkeep().consolidate(self.name, limit)
+
+    # -- dreams --------------------------------------------------------------------------------------------
+
+    def dream(
+        self,
+        *,
+        watch: Callable[[str, str], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        key: str | None = None,
+    ) -> Dream:
+        """Update MEMORY.md from the notes and from all activity since the last dream.
+
+        The model that the memory was opened with proposes the changes; without one, rules do. If the guards refuse the
+        proposal, nothing changes and the result says why. DreamRunning if another process dreams for this resource. A
+        dream whose process has died is resumed instead, and so is the dream that the same `key` has started. `watch` is
+        called with each phase, `cancelled` is polled between steps.
+        """
+        owner = require_resource(self.name)
+        known = is_known_resource(self._context.store, owner)
+        if not known and not self._context.backend.has_files_of(owner):
+            raise NotFound(what="resource", name=owner, hint="no session names it, and it has no notes")
+        return self._context.dream(owner, "asked", watch=watch, cancelled=cancelled, key=key)
+
+    def dreams(self) -> list[Dream]:
+        """The dreams of the resource with their results, the newest first."""
+        return self._context.dream_history(require_resource(self.name)).all()
+
+    def undo_dream(self, dream: int | None = None, *, key: str | None = None) -> Dream:
+        """Undo the last dream: restore MEMORY.md, keep the edits people made since, and put its notes back."""
+        owner = require_resource(self.name)
+        files = self._context.resource_files(owner, stream := self._context.resource_stream(owner))
+        files.take_in()
+        undone = self._context.dream_history(owner, stream).undo(dream, key_for(key, "undo_dream", owner, dream))
+        files.publish()
+        return undone
+
+    def cancel_dream(self, *, key: str | None = None) -> bool:
+        """End the running dream, in any process, without changes. Returns False if none is running."""
+        owner = require_resource(self.name)
+        return self._context.dream_history(owner).call_off(key_for(key, "call_off_dream", owner))
+
+    # -- affect and economics ------------------------------------------------------------------------------
+
+    @property
+    def affect(self) -> Affect:
+        """The affect levels of the resource: current values, mood, history."""
+        from inmind.session.affect import Affect
+
+        owner, context = require_resource(self.name), self._context
+        stream = context.resource_stream(owner)
+        show = context.resource_files(owner, stream).publish
+        return Affect(stream, context.store, context.clock, enabled=context.settings.affect.enabled, show=show)
+
+    @property
+    def economics(self) -> Economics:
+        """Earnings, spending and offers of the resource: `record` and `report`."""
+        from inmind.session.economics import Economics
+
+        owner, context = require_resource(self.name), self._context
+        return Economics(
+            context.resource_stream(owner),
+            context.store,
+            context.clock,
+            lambda: context.settings.affect.enabled,
+        )
+
+
+def _waiting_notes(page: Iterable[PageNote], events: Iterable[Event]) -> list[Note]:
+    """The notes of a page with their ids. Two notes that read the same get two ids, the newer ones first."""
+    from inmind.jobs.dreaming.history import waits_as
+
+    by_text = defaultdict[PageNote | None, list[Event]](list)
+    for event in sorted(events, key=lambda event: event.seq):
+        by_text[waits_as(event)].append(event)
+    return [_note(by_text[line].pop()) if by_text[line] else _typed_note(line) for line in page]
+
+
+def _note(event: Event) -> Note:
+    payload = event.payload
+    if not isinstance(payload, NoteAdded | CrystalCreated):
+        raise NotFound(what="note", name=event.id)
+    return Note(id=event.id, text=payload.text, date=event.at, importance=payload.importance, kind=payload.about)
+
+
+def _typed_note(line: Jotting) -> Note:
+    at = datetime.fromisoformat(line.at).astimezone(UTC)
+    return Note(id="",PageNoteine.text, date=at, importance=line.importance)

@@ -1,0 +1,275 @@
+"""Opening of sessions: check the options, write the first events, and assemble the parts of a session."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.session import SessionImported, SessionOpened, SessionTitled
+from inmind.core.paths import checked_name, working_directory
+from inmind.core.streams import ANONYMOUS, owner_of
+from inmind.core.tokens import Counter, estimator
+from inmind.documents.document import OVERVIEW_PATH
+from inmind.documents.overview import LANGUAGES, template
+from inmind.entities.config import EntityRules
+from inmind.errors import InvalidInput
+from inmind.history.compaction.policy import CompressionPolicy, Summarizer
+from inmind.memory.context import MemoryContext
+from inmind.memory.listing import belongs_to_folder
+from inmind.prompt.layers.base import Layer, checked_layers
+from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer
+from inmind.prompt.plan import Limits
+from inmind.session.context import Parts, Setup
+from inmind.session.legacy_files import Legacy, messages_of
+from inmind.session.sibling_entities import Siblings
+from inmind.session.state import SessionState
+from inmind.store.stream import Decision, Stream
+
+if TYPE_CHECKING:
+    from inmind.session.session import Session
+
+log = logging.getLogger("inmind")
+
+DEFAULT_WINDOW = 128_000
+DEFAULT_RESERVE = 4_096
+"""Tokens of the context window that stay free for the model's reply."""
+MIN_WINDOW = 1_000
+
+
+def default_layers(*own: Layer) -> tuple[Layer, ...]:
+    """The layers of a session that names none. Layers in `own` are added, or replace the default of the same name.
+
+    `default_layers(ScratchpadLayer(schema=Task))` returns the defaults with a scratchpad that a schema checks.
+    """
+    from inmind.prompt.layers.scratchpad import ScratchpadLayer
+
+    overview = DocumentLayer(name="overview", path=OVERVIEW_PATH)
+    defaults = (StateLayer(), NotesLayer(), ScratchpadLayer(), overview, EntityLayer())
+    names = {layer.name for layer in checked_layers(own)}
+    return checked_layers([*(layer for layer in defaults if layer.name not in names), *own])
+
+
+def checked_setup(
+    *,
+    layers: Sequence[Layer] | None,
+    window: int,
+    reserve: int | None,
+    counter: Counter | None,
+    cache_seconds: float,
+    entities: EntityRules,
+    memory_tools: bool,
+    compression: CompressionPolicy,
+    summarizer: Summarizer | None,
+    affect: bool,
+) -> Setup:
+    """The options of `Memory.session`, checked."""
+    limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
+    count = estimator() if counter is None else _checked_counter(counter)
+    if not isinstance(entities, EntityRules):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+        raise InvalidInput(field="entities", value=entities, expected="EntityRules")
+    if not isinstance(memory_tools, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+        raise InvalidInput(field="memory_tools", value=memory_tools, expected="True or False")
+    if not isinstance(compression, CompressionPolicy):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+        raise InvalidInput(field="compression", value=compression, expected="a CompressionPolicy")
+    if summarizer is not None and not callable(summarizer):
+        raise InvalidInput(field="summarizer", value=summarizer, expected="a function from a prompt to a text")
+    return Setup(
+        layers=default_layers() if layers is None else checked_layers(layers),
+        limits=limits,
+        counter=count,
+        entities=entities,
+        memory_tools=memory_tools,
+        compression=compression,
+        summarizer=summarizer,
+        affect=affect,
+    )
+
+
+class SessionOpener:
+    """Opens the sessions of one memory, and closes them with it."""
+
+    def __init__(self, context: MemoryContext) -> None:
+        self._context = context
+        self._siblings = Siblings(context.store)
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+    def open(self, id: str, *, resource: str | None, cwd: str | Path | None, language: str, setup: Setup) -> Session:
+        """The session with this id; one that does not exist is created."""
+        name = checked_name(id, "id")
+        owner = checked_name(ANONYMOUS if resource is None else resource, "resource")
+        if language not in LANGUAGES:
+            raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
+        private = _with_private_scratchpad(setup.layers)
+        first = SessionOpened(resource=owner, cwd=working_directory(cwd), language=language)
+        stream = self._started(name, first, ())
+        opened = stream.state.opened or first
+        if resource is not None and opened.resource != owner:
+            raise InvalidInput(field="resource", value=resource, expected="the resource that owns this session")
+        layers = self._inherited_layers(private if opened.resource == ANONYMOUS else setup.layers, opened)
+        return self._assembled(name, stream, opened, replace(setup, layers=layers))
+
+    def spawn(self, id: str, first: SessionOpened, inherited: Sequence[Draft], setup: Setup) -> Session:
+        """A child session with the setup of its parent; an existing one only if it has the same parent."""
+        self._context.check_open()
+        name = checked_name(id, "id")
+        stream = self._started(name, first, inherited)
+        opened = stream.state.opened or first
+        if opened.parent != first.parent:
+            raise InvalidInput(field="id", value=id, expected="a new id, or the id of a child of this session")
+        return self._assembled(name, stream, opened, replace(setup, layers=_passed_on(setup.layers, opened)))
+
+    def close_all(self) -> None:
+        for session in list(self._sessions):
+            session.close()
+
+    def _started(self, id: str, first: SessionOpened, inherited: Sequence[Draft]) -> Stream[SessionState]:
+        stream = self._context.session_stream(id)
+        stream.commit(lambda state, _: Decision(self._first_events(state, id, first, inherited), None))
+        return stream
+
+    def _first_events(
+        self, state: SessionState, id: str, first: SessionOpened, inherited: Sequence[Draft]
+    ) -> list[Draft]:
+        """The first events of a session; none if it has them."""
+        if state.opened is not None:
+            return []
+        legacy = None if first.parent else self._legacy_session(id, first.cwd)
+        if legacy is not None and legacy.cwd:
+            first = replace(first, cwd=legacy.cwd)
+        page = DocumentWritten(path=OVERVIEW_PATH, text=template(first.language))
+        has_overview = any(
+            isinstance(d.payload, DocumentWritten) and d.payload.path == OVERVIEW_PATH for d in inherited
+        )
+        return [
+            Draft(payload=first, origin=Origin.OPERATOR),
+            *([Draft(payload=_imported(legacy), origin=Origin.FILE)] if legacy else []),
+            *([] if has_overview else [Draft(payload=page, origin=Origin.OPERATOR)]),
+            *inherited,
+            *([Draft(payload=SessionTitled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
+            *(messages_of(legacy) if legacy else ()),
+        ]
+
+    def _legacy_session(self, id: str, cwd: str) -> Legacy | None:
+        """The single-file session with this id; of several, the one of this folder.
+
+        Session ids are unique in a home, so the other files cannot be opened under this id. A warning names them.
+        """
+        candidates = sorted(self._context.backend.older(id), key=lambda legacy: not belongs_to_folder(legacy, cwd))
+        for duplicate in candidates[1:]:
+            log.warning("%s was not imported: another session has this id; rename the file to open it", duplicate.file)
+        return candidates[0] if candidates else None
+
+    def _assembled(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: Setup) -> Session:
+        from inmind.prompt.layers.retained import RETAINED, RetainedLayer
+        from inmind.session.session import Session  # loaded with the first session
+
+        if RETAINED not in {layer.name for layer in setup.layers}:
+            setup = replace(setup, layers=checked_layers([*setup.layers, RetainedLayer()]))
+        parts = self._parts(id, stream, opened, setup)
+        parts.meta.take_in()
+        session = Session(parts, self.spawn)
+        with self._context.lock:
+            self._sessions.add(session)
+        return session
+
+    def _parts(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: Setup) -> Parts:
+        from inmind.session.entities import Attention
+        from inmind.session.scratchpad import scratchpad_among
+        from inmind.session.tools.tools import is_memory_tool
+
+        context = self._context
+        views = context.backend.of_session(id, opened.cwd, stream)
+        resource = context.resource_stream(opened.resource)
+        ancestors = tuple(self._ancestors(opened))
+        files, shared = views.files, context.resource_files(opened.resource, resource)
+        owner = owner_of(stream.name, opened.resource)
+        notes = (stream, files) if opened.resource == ANONYMOUS else (resource, shared)
+        return Parts(
+            id=id,
+            store=context.store,
+            stream=stream,
+            resource=resource,
+            files=files,
+            resource_files=shared,
+            transcript=views.transcript,
+            meta=views.meta,
+            attention=Attention(stream, context.store, self._siblings, setup.entities, is_memory_tool),
+            scratchpad=scratchpad_among(setup.layers, (stream, *ancestors), resource, context.store),
+            ancestors=ancestors,
+            setup=setup,
+            stream_of=context.session_stream,
+            notebook=context.notebook(*notes, owner),
+            search=context.search,
+            keep_found=partial(context.embed_soon, [owner]),
+        )
+
+    def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[SessionState]]:
+        """Streams of the parent session, its parent, and so on."""
+        above: SessionOpened | None = opened
+        while above is not None and above.parent:
+            stream = self._context.session_stream(above.parent)
+            yield stream
+            above = stream.state.opened
+
+    def _inherited_layers(self, layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
+        """The host's layers after the policies of all ancestors."""
+        generations = [opened, *(stream.state.opened for stream in self._ancestors(opened))]
+        for generation in reversed(generations):
+            if generation is not None and generation.parent:
+                layers = _passed_on(layers, generation)
+        return layers
+
+
+def _with_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """For a session without a resource: a scratchpad of the resource becomes one of the session."""
+    from inmind.prompt.layers.scratchpad import scratchpad_of
+
+    pad = scratchpad_of(layers)
+    return tuple(pad.owned() if pad is not None and layer is pad else layer for layer in layers)
+
+
+def _passed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
+    from inmind.session.children.inherit import handed_on  # loaded with the first child session
+
+    return handed_on(layers, dict(opened.handed))
+
+
+def _imported(legacy: Legacy) -> SessionImported:
+    began = legacy.began.isoformat() if legacy.began else ""
+    return SessionImported(file=legacy.file, began=began, model=legacy.model)
+
+
+def _checked_counter(counter: Counter) -> Counter:
+    """Call the counter once: it has to return a token count."""
+    if not callable(counter):
+        raise InvalidInput(field="counter", value=counter, expected="a function from text to a number")
+    count = cast(object, counter("two words"))
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise InvalidInput(field="counter", value=count, expected="a function that returns 0 or more")
+    return counter
+
+
+def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:
+    """The default reserve is DEFAULT_RESERVE, or half the window if that is less."""
+    if isinstance(window, bool) or not isinstance(window, int) or window < MIN_WINDOW:
+        raise InvalidInput(field="window", value=window, expected=f"tokens, {MIN_WINDOW} or more")
+    if reserve is None:
+        reserve = min(DEFAULT_RESERVE, window // 2)
+    if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
+        raise InvalidInput(field="reserve", value=reserve, expected="0 or more tokens, and less than the window")
+    return Limits(
+        window=window, reserve=reserve, exact=exact, cache_seconds=checked_seconds(cache_seconds, "cache_seconds")
+    )
+
+
+def checked_seconds(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise InvalidInput(field=field, value=value, expected="seconds, 0 or more")
+    return float(value)

@@ -1,0 +1,171 @@
+"""The built-in layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inmind.core.events.base import Trust
+from inmind.core.text import Cut
+from inmind.core.tokens import Counter
+from inmind.documents.document import (
+    MEMORY_PAGE_PATH,
+    NOTES_PAGE_PATH,
+    OVERVIEW_PATH,
+    Scope,
+    resolve_path,
+    validate_text,
+)
+from inmind.documents.notes_page import strip_heading, truncate_to_newest
+from inmind.documents.overview.content import prompt_text
+from inmind.documents.overview.size import size_warning
+from inmind.dreams.page.limits import shares
+from inmind.entities.render import BANNER, render_changes, render_lines
+from inmind.prompt.layers.base import Budget, Moment, PlainLayer, Recalled, Slot
+
+NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
+
+
+STATE_POINTER = "[Full working memory available via memory_search]"
+
+
+@dataclass(frozen=True)
+class TextLayer(PlainLayer):
+    """A text that the host provides, the same on every call until the host gives another layer."""
+
+    name: str
+    text: str
+    slot: int = 120
+    budget: Budget = Budget()
+
+    def __post_init__(self) -> None:
+        validate_text(self.text, field="text")
+
+    def recall(self, moment: Moment) -> Recalled | None:  # noqa: ARG002 -- the protocol's
+        return Recalled(self.text) if self.text else None
+
+
+@dataclass(frozen=True)
+class DocumentLayer(PlainLayer):
+    """A document, all that is written in it: overview.md for a session, MEMORY.md for a resource."""
+
+    name: str
+    path: str
+    slot: int = Slot.OVERVIEW
+    budget: Budget = Budget(min=200, max=1_500)
+    scope: Scope = "thread"
+
+    def __post_init__(self) -> None:
+        resolve_path(self.path)
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        document = moment.documents.get(self.path)
+        if document is None or not (text := prompt_text(document.text)).strip():
+            return None
+        # No banner: the tail says which lines have come and gone since the anchor, and this is one of them.
+        warning = size_warning(document.text, moment.language) if self.path == OVERVIEW_PATH else ""
+        return Recalled(
+            f"{warning}\n{text}" if warning else text,
+            sources=(document.source,),
+            pointer=f"[cut to fit: the rest is in {self.path}]",
+            trust=document.trust,
+        )
+
+
+_BY_CHARACTERS = Budget(min=200, max=8_500)
+"""What belongs to a resource has room by characters. Even where each of them is a token, this is not what cuts."""
+
+
+@dataclass(frozen=True)
+class StateLayer(DocumentLayer):
+    """MEMORY.md, or as much of it as the window has characters for beside the notes that are not in it yet."""
+
+    name: str = "state"
+    path: str = MEMORY_PAGE_PATH
+    slot: int = Slot.STATE
+    budget: Budget = _BY_CHARACTERS
+    scope: Scope = "resource"
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        page = super().recall(moment)
+        if page is None:
+            return None
+        most, _ = shares(moment.window, page.text, _notes(moment))
+        kept = Cut(page.text, 0) if len(page.text) <= most else _beginning(page.text, most, len)
+        return Recalled(
+            kept.text,
+            left_out=kept.lines_left_out,
+            sources=page.sources,
+            pointer=STATE_POINTER,
+            trust=page.trust,
+            shorten=lambda budget, count: _beginning(kept.text, budget, count),
+            # A note that was taken since leaves less room for the same page: that is no change of it.
+            since=lambda shown, _: "" if shown.sources == page.sources else None,
+        )
+
+
+@dataclass(frozen=True)
+class NotesLayer(DocumentLayer):
+    """The notes that no dream has taken in yet, the newest of them where there is no room for all."""
+
+    name: str = "notes"
+    path: str = NOTES_PAGE_PATH
+    slot: int = Slot.STATE
+    budget: Budget = _BY_CHARACTERS
+    scope: Scope = "resource"
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        page = super().recall(moment)
+        if page is None or not (text := strip_heading(page.text)):
+            return None
+        state = moment.documents.get(MEMORY_PAGE_PATH)
+        _, most = shares(moment.window, prompt_text(state.text) if state else "", text)
+        kept = (
+            Cut(text, 0)
+            if len(text) <= most
+            else truncate_to_newest(text, budget=most, count=len, pointer=page.pointer)
+        )
+        return Recalled(
+            kept.text,
+            left_out=kept.lines_left_out,
+            sources=page.sources,
+            pointer=page.pointer,
+            trust=page.trust,
+            banner=NOTES_BANNER,
+            shorten=lambda budget, count: truncate_to_newest(
+                kept.text, budget=budget, count=count, pointer=page.pointer
+            ),
+        )
+
+
+def _beginning(text: str, budget: int, count: Counter) -> Cut:
+    from inmind.dreams.page.page import beginning
+
+    return beginning(text, budget=budget, count=count, pointer=STATE_POINTER)
+
+
+def _notes(moment: Moment) -> str:
+    """What the page of notes says."""
+    page = moment.documents.get(NOTES_PAGE_PATH)
+    return strip_heading(prompt_text(page.text)) if page else ""
+
+
+@dataclass(frozen=True)
+class EntityLayer(PlainLayer):
+    """The things in mind, as the [WORKING MEMORY] block."""
+
+    name: str = "entities"
+    slot: int = Slot.ENTITIES
+    budget: Budget = Budget(min=400, max=400)
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        entities = moment.entities
+        return Recalled(
+            render_lines(entities).text,
+            sources=tuple(dict.fromkeys(entity.source for entity in entities)),
+            trust=Trust.DATA if len(entities) else Trust.OPERATOR,
+            banner=BANNER,
+            shorten=lambda budget, count: render_lines(entities, budget=budget, count=count, visible=moment.visible),
+            since=lambda shown, count: render_changes(
+                entities, shown.sources, moment.visible, budget=self.budget.max, count=count
+            ),
+        )

@@ -1,0 +1,75 @@
+"""Table tests: many rows, one test item.
+
+`@each_row` takes what `@pytest.mark.parametrize` takes. It runs the test once for each row and reports every row that
+fails. A test item costs milliseconds in each worker and a row costs microseconds, so a table of values is one item. Rows
+share the fixtures of the test: a test whose fixtures hold state uses `parametrize`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any
+
+import pytest
+
+Test = Callable[..., None]
+
+
+def each_row(
+    names: str | Sequence[str], rows: Iterable[Any], *, ids: Iterable[object] | Callable[[Any], object] | None = None
+) -> Callable[[Test], Test]:
+    """Run the decorated test for each row of `rows`; `names` are its parameters, separated by commas."""
+    parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    table = [_values(row, len(parameters)) for row in rows]
+    if not table:
+        raise ValueError(f"the table of {parameters} has no rows")
+    labels = _labels(table, ids)
+
+    def decorate(test: Test) -> Test:
+        signature = inspect.signature(test)
+
+        @wraps(test)
+        def run(*args: Any, **kwargs: Any) -> None:
+            failures: list[BaseException] = []
+            summary: list[str] = []
+            for label, values in zip(labels, table, strict=True):
+                try:
+                    test(*args, **kwargs, **dict(zip(parameters, values, strict=True)))
+                except (Exception, pytest.fail.Exception) as error:
+                    error.add_note(f"in the row {label}")
+                    failures.append(error)
+                    summary.append(f"{label}: {type(error).__name__}: {_first_line(error)}")
+            if failures:
+                lines = "\n  ".join([f"{len(failures)} of {len(table)} rows failed", *summary])
+                raise BaseExceptionGroup(lines, failures)
+
+        remaining = [each for name, each in signature.parameters.items() if name not in parameters]
+        run.__signature__ = signature.replace(parameters=remaining)  # pyright: ignore[reportAttributeAccessIssue]
+        return run
+
+    return decorate
+
+
+def _values(row: Any, count: int) -> tuple[Any, ...]:
+    values: tuple[Any, ...] = (row,) if count == 1 else tuple(row)
+    if len(values) != count:
+        raise ValueError(f"a row has {len(values)} values for {count} parameters: {row!r}")
+    return values
+
+
+def _labels(table: list[tuple[Any, ...]], ids: Iterable[object] | Callable[[Any], object] | None) -> list[str]:
+    if ids is None:
+        return [_shorten(", ".join(map(repr, values))) for values in table]
+    if callable(ids):
+        return [_shorten("-".join(str(ids(value)) for value in values)) for values in table]
+    return [str(label) for label in ids]
+
+
+def _shorten(text: str, length: int = 100) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _first_line(error: BaseException) -> str:
+    return _shorten(str(error).strip().partition("\n")[0])
