@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pages import PROJECT, Place, blocks, complaints, matches, steps
 from provider import Provider, says
+from tables import each_row
 
 README = PROJECT / "README.md"
 
@@ -110,7 +111,7 @@ def test_a_false_readme_is_not(tmp_path: Path, readme: str, complaint: str) -> N
     assert complaint in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("printed", "expected", "same"),
     [
         ("a b c", "a b c", True),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 PROJECT = Path(__file__).parents[1]
 SOURCE = PROJECT / "src" / "inmind"
@@ -93,9 +94,7 @@ def test_docstrings_begin_with_a_short_statement() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "text", ["Whoever calls it.", "made anew", "So many at most", "nobody's", "a_name_that_nobody_has"]
-)
+@each_row("text", ["Whoever calls it.", "made anew", "So many at most", "nobody's", "a_name_that_nobody_has"])
 def test_a_stop_word_is_found(text: str) -> None:
     assert stop_words_in(text.replace("_", " "), Path("here.py"))
 

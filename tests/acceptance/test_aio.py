@@ -22,6 +22,7 @@ import pytest
 from builders import Home, user
 from event_loop import DEADLINE, TWINS, run, until
 from provider import Provider, asks, says
+from tables import each_row
 
 from inmind import Appended, Entities, Hit, Memory, Prompt, Session, TextLayer, wrap
 from inmind.errors import Closed, InvalidInput, NotFound
@@ -43,7 +44,7 @@ NOT_FOR_HOSTS = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", 
 
 
 @pytest.mark.spec("I1")
-@pytest.mark.parametrize(("sync", "twin"), TWINS.items(), ids=[sync.__name__ for sync in TWINS])
+@each_row(("sync", "twin"), TWINS.items(), ids=[sync.__name__ for sync in TWINS])
 def test_every_name_is_on_the_async_side_with_the_same_arguments(sync: type, twin: type) -> None:
     for name, member in vars(sync).items():
         if name in NOT_FOR_HOSTS or (name.startswith("_") and not name.startswith("__")):
@@ -93,7 +94,7 @@ def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_f
         async with aio.AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             assert all(hasattr(session, name) for name in dir(session))
-            assert dict(inspect.getmembers(session)).keys() >= {"entities", "overview", "mind"}
+            assert dict(inspect.getmembers(session)).keys() >= {"entities", "overview", "state"}
             overview, mood = session.overview, (memory.resource("ada").affect).mood
             await session.write("overview.md", "# Anew")
             assert await asyncio.wait_for(overview, DEADLINE) == "# Anew"

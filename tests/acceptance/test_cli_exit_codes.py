@@ -22,6 +22,7 @@ import apsw
 import pytest
 import typer
 from builders import turns, user
+from tables import each_row
 from terminal import at_once, command, inmind
 from typer.testing import CliRunner
 
@@ -267,7 +268,7 @@ def test_whoever_mistypes_a_command_is_told_the_nearest_there_is(arguments: list
 
 
 @pytest.mark.spec("I2")
-@pytest.mark.parametrize("path", [[], ["sessions"], ["dream"], ["dream", "run"], ["show"]], ids=" ".join)
+@each_row("path", [[], ["sessions"], ["dream"], ["dream", "run"], ["show"]], ids=" ".join)
 def test_a_short_h_asks_for_help_and_only_the_whole_offers_completion(path: list[str]) -> None:
     short, long = (CliRunner().invoke(app, [*path, option]) for option in ("-h", "--help"))
     assert (short.exit_code, short.stdout) == (0, long.stdout)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from builders import Home, turns, user
+from tables import each_row
 
 from inmind import DocumentLayer, InmindError, Memory, Origin, Rates, Session, TextLayer, errors
 from inmind.store.sqlite import SqliteStore
@@ -144,7 +145,7 @@ def test_a_session_is_not_handed_to_another_resource(memory: Memory) -> None:
     assert memory.session("s").resource == "alice"
 
 
-@pytest.mark.parametrize("home", ["", 7, "mysql://u:p@h/db", "~nobody-has-this-name/x", "nul\x00", "lone \ud800"])
+@each_row("home", ["", 7, "mysql://u:p@h/db", "~nobody-has-this-name/x", "nul\x00", "lone \ud800"])
 def test_a_home_that_is_no_folder_is_refused(home: Any) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         Memory.open(home)

@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_client import MODES, Mode, a_server, called, roots, text_of
 from mcp_types import ErrorData, ListRootsResult, RootsListChangedNotification, TextContent, TextResourceContents
 from strategies import json_values
+from tables import each_row
 
 from inmind import Memory
 from inmind.apps.mcp import tools
@@ -483,7 +484,7 @@ def test_every_folder_has_a_name_that_a_session_can_have(name: str) -> None:
     assert len(called_after.encode()) < 60
 
 
-@pytest.mark.parametrize("uri", ["https://x/y", "file:relative", "", "file://[", "file:///%00", "nonsense"])
+@each_row("uri", ["https://x/y", "file:relative", "", "file://[", "file:///%00", "nonsense"])
 def test_what_is_no_folder_names_none(uri: str) -> None:
     assert folder_of(uri) is None or uri == "file:///%00"
 

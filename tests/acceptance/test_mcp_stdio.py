@@ -29,12 +29,12 @@ NOISY_AND_SLOW = """
 import time
 from inmind.session.session import Session
 from inmind.apps.cli import main
-fast = Session.call
+fast = Session.call_tool
 def slow(*given, **named):
     print("a stray line")
     time.sleep(0.1)
     return fast(*given, **named)
-Session.call = slow
+Session.call_tool = slow
 main()
 """
 
@@ -45,14 +45,14 @@ import inmind.apps.mcp.stdio as stdio
 from inmind.session.session import Session
 from inmind.apps.cli import main
 stdio.MOST_AT_ONCE = 2 * stdio.LEAST_EACH
-fast, running = Session.call, []
+fast, running = Session.call_tool, []
 def counted(*given, **named):
     running.append(1)
     os.write(2, b"running %d\\n" % len(running))  # in one piece, whoever else speaks
     time.sleep(0.05)
     running.pop()
     return fast(*given, **named)
-Session.call = counted
+Session.call_tool = counted
 main()
 """
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from builders import user
 from pydantic import BaseModel, Field, field_validator
+from tables import each_row
 
 from inmind import Memory, Prompt, ScratchpadLayer, Session, default_layers
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadWritten
@@ -492,7 +493,7 @@ def test_what_is_no_list_of_paths_removes_nothing(memory: Memory, delete: Any) -
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     ("options", "field"),
     [
         ({"schema": {"type": "string"}}, "schema"),

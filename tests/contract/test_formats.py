@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from provider_replies import ANTHROPIC_REPLIES, CHAT_PARALLEL_CALLS, CHAT_REPLIES, REPLIES, RESPONSES_OUTPUT
+from tables import each_row
 
 import inmind.core.messages
 from inmind.core.messages import (
@@ -52,7 +53,7 @@ def format(request: pytest.FixtureRequest) -> Format:
     return FORMATS[request.param]
 
 
-@pytest.mark.parametrize("reply", CHAT_REPLIES)
+@each_row("reply", CHAT_REPLIES)
 def test_the_recorded_chat_replies_are_real(reply: Json) -> None:
     chat = pytest.importorskip("openai.types.chat")
     parsed = chat.ChatCompletionMessage.model_validate(reply, strict=True)
@@ -72,7 +73,7 @@ def test_the_recorded_responses_are_real() -> None:
     assert [item.model_dump(exclude_unset=True) for item in parsed] == RESPONSES_OUTPUT
 
 
-@pytest.mark.parametrize("reply", ANTHROPIC_REPLIES)
+@each_row("reply", ANTHROPIC_REPLIES)
 def test_the_recorded_anthropic_replies_are_real(reply: Json) -> None:
     types = pytest.importorskip("anthropic.types")
     usage = {"input_tokens": 1, "output_tokens": 1}
@@ -89,7 +90,7 @@ def test_the_recorded_anthropic_replies_are_real(reply: Json) -> None:
     assert all(type(block).__name__.lower().startswith(block.type.replace("_", "")) for block in parsed.content)
 
 
-@pytest.mark.parametrize(("name", "wire"), RECORDED)
+@each_row(("name", "wire"), RECORDED)
 def test_a_recorded_reply_is_accepted_and_nothing_of_it_is_changed(name: str, wire: Json) -> None:
     before = copy.deepcopy(wire)
     FORMATS[name].check(wire, field="messages[0]")
@@ -100,7 +101,7 @@ def test_a_recorded_reply_is_accepted_and_nothing_of_it_is_changed(name: str, wi
 
 
 @pytest.mark.spec("D7")
-@pytest.mark.parametrize(("name", "wire"), RECORDED)
+@each_row(("name", "wire"), RECORDED)
 def test_what_only_its_provider_understands_goes_back_to_it_byte_for_byte(name: str, wire: Json) -> None:
     message = FORMATS[name].read(wire)
     sent = json.dumps(FORMATS[name].write([message]))
@@ -109,7 +110,7 @@ def test_what_only_its_provider_understands_goes_back_to_it_byte_for_byte(name: 
         assert json.dumps(part.body)[1:-1] in sent
 
 
-@pytest.mark.parametrize(("name", "wire"), RECORDED)
+@each_row(("name", "wire"), RECORDED)
 def test_a_recorded_reply_reads_the_same_after_writing(name: str, wire: Json) -> None:
     format = FORMATS[name]
     message = format.read(wire)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.dreams.affect.levels import SPIKES
 from inmind.session.affect import affect_from_text
@@ -27,7 +28,7 @@ def spikes(said: str) -> set[str]:
     return {one.spike for one in affect_from_text(said)}
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line["half"] == "dev"], ids=lambda line: line["said"][:40])
+@each_row("line", [line for line in LINES if line["half"] == "dev"], ids=lambda line: line["said"][:40])
 def test_what_is_said_to_the_agent_is_felt_and_nothing_else(line: dict[str, Any]) -> None:
     assert spikes(line["said"]) == set(line["felt"])
 

@@ -12,8 +12,8 @@ from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
 from inmind.dreams.affect.levels import Levels
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.page.sections import Section
-from inmind.dreams.prompt_labels import labelled
-from inmind.dreams.propose_by_model import question_for
+from inmind.dreams.prompt_labels import label_material
+from inmind.dreams.propose_by_model import build_question
 
 pytestmark = pytest.mark.spec("G12", "J4")
 
@@ -99,6 +99,6 @@ def test_the_question_is_this() -> None:
         skills=(LearnedSkill("refactor", 7, 7, since),),
         economics=(CurrencyTotals(currency="USD", earned=Decimal("12.50"), earnings=4, week=Decimal(8)),),
     )
-    question = question_for(material, labelled(material))
+    question = build_question(material, label_material(material))
     assert question.system == SYSTEM
     assert question.prompt == PROMPT

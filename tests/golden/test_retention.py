@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.history.compaction.retention import items_of
 from inmind.history.turns import Spoken
@@ -35,7 +36,7 @@ def in_other_words(span: str, text: str) -> bool:
     return span.strip(" .,。，") in text or text in span
 
 
-@pytest.mark.parametrize("line", DEV, ids=lambda line: line["said"][:40])
+@each_row("line", DEV, ids=lambda line: line["said"][:40])
 def test_what_has_to_survive_does_and_nothing_else(line: dict[str, Any]) -> None:
     labelled = [("rule" if kind == "fact" else kind, span) for kind, span in line["keep"] if span not in NOT_TOLD]
     items = kept(line)

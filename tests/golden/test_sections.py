@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.dreams.classify import classify_section
@@ -28,7 +29,7 @@ def section(row: dict[str, Any]) -> Section:
     return classify_section(row["text"], trust=Trust[row.get("trust", "AGENT")])
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE if row not in HELD_OUT], ids=lambda row: row["text"])
+@each_row("row", [row for row in TABLE if row not in HELD_OUT], ids=lambda row: row["text"])
 def test_a_statement_has_its_section(row: dict[str, Any]) -> None:
     assert section(row) == row["section"]
 
@@ -43,12 +44,12 @@ def test_what_is_in_the_wrong_place_is_under_what_is_going_on_where_it_fades_soo
 
 
 @pytest.mark.spec("J5")
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: row["text"])
+@each_row("row", TABLE, ids=lambda row: row["text"])
 def test_what_a_tool_delivered_is_said_of_nobody(row: dict[str, Any]) -> None:
     assert classify_section(row["text"], kind="preference", trust=Trust.DATA) is Section.ACTIVE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "section"),
     [
         ("preference", Section.BOND),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.search.consolidate import plan
 from inmind.search.crystal import Crystal
@@ -55,7 +56,7 @@ def test_what_is_decided_is_right_and_little_is_missed(half: str, label: str, le
     assert recall >= least
 
 
-@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair["label"] == "neither"], ids=lambda pair: pair["older"])
+@each_row("pair", [pair for pair in PAIRS if pair["label"] == "neither"], ids=lambda pair: pair["older"])
 def test_what_only_looks_alike_is_left_alone(pair: dict[str, str]) -> None:
     assert decided(pair["older"], pair["newer"]) == "neither"
 

@@ -15,6 +15,7 @@ from bundle_builders import Lines, changed, exported, lived_richly
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from strategies import any_things, json_values
+from tables import each_row
 
 from inmind import Memory
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
@@ -85,7 +86,7 @@ def test_an_event_comes_back_from_its_line(event: Event, position: int) -> None:
 
 
 @pytest.mark.spec("N67")
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_every_kind_that_there_is_is_looked_at_all_the_way_down(kind: str) -> None:
     """However its fields are declared; so none is let through since nobody knows what it should be."""
     assert check_of(KINDS[kind])(None) == f" is of type NoneType, not {KINDS[kind].__name__}"

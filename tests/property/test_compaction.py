@@ -209,7 +209,7 @@ class AnyCompaction(RuleBasedStateMachine):
         assert [path for path in self.session.documents() if path.startswith(("archive/", "detail/"))] == []
 
     @rule()
-    @precondition(lambda self: self.session.mind.before > 0)
+    @precondition(lambda self: self.session.state.undo_target > 0)
     def undo(self) -> None:
         self.session.undo()
         back = written(self.session.state.conversation.wires)

@@ -206,7 +206,7 @@ class AnySession(RuleBasedStateMachine):
             assert self._child(id).scratchpad.snapshot == pad
 
     @rule()
-    @precondition(lambda self: self.session.mind.before > 0)
+    @precondition(lambda self: self.session.state.undo_target > 0)
     def undo(self) -> None:
         self.session.read("overview.md")
         target = self.session.state.undo_target

@@ -11,6 +11,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from tables import each_row
 from torture import schemas
 from torture.harness import (
     Point,
@@ -154,7 +155,7 @@ def test_who_has_a_store_open_while_a_newer_inmind_comes_writes_no_more(tmp_path
 # -- an unsafe library -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("library", "mode"),
     [
         ("3.7.0", "delete"),

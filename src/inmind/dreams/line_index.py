@@ -19,105 +19,105 @@ from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.edits import Add, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS
 from inmind.dreams.page.sections import Section
-from inmind.dreams.user_facts import told_plainly
+from inmind.dreams.user_facts import to_third_person
 from inmind.search.claims import Answer, Statement, differ, read
 from inmind.search.tokenize import words
 
-ALIKE: Final = 0.8
+MIN_SIMILARITY: Final = 0.8
 """Of all words that two texts have, those that both have: from this on they may say the same."""
 
-MOST_SOURCES: Final = 20
+MAX_LINE_SOURCES: Final = 20
 """Of a line that is said again and again. The others are found beside these."""
 
 
-class _Entry:
+class _IndexedLine:
     """A line as it will be: one that stands there, one that is new, or the one in the place of the other."""
 
     def __init__(self, said: Add, *, line: str = "", fixed: bool = False) -> None:
-        self.said = said
-        self.line = line
+        self.add = said
+        self.old_text = line
         """The one that it is on the page so far."""
         self.fixed = fixed
         """Somebody else's: it says what it says."""
-        self.new = () if line or fixed else said.sources
+        self.new_sources = () if line or fixed else said.sources
         """Sources that it did not have before."""
         self.changed = not (line or fixed)
 
 
-class Board:
+class LineIndex:
     """Filled with what stands on a page, and with what is settled already; then what is new is taken, oldest first."""
 
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []
-        self._by_wording: dict[tuple[bool, str], _Entry] = {}
-        self._by_question: dict[tuple[bool, str], tuple[_Entry, Answer]] = {}
-        self._by_word: defaultdict[str, list[_Entry]] = defaultdict(list)
-        self._often: Counter[str] = Counter()
-        self._words: dict[str, list[str]] = {}
+        self._entries: list[_IndexedLine] = []
+        self._by_wording: dict[tuple[bool, str], _IndexedLine] = {}
+        self._by_question: dict[tuple[bool, str], tuple[_IndexedLine, Answer]] = {}
+        self._by_word: defaultdict[str, list[_IndexedLine]] = defaultdict(list)
+        self._word_counts: Counter[str] = Counter()
+        self._words_cache: dict[str, list[str]] = {}
 
-    def stand(self, line: PageLine) -> None:
+    def add_line(self, line: PageLine) -> None:
         """A line of ours, which may be said anew."""
-        self._put(_Entry(_said_by(line), line=line.text))
+        self._put(_IndexedLine(_add_from_line(line), line=line.text))
 
-    def fix(self, said: Add | Rewrite) -> None:
+    def add_fixed(self, said: Add | Rewrite) -> None:
         """Something that is said, and not to be touched."""
-        self._put(_Entry(_as_added(said), fixed=True))
+        self._put(_IndexedLine(_as_add(said), fixed=True))
 
-    def take(self, said: Add) -> None:
+    def merge_in(self, said: Add) -> None:
         """Say it: in a line that says the same, in the place of one that holds no longer, or in a new one."""
-        statement = _read(said.text)
+        statement = _parse(said.text)
         foreign = said.trust is Trust.DATA
         there = (
             self._by_wording.get((foreign, statement.wording))
-            or self._answered(said, statement, foreign)
+            or self._find_contradicted(said, statement, foreign)
             or self._alike(said, foreign)
         )
         if there is None or (there.fixed and said.importance >= PRECIOUS):
-            self._put(_Entry(said), statement)
+            self._put(_IndexedLine(said), statement)
         elif not there.fixed:
-            self._join(there, said, statement)
+            self._merge(there, said, statement)
 
     def edits(self) -> Iterator[Add | Rewrite]:
         """What is to be done for what was taken, in no particular order."""
         for entry in self._entries:
-            if entry.line and entry.changed:
-                said = entry.said
+            if entry.old_text and entry.changed:
+                said = entry.add
                 yield Rewrite(
-                    lines=(entry.line,),
+                    lines=(entry.old_text,),
                     section=said.section,
                     text=said.text,
-                    sources=entry.new,
+                    sources=entry.new_sources,
                     importance=said.importance,
                     at=said.at,
                 )
             elif entry.changed:
-                yield entry.said
+                yield entry.add
 
-    def _put(self, entry: _Entry, statement: Statement | None = None) -> None:
+    def _put(self, entry: _IndexedLine, statement: Statement | None = None) -> None:
         self._entries.append(entry)
-        self._index(entry, statement or _read(entry.said.text))
+        self._index(entry, statement or _parse(entry.add.text))
 
-    def _index(self, entry: _Entry, statement: Statement) -> None:
-        foreign = entry.said.trust is Trust.DATA
+    def _index(self, entry: _IndexedLine, statement: Statement) -> None:
+        foreign = entry.add.trust is Trust.DATA
         self._by_wording[foreign, statement.wording] = entry
         for question, answer in statement.answers.items():
             self._by_question[foreign, question] = entry, answer
-        for word in {*self._worded(entry.said.text)}:
+        for word in {*self._worded(entry.add.text)}:
             self._by_word[word].append(entry)
-            self._often[word] += 1
+            self._word_counts[word] += 1
 
-    def _join(self, entry: _Entry, said: Add, statement: Statement) -> None:
+    def _merge(self, entry: _IndexedLine, said: Add, statement: Statement) -> None:
         """Into one line: in the newer words where they say something else, else in those that say more."""
-        before = entry.said
+        before = entry.add
         new = tuple(source for source in said.sources if source not in before.sources)
         if not new:
             return
-        instead = said.at >= before.at and _overrule(statement, _read(before.text))
-        more = len(self._worded(said.text)) > len(self._worded(before.text)) and not _overrule(
-            _read(before.text), statement
+        instead = said.at >= before.at and _overrules(statement, _parse(before.text))
+        more = len(self._worded(said.text)) > len(self._worded(before.text)) and not _overrules(
+            _parse(before.text), statement
         )
-        kept = new if instead or more else new[: max(0, MOST_SOURCES - len(before.sources))]
-        entry.said = replace(
+        kept = new if instead or more else new[: max(0, MAX_LINE_SOURCES - len(before.sources))]
+        entry.add = replace(
             before,
             text=said.text if instead or more else before.text,
             sources=(*before.sources, *kept),
@@ -125,78 +125,78 @@ class Board:
             at=max(before.at, said.at),
             trust=min(before.trust, said.trust),
         )
-        entry.new += kept
+        entry.new_sources += kept
         entry.changed = True
-        if entry.said.text != before.text:
+        if entry.add.text != before.text:
             self._index(entry, statement)
 
-    def _answered(self, said: Add, statement: Statement, foreign: bool) -> _Entry | None:
+    def _find_contradicted(self, said: Add, statement: Statement, foreign: bool) -> _IndexedLine | None:
         """The line that answers one of its questions otherwise, where the newer of the two overrules the older."""
         for question in statement.answers:
             entry, answer = self._by_question.get((foreign, question), (None, ()))
             if entry and not entry.fixed and differ(statement.answers[question], answer):
-                there = _read(entry.said.text)
-                newer, older = (statement, there) if said.at >= entry.said.at else (there, statement)
-                if _overrule(newer, older):
+                there = _parse(entry.add.text)
+                newer, older = (statement, there) if said.at >= entry.add.at else (there, statement)
+                if _overrules(newer, older):
                     return entry
         return None
 
-    def _alike(self, said: Add, foreign: bool) -> _Entry | None:
+    def _alike(self, said: Add, foreign: bool) -> _IndexedLine | None:
         """The line with nearly the same words.
 
         Two texts that are so much alike share one of their rarest words: only lines with one of these are looked at.
         """
         mine = self._worded(said.text)
-        rarest = sorted({*mine}, key=lambda word: (self._often[word], word))
-        telling = rarest[: len(rarest) - ceil(ALIKE * len(rarest)) + 1]
-        looked_at = {id(entry): entry for word in telling for entry in self._by_word.get(word, ())[-_MOST_LOOKED_AT:]}
+        rarest = sorted({*mine}, key=lambda word: (self._word_counts[word], word))
+        telling = rarest[: len(rarest) - ceil(MIN_SIMILARITY * len(rarest)) + 1]
+        looked_at = {id(entry): entry for word in telling for entry in self._by_word.get(word, ())[-_MAX_CANDIDATES:]}
         for entry in looked_at.values():
-            if (entry.said.trust is Trust.DATA) == foreign and _alike(mine, self._worded(entry.said.text)):
+            if (entry.add.trust is Trust.DATA) == foreign and _is_similar(mine, self._worded(entry.add.text)):
                 return entry
         return None
 
     def _worded(self, text: str) -> list[str]:
-        if text not in self._words:
-            self._words[text] = words(told_plainly(text))
-        return self._words[text]
+        if text not in self._words_cache:
+            self._words_cache[text] = words(to_third_person(text))
+        return self._words_cache[text]
 
 
 # A word that stands in so many lines is not rare; which of them are looked at hardly matters.
-_MOST_LOOKED_AT: Final = 50
+_MAX_CANDIDATES: Final = 50
 
-_NOT = frozenset("no not never none nor neither without cannot t stop except 不 没 无 别 勿 非 未 否".split())
-_LIGHT = frozenset("a an the is are be it to of in on at for and that this user s i my 的 了 是 在".split())
-
-
-def _read(text: str) -> Statement:
-    return read(told_plainly(text))
+_NEGATIONS = frozenset("no not never none nor neither without cannot t stop except 不 没 无 别 勿 非 未 否".split())
+_STOP_WORDS = frozenset("a an the is are be it to of in on at for and that this user s i my 的 了 是 在".split())
 
 
-def _overrule(newer: Statement, older: Statement) -> bool:
+def _parse(text: str) -> Statement:
+    return read(to_third_person(text))
+
+
+def _overrules(newer: Statement, older: Statement) -> bool:
     """Does one say otherwise what is all that the other says?"""
     both = newer.overrules & older.answers.keys()
     return older.whole and any(differ(newer.answers[question], older.answers[question]) for question in both)
 
 
-def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+def _is_similar(one: Sequence[str], other: Sequence[str]) -> bool:
     """Nearly the same words, in the same order; and only one of the two says something that the other does not."""
     this, that = {*one}, {*other}
     both, either = this & that, this | that
-    if not both or len(both) < ALIKE * len(either):
+    if not both or len(both) < MIN_SIMILARITY * len(either):
         return False
-    if any(word in _NOT or word[0].isdigit() for word in this ^ that):
+    if any(word in _NEGATIONS or word[0].isdigit() for word in this ^ that):
         return False
-    if (this - that - _LIGHT) and (that - this - _LIGHT):
+    if (this - that - _STOP_WORDS) and (that - this - _STOP_WORDS):
         return False
-    return _order(one, both) == _order(other, both)
+    return _first_occurrences(one, both) == _first_occurrences(other, both)
 
 
-def _order(said: Sequence[str], among: Collection[str]) -> list[str]:
+def _first_occurrences(words_: Sequence[str], among: Collection[str]) -> list[str]:
     """In which order some words come up first."""
-    return [*dict.fromkeys(word for word in said if word in among)]
+    return [*dict.fromkeys(word for word in words_ if word in among)]
 
 
-def _said_by(line: PageLine) -> Add:
+def _add_from_line(line: PageLine) -> Add:
     return Add(
         section=Section(line.section),
         text=line.text,
@@ -208,7 +208,7 @@ def _said_by(line: PageLine) -> Add:
     )
 
 
-def _as_added(edit: Add | Rewrite) -> Add:
+def _as_add(edit: Add | Rewrite) -> Add:
     if isinstance(edit, Add):
         return edit
     return Add(section=edit.section, text=edit.text, sources=edit.sources, importance=edit.importance, at=edit.at)

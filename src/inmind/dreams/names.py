@@ -21,9 +21,9 @@ def names_in(text: str) -> list[str]:
     return names_in_sentences(one for line in own_words(text) for one in sentences(line))
 
 
-def names_in_sentences(sentences_: Iterable[str]) -> list[str]:
+def names_in_sentences(sentence_texts: Iterable[str]) -> list[str]:
     """Those in some sentences."""
-    found = (name for sentence in sentences_ if compiled(_NAME_HINT).search(sentence) for name in _names(sentence))
+    found = (name for sentence in sentence_texts if compiled(_NAME_HINT).search(sentence) for name in _names(sentence))
     return list(dict.fromkeys(name for name in found if 1 < len(name) <= MAX_NAME_CHARACTERS))
 
 

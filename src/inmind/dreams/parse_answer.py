@@ -23,19 +23,19 @@ from inmind.dreams.page.fact_checks import invented, lost, quotes
 from inmind.dreams.page.guards import ABOUT_PEOPLE
 from inmind.dreams.page.pointers import LONGEST_KEYWORDS
 from inmind.dreams.page.sections import Section
-from inmind.dreams.prompt_labels import Labels, Source
-from inmind.dreams.propose_by_rules import from_a_tool
+from inmind.dreams.prompt_labels import LabelledSource, Labels
+from inmind.dreams.propose_by_rules import quote_tool_text
 from inmind.errors import short_repr
 
-MOST_ANSWER: Final = 1_000_000
-MOST_EDITS: Final = 60
-MOST_TEXT: Final = 300
-MOST_TOPIC: Final = 80
+MAX_ANSWER_CHARACTERS: Final = 1_000_000
+MAX_EDITS: Final = 60
+MAX_EDIT_CHARACTERS: Final = 300
+MAX_TOPIC_CHARACTERS: Final = 80
 
-SECTIONS: Final = (Section.PHENOTYPE, Section.BOND, Section.NICHE, Section.ACTIVE)
+MODEL_SECTIONS: Final = (Section.PHENOTYPE, Section.BOND, Section.NICHE, Section.ACTIVE)
 """Those in which a model may write. The others are told by themselves."""
 
-SCHEMA: Final[Mapping[str, Any]] = {
+ANSWER_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
         "edits": {
@@ -46,7 +46,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
                         "type": "object",
                         "properties": {
                             "op": {"type": "string", "enum": ["add"]},
-                            "section": {"type": "string", "enum": [*SECTIONS]},
+                            "section": {"type": "string", "enum": [*MODEL_SECTIONS]},
                             "text": {"type": "string"},
                             "sources": {"type": "array", "items": {"type": "string"}},
                         },
@@ -58,7 +58,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
                         "properties": {
                             "op": {"type": "string", "enum": ["rewrite"]},
                             "lines": {"type": "array", "items": {"type": "string"}},
-                            "section": {"type": "string", "enum": [*SECTIONS]},
+                            "section": {"type": "string", "enum": [*MODEL_SECTIONS]},
                             "text": {"type": "string"},
                             "sources": {"type": "array", "items": {"type": "string"}},
                         },
@@ -86,74 +86,78 @@ SCHEMA: Final[Mapping[str, Any]] = {
 
 
 @frozen(kw_only=True)
-class Answer:
+class ParsedAnswer:
     edits: tuple[Edit, ...] = ()
     refused: tuple[str, ...] = ()
     """What cannot be taken, each with the reason."""
-    wrong: str = ""
+    error: str = ""
     """Why none of it can be."""
 
 
-def answered(text: str, labels: Labels) -> Answer:
+def parse_answer(text: str, labels: Labels) -> ParsedAnswer:
     """The edits in an answer. Never fails, whatever the text is."""
     try:
-        given = _edits_in(text)
-    except _Unusable as unusable:
-        return Answer(wrong=str(unusable))
-    reading = _Reading(labels)
+        items = _find_edits(text)
+    except _InvalidEdit as unusable:
+        return ParsedAnswer(error=str(unusable))
+    parser = _EditParser(labels)
     refused: list[str] = []
     edits: list[Edit] = []
-    for number, one in enumerate(given, 1):
+    for number, one in enumerate(items, 1):
         try:
-            if number > MOST_EDITS:
-                raise _Unusable(f"{MOST_EDITS} edits are taken at most")
-            edits.append(reading.edit(one))
-        except _Unusable as unusable:
+            if number > MAX_EDITS:
+                raise _InvalidEdit(f"{MAX_EDITS} edits are taken at most")
+            edits.append(parser.parse(one))
+        except _InvalidEdit as unusable:
             refused.append(f"edit {number}: {unusable}")
-    wrong = "; ".join(refused[:_NAMED]) if refused and not edits else ""
-    return Answer(edits=tuple(edits), refused=tuple(refused[:MOST_EDITS]), wrong=wrong)
+    error = "; ".join(refused[:_MAX_NAMED_ERRORS]) if refused and not edits else ""
+    return ParsedAnswer(edits=tuple(edits), refused=tuple(refused[:MAX_EDITS]), error=error)
 
 
-_NAMED: Final = 5
+_MAX_NAMED_ERRORS: Final = 5
 
 
-class _Unusable(Exception):
+class _InvalidEdit(Exception):
     """An answer, or an edit, that cannot be taken, and why."""
 
 
-class _Reading:
+class _EditParser:
     """The edits of one answer, one after the other: no two of them may mean the same line."""
 
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
-        self._meant: set[str] = set()
-        self._retiring = share(len(labels.lines))
+        self._used_labels: set[str] = set()
+        self._retires_left = share(len(labels.lines))
 
-    def edit(self, given: object) -> Edit:
-        if not isinstance(given, dict):
-            raise _Unusable(f"expected an object, got {short_repr(given)}")
-        fields = cast(dict[str, Any], given)
+    def parse(self, value: object) -> Edit:
+        if not isinstance(value, dict):
+            raise _InvalidEdit(f"expected an object, got {short_repr(value)}")
+        fields = cast(dict[str, Any], value)
         match fields.get("op"):
             case "add":
-                return self._add(fields)
+                return self._parse_add(fields)
             case "rewrite":
-                return self._rewrite(fields)
+                return self._parse_rewrite(fields)
             case "retire":
-                return self._retire(fields)
+                return self._parse_retire(fields)
             case other:
-                raise _Unusable(f'op: expected "add", "rewrite" or "retire", got {short_repr(other)}')
+                raise _InvalidEdit(f'op: expected "add", "rewrite" or "retire", got {short_repr(other)}')
 
-    def _add(self, fields: Mapping[str, Any]) -> Add:
-        section, text, sources = _section(fields), _text(fields, "text", MOST_TEXT), self._sources(fields)
+    def _parse_add(self, fields: Mapping[str, Any]) -> Add:
+        section, text, sources = (
+            _parse_section(fields),
+            _parse_text(fields, "text", MAX_EDIT_CHARACTERS),
+            self._find_sources(fields),
+        )
         if not sources:
-            raise _Unusable("sources: a new line is made of something")
+            raise _InvalidEdit("sources: a new line is made of something")
         trust = min(Trust.AGENT, *(source.trust for source in sources))
         _check_trust(trust, section)
-        _check_numbers(text, [source.text for source in sources])
+        _check_facts(text, [source.text for source in sources])
         best = max(sources, key=lambda source: source.importance)
         return Add(
             section=section,
-            text=_marked(text, trust),
+            text=_mark_tool_text(text, trust),
             sources=_ids(sources),
             importance=best.importance,
             kind=best.kind,
@@ -161,20 +165,24 @@ class _Reading:
             trust=trust,
         )
 
-    def _rewrite(self, fields: Mapping[str, Any]) -> Rewrite:
-        section, text, sources = _section(fields), _text(fields, "text", MOST_TEXT), self._sources(fields)
-        labels = _strings(fields, "lines")
-        lines = [self._line(label) for label in labels]
+    def _parse_rewrite(self, fields: Mapping[str, Any]) -> Rewrite:
+        section, text, sources = (
+            _parse_section(fields),
+            _parse_text(fields, "text", MAX_EDIT_CHARACTERS),
+            self._find_sources(fields),
+        )
+        labels = _parse_labels(fields, "lines")
+        lines = [self._find_line(label) for label in labels]
         if not lines or len({*labels}) < len(labels):
-            raise _Unusable("lines: expected some lines, each once")
+            raise _InvalidEdit("lines: expected some lines, each once")
         trusts = [source.trust for source in sources] + [Trust(line.trust) for line in lines]
         _check_trust(min(trusts), section)
-        text = _marked(text, min(trusts))
-        _check_numbers(text, [*(source.text for source in sources), *(line.text for line in lines)])
-        gone = [one for line in lines for one in lost(line.text, text)]
-        if gone and not any(quotes(text, source.text) for source in sources):
-            raise _Unusable(f"text: {', '.join(gone)} would be lost")
-        self._meant |= {*labels}
+        text = _mark_tool_text(text, min(trusts))
+        _check_facts(text, [*(source.text for source in sources), *(line.text for line in lines)])
+        lost_facts = [one for line in lines for one in lost(line.text, text)]
+        if lost_facts and not any(quotes(text, source.text) for source in sources):
+            raise _InvalidEdit(f"text: {', '.join(lost_facts)} would be lost")
+        self._used_labels |= {*labels}
         return Rewrite(
             lines=tuple(line.text for line in lines),
             section=section,
@@ -184,109 +192,114 @@ class _Reading:
             at=max((source.at for source in sources), default=""),
         )
 
-    def _retire(self, fields: Mapping[str, Any]) -> Retire:
+    def _parse_retire(self, fields: Mapping[str, Any]) -> Retire:
         label = fields.get("line")
-        line = self._line(label)
-        topic, keywords = _text(fields, "topic", MOST_TOPIC), _text(fields, "keywords", LONGEST_KEYWORDS)
+        line = self._find_line(label)
+        topic, keywords = (
+            _parse_text(fields, "topic", MAX_TOPIC_CHARACTERS),
+            _parse_text(fields, "keywords", LONGEST_KEYWORDS),
+        )
         if line.importance >= PRECIOUS:
-            raise _Unusable(f"line: {label} is too important to leave")
-        if not self._retiring:
-            raise _Unusable("line: enough lines leave in this dream")
-        self._retiring -= 1
-        self._meant.add(cast(str, label))
+            raise _InvalidEdit(f"line: {label} is too important to leave")
+        if not self._retires_left:
+            raise _InvalidEdit("line: enough lines leave in this dream")
+        self._retires_left -= 1
+        self._used_labels.add(cast(str, label))
         return Retire(line=line.text, topic=topic, keywords=keywords)
 
-    def _line(self, label: object) -> PageLine:
+    def _find_line(self, label: object) -> PageLine:
         if not isinstance(label, str):
-            raise _Unusable(f"expected the label of a line, got {short_repr(label)}")
+            raise _InvalidEdit(f"expected the label of a line, got {short_repr(label)}")
         if label in self._labels.locked:
-            raise _Unusable(f"{label} is locked: {self._labels.locked[label]}")
+            raise _InvalidEdit(f"{label} is locked: {self._labels.locked[label]}")
         if label not in self._labels.lines:
-            raise _Unusable(f"there is no line {short_repr(label)}")
-        if label in self._meant:
-            raise _Unusable(f"{label} is meant by an earlier edit")
+            raise _InvalidEdit(f"there is no line {short_repr(label)}")
+        if label in self._used_labels:
+            raise _InvalidEdit(f"{label} is meant by an earlier edit")
         return self._labels.lines[label]
 
-    def _sources(self, fields: Mapping[str, Any]) -> list[Source]:
-        labels = dict.fromkeys(_strings(fields, "sources"))
+    def _find_sources(self, fields: Mapping[str, Any]) -> list[LabelledSource]:
+        labels = dict.fromkeys(_parse_labels(fields, "sources"))
         for label in labels:
             if label not in self._labels.sources:
-                raise _Unusable(f"sources: there is no {short_repr(label)}")
+                raise _InvalidEdit(f"sources: there is no {short_repr(label)}")
         return [self._labels.sources[label] for label in labels]
 
 
-def _ids(sources: Sequence[Source]) -> tuple[str, ...]:
+def _ids(sources: Sequence[LabelledSource]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(id for source in sources for id in source.ids))
 
 
-def _section(fields: Mapping[str, Any]) -> Section:
-    given = fields.get("section")
-    if given not in SECTIONS:
-        raise _Unusable(f"section: expected one of {', '.join(SECTIONS)}, got {short_repr(given)}")
-    return Section(given)
+def _parse_section(fields: Mapping[str, Any]) -> Section:
+    value = fields.get("section")
+    if value not in MODEL_SECTIONS:
+        raise _InvalidEdit(f"section: expected one of {', '.join(MODEL_SECTIONS)}, got {short_repr(value)}")
+    return Section(value)
 
 
-def _strings(fields: Mapping[str, Any], name: str) -> list[str]:
-    given = fields.get(name)
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in cast("list[object]", given)):
-        raise _Unusable(f"{name}: expected a list of labels, got {short_repr(cast(object, given))}")
-    return cast("list[str]", given)
+def _parse_labels(fields: Mapping[str, Any], name: str) -> list[str]:
+    value = fields.get(name)
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[object]", value)):
+        raise _InvalidEdit(f"{name}: expected a list of labels, got {short_repr(cast(object, value))}")
+    return cast("list[str]", value)
 
 
-def _text(fields: Mapping[str, Any], name: str, most: int) -> str:
-    given = fields.get(name)
-    if not isinstance(given, str):
-        raise _Unusable(f"{name}: expected a text, got {short_repr(given)}")
-    text = " ".join(given.split())
-    if not text or len(text) > most:
-        raise _Unusable(f"{name}: expected 1 to {most} characters, got {len(text)}")
+def _parse_text(fields: Mapping[str, Any], name: str, max_characters: int) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise _InvalidEdit(f"{name}: expected a text, got {short_repr(value)}")
+    text = " ".join(value.split())
+    if not text or len(text) > max_characters:
+        raise _InvalidEdit(f"{name}: expected 1 to {max_characters} characters, got {len(text)}")
     if inert(text) != text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise _Unusable(f"{name}: it holds what no text of a page has: hidden characters, or the delimiters of memory")
+        raise _InvalidEdit(
+            f"{name}: it holds what no text of a page has: hidden characters, or the delimiters of memory"
+        )
     return text
 
 
 def _check_trust(trust: Trust, section: Section) -> None:
     if trust <= Trust.DATA and section in ABOUT_PEOPLE:
-        raise _Unusable(f"{section} is nothing that tools have a say in")
+        raise _InvalidEdit(f"{section} is nothing that tools have a say in")
 
 
-def _marked(text: str, trust: Trust) -> str:
+def _mark_tool_text(text: str, trust: Trust) -> str:
     """The line that a text is; a model that has read the mark of a tool may have put it there itself."""
-    return from_a_tool(_MARKED.sub(r"\g<said>", text)) if trust is Trust.DATA else text
+    return quote_tool_text(_TOOL_MARK.sub(r"\g<said>", text)) if trust is Trust.DATA else text
 
 
-_MARKED = re.compile(r'\A\(from a tool\) "?(?P<said>.*?)"?\Z')
+_TOOL_MARK = re.compile(r'\A\(from a tool\) "?(?P<said>.*?)"?\Z')
 
 
-def _check_numbers(text: str, sources: Sequence[str]) -> None:
+def _check_facts(text: str, sources: Sequence[str]) -> None:
     if unknown := invented(text, *sources):
-        raise _Unusable(f"text: no source says {', '.join(unknown)}")
+        raise _InvalidEdit(f"text: no source says {', '.join(unknown)}")
 
 
 # -- JSON --------------------------------------------------------------------------------------------------
 
 # Where an object may begin: models talk before they come to the point, but not for long.
-_MOST_BEGINNINGS: Final = 20
-_OBJECT = re.compile(r"\{")
+_MAX_OBJECT_STARTS: Final = 20
+_OBJECT_START = re.compile(r"\{")
 
 
-def _edits_in(text: str) -> list[object]:
+def _find_edits(text: str) -> list[object]:
     """The list of edits, wherever in the answer it stands."""
-    if len(text) > MOST_ANSWER:
-        raise _Unusable(f"it has {len(text):,} characters")
+    if len(text) > MAX_ANSWER_CHARACTERS:
+        raise _InvalidEdit(f"it has {len(text):,} characters")
     reasons: list[str] = []
-    for value in _objects(text, reasons):
+    for value in _json_objects(text, reasons):
         if isinstance(edits := value.get("edits"), list):
             return cast("list[object]", edits)
         reasons.append('it has no list of "edits"')
-    raise _Unusable(reasons[0] if reasons else "it holds no JSON object")
+    raise _InvalidEdit(reasons[0] if reasons else "it holds no JSON object")
 
 
-def _objects(text: str, reasons: list[str]) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_number)
-    beginnings = (match.start() for match in _OBJECT.finditer(text))
+def _json_objects(text: str, reasons: list[str]) -> Iterator[dict[str, Any]]:
+    decoder = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+    beginnings = (match.start() for match in _OBJECT_START.finditer(text))
     end = 0
-    for begin, _ in zip(beginnings, range(_MOST_BEGINNINGS), strict=False):
+    for begin, _ in zip(beginnings, range(_MAX_OBJECT_STARTS), strict=False):
         if begin < end:
             continue
         try:
@@ -297,12 +310,12 @@ def _objects(text: str, reasons: list[str]) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise ValueError("a key stands twice in one object")
-    return made
+    return result
 
 
-def _no_number(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")

@@ -18,17 +18,17 @@ from inmind.core.tokens import estimator
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.eviction import is_told_anew
 from inmind.dreams.page.sections import Section
-from inmind.dreams.propose_by_rules import line_of
+from inmind.dreams.propose_by_rules import to_line
 from inmind.search.crystal import Crystal
 
-MOST_SHOWN: Final = 300
+MAX_TEXT_CHARACTERS: Final = 300
 """Characters of one text."""
 
-PARTS: Final = {"page": 3_000, "notes": 4_500, "crystals": 2_500, "insights": 700}
+MAX_PART_TOKENS: Final = {"page": 3_000, "notes": 4_500, "crystals": 2_500, "insights": 700}
 """Of what is shown, each with the tokens that it may take."""
 
 
-class Source(NamedTuple):
+class LabelledSource(NamedTuple):
     """Something that a line can be made of."""
 
     ids: tuple[str, ...]
@@ -45,22 +45,24 @@ class Labels:
     """Lines that may be said anew or retired."""
     locked: Mapping[str, str]
     """Those that may not, each with the reason."""
-    sources: Mapping[str, Source]
+    sources: Mapping[str, LabelledSource]
     parts: Mapping[str, str]
     """All of it as text, part by part."""
 
 
-def labelled(material: DreamMaterial) -> Labels:
+def label_material(material: DreamMaterial) -> Labels:
     page = {f"L{number}": entry for number, entry in enumerate(material.page.everything(), 1)}
-    reasons = {label: _locked(section, material.dream_lines.get(text)) for label, (section, text) in page.items()}
+    reasons = {label: _lock_reason(section, material.dream_lines.get(text)) for label, (section, text) in page.items()}
     sources = {
-        "notes": _named("N", _notes(material)),
-        "crystals": _named("C", _crystals(material)),
-        "insights": _named("I", _insights(material)),
+        "notes": _number("N", _note_sources(material)),
+        "crystals": _number("C", _crystal_sources(material)),
+        "insights": _number("I", _insight_sources(material)),
     }
-    told = {"page": {label: _entry(*page[label], reason) for label, reason in reasons.items()}}
-    told |= {part: {label: _told(one) for label, one in named.items()} for part, named in sources.items()}
-    shown = {part: _fitting(texts, PARTS[part]) for part, texts in told.items()}
+    texts_by_part = {"page": {label: _format_line(*page[label], reason) for label, reason in reasons.items()}}
+    texts_by_part |= {
+        part: {label: _format_source(one) for label, one in named.items()} for part, named in sources.items()
+    }
+    shown = {part: _fit(texts, MAX_PART_TOKENS[part]) for part, texts in texts_by_part.items()}
     return Labels(
         lines={label: material.dream_lines[page[label][1]] for label in shown["page"] if not reasons[label]},
         locked={label: reason for label, reason in reasons.items() if reason},
@@ -69,62 +71,62 @@ def labelled(material: DreamMaterial) -> Labels:
     )
 
 
-def _locked(section: Section | None, line: PageLine | None) -> str:
+def _lock_reason(section: Section | None, line: PageLine | None) -> str:
     """Why a line is not the model's to touch; empty where it is."""
     if line is None:
         return "a person wrote it"
     return "it is told by itself" if section is Section.POINTERS or is_told_anew(line) else ""
 
 
-def _named(letter: str, sources: Iterator[Source]) -> dict[str, Source]:
+def _number(letter: str, sources: Iterator[LabelledSource]) -> dict[str, LabelledSource]:
     return {f"{letter}{number}": source for number, source in enumerate(sources, 1)}
 
 
-def _notes(material: DreamMaterial) -> Iterator[Source]:
+def _note_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
     """The most important first: the last may have no room."""
     waiting = [note for note in material.notes if not note.superseded]
     for note in sorted(waiting, key=lambda note: (-note.importance, note.at, note.id)):
-        yield Source((note.id,), note.text, note.importance, note.kind, note.at, note.trust)
+        yield LabelledSource((note.id,), note.text, note.importance, note.kind, note.at, note.trust)
 
 
-def _crystals(material: DreamMaterial) -> Iterator[Source]:
+def _crystal_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
     """What people said and wrote, the newest first. What tools have answered is long, and says nothing of anybody."""
     noted = {note.id for note in material.notes}
     told = [one for one in material.crystals if one.id not in noted and one.trust is not Trust.DATA]
-    for one in sorted(told, key=_newest):
-        yield Source((one.id,), one.text, one.importance, one.kind, one.at.isoformat(), one.trust)
+    for one in sorted(told, key=_newest_first):
+        yield LabelledSource((one.id,), one.text, one.importance, one.kind, one.at.isoformat(), one.trust)
 
 
-def _newest(crystal: Crystal) -> tuple[int, float, str]:
+def _newest_first(crystal: Crystal) -> tuple[int, float, str]:
     return -crystal.trust, -crystal.at.timestamp(), crystal.id
 
 
-def _insights(material: DreamMaterial) -> Iterator[Source]:
+def _insight_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
     for one in material.insights:
-        yield Source(one.sources, one.text, one.importance, "insight", material.now.isoformat(), one.trust)
+        yield LabelledSource(one.sources, one.text, one.importance, "insight", material.now.isoformat(), one.trust)
 
 
-def _entry(section: Section | None, text: str, locked: str) -> str:
-    return f"[{section or 'no section'}{f'; locked: {locked}' if locked else ''}] {_shown(text)}"
+def _format_line(section: Section | None, text: str, locked: str) -> str:
+    return f"[{section or 'no section'}{f'; locked: {locked}' if locked else ''}] {_one_line(text)}"
 
 
-def _told(source: Source) -> str:
+def _format_source(source: LabelledSource) -> str:
     whose = {Trust.DATA: ", from a tool", Trust.PERSON: ", by a person"}.get(source.trust, "")
-    return f"({source.kind}, {source.importance:g}, {source.at[:10]}{whose}) {_shown(source.text)}"
+    return f"({source.kind}, {source.importance:g}, {source.at[:10]}{whose}) {_one_line(source.text)}"
 
 
-def _shown(text: str) -> str:
+def _one_line(text: str) -> str:
     """On one line, so that no text can look like another one's label."""
-    return inert(line_of(text, MOST_SHOWN))
+    return inert(to_line(text, MAX_TEXT_CHARACTERS))
 
 
-def _fitting(texts: Mapping[str, str], room: int) -> dict[str, str]:
+def _fit(texts: Mapping[str, str], budget: int) -> dict[str, str]:
     """The first of them, as many as there is room for."""
     count = estimator()
     fitting: dict[str, str] = {}
     for label, text in texts.items():
-        room -= count(f"{label} {text}\n")
-        if room < 0:
+        budget -= count(f"{label} {text}\n")
+        if budget < 0:
             break
         fitting[label] = text
     return fitting

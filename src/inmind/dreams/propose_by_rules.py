@@ -19,7 +19,7 @@ from inmind.core.language.prose import beginning
 from inmind.dreams import economics, skills
 from inmind.dreams.affect.state import level_told
 from inmind.dreams.classify import classify_section
-from inmind.dreams.line_index import Board
+from inmind.dreams.line_index import LineIndex
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.open_loops import loop_text
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
@@ -28,89 +28,95 @@ from inmind.dreams.page.fact_checks import SHARED, lost, share_kept
 from inmind.dreams.page.page import read
 from inmind.dreams.page.pointers import candidates
 from inmind.dreams.page.sections import Section, weights
-from inmind.dreams.user_facts import Learned, learned
+from inmind.dreams.user_facts import UserFact, find_user_facts
 from inmind.search.crystal import HIDDEN, Crystal
 
-MOST_LINE: Final = 240
+MAX_LINE_CHARACTERS: Final = 240
 """Characters of a line. What is longer is cut behind a sentence: its source has the rest."""
 
-WORKED_IN: Final = 5
+MAX_ADOPTED_PER_DREAM: Final = 5
 """Entries from before the first dream that one dream puts into their sections."""
 
-FELT: Final = 0.3
+MIN_VALENCE: Final = 0.3
 """How much something has to have been felt to be told as a friction or a win."""
 
-WON, AVOIDED = "Worked: ", "Avoid: "
+WIN_PREFIX, AVOID_PREFIX = "Worked: ", "Avoid: "
 
-MOST_SKILLS: Final = 10
+MAX_SKILL_LINES: Final = 10
 
-_ECONOMICS: Final = "economics"
-_GAP, _SKILL = 0.4, 0.5
-_MENTIONED = 0.5
+_ECONOMICS_KIND: Final = "economics"
+_GAP_IMPORTANCE, _SKILL_IMPORTANCE = 0.4, 0.5
+_MIN_IMPORTANCE = 0.5
 """Importance from which on a crystal that nobody took as a note gets a line."""
 
 
-def by_rules(material: DreamMaterial, *, besides: Sequence[Edit] = ()) -> Proposal:
+def propose_by_rules(material: DreamMaterial, *, settled: Sequence[Edit] = ()) -> Proposal:
     """Edits that bring the page up to what is known. With nothing new there are none.
 
     `besides`: edits that are settled already. What they say is said, and the lines that they name are left to them.
     """
-    done = [edit for edit in _closed(material) if not any(edit.line in lines_of(other) for other in besides)]
-    named = {line for edit in (*besides, *done) for line in lines_of(edit)}
-    board = _board(material, besides, named)
-    wishes = [wish for wish in _wishes(material) if not _is_said(wish, besides)]
+    done = [
+        edit
+        for edit in _retire_closed_loops(material)
+        if not any(edit.line in edited_lines(other) for other in settled)
+    ]
+    named = {line for edit in (*settled, *done) for line in edited_lines(edit)}
+    board = _build_index(material, settled, named)
+    wishes = [wish for wish in _new_lines(material) if not _is_covered(wish, settled)]
     for wish in sorted(wishes, key=lambda wish: (wish.at, wish.sources, wish.text)):
-        board.take(wish)
+        board.merge_in(wish)
     count = weights(material.levels)
     said = sorted(board.edits(), key=lambda edit: (-edit.importance * count[edit.section], edit.at, edit.text))
     news = material.notes or material.crystals or material.insights
-    return Proposal(edits=(*_told_anew(material), *done, *said, *(_worked_in(material, named) if news else ())))
+    return Proposal(
+        edits=(*_refresh_derived_lines(material), *done, *said, *(_place_adopted(material, named) if news else ()))
+    )
 
 
-def _is_said(wish: Add, besides: Sequence[Edit]) -> bool:
+def _is_covered(add: Add, settled: Sequence[Edit]) -> bool:
     """Do those that name what it is made of keep its numbers, its names and what it is about? To be named is not to be
     said."""
-    sources = {*wish.sources}
-    theirs = (edit for edit in besides if not isinstance(edit, Retire) and not sources.isdisjoint(edit.sources))
+    sources = {*add.sources}
+    theirs = (edit for edit in settled if not isinstance(edit, Retire) and not sources.isdisjoint(edit.sources))
     said = " ".join(edit.text for edit in theirs)
-    return bool(said) and not lost(wish.text, said) and share_kept(wish.text, said) >= SHARED
+    return bool(said) and not lost(add.text, said) and share_kept(add.text, said) >= SHARED
 
 
-def _board(material: DreamMaterial, besides: Sequence[Edit], named: Collection[str]) -> Board:
+def _build_index(material: DreamMaterial, settled: Sequence[Edit], named: Collection[str]) -> LineIndex:
     """What the page says. Lines that are told from counts, and pointers, say nothing that another could say anew."""
-    board = Board()
+    board = LineIndex()
     for section, text in material.page.everything():
         line = material.dream_lines.get(text)
         if text in named or section is Section.POINTERS:
             continue
         if line is None:
-            board.fix(Add(section=section or Section.ACTIVE, text=text, sources=(), trust=Trust.PERSON))
+            board.add_fixed(Add(section=section or Section.ACTIVE, text=text, sources=(), trust=Trust.PERSON))
         elif not is_told_anew(line):
-            board.stand(line)
-    for edit in besides:
+            board.add_line(line)
+    for edit in settled:
         if not isinstance(edit, Retire):
-            board.fix(edit)
+            board.add_fixed(edit)
     return board
 
 
 # -- what wants a line -------------------------------------------------------------------------------------
 
 
-def _wishes(material: DreamMaterial) -> Iterator[Add]:
+def _new_lines(material: DreamMaterial) -> Iterator[Add]:
     noted = {note.id for note in material.notes}
-    yield from (_of_note(note) for note in material.notes if not note.superseded and not _is_mood_alone(note.text))
-    yield from (_of_learned(one) for one in learned(material.crystals))
-    yield from (_of_crystal(one) for one in material.crystals if one.id not in noted and _wants_a_line(one))
-    yield from (_of_insight(one, material) for one in material.insights)
+    yield from (_add_from_note(note) for note in material.notes if not note.superseded and not _is_mood_note(note.text))
+    yield from (_add_from_fact(one) for one in find_user_facts(material.crystals))
+    yield from (_add_from_crystal(one) for one in material.crystals if one.id not in noted and _deserves_line(one))
+    yield from (_add_from_insight(one, material) for one in material.insights)
 
 
-def _is_mood_alone(note: str) -> bool:
+def _is_mood_note(note: str) -> bool:
     """That somebody was pleased, or cross, is felt and found again. On the page nobody could make anything of it."""
     return bool(level_told(note)) and "): the user " in note
 
 
-def _of_note(note: PendingNote) -> Add:
-    section, text = _placed(note.text, kind=note.kind, trust=note.trust, valence=note.valence)
+def _add_from_note(note: PendingNote) -> Add:
+    section, text = _place(note.text, kind=note.kind, trust=note.trust, valence=note.valence)
     return Add(
         section=section,
         text=text,
@@ -122,10 +128,10 @@ def _of_note(note: PendingNote) -> Add:
     )
 
 
-def _of_learned(one: Learned) -> Add:
+def _add_from_fact(one: UserFact) -> Add:
     return Add(
         section=classify_section(one.text, kind=one.kind, trust=Trust.PERSON),
-        text=line_of(one.text),
+        text=to_line(one.text),
         sources=(one.source,),
         importance=one.importance,
         kind=one.kind,
@@ -134,8 +140,8 @@ def _of_learned(one: Learned) -> Add:
     )
 
 
-def _of_crystal(one: Crystal) -> Add:
-    section, text = _placed(one.text, kind=one.kind, trust=one.trust, valence=one.valence)
+def _add_from_crystal(one: Crystal) -> Add:
+    section, text = _place(one.text, kind=one.kind, trust=one.trust, valence=one.valence)
     return Add(
         section=section,
         text=text,
@@ -147,8 +153,8 @@ def _of_crystal(one: Crystal) -> Add:
     )
 
 
-def _of_insight(one: Insight, material: DreamMaterial) -> Add:
-    section, text = _placed(one.text, kind="insight", trust=one.trust)
+def _add_from_insight(one: Insight, material: DreamMaterial) -> Add:
+    section, text = _place(one.text, kind="insight", trust=one.trust)
     return Add(
         section=section,
         text=text,
@@ -160,45 +166,49 @@ def _of_insight(one: Insight, material: DreamMaterial) -> Add:
     )
 
 
-def _wants_a_line(crystal: Crystal) -> bool:
+def _deserves_line(crystal: Crystal) -> bool:
     """What somebody has put into memory beside notes. Talk is learned from, pages and things are looked up."""
     written = crystal.kind != "episode" and not crystal.path and crystal.source == "memory"
     ours = crystal.origin in (Origin.DREAM, Origin.FILE)  # it stands on the page already, in its own words
     holds = not crystal.superseded_by and not crystal.merged_into and crystal.lifecycle not in HIDDEN
-    return written and not ours and holds and crystal.importance >= _MENTIONED
+    return written and not ours and holds and crystal.importance >= _MIN_IMPORTANCE
 
 
-def _placed(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple[Section, str]:
+def _place(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple[Section, str]:
     """The section that a text belongs to, and the line that it is there."""
     if level := level_told(text):
-        mark = {"dopamine": WON, "cortisol": AVOIDED}.get(level, "")
+        mark = {"dopamine": WIN_PREFIX, "cortisol": AVOID_PREFIX}.get(level, "")
         section = Section.ACTIVE if mark or trust is Trust.DATA else Section.BOND
         why = text.partition("): ")[2]
-        return section, mark + line_of(why, MOST_LINE - len(mark)) if why else line_of(text)
+        return section, mark + to_line(why, MAX_LINE_CHARACTERS - len(mark)) if why else to_line(text)
     if trust is Trust.DATA:
-        return Section.ACTIVE, from_a_tool(text)
+        return Section.ACTIVE, quote_tool_text(text)
     section = classify_section(text, kind=kind, trust=trust)
-    mark = (WON if valence > 0 else AVOIDED) if abs(valence) >= FELT and section is Section.ACTIVE else ""
-    return section, mark + line_of(text, MOST_LINE - len(mark))
+    mark = (
+        (WIN_PREFIX if valence > 0 else AVOID_PREFIX)
+        if abs(valence) >= MIN_VALENCE and section is Section.ACTIVE
+        else ""
+    )
+    return section, mark + to_line(text, MAX_LINE_CHARACTERS - len(mark))
 
 
-def from_a_tool(text: str) -> str:
+def quote_tool_text(text: str) -> str:
     """The line of what a tool delivered: data, and quoted as that."""
-    said = line_of(text.replace('"', "'"), MOST_LINE - 20)
+    said = to_line(text.replace('"', "'"), MAX_LINE_CHARACTERS - 20)
     return f'(from a tool) "{said}"'
 
 
-def line_of(text: str, most: int = MOST_LINE) -> str:
+def to_line(text: str, max_characters: int = MAX_LINE_CHARACTERS) -> str:
     """A text on one line, as much of it as a line holds."""
-    return beginning(" ".join(text.split()), most)
+    return beginning(" ".join(text.split()), max_characters)
 
 
 # -- what is told anew -------------------------------------------------------------------------------------
 
 
-def _told_anew(material: DreamMaterial) -> Iterator[Add | Retire]:
+def _refresh_derived_lines(material: DreamMaterial) -> Iterator[Add | Retire]:
     """What is no longer so goes, what is so now comes, what stands there as it is stays."""
-    wanted = {edit.text: edit for edit in (*_gaps(material), *_skills(material), *_economics(material))}
+    wanted = {edit.text: edit for edit in (*_gap_lines(material), *_skill_lines(material), *_economics_adds(material))}
     standing = {text for _, text in material.page.everything()}
     for text, line in material.dream_lines.items():
         if text in standing and text not in wanted and is_told_anew(line):
@@ -206,7 +216,7 @@ def _told_anew(material: DreamMaterial) -> Iterator[Add | Retire]:
     yield from (edit for text, edit in wanted.items() if text not in standing)
 
 
-def _closed(material: DreamMaterial) -> Iterator[Retire]:
+def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:
     """A loop that is done is past: its line leaves for a pointer that finds what was asked for."""
     standing = {text for _, text in material.page.everything()}
     for text in material.closed_loops:
@@ -219,36 +229,38 @@ def _closed(material: DreamMaterial) -> Iterator[Retire]:
                 break
 
 
-def _gaps(material: DreamMaterial) -> Iterator[Add]:
+def _gap_lines(material: DreamMaterial) -> Iterator[Add]:
     for gap in material.gaps:
-        text = f"{line_of(gap.topic, MOST_LINE - 40)} ({_WHYS.get(gap.reason, gap.reason)})"
-        sources = _known(gap.sources, material)
-        yield Add(section=Section.GAPS, text=text, sources=sources, importance=_GAP, kind="gap", at=gap.last_seen)
+        text = f"{to_line(gap.topic, MAX_LINE_CHARACTERS - 40)} ({_GAP_REASONS.get(gap.reason, gap.reason)})"
+        sources = _known_sources(gap.sources, material)
+        yield Add(
+            section=Section.GAPS, text=text, sources=sources, importance=_GAP_IMPORTANCE, kind="gap", at=gap.last_seen
+        )
 
 
-def _skills(material: DreamMaterial) -> Iterator[Add]:
-    for skill in skills.emerging_skills(material.skills)[:MOST_SKILLS]:
+def _skill_lines(material: DreamMaterial) -> Iterator[Add]:
+    for skill in skills.emerging_skills(material.skills)[:MAX_SKILL_LINES]:
         yield Add(
             section=Section.SKILLS,
             text=skills.skill_line(skill),
-            sources=_known(skill.sources, material),
-            importance=_SKILL,
+            sources=_known_sources(skill.sources, material),
+            importance=_SKILL_IMPORTANCE,
             kind="skill",
             at=skill.last_used,
         )
 
 
-def _economics(material: DreamMaterial) -> Iterator[Add]:
+def _economics_adds(material: DreamMaterial) -> Iterator[Add]:
     for text in (line for one in material.economics for line in economics.economics_lines(one)):
-        yield Add(section=Section.NICHE, text=text, sources=(), kind=_ECONOMICS, at=material.now.isoformat())
+        yield Add(section=Section.NICHE, text=text, sources=(), kind=_ECONOMICS_KIND, at=material.now.isoformat())
 
 
-def _known(sources: Iterable[str], material: DreamMaterial) -> tuple[str, ...]:
+def _known_sources(sources: Iterable[str], material: DreamMaterial) -> tuple[str, ...]:
     """Those that can be found. Counts are made of calls, too, which are no crystals."""
     return tuple(source for source in sources if material.get_crystal(source))
 
 
-_WHYS = {
+_GAP_REASONS = {
     "unanswered": "asked, not answered",
     "not_found": "searched, not found",
     "mentioned_once": "mentioned once",
@@ -258,7 +270,7 @@ _WHYS = {
 # -- what people wrote before the first dream --------------------------------------------------------------
 
 
-def _worked_in(material: DreamMaterial, named: Collection[str]) -> list[Rewrite]:
+def _place_adopted(material: DreamMaterial, named: Collection[str]) -> list[Rewrite]:
     """A few of their entries, into their sections, word for word, as the last to leave these.
 
     Those that no line holds whole stay where they are: half of what a person wrote is not what they wrote. So do those
@@ -266,23 +278,29 @@ def _worked_in(material: DreamMaterial, named: Collection[str]) -> list[Rewrite]
     """
     if not material.page.header:
         return []
-    seeds = (text for _, text in read(_HEADED.split(material.page.above)[0]).everything() if text in material.adopted)
-    whole = (text for text in seeds if len(text) <= MOST_LINE and not _NO_LINE.search(text) and text not in named)
+    seeds = (
+        text for _, text in read(_SUBHEADING.split(material.page.above)[0]).everything() if text in material.adopted
+    )
+    whole = (
+        text
+        for text in seeds
+        if len(text) <= MAX_LINE_CHARACTERS and not _NOT_ONE_LINE.search(text) and text not in named
+    )
     return [
         Rewrite(
-            lines=(text,), section=classify_section(text, trust=Trust.PERSON), text=line_of(text), importance=PRECIOUS
+            lines=(text,), section=classify_section(text, trust=Trust.PERSON), text=to_line(text), importance=PRECIOUS
         )
-        for text in islice(whole, WORKED_IN)
+        for text in islice(whole, MAX_ADOPTED_PER_DREAM)
     ]
 
 
-_HEADED = re.compile(r"^##", re.MULTILINE)
+_SUBHEADING = re.compile(r"^##", re.MULTILINE)
 
 
-_NO_LINE = re.compile(r"\n|^(?:```|~~~|\||<|#)")
+_NOT_ONE_LINE = re.compile(r"\n|^(?:```|~~~|\||<|#)")
 
 
-def lines_of(edit: Edit) -> tuple[str, ...]:
+def edited_lines(edit: Edit) -> tuple[str, ...]:
     """The lines that an edit speaks of."""
     match edit:
         case Rewrite(lines=lines):

@@ -36,7 +36,7 @@ def _unknown_names(sentence: str) -> Iterator[str]:
 def _is_not_narrative(sentence: str, names: list[str]) -> bool:
     """Somebody asks for something, gives an answer, or says who they are."""
     said = normalize_sentence(sentence)
-    if compiled(_INTRODUCES).search(said) or compiled(_WANTS).search(said):
+    if compiled(_INTRODUCTION).search(said) or compiled(_REQUEST).search(said):
         return True
     others = len(sentence.split()) - sum(len(name.split()) for name in names)
     if not compiled(_HAN).search(sentence) and others < MIN_OTHER_WORDS:
@@ -69,10 +69,10 @@ def _is_set_apart(before: str, behind: str) -> bool:
 
 
 _HAN = "[一-鿿]"
-_INTRODUCES = (
+_INTRODUCTION = (
     r"\b(?:my (?:\w+ )?name(?:'s| is)|call me|i am|i'm|this is|it's|regards|sincerely|cheers)\b|我叫|我是|我的名字"
 )
-_WANTS = any_of(
+_REQUEST = any_of(
     r"\b(?:i|we)(?:'d| would)? (?:\w+ )?(?:want|need|like to|prefer)\b|\b(?:looking for|interested in|please)\b",
     r"\bi'd (?:like|love|prefer)\b|\b(?:how|what) about\b|\blet's\b|请|想要|我要",
     r"^\W*(?:\*\*|[-•]\s)",

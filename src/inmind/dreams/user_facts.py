@@ -18,20 +18,20 @@ from inmind.core.language.prose import own_words, sentences
 from inmind.history.compaction.rule_detection import orders_in
 from inmind.search.crystal import Crystal
 
-MOST_LEARNED: Final = 200
+MAX_FACTS: Final = 200
 """In one dream, the newest: whoever says more of themselves in two hours has pasted a biography."""
 
-MOST_CHARACTERS: Final = 220
+MAX_SENTENCE_CHARACTERS: Final = 220
 """Of a sentence. A longer one is a story: it is found as what was said, and no line of a page."""
 
 # Of a message, so much is looked at.
-_LOOKED_AT = 4_000
+_MAX_MESSAGE_CHARACTERS = 4_000
 
 _USER = "User"
 
 
 @frozen(kw_only=True)
-class Learned:
+class UserFact:
     """A sentence that a user said."""
 
     text: str
@@ -43,169 +43,188 @@ class Learned:
     at: str
 
 
-def learned(crystals: Iterable[Crystal]) -> list[Learned]:
+def find_user_facts(crystals: Iterable[Crystal]) -> list[UserFact]:
     """What is new in them, in the order in which it was said; what was said twice, as it was said last."""
-    newest = sorted((one for one in crystals if _by_a_person(one)), key=lambda one: (one.at, one.id), reverse=True)
-    found: dict[str, Learned] = {}
-    for one in (sentence for crystal in newest for sentence in _learned(crystal)):
+    newest = sorted((one for one in crystals if _is_user_message(one)), key=lambda one: (one.at, one.id), reverse=True)
+    found: dict[str, UserFact] = {}
+    for one in (sentence for crystal in newest for sentence in _facts_in(crystal)):
         found.setdefault(one.text.casefold(), one)
-        if len(found) == MOST_LEARNED:
+        if len(found) == MAX_FACTS:
             break
     return sorted(found.values(), key=lambda one: (one.at, one.source, one.text))
 
 
-def told_plainly(line: str) -> str:
+def to_third_person(line: str) -> str:
     """What a line says, as one would say it of the speaker: "User: I live in Rome" is "User lives in Rome".
 
     To compare it with other lines, never to show it: only its beginning is turned.
     """
-    spoken = _SPOKEN.fullmatch(line)
+    spoken = _SPEAKER_LINE.fullmatch(line)
     if not spoken:
         return line
-    who, said = spoken["who"], _LEADS.sub("", spoken["said"], count=1)
+    who, said = spoken["who"], _LEAD_IN.sub("", spoken["said"], count=1)
     who = "用户" if who == _USER and _HAN.search(said) else who
-    for first, third in _PERSONS:
+    for first, third in _THIRD_PERSON:
         if match := first.match(said):
             return who + match.expand(third) + said[match.end() :]
     return said
 
 
-class _Form(NamedTuple):
+class _FactPattern(NamedTuple):
     """One way to say such a thing. `cues`: words of which a text has one, or it has not this form: looking for these
     takes a fraction of the time, and most messages have none."""
 
     kind: str
     importance: float
     cues: tuple[str, ...]
-    said: str
+    pattern: str
 
 
-def _form(kind: str, importance: float, cues: str, *said: str) -> _Form:
-    return _Form(kind, importance, tuple(cues.split("|")), "|".join(said))
+def _fact_pattern(kind: str, importance: float, cues: str, *patterns: str) -> _FactPattern:
+    return _FactPattern(kind, importance, tuple(cues.split("|")), "|".join(patterns))
 
 
-_FACT, _WISH, _PERIL, _GOAL, _RULE = 0.7, 0.65, 0.85, 0.6, 0.8
+_FACT_IMPORTANCE, _PREFERENCE_IMPORTANCE, _HEALTH_IMPORTANCE, _GOAL_IMPORTANCE, _RULE_IMPORTANCE = (
+    0.7,
+    0.65,
+    0.85,
+    0.6,
+    0.8,
+)
 
 _AM = r"\bi(?:['’]m| am)"
-_KIN = (
+_RELATIVE = (
     "(?:wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter|kids?|children|baby|mother|mom|mum|"
     "father|dad|brother|sister|dog|cat)"
 )
 # What somebody likes here and now is no preference: "I like it", "I prefer the second one".
-_AT_HAND = (
+_MOMENTARY = (
     r"(?:it|this|that|these|those|them|you|your|yours|how|what|where|the (?:idea|first|second|third|last|other|former|"
     r"latter|way|look|sound|new|one|current|previous)|option|version|number|both|neither|either|"
     r"to (?:see|know|hear|thank|say)|a (?:bit|little)|[ab])\b"
 )
-_BEGINS = r"(?:^|[.!?\n]\s*)(?:please )?"
-_FORMS = (
-    _form(
+_SENTENCE_START = r"(?:^|[.!?\n]\s*)(?:please )?"
+_FACT_PATTERNS = (
+    _fact_pattern(
         "relationship",
-        _RULE,
+        _RULE_IMPORTANCE,
         "my name|my full name|my first name|my last name|my nickname|call me",
         r"\bmy (?:full |first |last |nick)?name(?:['’]s| is) (?!not\b)\S",
         r"\bcall me (?!when|if|back|at|on|later|crazy|old)\S",
     ),
-    _form(
+    _fact_pattern(
         "relationship",
-        _FACT,
+        _FACT_IMPORTANCE,
         "i live|i grew|i was born|i work|i moved|i go by",
         r"\bi (?:live (?:in|at|on|near)|grew up|was born|work (?:at|for|as|from)|go by) (?!the (?:code|file|line))\S",
         r"\bi moved to (?!the\b)\S",
     ),
-    _form(
+    _fact_pattern(
         "relationship",
-        _FACT,
+        _FACT_IMPORTANCE,
         "i'm |i’m |i am ",
         rf"{_AM} (?:based in|(?:originally )?from (?!the\b)|married|divorced|retired|\d+ years old)",
         rf"{_AM} an? (?!bit|little|lot|few|big|huge|fan)(?:[\w-]+ ){{0,2}}?(?:\w{{2,}}(?:er|or|ist|ian|eer)|nurse|"
         r"student|chef|freelance\w*|mom|dad|parent)\b(?! (?:of|than))",
     ),
-    _form(
+    _fact_pattern(
         "relationship",
-        _FACT,
+        _FACT_IMPORTANCE,
         "my |our |i have ",
-        rf"\b(?:my|our) {_KIN} (?:is (?:called|named|\d+|in|from)|turns|works|lives|loves|likes)\b",
-        rf"\b(?:my|our) {_KIN}['’]s (?:name|birthday) (?:is|['’]s)\b",
-        rf"\bi have (?:an?|one|two|three|four|\d+) {_KIN}s?\b(?!['’])",
+        rf"\b(?:my|our) {_RELATIVE} (?:is (?:called|named|\d+|in|from)|turns|works|lives|loves|likes)\b",
+        rf"\b(?:my|our) {_RELATIVE}['’]s (?:name|birthday) (?:is|['’]s)\b",
+        rf"\bi have (?:an?|one|two|three|four|\d+) {_RELATIVE}s?\b(?!['’])",
         r"\bmy (?:birthday|anniversary|time ?zone|pronouns|e-?mail(?: address)?|phone(?: number)?|address|job|"
         r"profession|native language|mother tongue|hometown|favou?rite [\w ]{1,30}?|doctor|boss|manager) (?:is|are)\b",
     ),
-    _form(
+    _fact_pattern(
         "relationship",
-        _PERIL,
+        _HEALTH_IMPORTANCE,
         "allerg|vegan|vegetarian|diabet|pregnant|intoleran|celiac|coeliac|blind|deaf|asthma|epilep| eat | drink ",
         rf"{_AM} (?:\w+ )?(?:allergic|vegan|vegetarian|diabetic|pregnant|(?:lactose|gluten)[ -]intolerant|celiac|"
         r"coeliac|colou?r-?blind|deaf|blind)\b",
         r"\bi have (?:an? )?(?:[\w-]+ ){0,3}(?:allergy|allergies|diabetes|asthma|epilepsy)\b",
         r"\bi (?:don['’]t|do not|can['’]t|cannot|never) (?:eat|drink)\b",
     ),
-    _form(
+    _fact_pattern(
         "preference",
-        _WISH,
+        _PREFERENCE_IMPORTANCE,
         "prefer|love|hate|like|detest|can't stand|can’t stand",
-        rf"\bi (?:\w+ly |always )?prefer (?!{_AT_HAND})\S",
+        rf"\bi (?:\w+ly |always )?prefer (?!{_MOMENTARY})\S",
         r"\bi (?:really |absolutely )?(?:love|hate|dislike|detest|can['’]t stand|don['’]t like|do not like) "
-        rf"(?!{_AT_HAND})\S",
-        rf"\bi (?:\w+ly|always) like (?!{_AT_HAND})\S",
+        rf"(?!{_MOMENTARY})\S",
+        rf"\bi (?:\w+ly|always) like (?!{_MOMENTARY})\S",
         r"\bi like my \S",
     ),
-    _form(
+    _fact_pattern(
         "goal",
-        _GOAL,
+        _GOAL_IMPORTANCE,
         "my goal|my plan|my dream|my aim|my target|my resolution|learning|studying|training|preparing|saving",
         r"\bmy (?:goal|plan|dream|aim|target|resolution)(?: \w+ \w+)? is\b",
         rf"{_AM} (?:learning|studying|training for|preparing for|saving (?:up )?for)\b",
     ),
-    _form(
+    _fact_pattern(
         "goal",
-        _FACT,
+        _FACT_IMPORTANCE,
         "deadline|due ",
         r"\b(?:deadline|due date)\b[^?]{0,60}? (?:is|moved|has moved|was moved|changed)\b",
         r"\bis due (?:on|by)\b",
     ),
-    _form(
+    _fact_pattern(
         "fact",
-        _RULE,
+        _RULE_IMPORTANCE,
         "remember|in mind|forget|note",
-        rf"{_BEGINS}(?:remember|(?:keep|bear) in mind|(?:don['’]t|do not) forget|note)(?:,? that\b|:|,)",
+        rf"{_SENTENCE_START}(?:remember|(?:keep|bear) in mind|(?:don['’]t|do not) forget|note)(?:,? that\b|:|,)",
     ),
-    _form("relationship", _RULE, "我", r"我(?:的(?:名字|姓名)(?:是|叫)|叫(?!你|他|她|什么)|姓)", "(?:叫|称呼)我(?!们)"),
-    _form(
+    _fact_pattern(
         "relationship",
-        _FACT,
+        _RULE_IMPORTANCE,
+        "我",
+        r"我(?:的(?:名字|姓名)(?:是|叫)|叫(?!你|他|她|什么)|姓)",
+        "(?:叫|称呼)我(?!们)",
+    ),
+    _fact_pattern(
+        "relationship",
+        _FACT_IMPORTANCE,
         "我",
         r"我(?:现在)?(?:住在|来自|出生[在于]|搬到|是一?[名位个](?!问题)|在.{1,12}(?:工作|上班|上学|读书))|我今年\d+岁",
         "我(?:的)?(?:妻子|丈夫|太太|先生|老婆|老公|儿子|女儿|孩子|妈妈|爸爸|母亲|父亲|哥哥|弟弟|姐姐|妹妹|狗|猫)"
         "(?:叫|是|今年|在|的生日)",
         "我的(?:生日|时区|邮箱|电话|母语|职业|爱好)是|我最喜欢的.{1,10}是",
     ),
-    _form("relationship", _PERIL, "我", "我对.{1,10}过敏|我(?:吃素|是素食|不吃|不喝|不能吃|不能喝|有糖尿病|有哮喘)"),
-    _form(
+    _fact_pattern(
+        "relationship",
+        _HEALTH_IMPORTANCE,
+        "我",
+        "我对.{1,10}过敏|我(?:吃素|是素食|不吃|不喝|不能吃|不能喝|有糖尿病|有哮喘)",
+    ),
+    _fact_pattern(
         "preference",
-        _WISH,
+        _PREFERENCE_IMPORTANCE,
         "喜欢|偏好|习惯|讨厌",
         "我(?:一直|总是|通常|平时|更|最|比较|特别|很|非常|不|不太)?(?:喜欢|偏好|习惯|讨厌)(?!你|这|那|它)",
     ),
-    _form(
+    _fact_pattern(
         "goal",
-        _FACT,
+        _FACT_IMPORTANCE,
         "我的|我在|我正在|截止",
         "我的(?:目标|计划|梦想)是|我(?:正)?在(?:学习|备考|准备)|截止(?:日期|时间)(?:是|为|改[到成]|推迟到|提前到)",
     ),
-    _form("fact", _RULE, "记住|记得|忘", "(?:^|[。！？\n])(?:请)?(?:记住|记得|别忘了|不要忘记)(?!吗)"),
+    _fact_pattern(
+        "fact", _RULE_IMPORTANCE, "记住|记得|忘", "(?:^|[。！？\n])(?:请)?(?:记住|记得|别忘了|不要忘记)(?!吗)"
+    ),
 )
 # An order that says itself that it is for always; others are for the task at hand.
-_FOR_ALWAYS = (
+_STANDING_RULE = (
     r"\b(?:always|never|from now on|in (?:the )?future|every time|whenever|going forward|at all times|don['’]t ever|"
     r"no matter what)\b|以后|永远|总是|始终|每次|从现在起|从今以后|绝不|绝对不|一律|不要再|再也不"
 )
-_ALWAYS_CUES = (
+_STANDING_CUES = (
     *("always", "never", "now on", "future", "every time", "whenever", "forward", "at all times", "ever ", "no matter"),
     *("以后", "永远", "总是", "始终", "每次", "从现在", "从今", "绝", "一律", "不要再", "再也不"),
 )
 # Supposed, asked, quoted, told of others, or only for now.
-_NOT_MEANT = (
+_NOT_A_FACT = (
     r"[?？]\s*[\"'”’)]*$|[吗呢]\W*$|"
     r"^(?:if|when|suppose|imagine|pretend|say|let['’]s say|assume|what if|unless|would|could|should|do|does|did|can|is|"
     r"are|am|who|what|where|why|how)\b|"
@@ -215,14 +234,14 @@ _NOT_MEANT = (
     r"假设|比如|例如|假如|如果|要是|想象|也许|可能|大概|今天|今晚|暂时|这次|刚才|以前|说过"
 )
 _QUOTES = re.compile(r"[\"“”「」『』`]")
-_SPOKEN = re.compile(r"(?P<who>[^\n:]{1,40}): (?P<said>.+)", re.DOTALL)
-_LEADS = re.compile(
+_SPEAKER_LINE = re.compile(r"(?P<who>[^\n:]{1,40}): (?P<said>.+)", re.DOTALL)
+_LEAD_IN = re.compile(
     r"^(?:(?:hi|hello|hey|also|and|oh|by the way|btw|so|well|please|actually|fyi|just so you know|remember|"
     r"keep in mind|don['’]t forget|note|that)\b[,:!]? +)+",
     re.IGNORECASE,
 )
 _HAN = re.compile("[一-鿿]")
-_PERSONS = tuple(
+_THIRD_PERSON = tuple(
     (re.compile(first, re.IGNORECASE), third)
     for first, third in (
         (r"I(?:['’]m| am)\b", " is"),
@@ -238,39 +257,41 @@ _PERSONS = tuple(
 )
 
 
-def _by_a_person(crystal: Crystal) -> bool:
+def _is_user_message(crystal: Crystal) -> bool:
     return crystal.kind == "episode" and crystal.origin is Origin.USER and crystal.trust >= Trust.PERSON
 
 
-def _learned(crystal: Crystal) -> Iterator[Learned]:
+def _facts_in(crystal: Crystal) -> Iterator[UserFact]:
     who = crystal.speaker if crystal.speaker not in ("", "user") else _USER
-    text = crystal.text[:_LOOKED_AT].removeprefix(f"{who}: ")
-    for kind, importance, said in (*_formed(text), *_ordered(text)):
+    text = crystal.text[:_MAX_MESSAGE_CHARACTERS].removeprefix(f"{who}: ")
+    for kind, importance, said in (*_pattern_facts(text), *_rule_facts(text)):
         at = crystal.at.isoformat()
-        yield Learned(text=f"{who}: {said}", kind=kind, importance=importance, source=crystal.id, at=at)
+        yield UserFact(text=f"{who}: {said}", kind=kind, importance=importance, source=crystal.id, at=at)
 
 
-def _formed(text: str) -> Iterator[tuple[str, float, str]]:
+def _pattern_facts(text: str) -> Iterator[tuple[str, float, str]]:
     low = text.lower()
-    forms = [form for form in _FORMS if any(map(low.__contains__, form.cues)) and _compiled(form.said).search(low)]
+    forms = [
+        form for form in _FACT_PATTERNS if any(map(low.__contains__, form.cues)) and _compiled(form.pattern).search(low)
+    ]
     if not forms:
         return
     for sentence in (" ".join(one.split()) for line in own_words(text) for one in sentences(line)):
-        if len(sentence) <= MOST_CHARACTERS and not _QUOTES.search(sentence):
+        if len(sentence) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(sentence):
             low = sentence.lower()
-            form = next((form for form in forms if _compiled(form.said).search(low)), None)
-            if form and not _compiled(_NOT_MEANT).search(low):
+            form = next((form for form in forms if _compiled(form.pattern).search(low)), None)
+            if form and not _compiled(_NOT_A_FACT).search(low):
                 yield form.kind, form.importance, sentence
 
 
-def _ordered(text: str) -> Iterator[tuple[str, float, str]]:
+def _rule_facts(text: str) -> Iterator[tuple[str, float, str]]:
     low = text.lower()
-    if not any(map(low.__contains__, _ALWAYS_CUES)):
+    if not any(map(low.__contains__, _STANDING_CUES)):
         return
     for order, said in orders_in(text):
-        meant = order == "rule" and len(said) <= MOST_CHARACTERS and not _QUOTES.search(said)
-        if meant and _compiled(_FOR_ALWAYS).search(said.lower()):
-            yield "preference", _RULE, said
+        meant = order == "rule" and len(said) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(said)
+        if meant and _compiled(_STANDING_RULE).search(said.lower()):
+            yield "preference", _RULE_IMPORTANCE, said
 
 
 @cache

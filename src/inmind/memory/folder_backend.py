@@ -12,7 +12,7 @@ from inmind.core.encoding import digest
 from inmind.core.events.base import Event
 from inmind.core.paths import (
     CONFIG,
-    DATABASE,validate_textMAX_DOCUMENT_BYTES
+    DATABASE,
     INDEX,
     as_file,
     checked_home,
@@ -22,7 +22,7 @@ from inmind.core.paths import (
     session_folder,
 )
 from inmind.core.streams import SESSION_PREFIX
-from inmind.documents.document import MOST_BYTES, RESOURCE_PATHS, Document, checked_text
+from inmind.documents.document import MAX_DOCUMENT_BYTES, RESOURCE_PATHS, Document, validate_text
 from inmind.errors import Conflict, InvalidInput, NotFound, UnsafeStorage
 from inmind.session.backend import SessionFiles
 from inmind.session.legacy_files import LegacySession, all_legacy, find_legacy
@@ -58,7 +58,7 @@ class FolderBackend:
     def index(self, read: Read) -> Index:
         from inmind.search.index.sqlite import SqliteIndex
 
-        return validate_textself.home / INDEX, self.store, read)
+        return SqliteIndex(self.home / INDEX, self.store, read)
 
     # -- settings ------------------------------------------------------------------------------------------
 
@@ -68,16 +68,16 @@ class FolderBackend:
     def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:  # noqa: ARG002 -- a file has its own time
         from inmind.core.settings import settings_in
 
-        data = checked_text(text).encode()
+        data = validate_text(text).encode()
         if name == CONFIG:
             settings_in(text)
         folder = Folder(self.home)
-        with folder.locked():MAX_DOCUMENT_BYTES
+        with folder.locked():
             found, now = self._read(name)
             if now.version and now.text == text:
                 return now.version
             if now.version != base or not folder.exchange(name, data, found=found):
-                raise Conflict(stream=name, expected=base, actual=now.version, miMAX_DOCUMENT_BYTESheirs=now.text)
+                raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
         return _version(text)
 
     def _read(self, name: str) -> tuple[Found, Document]:

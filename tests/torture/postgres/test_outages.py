@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import psycopg
 import pytest
 from postgres import wait_until
+from tables import each_row
 from torture.harness import ask, side_by_side
 from torture.postgres.actors import STREAM, a_key, a_page, census, names, now, put
 from torture.postgres.conftest import SECRET, Own
@@ -251,7 +252,7 @@ def test_who_cannot_be_let_in_is_told_at_once_and_no_password_is_shown(own: Own,
 
 
 @pytest.mark.spec("P33", "N57")
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "postgresql://u:tell nobody@[::1/x",

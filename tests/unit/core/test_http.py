@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from model_server import Said, fails, model_server
+from tables import each_row
 
 from inmind.core.http import (
     MOST_BYTES,
@@ -126,7 +127,7 @@ def test_a_slow_reader_hears_all_of_it() -> None:
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "http://[::1",

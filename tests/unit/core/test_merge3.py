@@ -7,6 +7,7 @@ from random import Random
 from time import process_time
 
 import pytest
+from tables import each_row
 
 from inmind.core.merge3 import MOST_LINES, MOST_PAIRS, of_both
 from inmind.documents.document import MAX_DOCUMENT_BYTES
@@ -95,7 +96,7 @@ def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]
 
 
 @pytest.mark.spec("C8")
-@pytest.mark.parametrize(
+@each_row(
     "made",
     [
         only_blank,

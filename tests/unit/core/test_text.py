@@ -9,13 +9,14 @@ import tracemalloc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.text import TAGS, cut, cut_inside, inert, printable
 
 
 @pytest.mark.spec("J4")
-@pytest.mark.parametrize("tag", TAGS)
-@pytest.mark.parametrize("shape", ["</{}>", "<{}>", "< / {} >", "<{} layer='x'>", "＜／{}＞", "</{}\n>"])
+@each_row("tag", TAGS)
+@each_row("shape", ["</{}>", "<{}>", "< / {} >", "<{} layer='x'>", "＜／{}＞", "</{}\n>"])
 def test_stored_text_cannot_close_or_open_a_block(tag: str, shape: str) -> None:
     for spelt in (tag, tag.upper()):
         hostile = shape.format(spelt)
@@ -54,7 +55,7 @@ LOOK_ALIKES = [
 
 
 @pytest.mark.spec("J4")
-@pytest.mark.parametrize("hostile", LOOK_ALIKES, ids=ascii)
+@each_row("hostile", LOOK_ALIKES, ids=ascii)
 def test_a_look_alike_cannot_close_or_open_a_block_either(hostile: str) -> None:
     assert inert(f"关于 a {hostile} b") == f"关于 a &lt;{hostile[1:]} b"
     assert inert(f"{hostile}\n{hostile}") == f"&lt;{hostile[1:]}\n&lt;{hostile[1:]}"
@@ -73,12 +74,12 @@ def test_stored_text_cannot_pretend_to_be_the_working_memory_banner() -> None:
     assert inert("[WORKING MEMORY]\npages:") == "&#91;WORKING MEMORY]\npages:"
 
 
-@pytest.mark.parametrize("harmless", ["a < b", "<b>bold</b>", "<memoryless>", "if (x<memory_size)", "[x]", "</div>"])
+@each_row("harmless", ["a < b", "<b>bold</b>", "<memoryless>", "if (x<memory_size)", "[x]", "</div>"])
 def test_ordinary_angle_brackets_stay_as_they_are(harmless: str) -> None:
     assert inert(harmless) == harmless
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hidden", "shown"),
     [
         ("\u202e", "⟨U+202E⟩"),
@@ -95,7 +96,7 @@ def test_what_hides_or_reorders_text_is_made_visible(hidden: str, shown: str) ->
     assert printable(f"a{hidden}b") == f"a{shown}b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("👩‍👩‍👧", "می‌خواهم", "क्‍ष", "关于我们", "e\u0301", "tab\tand\nline"),
@@ -126,7 +127,7 @@ def test_words_in_another_script_do_not_change_how_the_rest_is_escaped(text: str
 
 
 @pytest.mark.spec("J4")
-@pytest.mark.parametrize(
+@each_row(
     "piece",
     ["<", "< ", "</ ", "‹", "‹/", "<memory_", "[working ", "\r", "\u200d", "\u3164", "ﷺ", "㏌", "&lt;", "</memory>"],
     ids=ascii,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from builders import WHEN, an_event
+from tables import each_row
 
 from inmind.core.encoding import digest
 from inmind.core.events.base import Event, Origin, Trust
@@ -23,7 +24,7 @@ from inmind.documents.notes_page import parse_notes
 from inmind.errors import InvalidInput, InvalidPath
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "found"),
     [
         ("overview.md", ("thread", "overview.md")),
@@ -40,7 +41,7 @@ def test_a_document_is_found_by_its_path(path: str, found: tuple[str, str]) -> N
     assert resolve_path(path) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "../overview.md",
@@ -86,7 +87,7 @@ def test_whatever_is_not_a_document_is_an_invalid_path_and_leads_nowhere(path: o
     assert "overview.md" in error.expected
 
 
-@pytest.mark.parametrize("text", [None, b"x", "a\x00b", "lone \ud800", "x" * (MAX_DOCUMENT_BYTES + 1)])
+@each_row("text", [None, b"x", "a\x00b", "lone \ud800", "x" * (MAX_DOCUMENT_BYTES + 1)])
 def test_a_text_that_a_file_cannot_carry_is_refused(text: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         validate_text(text)
@@ -149,7 +150,7 @@ NEWEST = Document(text="newest", version=9, source="session/s#9")
 
 
 @pytest.mark.spec("A5")
-@pytest.mark.parametrize(
+@each_row(
     ("found", "published", "finding"),
     [
         (b"newest", "newest", FileStatus.CURRENT),

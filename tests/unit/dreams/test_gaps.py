@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
@@ -152,7 +153,7 @@ def test_a_name_that_was_mentioned_once_and_not_taken_up_is_a_gap() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "talk",
     [
         (asked("I met Maria Lopez."), replied("How is Maria Lopez?")),

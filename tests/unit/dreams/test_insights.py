@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.dreams.activity import Activity, SearchUse, Utterance
@@ -97,7 +98,7 @@ def test_notes_of_two_days_are_two_occasions_and_of_one_day_one() -> None:
     assert seen(*(Crystal(id=f"resource/ada#{n}", text=TABS, at=WHEN) for n in (1, 2, 3))) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Thanks, go on please",
@@ -112,7 +113,7 @@ def test_what_everybody_says_all_the_time_is_no_insight(text: str) -> None:
     assert seen(*(said(n, text) for n in range(1, 9))) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "known",
     [
         {"trust": Trust.DATA},

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.dreams.activity import ANSWER_GRACE, ToolUse, Utterance
@@ -39,7 +40,7 @@ def left(*talk: Utterance, after: timedelta = timedelta()) -> list[str]:
     return [loop.text for loop in find_open_loops(talk, WHEN + after)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         PASSPORT,
@@ -69,7 +70,7 @@ def test_what_the_assistant_promises_is_open(text: str) -> None:
     assert left(user("Hello there"), assistant(text)) == [text]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "I'll be in Berlin tomorrow.",
@@ -103,7 +104,7 @@ def test_advice_of_the_assistant_is_no_promise() -> None:
     assert left(user("Hello there"), assistant("Don't forget to renew the passport.")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "talk",
     [
         [assistant("Done, the reminder is set.")],
@@ -119,7 +120,7 @@ def test_what_somebody_has_done_or_called_off_is_closed(talk: list[Utterance]) -
     assert left(user(PASSPORT), *talk) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "talk",
     [
         [assistant("Sure, I will.")],

@@ -10,20 +10,20 @@ from dream_builders import a_line, a_material, a_note
 
 from inmind.core.events.base import Trust
 from inmind.dreams.page.edits import Add, Rewrite
-from inmind.dreams.parse_answer import answered
-from inmind.dreams.prompt_labels import labelled
+from inmind.dreams.parse_answer import parse_answer
+from inmind.dreams.prompt_labels import label_material
 
 pytestmark = pytest.mark.spec("G12", "J5")
 
 MARKED = a_line('(from a tool) "Build 77 failed on Monday"', trust=Trust.DATA)
 OWN = a_line("The build is watched by Ben")
 MATERIAL = a_material([MARKED, OWN], notes=(a_note("Build 77 failed", trust=Trust.DATA), a_note("Ben is on leave")))
-LABELS = labelled(MATERIAL)
+LABELS = label_material(MATERIAL)
 L = {line.text: label for label, line in LABELS.lines.items()}
 
 
 def line_made(**edit: Any) -> str:
-    made = answered(json.dumps({"edits": [{"section": "Active Context", "sources": [], **edit}]}), LABELS)
+    made = parse_answer(json.dumps({"edits": [{"section": "Active Context", "sources": [], **edit}]}), LABELS)
     assert not made.refused
     (one,) = made.edits
     assert isinstance(one, Add | Rewrite)

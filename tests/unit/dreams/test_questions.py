@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.dreams.activity import Utterance
 from inmind.dreams.names import names_in
@@ -16,7 +17,7 @@ def asked(text: str) -> list[str]:
     return [*questions_in(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "question",
     [
         "When does the ferry to Brodick leave?",
@@ -38,7 +39,7 @@ def test_what_somebody_wants_to_know_is_a_question_in_their_own_words(question: 
     assert asked(f"It rained all day. {question}") == [question]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said",
     [
         "How are you?",
@@ -80,7 +81,7 @@ def test_what_is_asked_for_company_or_asks_for_a_deed_wants_no_answer(said: str)
     assert asked(said) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "I don't know.",
@@ -98,7 +99,7 @@ def test_a_reply_that_does_not_know_leaves_the_question_open(reply: str) -> None
     assert split_unanswered(reply) == (True, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "It leaves at nine.",
@@ -121,7 +122,7 @@ def test_what_a_reply_knows_beside_is_told_apart() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "names"),
     [
         ("My friend Maria Lopez is visiting on Friday", ["Maria Lopez"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.dreams.activity import Utterance
 from inmind.dreams.requests import find_request
@@ -15,7 +16,7 @@ def asked(text: str) -> str:
     return find_request(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "task"),
     [
         ("Refactor the auth module in TypeScript", "refactor module"),
@@ -46,7 +47,7 @@ def test_a_task_is_known_by_what_is_to_happen_and_to_what(text: str, task: str) 
     assert asked(text) == task
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
@@ -25,7 +26,7 @@ from inmind.core.events.dreams import (
     DreamResumed,
     DreamStarted,
 )
-from inmind.dreams.state import MAX_RESUME_AGE, LEASE_DURATION, PHASE_AFTER, DreamingState, RunningDream, Stage
+from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE, PHASE_AFTER, DreamingState, RunningDream, Stage
 from inmind.jobs.dreaming.runner import PHASES
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -75,9 +76,7 @@ def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
 
 
 @pytest.mark.spec("G7", "K22")
-@pytest.mark.parametrize(
-    "what", [GATHERED, ANSWERED, PROPOSED, CHECKED, DreamProgressed(1, "propose", UNTIL)], ids=lambda w: w.kind
-)
+@each_row("what", [GATHERED, ANSWERED, PROPOSED, CHECKED, DreamProgressed(1, "propose", UNTIL)], ids=lambda w: w.kind)
 def test_whatever_a_dream_tells_it_holds_for_longer(what: EventPayload) -> None:
     longer = (NOON + 3 * LEASE_DURATION).isoformat()
     assert running(replace(what, lease_until=longer)).until == NOON + 3 * LEASE_DURATION
@@ -132,7 +131,7 @@ def test_who_leaves_a_dream_to_others_has_not_failed(next: EventPayload) -> None
 
 
 @pytest.mark.spec("B47", "J9")
-@pytest.mark.parametrize("end", [(), (DREAMT,), (FAILED,), (TAKEN, FAILED), (BEGUN,), (TAKEN, DREAMT)])
+@each_row("end", [(), (DREAMT,), (FAILED,), (TAKEN, FAILED), (BEGUN,), (TAKEN, DREAMT)])
 def test_what_was_proposed_is_paid_for_once_whatever_becomes_of_the_dream(end: tuple[EventPayload, ...]) -> None:
     assert folded(BEGUN, GATHERED, PROPOSED, *end).tokens_on(NOON) == 100
     told = replace(ANSWERED, tokens=(90, 10)), replace(PROPOSED, tokens=(0, 0))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 from inmind.dreams.unknown_names import find_unknown_names
 
 pytestmark = pytest.mark.spec("G3", "G5")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sentence", "strangers"),
     [
         ("I met Maria Lopez at the harbour.", ["Maria Lopez"]),
@@ -23,7 +24,7 @@ def test_who_or_what_nobody_has_explained_is_worth_a_question(sentence: str, str
     assert find_unknown_names([sentence]) == strangers
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "Never deploy anything at all on Fridays.",

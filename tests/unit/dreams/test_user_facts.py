@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 from dream_builders import NOW, said
+from tables import each_row
 
 from inmind.core.events.base import Origin, Trust
-from inmind.dreams.user_facts import MOST_LEARNED, learned, told_plainly
+from inmind.dreams.user_facts import MAX_FACTS, find_user_facts, to_third_person
 
 pytestmark = pytest.mark.spec("G3", "G12")
 
 
 def lines(*texts: str, **more: Any) -> list[str]:
-    return [one.text for one in learned([said(text, **more) for text in texts])]
+    return [one.text for one in find_user_facts([said(text, **more) for text in texts])]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind"),
     [
         ("My name is Ada Lovelace.", "relationship"),
@@ -58,11 +59,11 @@ def lines(*texts: str, **more: Any) -> list[str]:
     ],
 )
 def test_what_holds_beyond_the_moment_is_learned_word_for_word(text: str, kind: str) -> None:
-    [one] = learned([said(text)])
+    [one] = find_user_facts([said(text)])
     assert (one.text, one.kind) == (f"User: {text}", kind)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "What is my name?",
@@ -114,7 +115,7 @@ def test_only_the_sentence_is_learned() -> None:
 
 
 @pytest.mark.spec("J5")
-@pytest.mark.parametrize(
+@each_row(
     "more",
     [
         {"origin": Origin.TOOL, "trust": Trust.DATA},
@@ -135,18 +136,18 @@ def test_who_has_a_name_is_called_by_it() -> None:
 
 def test_what_is_said_twice_is_learned_once_as_it_was_said_last() -> None:
     one, other = said("I live in Rome.", at=NOW - timedelta(days=3)), said("I live in Rome.", at=NOW)
-    [found] = learned([other, one])
+    [found] = find_user_facts([other, one])
     assert found.source == other.id
 
 
 def test_so_much_is_learned_in_one_dream_the_newest() -> None:
-    many = [said(f"I live in Town{n}.", at=NOW + timedelta(minutes=n)) for n in range(MOST_LEARNED + 9)]
-    found = learned(many)
-    assert len(found) == MOST_LEARNED
-    assert found[-1].text == f"User: I live in Town{MOST_LEARNED + 8}."
+    many = [said(f"I live in Town{n}.", at=NOW + timedelta(minutes=n)) for n in range(MAX_FACTS + 9)]
+    found = find_user_facts(many)
+    assert len(found) == MAX_FACTS
+    assert found[-1].text == f"User: I live in Town{MAX_FACTS + 8}."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "plainly"),
     [
         ("User: I live in Rome.", "User lives in Rome."),
@@ -162,4 +163,4 @@ def test_so_much_is_learned_in_one_dream_the_newest() -> None:
     ],
 )
 def test_a_line_is_compared_as_one_would_say_it_of_the_speaker(line: str, plainly: str) -> None:
-    assert told_plainly(line) == plainly
+    assert to_third_person(line) == plainly

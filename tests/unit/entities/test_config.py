@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind import EntityRules
 from inmind.errors import InvalidInput
@@ -12,7 +13,7 @@ from inmind.errors import InvalidInput
 pytestmark = pytest.mark.spec("B5")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field"),
     [
         ({"window": 0}, "entities.window"),

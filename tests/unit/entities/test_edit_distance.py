@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.entities.edit_distance import edit_distance
 
 words = st.text(alphabet="abc#1", max_size=8)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "count"),
     [("about", "about", 0), ("about", "abuot", 1), ("W123", "#W123", 1), ("kitten", "sitting", 3), ("", "ab", 2)],
 )

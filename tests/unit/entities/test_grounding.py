@@ -9,6 +9,7 @@ import pytest
 from builders import an_event
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.grounding import MAX_COMPARED_IDS, MAX_NEAREST, CallCheck, SessionTexts, check_call
@@ -73,8 +74,8 @@ def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words:
     assert (finding.status, finding.why) == ("heard", f"#W9999999 {why}")
 
 
-@pytest.mark.parametrize("whose", ["people", "operator", "tools"])
-@pytest.mark.parametrize(
+@each_row("whose", ["people", "operator", "tools"])
+@each_row(
     ("given", "said"),
     [("#W639052", "order #W6390527"), ("39052", "order #W6390527"), ("838450784", '"item_id": "8384507844"')],
 )
@@ -130,8 +131,8 @@ SEVENS = in_mind(
 )
 
 
-@pytest.mark.parametrize("out", [False, True], ids=["in mind", "beyond"])
-@pytest.mark.parametrize(
+@each_row("out", [False, True], ids=["in mind", "beyond"])
+@each_row(
     ("arguments", "meant"),
     [
         ({"page_id": 7}, True),
@@ -186,7 +187,7 @@ def test_an_invented_id_is_unknown_and_the_call_is_not_ok() -> None:
     assert "never seen" in str(check)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "meant"),
     [
         ({"order_id": "W2378156"}, "#W2378156"),
@@ -262,7 +263,7 @@ def test_an_address_may_be_new_and_is_called_by_its_article() -> None:
     assert (finding.status, finding.why) == ("new", "new@example.com was never seen; an email may be new")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "expected"),
     [
         ("create_page", {"id": "page-999"}, "new"),
@@ -288,7 +289,7 @@ def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any]
     assert standing(arguments, tool=tool) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "number", "expected"),
     [
         ("merge_pr", 12, ["held"]),

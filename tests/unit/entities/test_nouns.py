@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.entities.nouns import canonical_type, is_plural, plural, singular, split_words
 
@@ -20,17 +21,17 @@ response responses, purchase purchases, house houses, cache caches, size sizes, 
 BOTH = [tuple(pair.split()) for pair in PAIRS.replace("\n", " ").split(",")]
 
 
-@pytest.mark.parametrize(("one", "many"), BOTH)
+@each_row(("one", "many"), BOTH)
 def test_a_noun_has_its_english_plural_and_comes_back_from_it(one: str, many: str) -> None:
     assert (plural(one), singular(many)) == (many, one)
 
 
-@pytest.mark.parametrize("one", [one for one, _ in BOTH])
+@each_row("one", [one for one, _ in BOTH])
 def test_a_noun_that_is_singular_already_stays(one: str) -> None:
     assert singular(one) == one
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "spelt"),
     [
         ("cms_createPage", "cms create page"),

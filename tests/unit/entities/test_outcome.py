@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import is_object
@@ -50,19 +51,19 @@ WRITTEN: list[Callable[[Any], Any]] = [lambda value: value, json.dumps, repr, as
 """The ways in which one answer reaches us."""
 
 
-@pytest.mark.parametrize("written", WRITTEN)
-@pytest.mark.parametrize("answer", FAILURES)
+@each_row("written", WRITTEN)
+@each_row("answer", FAILURES)
 def test_a_failure_is_one_whichever_way_it_is_written_down(answer: Any, written: Callable[[Any], Any]) -> None:
     assert is_failure(written(answer))
 
 
-@pytest.mark.parametrize("written", WRITTEN)
-@pytest.mark.parametrize("answer", SUCCESSES)
+@each_row("written", WRITTEN)
+@each_row("answer", SUCCESSES)
 def test_what_an_answer_holds_may_have_failed_and_the_call_has_not(answer: Any, written: Callable[[Any], Any]) -> None:
     assert not is_failure(written(answer))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Exit code 1\nFAILED tests/x.py::y",
@@ -81,7 +82,7 @@ def test_a_failure_in_words_is_told_by_how_it_begins(text: str) -> None:
     assert is_failure(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Exit code 0\nerror: a word in the output",
@@ -107,7 +108,7 @@ def test_wrapping_an_answer_changes_nothing_about_it(answer: Any, wrappings: lis
     assert is_failure(wrapped) == is_failure(answer)
 
 
-@pytest.mark.parametrize("answer", [one for one in (*FAILURES, *SUCCESSES) if is_object(one)])
+@each_row("answer", [one for one in (*FAILURES, *SUCCESSES) if is_object(one)])
 def test_yaml_says_what_an_object_of_its_pairs_says(answer: dict[str, Any]) -> None:
     plain = {key: value for key, value in answer.items() if not isinstance(value, dict | list)} | {"at": "noon"}
     text = "\n".join(f"{key}: {value if isinstance(value, str) else json.dumps(value)}" for key, value in plain.items())

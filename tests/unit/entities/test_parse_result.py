@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values
+from tables import each_row
 
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import MAX_JSON_CHARS, MAX_YAML_CHARS, parse_result
@@ -37,12 +38,12 @@ PRINTED: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), PRINTED)
+@each_row(("text", "value"), PRINTED)
 def test_yaml_as_tools_print_it_is_read(text: str, value: Any) -> None:
     assert parse_result(text) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     "prose",
     [
         "Dear Ada,\nI have: nothing to say.\nBye\n",

@@ -10,6 +10,7 @@ from builders import a_page, an_event, in_mind
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import things
+from tables import each_row
 
 from inmind import Entity
 from inmind.core.events.entities import EntitiesRestored, EntityPart, EntitySighting
@@ -57,8 +58,8 @@ def test_the_parts_that_a_thing_has_no_place_for_are_still_counted() -> None:
     assert known(restored(serialize(entities))) == known(entities)
 
 
-@pytest.mark.parametrize("field", ["id", "type"])
-@pytest.mark.parametrize("hidden", ["\x00", "\x07", "\x1b", "\x7f", "\x9b"], ids=ascii)
+@each_row("field", ["id", "type"])
+@each_row("hidden", ["\x00", "\x07", "\x1b", "\x7f", "\x9b"], ids=ascii)
 def test_control_characters_are_refused_in_what_a_thing_goes_by(field: str, hidden: str) -> None:
     thing = {"id": "page-1", "type": "page", field: f"pa{hidden}ge"}
     for refuse in (lambda: deserialize({"entities": [thing]}), lambda: sighting_from(thing, "data.entities[0]")):
@@ -96,7 +97,7 @@ def test_an_id_may_have_been_a_number_and_what_is_there_twice_stands_where_it_fi
     assert things == (EntitySighting("page", "7", "New"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "field"),
     [
         (None, "data"),

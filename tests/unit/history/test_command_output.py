@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 from inmind.history.command_output import observed, told_apart
 from inmind.history.compaction.retention import items_of, request_of
@@ -21,7 +22,7 @@ def answered(command: str, answer: str) -> list[Spoken]:
 
 
 @pytest.mark.spec("J5", "E8")
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         SHELL,
@@ -46,7 +47,7 @@ def test_what_follows_a_command_is_its_answer_and_makes_no_rules(command: str) -
 
 
 @pytest.mark.spec("J5")
-@pytest.mark.parametrize(
+@each_row(
     "heading",
     [
         "Command read_file returned: ",
@@ -66,7 +67,7 @@ def test_what_stands_below_the_heading_of_an_answer_is_one_wherever_it_comes(hea
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize(
+@each_row(
     "before",
     [
         "Done.",
@@ -140,7 +141,7 @@ PASTED = [
 
 
 @pytest.mark.spec("E6", "E8")
-@pytest.mark.parametrize("words", PASTED)
+@each_row("words", PASTED)
 def test_where_an_agent_calls_tools_a_user_is_a_person_whatever_is_pasted(words: str) -> None:
     called = Spoken(seq=0, by="assistant", asks=(Asked("c", "run", "{}"),))
     said = [called, *talk(("user", "Help me."), ("assistant", "What happened?"), ("user", words))]
@@ -148,7 +149,7 @@ def test_where_an_agent_calls_tools_a_user_is_a_person_whatever_is_pasted(words:
 
 
 @pytest.mark.spec("E6", "J5")
-@pytest.mark.parametrize("words", PASTED[:3])
+@each_row("words", PASTED[:3])
 def test_what_is_pasted_beside_commands_is_a_request_and_makes_no_rules(words: str) -> None:
     talked = talk(("user", "Help me."), ("assistant", SHELL), ("user", "ok"), ("assistant", "And?"), ("user", words))
     said = told_apart(talked)
@@ -158,8 +159,8 @@ def test_what_is_pasted_beside_commands_is_a_request_and_makes_no_rules(words: s
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize("code", ["bash", "python", "sql", ""])
-@pytest.mark.parametrize("calls", [0, 1])
+@each_row("code", ["bash", "python", "sql", ""])
+@each_row("calls", [0, 1])
 def test_a_person_who_is_given_code_all_the_time_still_makes_rules(code: str, calls: int) -> None:
     called = [Spoken(seq=0, by="assistant", asks=(Asked("c", "run", "{}"),))] * calls
     said = [*called, *talk(("user", "How do I do thing 1?"))]

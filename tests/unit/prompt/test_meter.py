@@ -6,6 +6,7 @@ import json
 
 import pytest
 from builders import a_call, a_line, a_result, grown, turns, user
+from tables import each_row
 
 from inmind.core.tokens import PER_IMAGE, PER_MESSAGE, Counter, estimator
 from inmind.history.token_meter import Meter, band
@@ -14,7 +15,7 @@ from inmind.prompt.templates import WORDING
 
 
 @pytest.mark.spec("D5")
-@pytest.mark.parametrize(
+@each_row(
     ("percent", "name"),
     [
         (0, "normal"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 from inmind.core.tokens import estimator
 from inmind.history.token_meter import BANDS, EMERGENCY
@@ -12,7 +13,7 @@ TOOLS = ("memory_read", "compact_history")
 
 
 @pytest.mark.spec("E4")
-@pytest.mark.parametrize("band", [*(name for _, name in BANDS), EMERGENCY])
+@each_row("band", [*(name for _, name in BANDS), EMERGENCY])
 def test_the_guide_says_what_each_band_asks_for(band: str) -> None:
     assert WORDING["guide"].count(f"{band} ") == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.search.claims import MOST_CHARACTERS, differ, read
 
@@ -24,7 +25,7 @@ def test_spelling_and_idle_words_make_no_difference(texts: tuple[str, ...]) -> N
     assert len({read(text).wording for text in texts}) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("Use port 80", "Use port 81"),
@@ -45,7 +46,7 @@ def test_a_number_a_name_a_not_an_order_or_a_tense_makes_one(one: str, other: st
     assert read(one).wording != read(other).wording
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The deadline might move to April 2",
@@ -79,7 +80,7 @@ def test_a_reason_can_be_given_for_what_is_new_and_is_more_than_what_was_said_an
     assert statement.overrules & read("The deadline is March 20").answers.keys()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "apart"),
     [
         (("munich",), ("berlin",), True),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
@@ -67,7 +68,7 @@ def test_all_of_many_go_into_one() -> None:
     assert numbers(planned(*(a_note(n, TEA) for n in range(1, 5))).merged) == [(1, 4), (2, 4), (3, 4)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "known",
     [
         {"trust": Trust.DATA},

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.search.dates import Span, span_in
 from inmind.search.query import MOST_CHARACTERS
@@ -28,7 +29,7 @@ def day_of(text: str) -> date:
     return date.fromisoformat(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "first", "last"),
     [
         # Dates in full.
@@ -126,7 +127,7 @@ def test_english(text: str, first: str, last: str) -> None:
     assert days(text) == (day_of(first), day_of(last))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "first", "last"),
     [
         ("2023年5月7日发生了什么", "2023-05-07", "2023-05-07"),
@@ -189,7 +190,7 @@ def test_chinese(text: str, first: str, last: str) -> None:
     assert days(text) == (day_of(first), day_of(last))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "first", "last"),
     [
         ("昨日の会議", "2026-05-19", "2026-05-19"),
@@ -221,7 +222,7 @@ def test_japanese(text: str, first: str, last: str) -> None:
     assert days(text) == (day_of(first), day_of(last))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -268,7 +269,7 @@ def test_what_is_no_time_that_we_know(text: str) -> None:
     assert days(text) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "now", "first", "last"),
     [
         ("yesterday", "2024-03-01", "2024-02-29", "2024-02-29"),
@@ -336,9 +337,7 @@ def test_what_has_begun_is_never_only_to_come(now: datetime) -> None:
         assert span is None or span.first <= now
 
 
-@pytest.mark.parametrize(
-    "piece", ["between ", "since the ", "from May to ", "从", "2023年", "1", "上", "先週から", "a "]
-)
+@each_row("piece", ["between ", "since the ", "from May to ", "从", "2023年", "1", "上", "先週から", "a "])
 def test_the_longest_query_is_read_in_no_time(piece: str) -> None:
     began = time.process_time()
     span_in((piece * MOST_CHARACTERS)[:MOST_CHARACTERS], NOW)

@@ -10,6 +10,7 @@ import pytest
 from builders import WHEN
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.search.crystal import KINDS, Crystal
 from inmind.search.decay import EXPIRES_BELOW, RELEVANCE, expires, score
@@ -45,7 +46,7 @@ def test_every_kind_has_a_relevance() -> None:
 
 
 # The table in the module's docstring.
-@pytest.mark.parametrize(
+@each_row(
     ("importance", "general", "episode", "fact"),
     [(0.0, 24, 22, 61), (0.1, 30, 28, 68), (0.15, 43, 41, 80), (0.2, None, None, None), (0.9, None, None, None)],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.search.echo import RUN, is_echo, runs
 
@@ -16,7 +17,7 @@ CHINESE = "道格拉斯喜欢用制表符缩进，不要在代码里写分号"
 WORDS = st.lists(st.sampled_from("the peer scoring thresholds were tweaked 上 海 部 署".split()), max_size=30)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "passage",
     [
         NOTE,
@@ -37,7 +38,7 @@ def test_a_quote_is_an_echo(passage: str) -> None:
     assert is_echo(passage, runs(NOTE) | runs(CHINESE))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "passage",
     [
         "",
@@ -59,7 +60,7 @@ def test_whatever_was_shown_is_an_echo_of_itself(words: list[str]) -> None:
     assert is_echo(text, runs(text)) == (len(words) >= RUN)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shown", "said"),
     [
         ("The deadline for the API is March 12", "The deadline for the API is April 2"),

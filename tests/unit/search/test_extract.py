@@ -10,6 +10,7 @@ import pytest
 from builders import a_block, a_call, a_page, a_result, an_event, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
@@ -64,7 +65,7 @@ SAME_WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("format", "wire"), SAME_WORDS)
+@each_row(("format", "wire"), SAME_WORDS)
 def test_a_message_is_a_crystal_in_its_own_words_whoever_wrote_it_down(format: str, wire: dict[str, Any]) -> None:
     found = only(of(wire, format))
     assert found == Gleaned(text="Where is the key?", kind="episode", source="sessions", importance=0.3, role="user")
@@ -129,7 +130,7 @@ def test_of_an_endless_call_the_beginning_is_enough() -> None:
     assert len(only(of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MOST_OF_A_CALL
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wire",
     [
         user(""),
@@ -153,7 +154,7 @@ def test_memorys_own_answers_are_no_crystals_but_words_that_were_shown() -> None
     assert list(words_shown(event, read(message))) == ["1. [2026-01-01] a note"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "speaker"),
     [
         ("Caroline: hi there", "Caroline"),
@@ -192,7 +193,7 @@ def test_a_tools_name_is_no_speaker() -> None:
 TOLD = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "told",
     [
         {"timestamp": "2023-05-08T13:56:00Z"},
@@ -208,7 +209,7 @@ def test_an_old_message_was_said_when_it_says_so(told: dict[str, Any]) -> None:
     assert only(of({**user("hi"), **told})).at == TOLD
 
 
-@pytest.mark.parametrize("told", ["", "yesterday", "12:30", "2023", True, 3, -1, 1e300, float("nan"), None, [], {}])
+@each_row("told", ["", "yesterday", "12:30", "2023", True, 3, -1, 1e300, float("nan"), None, [], {}])
 def test_what_is_no_time_that_we_know_is_none(told: object) -> None:
     assert only(of({**user("hi"), "timestamp": told})).at is None
 
@@ -349,7 +350,7 @@ def test_blocks_of_prompts_were_shown(what: EventPayload, shown: list[str]) -> N
 
 
 @pytest.mark.spec("H6")
-@pytest.mark.parametrize("origin", list(Origin))
+@each_row("origin", list(Origin))
 def test_people_speak_for_themselves(origin: Origin) -> None:
     assert may_echo(said_by(origin, MessageAdded(wire=user("x")))) == (
         origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)

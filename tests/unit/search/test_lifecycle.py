@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 from builders import WHEN, an_event
+from tables import each_row
 
 from inmind.core.events.base import EventPayload
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteAdded, SearchRecorded
@@ -66,7 +67,7 @@ def test_every_event_makes_of_every_lifecycle_what_the_table_says(
     assert happened(a_crystal(lifecycle=before), what, a_crystal(OTHER)).lifecycle == then
 
 
-@pytest.mark.parametrize(
+@each_row(
     "what",
     [
         NoteAdded("something else"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
@@ -41,7 +42,7 @@ def test_everything_that_a_note_can_say() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field", "expected"),
     [
         ({"text": ""}, "text", "says something"),
@@ -89,7 +90,7 @@ def test_a_megabyte_is_a_note_and_one_moment_may_be_all_that_it_holds_for() -> N
     assert note.valid_from == note.valid_to == "2026-03-01T00:00:00Z"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_every_kind_of_crystal_may_be_noted(kind: str) -> None:
     assert checked_note("a note", kind=kind).category == kind
 

@@ -10,6 +10,7 @@ import pytest
 from builders import WHEN
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import InvalidInput
@@ -45,7 +46,7 @@ def test_everything_that_a_query_can_say() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field", "expected"),
     [
         ({"text": None}, "query", "a text"),
@@ -94,7 +95,7 @@ def test_a_filter_that_is_empty_filters_nothing(nothing: object) -> None:
     assert not checked_query("CORS", **filters).narrow
 
 
-@pytest.mark.parametrize(
+@each_row(
     "filters",
     [
         {"kinds": ["fact"]},
@@ -109,7 +110,7 @@ def test_each_filter_asks_for_less_than_everything(filters: dict[str, Any]) -> N
     assert checked_query("CORS", **filters).narrow
 
 
-@pytest.mark.parametrize("unknown", ["kind", "resource", "k", "", "Limit"])
+@each_row("unknown", ["kind", "resource", "k", "", "Limit"])
 def test_an_unknown_filter_is_an_error_and_never_ignored(unknown: str) -> None:
     with pytest.raises(InvalidInput, match="limit, kinds, sources") as refused:
         checked_filters({"limit": 3, unknown: "x"})
@@ -133,7 +134,7 @@ def a_crystal(*, at: datetime = WHEN, **known: Any) -> Crystal:
     return Crystal(id="session/s#1", text="x", at=at, **known)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("filters", "those", "others"),
     [
         ({}, {}, {"lifecycle": "expired"}),
@@ -154,7 +155,7 @@ def test_a_filter_lets_those_through_that_it_names(
 
 
 @pytest.mark.spec("H7")
-@pytest.mark.parametrize(
+@each_row(
     ("known", "was_known"),
     [
         ({}, True),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.search.query_parse import Asked, asked, key_words
 from inmind.search.tokenize import words, words_asked
@@ -38,7 +39,7 @@ def test_of_a_question_count_the_words_that_it_is_about(text: str, meant: str) -
     assert strong(text) == set(words_asked(meant))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "meant"),
     [
         ("我的猫叫什么名字？", "名字"),
@@ -71,12 +72,12 @@ def test_a_pair_across_a_word_that_says_nothing_counts_little_but_counts() -> No
     assert 0 < weights["丰都"] < weights["鬼城"]
 
 
-@pytest.mark.parametrize("text", ["what is it", "who are you", "的", "是不是", "誰", "to be or not to be"])
+@each_row("text", ["what is it", "who are you", "的", "是不是", "誰", "to be or not to be"])
 def test_where_no_word_says_anything_all_are_looked_for(text: str) -> None:
     assert set(read(text).words) == set(words_asked(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "role"),
     [
         ("what did I say about the bridge", "user"),

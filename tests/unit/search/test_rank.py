@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.search.dates import Span
 from inmind.search.query_parse import Asked
@@ -105,7 +106,7 @@ def test_of_two_worth_the_same_the_later_comes_first() -> None:
     assert order({1_000: 1.0, 1_001: 1.0}, a_line(1_000), a_line(1_001)) == [1_001, 1_000]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "meant"),
     [
         ({"role": "assistant"}, {"role": "assistant"}),

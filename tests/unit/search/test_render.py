@@ -11,6 +11,7 @@ import pytest
 from builders import WHEN
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.base import Origin, Trust
 from inmind.search.crystal import Crystal
@@ -117,7 +118,7 @@ def test_code_keeps_its_lines(trust: Trust) -> None:
 CLOSEST = "Nothing says this in these words; the closest in meaning:"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parts", "says_so"),
     [
         ([{"words": 0.0, "meaning": 0.3}, {"words": 0.0, "meaning": 0.2}], True),

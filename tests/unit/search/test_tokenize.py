@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.search.tokenize import LONGEST, words, words_asked
 
@@ -65,7 +66,7 @@ def test_what_is_asked_is_asked_once(text: str) -> None:
     assert len(asked) == len(set(asked))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "asked"),
     [
         ("Deployed", "deploying"),
@@ -85,7 +86,7 @@ def test_different_spellings_of_the_same_meet(written: str, asked: str) -> None:
     assert set(words_asked(asked)) <= set(words(written))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "word"),
     [
         ("佐々木さん", "佐々木"),

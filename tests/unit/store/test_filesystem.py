@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.store.filesystem import Mount, mount_of, mounted
 
@@ -21,7 +22,7 @@ a line that is no mount
 
 
 @pytest.mark.spec("M42")
-@pytest.mark.parametrize(
+@each_row(
     ("path", "mount"),
     [
         ("/var/lib/memory", Mount(kind="ext4", point="/")),
@@ -37,7 +38,7 @@ def test_a_path_lies_on_the_nearest_mount_above_it_and_on_the_last_of_several_th
 
 
 @pytest.mark.spec("M42")
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "shared"),
     [
         *((kind, True) for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "fuse.sshfs", "fuse")),

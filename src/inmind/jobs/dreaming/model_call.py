@@ -16,7 +16,7 @@ from inmind.core.events.dreams import DreamAnswered
 from inmind.core.frozen import frozen
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.model import Model, ModelReply, Question
-from inmind.dreams.parse_answer import MOST_ANSWER
+from inmind.dreams.parse_answer import MAX_ANSWER_CHARACTERS
 from inmind.errors import InmindError, ModelFailed
 from inmind.jobs.dreaming.lease import Lease
 from inmind.jobs.rate_limits import MINUTE, NoRoom
@@ -107,5 +107,5 @@ class Thinking:
 def _as_kept(reply: ModelReply) -> ModelReply:
     """As the journal can have it, so that whoever goes on reads the same: without half a surrogate pair, and no longer
     than it takes to see that it is too long."""
-    text = reply.text[: MOST_ANSWER + 1].encode("utf-8", "replace").decode("utf-8")
+    text = reply.text[: MAX_ANSWER_CHARACTERS + 1].encode("utf-8", "replace").decode("utf-8")
     return ModelReply(text=text, tokens=reply.tokens, truncated=reply.truncated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.apps.chat.endpoint import (
     KNOWN,
@@ -78,7 +79,7 @@ def test_the_environment_decides_by_its_keys_and_between_two_by_the_name_of_the_
     assert local == ("openai", "http://127.0.0.1:8080/v1", "", "OPENAI_API_KEY")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "variable"),
     [
         (Wanted(model="gpt-5"), "OPENAI_API_KEY"),
@@ -95,7 +96,7 @@ def test_whoever_names_a_model_is_told_which_key_its_maker_wants(wanted: Wanted,
     assert missing_key(wanted) == variable
 
 
-@pytest.mark.parametrize("provider", KNOWN)
+@each_row("provider", KNOWN)
 def test_every_provider_may_be_elsewhere(provider: str) -> None:
     there = {KNOWN[provider].url_env: "http://127.0.0.1:9"}
     assert found(Wanted(), NOTHING, there) == (provider, "http://127.0.0.1:9", "", KNOWN[provider].key_env)
@@ -113,7 +114,7 @@ def test_a_key_may_be_in_any_variable_that_has_one() -> None:
         found(wanted, NOTHING, OPENAI)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "is_exposed"),
     [
         ("http://10.0.0.7:8080/v1", True),
@@ -144,7 +145,7 @@ def test_how_much_a_model_takes_can_be_configured_and_said() -> None:
         endpoint_of(Wanted(), ModelSettings(name="qwen", window=10), {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "hint"),
     [
         (
@@ -195,7 +196,7 @@ def test_the_only_model_is_the_one_and_of_several_one_has_to_be_named() -> None:
         with_what_it_lists(endpoint, several, choose=lambda _: "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "window"),
     [
         ({"meta": {"n_ctx": 8192, "n_ctx_train": 32768}}, 8192),

@@ -8,6 +8,7 @@ import pytest
 from builders import a_call, a_result, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.apps.replay import Recording
 from inmind.apps.replay.id_usage import Appearances
@@ -48,7 +49,7 @@ def test_an_id_is_the_users_if_nobody_said_it_before(said: Appearances) -> None:
     assert not said.user_said_it_first("never")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "id", "there"),
     [
         ("page-12", "page-1", False),

@@ -8,6 +8,7 @@ import pytest
 from builders import a_call, a_result, assistant, user
 from provider_rules import faults
 from recorded_transcripts import a_use, an_answer
+from tables import each_row
 
 from inmind.apps.replay import Recording
 from inmind.apps.replay.prompt_checks import Sent, unpaired
@@ -57,7 +58,7 @@ CHATS = {
 }
 
 
-@pytest.mark.parametrize("said", CHATS.values(), ids=CHATS)
+@each_row("said", CHATS.values(), ids=CHATS)
 def test_a_chat_has_calls_without_results_where_the_provider_would_refuse_it(said: list[Any]) -> None:
     assert bool(sent(*said).unpaired) is bool(faults("openai", said))
 
@@ -75,7 +76,7 @@ TALKS = {
 }
 
 
-@pytest.mark.parametrize("said", TALKS.values(), ids=TALKS)
+@each_row("said", TALKS.values(), ids=TALKS)
 def test_results_for_anthropic_stand_together_right_behind_their_calls(said: list[Any]) -> None:
     assert bool(sent(*said, format="anthropic").unpaired) is bool(faults("anthropic", said))
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from builders import an_event
+from tables import each_row
 
 from inmind.core.encoding import digest_of
 from inmind.core.events.base import Draft, Origin, Trust
@@ -40,7 +41,7 @@ def test_nested_values_read_back_as_values() -> None:
     assert decode_payload("prompt", encode_payload(prepared)) == prepared
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "body"),
     [("message", "{"), ("message", "[]"), ("os.system", "{}"), ("message", '{"wire":{},"extra":1}'), ("message", "{}")],
 )
@@ -50,7 +51,7 @@ def test_a_row_that_is_not_one_of_ours_is_damage_and_never_an_object(kind: str, 
     assert caught.value.code == "DAMAGED"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("origin", "given", "trusted"),
     [
         (Origin.USER, None, Trust.PERSON),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.language.prose import beginning, sentences
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "From now on, call me Dr. Kim.",
@@ -30,7 +31,7 @@ def test_a_point_behind_an_abbreviation_ends_no_sentence(sentence: str) -> None:
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "We meet at 5 p.m.|Never be late.",

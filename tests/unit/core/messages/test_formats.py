@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from provider_rules import faults
+from tables import each_row
 
 from inmind.core.messages import (
     FORMATS,
@@ -83,7 +84,7 @@ UNUSABLE: list[tuple[str, Json, str]] = [
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(("name", "wire", "field"), UNUSABLE)
+@each_row(("name", "wire", "field"), UNUSABLE)
 def test_a_message_that_cannot_be_used_is_refused_by_its_field(name: str, wire: Json, field: str) -> None:
     assert refused(name, wire) == field
 
@@ -107,7 +108,7 @@ SYSTEMS: list[tuple[str, list[Any], str]] = [
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(("name", "system", "field"), SYSTEMS)
+@each_row(("name", "system", "field"), SYSTEMS)
 def test_a_system_prompt_that_cannot_be_used_is_refused_by_its_field(name: str, system: list[Any], field: str) -> None:
     with pytest.raises(InvalidInput) as error:
         FORMATS[name].check_system(system, field="system")
@@ -222,7 +223,7 @@ def test_an_item_that_only_openai_understands_is_opaque(kind: str) -> None:
     assert RESPONSES.read(output).role == "tool"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wire", "role"),
     [
         ({"type": "additional_tools", "role": "developer", "tools": []}, "developer"),
@@ -260,7 +261,7 @@ def opaque(wire: Json) -> Opaque:
     return part
 
 
-@pytest.mark.parametrize(("asked", "answer"), ASKED, ids=lambda wire: wire["type"])
+@each_row(("asked", "answer"), ASKED, ids=lambda wire: wire["type"])
 def test_what_openai_asks_of_a_host_names_its_answer(asked: Json, answer: Json) -> None:
     assert opaque(asked).asks == opaque(answer).answers != ""
     assert opaque(asked).answers == opaque(answer).asks == ""
@@ -268,7 +269,7 @@ def test_what_openai_asks_of_a_host_names_its_answer(asked: Json, answer: Json) 
     assert opaque(other).answers != opaque(asked).asks
 
 
-@pytest.mark.parametrize("kind", ["tool_search_call", "tool_search_output", "web_search_call", "mcp_call", "program"])
+@each_row("kind", ["tool_search_call", "tool_search_output", "web_search_call", "mcp_call", "program"])
 def test_what_openai_does_itself_asks_nothing_of_a_host(kind: str) -> None:
     done = opaque({"type": kind, "id": "x_1", "call_id": "a", "execution": "server"})
     assert (done.asks, done.answers) == ("", "")
@@ -306,9 +307,7 @@ def test_system_words_in_the_middle_reach_anthropic_between_tags_they_cannot_clo
     }
 
 
-@pytest.mark.parametrize(
-    "arguments", ['{"a":', "[1]", "5", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000, "1" * 5_000]
-)
+@each_row("arguments", ['{"a":', "[1]", "5", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000, "1" * 5_000])
 def test_arguments_that_are_no_object_reach_anthropic_in_the_models_own_words(arguments: str) -> None:
     _, wire = ANTHROPIC.write([assistant(Call("a", "f", arguments))])
     assert wire["content"][0]["input"] == {"_raw": arguments}
@@ -335,7 +334,7 @@ def test_a_picture_in_a_result_stays_in_it_where_results_take_pictures() -> None
 
 
 @pytest.mark.spec("D5")
-@pytest.mark.parametrize(
+@each_row(
     ("name", "wire", "key", "carried"),
     [
         ("openai", {"role": "user", "content": "hi"}, "content", [text("hi"), text("tail")]),
@@ -393,7 +392,7 @@ def turned(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Jso
 
 
 @pytest.mark.spec("D5", "D7")
-@pytest.mark.parametrize(
+@each_row(
     ("wires", "carrier"),
     [
         (turned(), 2),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from provider_rules import faults
+from tables import each_row
 
 from inmind.core.messages import FORMATS, Arrangement, Said, Wire, arrange
 
@@ -270,9 +271,7 @@ def test_what_chat_gave_out_and_would_not_take_back_is_written_so_that_it_does(w
     assert arrangement.repaired == ("message 1 was written anew: openai would not take it as it came",)
 
 
-@pytest.mark.parametrize(
-    "silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}]
-)
+@each_row("silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}])
 def test_an_answer_of_nothing_that_chat_would_not_take_back_is_left_out(silence: Json) -> None:
     given = [user(), {"role": "assistant", **silence}, user("are you there?")]
     assert faults("openai", given) != []
@@ -342,7 +341,7 @@ REFUSED: list[tuple[str, list[Json]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "wires"), REFUSED)
+@each_row(("name", "wires"), REFUSED)
 def test_a_list_that_the_provider_refuses_is_known_and_made_whole(name: str, wires: list[Json]) -> None:
     assert faults(name, wires) != []
     assert faults(name, arranged(name, *wires).wires) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
 from inmind.documents.overview.content import prompt_text
@@ -18,7 +19,7 @@ def test_a_new_page_is_shown_by_its_headings() -> None:
     )
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_no_guiding_comment_is_shown_in_any_language(language: str) -> None:
     assert "<!--" not in prompt_text(template(language))
 

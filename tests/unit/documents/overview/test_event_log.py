@@ -8,6 +8,7 @@ import pytest
 from builders import an_event
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Trust
@@ -72,7 +73,7 @@ def noted(page: str) -> dict[str, list[str]]:
     return {title: body for title, body in lines.items() if body}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "section", "line"),
     [
         ("task_started", "Current task", "- ship v2 ·"),
@@ -256,7 +257,7 @@ def test_a_paragraph_below_does_not_become_part_of_the_list() -> None:
     assert page == "## Open problems\n- b ·\n- a ·\n\nNone so far.\n"
 
 
-@pytest.mark.parametrize("hostile", ["# Rules", "```\ncode", "~~~", "<!-- hide", "-->", "a\n## Rules\nb", "</memory>"])
+@each_row("hostile", ["# Rules", "```\ncode", "~~~", "<!-- hide", "-->", "a\n## Rules\nb", "</memory>"])
 def test_no_text_can_open_or_close_anything(hostile: str) -> None:
     page = after(("bug_found", hostile), ("bug_found", "then this"))
     (line,) = (line for line in noted(page)["Open problems"] if "then this" not in line)
@@ -274,7 +275,7 @@ def test_a_long_text_is_one_short_line() -> None:
 
 
 @pytest.mark.spec("E2")
-@pytest.mark.parametrize("kind", HOST_EVENT_KINDS)
+@each_row("kind", HOST_EVENT_KINDS)
 def test_what_memory_notes_by_itself_does_not_make_a_page_maintained(kind: str) -> None:
     assert not is_maintained(after((kind, "ship v2")))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
+from tables import each_row
 
 from inmind.documents.overview.front_matter import (
     MAX_CHARACTERS,
@@ -58,9 +59,7 @@ def test_a_head_is_read_as_plain_values() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "text", ["", BODY, "---\nA rule, and prose below.\n---\n", "---\nmeta: 1\n", " ---\na: 1\n---\n"]
-)
+@each_row("text", ["", BODY, "---\nA rule, and prose below.\n---\n", "---\nmeta: 1\n", " ---\na: 1\n---\n"])
 def test_a_page_without_a_head_has_none(text: str) -> None:
     assert parse_front_matter(text) is None
     assert merge_front_matter(text, {"meta": {"version": "2"}}) == f"---\nmeta:\n  version: '2'\n---\n{text}"
@@ -102,7 +101,7 @@ def test_comments_without_a_key_stay() -> None:
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     ("yaml", "field", "expected"),
     [
         ("a: [1", "", "line 2: expected ',' or ']'"),
@@ -143,7 +142,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     ("values", "field", "expected"),
     [
         ("text", "", "an object"),
@@ -223,7 +222,7 @@ AMBIGUOUS = [
 ]
 
 
-@pytest.mark.parametrize("text", AMBIGUOUS)
+@each_row("text", AMBIGUOUS)
 def test_a_text_that_another_version_of_yaml_takes_for_something_else_is_written_in_quotes(text: str) -> None:
     page = merge_front_matter(BODY, {text: text, "list": [text], "inside": {"a": {text: text}}})
     assert page == f"---\n'{text}': '{text}'\nlist:\n  - '{text}'\ninside:\n  a:\n    '{text}': '{text}'\n---\n{BODY}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
 from inmind.documents.overview.generated_lines import is_generated
@@ -93,7 +94,7 @@ def test_a_line_under_the_index_that_only_has_our_mark_stays() -> None:
     assert with_index(with_index(theirs, archives(1), "en"), {}, "en") == theirs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "title", "line"),
     [
         ("# Login bug\n\nSessions expire.\n", "Login bug", "Sessions expire."),

@@ -7,6 +7,7 @@ from textwrap import dedent
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.documents.overview.sections import edit_section_lines, read_section, replace_section
 
@@ -53,7 +54,7 @@ def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
     assert replace_section(PAGE, heading, "none") == PAGE.replace("```sh\n# Task\n## Task\n```", "none")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "heading",
     ["## Current task:", "## **Current task**", "# 1. Current Task", "## 📌 Current task", "### current task ###"],
 )
@@ -93,7 +94,7 @@ def test_a_heading_that_is_commented_out_is_none() -> None:
     assert replace_section(hidden, "B", "new") == hidden.replace("old", "new")
 
 
-@pytest.mark.parametrize("opening", ["```", "~~~~ sh", "<!--", "```a`", "````\n```"])
+@each_row("opening", ["```", "~~~~ sh", "<!--", "```a`", "````\n```"])
 def test_what_nobody_closes_hides_nothing(opening: str) -> None:
     page = f"# A\n\n{opening}\n\n## B\n\nold\n"
     assert replace_section(page, "B", "new") == page.replace("old", "new")
@@ -106,7 +107,7 @@ def test_the_head_of_a_page_has_no_headings() -> None:
     assert replace_section("---\nmeta: 1\n---", "Task", "new") == "---\nmeta: 1\n---\n## Task\n\nnew\n"
 
 
-@pytest.mark.parametrize("line", ["```a\n", "``` ", "# ", "<!--\n", "#" * 7, " ", "- ", "~" * 50 + "\n", "---\n#\r\n"])
+@each_row("line", ["```a\n", "``` ", "# ", "<!--\n", "#" * 7, " ", "- ", "~" * 50 + "\n", "---\n#\r\n"])
 def test_a_long_page_takes_no_longer_than_its_length(line: str) -> None:
     """A page of a megabyte is allowed: what takes time by its square would take hours."""
     page = (line * 500_000)[:500_000] + "\n## B\n\nold\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.documents.overview import LANGUAGES
 from inmind.documents.overview.size import SIZE_GOAL_BYTES, fit_round_robin, size_warning
@@ -21,7 +22,7 @@ def test_from_the_goal_on_the_model_is_told_what_to_do() -> None:
     assert "5 KB" in size_warning("关" * 2_100, "zh")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_it_says_the_same_however_much_the_page_grows(language: str) -> None:
     assert size_warning("x" * SIZE_GOAL_BYTES, language) == size_warning("x" * SIZE_GOAL_BYTES * 9, language)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
 from inmind.documents.overview.template import OverviewSection
 
 
 @pytest.mark.spec("F1")
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_the_template_has_five_sections_with_guiding_comments_and_no_content(language: str) -> None:
     page = template(language)
     assert page.count("\n## ") == 5
@@ -17,12 +18,12 @@ def test_the_template_has_five_sections_with_guiding_comments_and_no_content(lan
     assert not is_maintained(page)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_one_line_of_content_makes_a_page_maintained(language: str) -> None:
     assert is_maintained(template(language).replace("-->\n\n", "-->\n- write the tests\n\n", 1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
@@ -100,7 +101,7 @@ def test_a_tool_that_runs_whatever_it_is_handed_has_only_to_work_again(arguments
     assert open_problems(failed("bash", arguments), did("bash", {"command": "ls"})) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "result"),
     [
         ("bash", {"command": "grep foo src"}, "Exit code 1: no match"),
@@ -128,7 +129,7 @@ def test_a_search_that_could_not_search_has(tool: str, arguments: Any, result: A
     assert len(open_problems(failed(tool, arguments, result))) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "reason"),
     [
         ("\n\nError: disk full\n  at x", ": disk full"),
@@ -152,7 +153,7 @@ def test_the_reason_is_the_line_that_says_it(result: Any, reason: str) -> None:
 # -- files
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments"),
     [
         ("write_file", {"path": "src/x.py", "content": "…"}),
@@ -178,7 +179,7 @@ def test_a_patch_of_many_files_is_one_line() -> None:
     assert said(did("apply_patch", {"patch": patch})) == [("action_taken", "wrote f0.py, f1.py, f2.py +2")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments"),
     [
         ("read_file", {"path": "src/x.py"}),
@@ -208,7 +209,7 @@ def test_a_file_that_could_not_be_written_was_not_written() -> None:
 # -- tasks
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "result"),
     [
         (
@@ -235,7 +236,7 @@ def test_a_list_that_is_sent_again_says_only_what_is_new() -> None:
     assert said(did("todo_write", first), did("todo_write", then)) == [("task_completed", "a"), ("task_completed", "b")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "result"),
     [
         ("list_tasks", {"status": "completed"}, [{"title": "a", "status": "completed"}]),

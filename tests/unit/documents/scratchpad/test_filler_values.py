@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.documents.scratchpad.filler_values import is_empty, meant
 
@@ -23,7 +24,7 @@ def took(values: dict[str, Any], *, delete: tuple[tuple[str, ...], ...] = ()) ->
 
 
 @pytest.mark.spec("C2")
-@pytest.mark.parametrize("empty", [None, [], {}, "", " \n", [""], [None], [" ", None, [], {}], [[""]]])
+@each_row("empty", [None, [], {}, "", " \n", [""], [None], [" ", None, [], {}], [[""]]])
 def test_an_empty_value_beside_another_is_padding_where_there_is_something_to_lose(empty: object) -> None:
     assert took({"currentGoal": "Ship", "blockers": empty}) == ({"currentGoal": "Ship"}, ["blockers"])
     assert took({"currentGoal": "Ship", "owner": empty}) == ({"currentGoal": "Ship"}, ["owner"])
@@ -48,7 +49,7 @@ def test_a_form_that_is_filled_in_with_nothing_but_padding_says_nothing() -> Non
 
 
 @pytest.mark.spec("C2")
-@pytest.mark.parametrize(
+@each_row(
     "values",
     [
         {"blockers": []},

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import AliasChoices, BaseModel, Field
+from tables import each_row
 
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.documents.scratchpad.json_input import DEEPEST, DEEPEST_IN_ALL, plain
@@ -77,7 +78,7 @@ def refused(given: object) -> InvalidInput:
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field", "expected"),
     [
         ({"owner": {"name": b"Ada"}}, "values.owner.name", "a value that JSON can carry"),
@@ -128,7 +129,7 @@ def test_an_object_that_does_not_give_itself_up_is_refused() -> None:
 
 
 @pytest.mark.spec("C2", "J3")
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field"),
     [
         ({"note": "x" * 10_000_000}, "values.note"),

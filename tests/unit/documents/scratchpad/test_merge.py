@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.documents.scratchpad import merge
 from inmind.documents.scratchpad.merge import appended, merged, same, without
@@ -17,7 +18,7 @@ STATE: dict[str, Any] = {
 
 
 @pytest.mark.spec("C2")
-@pytest.mark.parametrize(
+@each_row(
     ("values", "delete", "changed"),
     [
         ({"currentGoal": "Ship"}, [], {"currentGoal": "Ship"}),
@@ -92,7 +93,7 @@ def test_a_path_that_leads_nowhere_takes_nothing_with_it() -> None:
     assert without(STATE, [("owner", "name", "first"), ("steps", "0")]) is STATE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "more", "both"),
     [("", "a", "a"), ("a", "b", "a\nb"), ("a\n", "b", "a\nb"), ("a", "", "a"), ("a\n", "", "a\n"), ("", "", "")],
 )
@@ -100,7 +101,7 @@ def test_what_is_appended_begins_a_line(text: str, more: str, both: str) -> None
     assert appended(text, more) == both
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "alike"),
     [
         ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}, True),

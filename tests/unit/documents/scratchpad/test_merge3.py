@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.documents.scratchpad.merge import merged
 from inmind.documents.scratchpad.merge3 import Clash, Reconciled, reconciled
@@ -28,7 +29,7 @@ def lacking(key: str) -> dict[str, Any]:
 
 
 @pytest.mark.spec("C8")
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "theirs", "after", "brought"),
     [
         (BASE, BASE, BASE, ()),
@@ -92,7 +93,7 @@ def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
 
 
 @pytest.mark.spec("C8")
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "theirs", "clash"),
     [
         (changed(goal="Rest"), changed(goal="Sleep"), Clash("goal", "Ship", "Rest", "Sleep")),
@@ -141,7 +142,7 @@ def test_whoever_changes_a_report_changes_no_state() -> None:
 
 
 @pytest.mark.spec("C8")
-@pytest.mark.parametrize(
+@each_row(
     ("base", "ours", "theirs", "after", "how"),
     [
         ("a", "a", "a", "a", ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.documents.scratchpad.partial_schema import partial
 from inmind.errors import InvalidInput
@@ -19,7 +20,7 @@ def an_object(**keywords: Any) -> dict[str, Any]:
 
 
 @pytest.mark.spec("C6")
-@pytest.mark.parametrize(
+@each_row(
     ("where", "schema"),
     [
         ("a field", {"properties": {"a": STEP}}),
@@ -36,7 +37,7 @@ def test_nothing_is_required_of_an_object_that_is_merged_into(where: str, schema
 
 
 @pytest.mark.spec("C6")
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {"properties": {"a": {"type": "array", "items": STEP}}},
@@ -162,7 +163,7 @@ def test_two_definitions_of_one_name_are_kept_apart() -> None:
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {"$ref": "https://example.com/task.json"},

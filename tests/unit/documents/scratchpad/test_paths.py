@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.documents.scratchpad.paths import ABSENT, LONGEST, at, read_path, spelt
 from inmind.errors import InvalidInput
@@ -19,7 +20,7 @@ STATE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "written"),
     [
         (["owner", "name"], "owner.name"),
@@ -45,7 +46,7 @@ def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
 
 
 @pytest.mark.spec("C2")
-@pytest.mark.parametrize(
+@each_row(
     ("given", "path"),
     [
         (["owner", "name"], ("owner", "name")),
@@ -72,7 +73,7 @@ def test_a_path_is_read_by_what_the_state_holds(given: object, path: tuple[str, 
 
 
 @pytest.mark.spec("C2", "J3")
-@pytest.mark.parametrize(
+@each_row(
     ("given", "expected"),
     [
         ("x.y", "a list of keys, since it can be read as ['x.y'] and as ['x', 'y']"),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator, model_validator
+from tables import each_row
 
 from inmind.documents.scratchpad.schema import Shape, shape_of
 from inmind.documents.scratchpad.unknown_fields import strangers
@@ -432,7 +433,7 @@ class NotJson(BaseModel):
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "expected"),
     [
         ({"type": "object", "properties": {"a": {"type": "strin"}}}, "properties.a.type"),
@@ -487,7 +488,7 @@ def test_nothing_that_a_schema_refers_to_is_fetched() -> None:
     assert Asked.asked == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "draft",
     [
         "http://json-schema.org/draft-04/schema#",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builders import an_event
+from tables import each_row
 
 from inmind.core.events.base import Event, EventPayload, Trust
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
@@ -32,7 +33,7 @@ def trusted(what: EventPayload, seq: int, trust: Trust) -> Event:
 
 
 @pytest.mark.spec("A2", "C2")
-@pytest.mark.parametrize(
+@each_row(
     ("happened", "state"),
     [
         ([], None),
@@ -66,7 +67,7 @@ def test_a_pad_knows_the_event_that_wrote_it_last() -> None:
 
 
 @pytest.mark.spec("J5")
-@pytest.mark.parametrize(
+@each_row(
     ("events", "trust"),
     [
         ([(ScratchpadStarted("p", {}), Trust.OPERATOR), (ScratchpadMerged("p", {"a": 1}), Trust.AGENT)], Trust.AGENT),

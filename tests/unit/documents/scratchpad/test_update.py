@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tables import each_row
 
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadWritten
 from inmind.documents.document import MAX_DOCUMENT_BYTES
@@ -100,7 +101,7 @@ def test_a_model_instance_says_what_it_has_set() -> None:
 
 
 @pytest.mark.spec("C2", "J3")
-@pytest.mark.parametrize("values", ["Deploy v3", ["Deploy v3"], 7, None, True])
+@each_row("values", ["Deploy v3", ["Deploy v3"], 7, None, True])
 def test_an_object_pad_takes_an_object(values: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         object_update(STATE, values)
@@ -109,7 +110,7 @@ def test_an_object_pad_takes_an_object(values: object) -> None:
 
 
 @pytest.mark.spec("C2", "J3")
-@pytest.mark.parametrize("text", [{"currentGoal": "Ship"}, ["a"], None, b"bytes", "a\x00b", "\ud800"])
+@each_row("text", [{"currentGoal": "Ship"}, ["a"], None, b"bytes", "a\x00b", "\ud800"])
 def test_a_text_pad_is_never_overwritten_by_anything_but_a_text(text: object) -> None:
     for append in (True, False):
         with pytest.raises(InvalidInput) as caught:

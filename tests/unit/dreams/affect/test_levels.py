@@ -8,6 +8,7 @@ import pytest
 from builders import WHEN
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.dreams.affect.levels import BASELINES, SPIKES, Levels
 
@@ -21,7 +22,7 @@ def raised(levels: Levels) -> tuple[float, ...]:
     return tuple(level - base for level, base in zip(levels.named.values(), BASELINES, strict=True))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spike", "dopamine", "cortisol", "oxytocin"),
     [
         ("reward", 0.3, 0, 0),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.dreams.affect.levels import Levels, mood
 
 pytestmark = pytest.mark.spec("G9")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dopamine", "cortisol", "oxytocin", "words"),
     [
         (0.15, 0.02, 0.20, "calm"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import AffectSpiked
@@ -84,7 +85,7 @@ def test_a_run_without_tests_is_no_success() -> None:
     assert told(shell("pytest", FAILED), shell("pytest", "collected 0 items")) == ["error", ""]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "about"),
     [
         ("pytest -q", "tests pytest"),
@@ -112,7 +113,7 @@ def test_a_command_that_runs_tests_is_known(command: Any, about: str | None) -> 
     assert (run.about if run else None) == about
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "runs"),
     [
         ("run_tests", True),
@@ -129,7 +130,7 @@ def test_a_tool_that_runs_tests_is_known_by_its_name(tool: str, runs: bool) -> N
     assert (run_of(tool, None) is not None) is runs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "fails", "passed"),
     [
         (FAILED, True, True),
@@ -181,8 +182,6 @@ def test_what_cannot_be_felt_is_not_looked_at() -> None:
     assert not may_move("thank you " * MOST_HEARD)
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "!!!", "???", "\n", "👍", ",,,,", "(" * 5_000, "you " * 5_000, "fix it, thanks, " * 1_000]
-)
+@each_row("text", ["", " ", "!!!", "???", "\n", "👍", ",,,,", "(" * 5_000, "you " * 5_000, "fix it, thanks, " * 1_000])
 def test_no_text_is_too_odd(text: str) -> None:
     by_words([text])

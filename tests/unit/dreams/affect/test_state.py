@@ -10,6 +10,7 @@ import pytest
 from builders import WHEN
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event, EventPayload, Origin, Trust
@@ -85,7 +86,7 @@ def test_a_person_who_writes_such_a_note_is_not_taken_for_us() -> None:
     assert set(felt_after(happened(note)).noted) == {"dopamine"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("note", "level"),
     [
         ("[AUTO] Dopamine is high (0.82).", "dopamine"),

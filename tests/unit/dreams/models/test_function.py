@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.core.settings import ModelSettings
 from inmind.dreams.models import FunctionModel, Model, ModelReply, Question, as_model, model_from_settings
@@ -36,7 +37,7 @@ def test_a_mapping_is_the_answer_itself() -> None:
     assert asked(lambda _: {"edits": ["日本"]}).text == '{"edits":["日本"]}'  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
 
 
-@pytest.mark.parametrize("answer", [None, 3, b"{}", ["a"], {"a": {1, 2}}], ids=repr)
+@each_row("answer", [None, 3, b"{}", ["a"], {"a": {1, 2}}], ids=repr)
 def test_anything_else_is_a_failure(answer: Any) -> None:
     def says(_: str) -> Any:
         return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.codec import decode_payload, encode_payload
@@ -43,7 +44,7 @@ def test_edits_come_back_out_of_the_journal_as_they_were(edits: list[Edit]) -> N
     assert [of_row(row) for row in back.edits] == edits
 
 
-@pytest.mark.parametrize(
+@each_row(
     "row",
     [
         ProposedEdit(op="burn"),

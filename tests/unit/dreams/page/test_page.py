@@ -6,6 +6,7 @@ import time
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.dreams.page.page import Page, Part, header, read, said, written
 from inmind.dreams.page.sections import Section
@@ -53,7 +54,7 @@ def test_what_stands_above_the_title_comes_out_byte_for_byte() -> None:
     assert written(page) == above + PAGE
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "hello", "# My notes\n- a\n", "```\n# Working Memory State\n```\n"])
+@each_row("text", ["", "\n\n", "hello", "# My notes\n- a\n", "```\n# Working Memory State\n```\n"])
 def test_a_page_without_a_state_is_all_people_s(text: str) -> None:
     assert read(text) == Page(above=text)
 
@@ -72,7 +73,7 @@ def test_windows_ends_of_lines_change_nothing_of_what_is_said() -> None:
     assert list(read(PAGE.replace("\n", "\r\n")).everything()) == list(read(PAGE).everything())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entry",
     [
         "- an item\n  that goes on\n\n  behind a blank line",
@@ -101,7 +102,7 @@ def test_a_comment_that_nobody_closes_hides_nothing_before_the_next() -> None:
     assert [text for _, text in page.everything()] == ["<!-- todo", "tea", "cake"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "what"),
     [
         ("- Prefers tabs", "Prefers tabs"),

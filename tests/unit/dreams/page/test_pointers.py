@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 from inmind.dreams.page.pointers import (
     LONGEST_KEYWORDS,
@@ -24,9 +25,7 @@ def test_a_pointer_is_one_line_with_its_keywords() -> None:
     assert pointed(line_of(pointer)) == pointer
 
 
-@pytest.mark.parametrize(
-    "line", ["Past: nothing", "Past: a → search: ``", "search: `a`", "", "Past: a → search: `a` b"]
-)
+@each_row("line", ["Past: nothing", "Past: a → search: ``", "search: `a`", "", "Past: a → search: `a` b"])
 def test_other_lines_are_none(line: str) -> None:
     assert pointed(line) is None
 

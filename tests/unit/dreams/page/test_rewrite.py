@@ -9,6 +9,7 @@ from time import process_time
 
 import pytest
 from builders import WHEN
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
@@ -103,7 +104,7 @@ def test_what_somebody_has_typed_is_not_said_again() -> None:
     assert made.text.count(NOTES["n1"]) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("edit", "reason"),
     [
         (Add(section=Section.BOND, text="Ada is 41", sources=("n1",)), "no source says 41"),
@@ -401,7 +402,7 @@ def test_a_page_that_never_said_much_is_young_and_may_say_little() -> None:
 
 
 @pytest.mark.spec("G6")
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         ("The user cannot eat peanuts and shellfish", "The user can eat peanuts and shellfish"),

@@ -7,6 +7,7 @@ from builders import a_page, an_event, in_mind
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import things
+from tables import each_row
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.extract.from_message import sightings_from_message
@@ -29,7 +30,7 @@ def spoken_of(text: str, entities: Entities = SITE) -> list[str]:
     return [thing.id for thing in things]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "ids"),
     [
         ("Please rename page-123.", ["page-123"]),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builders import seen_by
+from tables import each_row
 
 from inmind import Entity
 from inmind.core.events.entities import EntityPart, EntitySighting
@@ -61,7 +62,7 @@ OF_ONE: dict[str, Any] = {
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("shape", OF_ONE)
+@each_row("shape", OF_ONE)
 def test_one_thing_is_found_in_every_shape(shape: str) -> None:
     assert said(seen_by("get_page", OF_ONE[shape])) == ONE
 
@@ -90,7 +91,7 @@ OF_TWO: dict[str, Any] = {
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("shape", OF_TWO)
+@each_row("shape", OF_TWO)
 def test_a_list_is_found_in_every_shape_in_its_order(shape: str) -> None:
     things = seen_by("list_pages", OF_TWO[shape])
     assert said(things) == TWO
@@ -188,7 +189,7 @@ def test_ids_among_words_are_found_with_the_types_that_the_words_say() -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("words", ["OK", "", "Done.", "There are 12 pages, the newest of 2024-05-01.", "7 results"])
+@each_row("words", ["OK", "", "Done.", "There are 12 pages, the newest of 2024-05-01.", "7 results"])
 def test_words_without_ids_are_about_nothing(words: str) -> None:
     assert seen_by("check_site", words) == ()
 
@@ -202,7 +203,7 @@ TOOLS = (
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("tool", TOOLS)
+@each_row("tool", TOOLS)
 def test_the_type_comes_from_the_tools_name_in_every_convention(tool: str) -> None:
     assert said(seen_by(tool, {"id": "x-1", "title": "About Us"})) == [("page", "x-1", "About Us")]
 
@@ -216,7 +217,7 @@ def test_a_things_own_type_is_believed_before_the_tool_and_the_tool_before_the_k
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize(
+@each_row(
     ("key", "type"),
     [("entries", "entry"), ("categories", "category"), ("media", "media"), ("people", "person"), ("boxes", "box")],
 )
@@ -242,7 +243,7 @@ def test_a_host_can_say_which_nouns_mean_its_type() -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("key", ["id", "uuid", "_id", "key", "pageId", "page_id", "ID", "Id", "pageUUID", "guid"])
+@each_row("key", ["id", "uuid", "_id", "key", "pageId", "page_id", "ID", "Id", "pageUUID", "guid"])
 def test_every_key_that_says_id_does(key: str) -> None:
     assert said(seen_by("get_page", {"title": "About Us", key: "x-1"})) == [("page", "x-1", "About Us")]
 
@@ -254,7 +255,7 @@ def test_a_number_is_an_id_where_the_key_says_so() -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("value", [None, "", "  ", True, 1.5, [], {}, "x" * 500, "two\nlines"])
+@each_row("value", [None, "", "  ", True, 1.5, [], {}, "x" * 500, "two\nlines"])
 def test_what_no_id_can_be_is_none_under_any_key(value: Any) -> None:
     assert all(thing.id == "p-1" for thing in seen_by("get_page", {"page": {"id": "p-1"}, "author": {"id": value}}))
     assert [part.id for thing in seen_by("get_page", {"id": "p-1", "author_id": value}) for part in thing.parts] == []
@@ -264,7 +265,7 @@ NAMES = ["title", "name", "heading", "label", "subject", "filename", "slug", "em
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("place", range(len(NAMES)))
+@each_row("place", range(len(NAMES)))
 def test_a_name_is_the_first_of_these_that_there_is(place: int) -> None:
     value = {name: f"the {name}" for name in reversed(NAMES[place:])}
     [thing] = seen_by("get_page", {"id": "p-1", **value})
@@ -356,7 +357,7 @@ NO_IDS = {
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("key", NO_IDS)
+@each_row("key", NO_IDS)
 def test_numbers_and_measures_and_dates_are_no_ids(key: str) -> None:
     [thing] = seen_by("get_thing", {"id": "thing-123", key: NO_IDS[key]})
     assert thing.parts == ()
@@ -374,7 +375,7 @@ def test_numbers_and_measures_and_dates_are_no_ids_in_running_text() -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("value", ["2024-05-01", "12kg", "19.99", "94107", "5551234567", "v1.2.3"])
+@each_row("value", ["2024-05-01", "12kg", "19.99", "94107", "5551234567", "v1.2.3"])
 def test_the_same_values_are_ids_where_the_key_says_so(value: str) -> None:
     [thing] = seen_by("get_thing", {"id": "thing-123", "release_id": value})
     assert parts(thing) == [("release", value, "")]
@@ -400,7 +401,7 @@ SECRETS = {
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("key", SECRETS)
+@each_row("key", SECRETS)
 def test_secrets_are_never_kept(key: str) -> None:
     [thing] = seen_by("get_thing", {"id": "thing-123", key: SECRETS[key]}, {key: SECRETS[key]})
     assert (thing.id, thing.parts) == ("thing-123", ())
@@ -418,10 +419,8 @@ def test_a_secret_is_no_thing_either() -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("result", [{"success": True}, "OK", None, [], True, ""])
-@pytest.mark.parametrize(
-    "arguments", [{"page_id": "page-9"}, {"pageId": "page-9"}, {"id": "page-9"}, '{"id": "page-9"}']
-)
+@each_row("result", [{"success": True}, "OK", None, [], True, ""])
+@each_row("arguments", [{"page_id": "page-9"}, {"pageId": "page-9"}, {"id": "page-9"}, '{"id": "page-9"}'])
 def test_ids_that_are_only_in_the_arguments_count_too(result: Any, arguments: Any) -> None:
     [thing] = seen_by("publish_page", result, arguments)
     assert (thing.type, thing.id) == ("page", "page-9")
@@ -487,7 +486,7 @@ FAILURES: list[Any] = [
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("result", FAILURES, ids=str)
+@each_row("result", FAILURES, ids=str)
 def test_a_failed_call_adds_nothing(result: Any) -> None:
     assert seen_by("get_page", result, {"page_id": "page-123"}) == ()
 
@@ -498,7 +497,7 @@ def test_a_call_that_the_host_calls_failed_adds_nothing() -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize(
+@each_row(
     "result",
     [
         {"error": None, "id": "page-123"},
@@ -524,7 +523,7 @@ def test_what_only_speaks_of_failure_has_not_failed(result: Any) -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "result"),
     [
         ("delete_page", {"page_id": "page-123"}, {"success": True}),
@@ -587,7 +586,7 @@ WRONG: dict[str, Callable[[ToolObserved], Any]] = {
 
 
 @pytest.mark.spec("B5")
-@pytest.mark.parametrize("wrong", WRONG)
+@each_row("wrong", WRONG)
 def test_an_extractor_that_fails_is_named(wrong: str) -> None:
     with pytest.raises(ExtractorFailed) as failure:
         seen_by("crm_get", {"id": "x-1"}, rules=EntityRules(extractors={"crm_*": WRONG[wrong]}))
@@ -615,8 +614,8 @@ LARGE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("tool", ["list_pages", "get_page", "delete_pages"])
-@pytest.mark.parametrize("large", LARGE)
+@each_row("tool", ["list_pages", "get_page", "delete_pages"])
+@each_row("large", LARGE)
 def test_of_a_large_result_a_part_is_looked_at_and_a_few_things_are_taken(large: str, tool: str) -> None:
     """Would hang, not fail, if it were looked at whole; the limits are for what is stored."""
     value = LARGE[large]()
@@ -670,7 +669,7 @@ def test_what_an_object_is_does_not_depend_on_its_neighbours() -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "Could not delete page-1: it is locked by Bob",
@@ -705,7 +704,7 @@ def test_only_what_the_verb_is_done_to_dies(tool: str, arguments: Any) -> None:
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize("answer", [{"detail": "Not found."}, {"errors": [{"message": "x"}]}, {"code": 404}, [], None])
+@each_row("answer", [{"detail": "Not found."}, {"errors": [{"message": "x"}]}, {"code": 404}, [], None])
 def test_what_was_not_found_proves_no_id(answer: Any) -> None:
     assert seen_by("get_page", answer, {"page_id": "page-99999"}) == ()
 
@@ -760,7 +759,7 @@ def test_the_bare_answer_of_a_tool_that_creates_is_the_id_of_what_it_made() -> N
 
 
 @pytest.mark.spec("B4")
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "answer"),
     [
         ("list_orders", "id,name,total\n17,Ann,5\n18,Bob,6\n"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.entities.extract.tool_name import parse_tool_name
 
 pytestmark = pytest.mark.spec("B4")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "verb", "type"),
     [
         ("cms_createPage", "create", "page"),
@@ -50,17 +51,17 @@ def test_a_tool_may_be_about_one_thing(name: str) -> None:
     assert parse_tool_name(name).about_one
 
 
-@pytest.mark.parametrize("name", ["list_prs", "create_issue", "book_room", "order_item", "think", ""])
+@each_row("name", ["list_prs", "create_issue", "book_room", "order_item", "think", ""])
 def test_a_tool_that_makes_or_lists_is_about_as_many_as_it_is_told(name: str) -> None:
     assert not parse_tool_name(name).about_one
 
 
-@pytest.mark.parametrize("name", ["delete_page", "remove_item", "pages.destroy", "trash-page", "rm_file"])
+@each_row("name", ["delete_page", "remove_item", "pages.destroy", "trash-page", "rm_file"])
 def test_a_verb_that_takes_away_deletes(name: str) -> None:
     assert parse_tool_name(name).is_delete
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["get_deleted_pages", "cancel_order", "undelete_page", "archive_page", "removeItemFromCart"],
 )

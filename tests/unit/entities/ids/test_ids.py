@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values
+from tables import each_row
 
 from inmind.entities.config import EntityRules
 from inmind.entities.ids.arguments import find_ids
@@ -18,7 +19,7 @@ from inmind.entities.ids.shapes import MAX_ID_CHARS, looks_like_id, parse_id
 pytestmark = pytest.mark.spec("B4")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "says", "type"),
     [
         ("id", "own", "reference"),
@@ -46,7 +47,7 @@ def test_a_key_says_what_its_value_is(key: str, says: str, type: str) -> None:
     assert key_meaning(key) == (says, type)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "page-123",
@@ -70,7 +71,7 @@ def test_shapes_that_people_use_for_nothing_else_are_ids(text: str) -> None:
     assert looks_like_id(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "hello",
@@ -146,7 +147,7 @@ def test_each_id_counts_once() -> None:
     assert len(find_ids({"page_id": "p-1", "page": {"page_id": "p-1"}, "ids": ["p-1", "p-1"]})) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("Cancel order #W6390527, please.", [("order", "#W6390527")]),
@@ -178,9 +179,7 @@ def test_no_text_makes_the_search_fail_and_what_is_found_stands_in_it(text: str)
     assert all(found.id and found.id in text for found in find_ids_in_text(text))
 
 
-@pytest.mark.parametrize(
-    "text", ["a" * 200_000, "a." * 100_000, "a1-" * 70_000, "/a" * 100_000, "@" * 200_000, "x@" * 90_000]
-)
+@each_row("text", ["a" * 200_000, "a." * 100_000, "a1-" * 70_000, "/a" * 100_000, "@" * 200_000, "x@" * 90_000])
 def test_no_long_text_takes_longer_than_its_length(text: str) -> None:
     """Would hang, not fail, where a pattern looks at everything from everywhere."""
     find_ids_in_text(text)

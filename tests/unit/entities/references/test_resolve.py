@@ -9,6 +9,7 @@ import pytest
 from builders import an_event
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.config import EntityRules
@@ -54,7 +55,7 @@ def meant(text: str, entities: Entities = SITE) -> list[str]:
     return [entity.name for entity in answer.entities]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "names"),
     [
         ("Now add a hero section to it", ["About Us"]),
@@ -79,7 +80,7 @@ def test_a_reference_means_what_a_listener_would_take_it_for(text: str, names: l
     assert meant(text) == names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "names"),
     [
         ("把它发布", ["About Us"]),
@@ -111,7 +112,7 @@ def test_the_same_in_chinese(text: str, names: list[str]) -> None:
     assert meant(text) == names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "names"),
     [
         ("open about us", ["About Us"]),
@@ -139,7 +140,7 @@ def test_chinese_names_are_found_without_spaces(text: str, names: list[str]) -> 
     assert meant(text, in_mind([a("page", "联系方式")], [a("page", "关于我们")], [a("page", "首页")])) == names
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -214,7 +215,7 @@ def test_a_host_says_what_else_its_types_are_called() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "names"),
     [
         ("remind me on the 3rd", []),
@@ -308,7 +309,7 @@ class TestTheDead:
     def test_what_was_seen_since_is_it_again(self) -> None:
         assert meant("rename it", in_mind([CONTACT], [ABOUT], [deleted("page", "About Us")], [HOME])) == ["Home"]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text",
         [
             "restore it",
@@ -353,8 +354,8 @@ def used(type: str, name: str) -> EntitySighting:
 class TestPlacesInAList:
     """People count in the list that they saw, whatever became of it since."""
 
-    @pytest.mark.parametrize("touched", [*IMAGES, *(used("image", image.name) for image in IMAGES)], ids=str)
-    @pytest.mark.parametrize(
+    @each_row("touched", [*IMAGES, *(used("image", image.name) for image in IMAGES)], ids=str)
+    @each_row(
         ("text", "names"),
         [
             ("the first image", ["mountain.jpg"]),
@@ -560,13 +561,11 @@ class TestDoubt:
         assert entities[0].parts_left_out
         assert resolve(text, entities).verdict == "ambiguous"
 
-    @pytest.mark.parametrize(
-        "text", ["删除产品页面", "删除定价页面", "删除Pricing页面", "删除 pricing 页面", "删除那个产品页面"]
-    )
+    @each_row("text", ["删除产品页面", "删除定价页面", "删除Pricing页面", "删除 pricing 页面", "删除那个产品页面"])
     def test_chinese_words_that_describe_and_fit_nothing_are_asked_about(self, text: str) -> None:
         assert meant(text, in_mind([a("page", "首页")])) == ["?", "首页"]
 
-    @pytest.mark.parametrize("text", ["删除页面", "请帮我打开页面", "检查一下页面", "刚打开的页面", "我的页面"])
+    @each_row("text", ["删除页面", "请帮我打开页面", "检查一下页面", "刚打开的页面", "我的页面"])
     def test_a_chinese_verb_is_no_description(self, text: str) -> None:
         assert meant(text, in_mind([a("page", "首页")])) == ["首页"]
 
@@ -575,7 +574,7 @@ class TestDoubt:
 
 
 class TestWhatIsSaidNotToBeMeant:
-    @pytest.mark.parametrize("text", ["not that page", "neither of them", "not Contact", "不是这个", "不要这个页面"])
+    @each_row("text", ["not that page", "neither of them", "not Contact", "不是这个", "不要这个页面"])
     def test_it_is_not_meant(self, text: str) -> None:
         answer = resolve(text, SITE)
         assert (answer.verdict, answer.entities) == ("none", ())
@@ -593,7 +592,7 @@ class TestWhatIsSaidNotToBeMeant:
 class TestByAge:
     PAGES = in_mind([HOME], [CONTACT], [ABOUT])
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("text", "names"),
         [
             ("the first page", ["Home"]),
@@ -723,7 +722,7 @@ def held(answer: Resolution) -> None:
         assert answer.text[slice(*reference.span)] == reference.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "scrap",
     [
         "it ",
@@ -775,15 +774,13 @@ class TestWhatIsLeftOut:
 
 
 class TestAChineseNounThatNobodyKnows:
-    @pytest.mark.parametrize(
-        "text", ["退那个台灯", "那件衣服", "没有那个意思", "那些台灯", "把那个台灯退了", "那个台灯的价格"]
-    )
+    @each_row("text", ["退那个台灯", "那件衣服", "没有那个意思", "那些台灯", "把那个台灯退了", "那个台灯的价格"])
     def test_it_means_nothing_behind_a_demonstrative(self, text: str) -> None:
         answer = resolve(text, SITE)
         assert (answer.verdict, answer.entities) == ("none", ())
         assert "is known" in answer.why
 
-    @pytest.mark.parametrize(
+    @each_row(
         "text", ["删除那个", "那个很好看", "这个怎么样", "把这个打印出来", "这个发布一下", "那个删了吧", "这个可以吗"]
     )
     def test_a_verb_or_an_adjective_is_no_noun(self, text: str) -> None:
@@ -801,9 +798,7 @@ class TestAChineseNounThatNobodyKnows:
         assert meant("要那件绿色的", in_mind([ABOUT])) == ["?", "About Us"]
 
 
-@pytest.mark.parametrize(
-    "text", ["关于我们页面", "打开关于我们页面", "打开设置页面", "删除联系我们页面", "那个定价页面"]
-)
+@each_row("text", ["关于我们页面", "打开关于我们页面", "打开设置页面", "删除联系我们页面", "那个定价页面"])
 def test_chinese_words_that_could_be_a_name_are_not_dropped(text: str) -> None:
     assert meant(text, in_mind([ABOUT], [CONTACT])) == ["?", "Contact", "About Us"]
 

@@ -9,6 +9,7 @@ from builders import a_call, a_line, a_result, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import said
+from tables import each_row
 
 from inmind.core.encoding import digest_of, to_json
 from inmind.core.messages import Said
@@ -117,7 +118,7 @@ SPELT = [
 
 
 @pytest.mark.spec("E3")
-@pytest.mark.parametrize(("format", "wire"), SPELT)
+@each_row(("format", "wire"), SPELT)
 def test_a_message_is_said_once_however_its_provider_spells_it(format: str, wire: dict[str, Any]) -> None:
     (page,) = pages([ConversationEntry(1, "session/s#1", format, wire, digest_of(wire))], title="Orders", path=PATH)
     assert "as it came" not in page.text

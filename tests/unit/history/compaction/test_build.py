@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from builders import a_call, a_result, an_event, assistant, user
+from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import DocumentWritten
@@ -158,7 +159,7 @@ def test_an_archive_goes_behind_what_stands_on_the_page_it_is_sent_to() -> None:
 
 
 @pytest.mark.spec("E3", "F2")
-@pytest.mark.parametrize("path", ["overview.md", "MEMORY.md", "detail/log.txt", "../log.md", "archive/", 7])
+@each_row("path", ["overview.md", "MEMORY.md", "detail/log.txt", "../log.md", "archive/", 7])
 def test_an_archive_goes_nowhere_else(path: object) -> None:
     with pytest.raises(InvalidPath) as refused:
         archive_path(path)

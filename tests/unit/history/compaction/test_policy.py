@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind import CompressionPolicy, Rates
 from inmind.errors import InvalidInput
@@ -48,7 +49,7 @@ def test_what_makes_no_sense_is_refused_by_its_name(given: dict[str, Any]) -> No
 
 
 @pytest.mark.spec("E4", "J3")
-@pytest.mark.parametrize("given", ["normal", "", None, 7, {"normal": True}])
+@each_row("given", ["normal", "", None, 7, {"normal": True}])
 def test_bands_come_as_a_tuple_and_one_name_alone_is_refused_as_it_was_given(given: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
         CompressionPolicy(automatic=given)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.session import RetainedItem
 from inmind.core.text import inert
@@ -136,7 +137,7 @@ RULES = [
 
 
 @pytest.mark.spec("E8", "E6")
-@pytest.mark.parametrize("sentence", RULES)
+@each_row("sentence", RULES)
 def test_a_standing_order_of_a_person_becomes_a_rule_word_for_word(sentence: str) -> None:
     before, after = (
         ("我在看这份报告。", "谢谢你。") if not sentence.isascii() else ("I read the report.", "Thanks a lot.")
@@ -230,7 +231,7 @@ NO_RULES = [
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize(
+@each_row(
     "fact",
     [
         "I'm vegetarian.",
@@ -258,13 +259,13 @@ def test_a_fact_that_binds_whatever_is_looked_for_is_kept_like_a_rule(fact: str)
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize("sentence", NO_RULES)
+@each_row("sentence", NO_RULES)
 def test_questions_stories_and_what_holds_only_now_are_no_rules(sentence: str) -> None:
     assert items_of(said(sentence), first=False) == []
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "Let's go with PostgreSQL.",
@@ -328,7 +329,7 @@ PASTED = [
 
 
 @pytest.mark.spec("J5", "E8")
-@pytest.mark.parametrize("words", PASTED)
+@each_row("words", PASTED)
 def test_what_a_person_only_pasted_makes_no_rule(words: str) -> None:
     talk = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
     assert items_of(told_apart(talk), first=False) == []
@@ -408,7 +409,7 @@ def test_the_first_message_of_a_session_is_its_goal() -> None:
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize("hello", ["hi", "Hello there!", "Good morning, how are you today?", "你好！", ""])
+@each_row("hello", ["hi", "Hello there!", "Good morning, how are you today?", "你好！", ""])
 def test_a_greeting_is_not_the_goal(hello: str) -> None:
     talk = exchange(("user", hello), ("assistant", "Hello."), ("user", "Please migrate billing to Stripe"))
     assert items_of(talk, first=True) == [RetainedItem("goal", "Please migrate billing to Stripe", 3)]
@@ -430,9 +431,7 @@ def test_the_rules_of_a_first_message_that_ends_in_a_prompt_count() -> None:
     assert items_of(told_apart(later), first=False) == []
 
 
-@pytest.mark.parametrize(
-    "words", ["One sentence. " * 200, "word " * 500, "字" * 3_000, "第一句话。" * 400, "a\n" * 2_000]
-)
+@each_row("words", ["One sentence. " * 200, "word " * 500, "字" * 3_000, "第一句话。" * 400, "a\n" * 2_000])
 def test_a_long_goal_is_cut_behind_a_sentence_and_says_so(words: str) -> None:
     (goal,) = items_of(said(words), first=True)
     assert len(goal.text) <= MOST_GOAL
@@ -507,7 +506,7 @@ def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said", "stands"),
     [
         ("0 word", "10 word", False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.history.compaction.rule_patterns import ALL_FORMS, forms_for
 
@@ -39,7 +40,7 @@ never mind what i said|drop the rule about it|lift the ban on it|revoke the ban 
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.parametrize("sentence", SAID.lower().split("|"))
+@each_row("sentence", SAID.lower().split("|"))
 def test_each_form_is_found_by_its_cue(sentence: str) -> None:
     assert any(forms.end_in(sentence) is not None for forms in forms_for(sentence))
 

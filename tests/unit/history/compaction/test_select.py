@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.history.compaction.select import (
     KEEP_RECENT,
@@ -156,8 +157,8 @@ def a_long_turn(rounds: int, *, of: int = 90) -> list[Spoken]:
 
 
 @pytest.mark.spec("E3", "E6")
-@pytest.mark.parametrize("target", ["conversation", "all"])
-@pytest.mark.parametrize(("keep", "stay"), [(0, KEEP_ROUNDS), (5, 5), (30, 30)])
+@each_row("target", ["conversation", "all"])
+@each_row(("keep", "stay"), [(0, KEEP_ROUNDS), (5, 5), (30, 30)])
 def test_old_rounds_of_a_long_turn_leave_and_what_was_asked_stays(target: str, keep: int, stay: int) -> None:
     said = a_long_turn(20)
     leaving = asked(said, target=target, keep_recent=keep)

@@ -10,6 +10,7 @@ from builders import a_line, a_result
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import said
+from tables import each_row
 
 from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS, Said
@@ -125,7 +126,7 @@ def test_a_message_that_is_cut_answers_the_same_calls(one: Said, tokens: int) ->
 
 
 @pytest.mark.spec("D9", "E3")
-@pytest.mark.parametrize("format", sorted(FORMATS))
+@each_row("format", sorted(FORMATS))
 def test_a_stub_is_a_users_message_in_every_format(format: str) -> None:
     (wire,) = block("told", format)
     message = FORMATS[format].read(wire)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.tokens import estimator
 from inmind.history.compaction.stubs import Naming, words_in
@@ -47,9 +48,7 @@ def test_what_had_no_room_is_still_to_be_named() -> None:
 
 
 @pytest.mark.spec("B10")
-@pytest.mark.parametrize(
-    "text", ["page-1", "see page-1.", '{"id":"page-1"}', "(page-1)", "id=page-1;", "`page-1`", "is it page-1?"]
-)
+@each_row("text", ["page-1", "see page-1.", '{"id":"page-1"}', "(page-1)", "id=page-1;", "`page-1`", "is it page-1?"])
 def test_an_id_is_found_however_it_is_written(text: str) -> None:
     assert "page-1" in words_in(text)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.core.events.session import RetainedItem
 from inmind.core.text import TAGS, inert
@@ -147,7 +148,7 @@ BAD: list[tuple[Any, str]] = [
 
 
 @pytest.mark.spec("E7", "J3")
-@pytest.mark.parametrize(("summary", "reason"), BAD, ids=[f"{place}-{why}" for place, (_, why) in enumerate(BAD)])
+@each_row(("summary", "reason"), BAD, ids=[f"{place}-{why}" for place, (_, why) in enumerate(BAD)])
 def test_a_summary_that_cannot_stand_for_anything_is_refused_with_the_reason(summary: object, reason: str) -> None:
     with pytest.raises(SummaryRefused, match=reason) as refused:
         checked(summary, replaced_tokens=100, count=count)

@@ -10,6 +10,7 @@ from builders import a_call, a_result, an_event, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
 from provider import Asks, asks
+from tables import each_row
 
 from inmind.core.events.session import MessageAdded
 from inmind.core.messages import FORMATS, Message
@@ -62,7 +63,7 @@ def test_a_mixed_reply_gets_its_hidden_call_and_the_answer_back() -> None:
     assert whole(line, theirs) == [*line, a_result("page", "About Us")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kept",
     [
         assistant("Done, as you asked."),
@@ -88,7 +89,7 @@ def test_a_host_that_has_every_round_needs_none() -> None:
     assert whole(NOTED, theirs) == theirs
 
 
-@pytest.mark.parametrize(
+@each_row(
     "theirs",
     [
         [user("Note that."), assistant("Noted."), user("Thanks.")],

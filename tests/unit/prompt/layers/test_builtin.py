@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from builders import WHEN, user
+from tables import each_row
 
 from inmind import Memory, Session
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Document
@@ -41,7 +42,7 @@ def both(moment: Moment) -> tuple[Recalled | None, Recalled | None]:
     return StateLayer().recall(moment), NotesLayer().recall(moment)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("window", "characters"),
     [
         (1_000_000, 8_000),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.errors import InvalidInput
 from inmind.search.embedders import embedder
@@ -109,7 +110,7 @@ def test_what_is_not_installed_is_refused_with_what_to_install(
     assert install in refused.value.expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "named",
     ["", "Wordllama", "bert", "wordllama:", "wordllama:256", "none:", "auto:best", "openai", "openai:", "fastembed:"],
 )

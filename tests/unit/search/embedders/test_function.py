@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from inmind.errors import InvalidInput, ModelFailed, StoreBusy
 from inmind.search.embedders import Called
@@ -48,7 +49,7 @@ def test_a_model_that_is_asked_for_nothing_is_not_asked() -> None:
     assert not Called(never, name="toy", dimensions=2).embed(["", " "]).any()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "reason"),
     [
         ([], "answered with 0 where 1 x 2 was expected"),
@@ -105,7 +106,7 @@ def test_a_model_without_a_name_is_refused(name: Any) -> None:
         Called(lambda _: [], name=name, dimensions=2)
 
 
-@pytest.mark.parametrize("dimensions", [0, -1, 65_537, True, 2.0, "2", None])
+@each_row("dimensions", [0, -1, 65_537, True, 2.0, "2", None])
 def test_impossible_dimensions_are_refused(dimensions: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
         Called(lambda _: [], name="toy", dimensions=dimensions)

@@ -10,6 +10,7 @@ from collections.abc import Generator
 import numpy as np
 import pytest
 from embedding_server import DIMENSIONS, EmbeddingServer, embedding_server, toy_rows
+from tables import each_row
 
 from inmind.errors import InvalidInput, ModelFailed
 from inmind.search.embedders import Called, embedder, endpoint
@@ -142,7 +143,7 @@ def test_an_endpoint_is_named_as_it_is_stored(server: EmbeddingServer, model: st
     assert server.asked[0]["model"] == model
 
 
-@pytest.mark.parametrize(
+@each_row(
     "named",
     [
         "text-embedding-3-small",

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema_rs import meta
 from strategies import json_values
+from tables import each_row
 
 from inmind import DocumentLayer, Layer, ScratchpadLayer, TextLayer, default_layers
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
@@ -114,8 +115,8 @@ def test_every_name_is_one_tools_and_every_wire_name_is_one_that_all_providers_t
     assert not is_memory_tool("")
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("pad", [ScratchpadLayer(), ScratchpadLayer(schema=SCHEMA)], ids=["text", "object"])
+@each_row("format", FORMATS)
+@each_row("pad", [ScratchpadLayer(), ScratchpadLayer(schema=SCHEMA)], ids=["text", "object"])
 def test_each_shape_has_the_same_tools_with_valid_schemas_of_objects(format: str, pad: ScratchpadLayer) -> None:
     tools = tool_schemas(default_layers(pad), format)
     told = [tool.get("function", tool) for tool in tools]
@@ -197,7 +198,7 @@ def test_whatever_a_model_writes_as_arguments_there_is_an_answer_and_an_error_ch
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.name != "working-memory/update"], ids=lambda t: t.wire)
+@each_row("tool", [tool for tool in TOOLS if tool.name != "working-memory/update"], ids=lambda t: t.wire)
 def test_an_argument_that_a_tool_does_not_have_is_refused_and_one_that_says_nothing_is_not(tool: MemoryTool) -> None:
     (offer,) = (one for one in tool_schemas(default_layers(), "mcp") if one["name"] == tool.wire_name)
     known = offer["inputSchema"]["properties"]

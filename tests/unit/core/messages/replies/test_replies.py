@@ -9,6 +9,7 @@ import pytest
 from anthropic.types import Message
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.responses import Response, ResponseFunctionToolCall
+from tables import each_row
 
 from inmind.core.messages import FORMATS, Call, Text
 from inmind.core.messages.replies import Reply, Usage, read_reply, said
@@ -126,14 +127,14 @@ MARKED: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "format"), MARKED)
-@pytest.mark.parametrize("hint", FORMATS)
+@each_row(("reply", "format"), MARKED)
+@each_row("hint", FORMATS)
 def test_a_bare_message_with_a_mark_of_its_own_is_what_it_looks_like(reply: object, format: str, hint: str) -> None:
     read = read_reply(reply, hint=hint)
     assert (read.format, read.id, read.usage) == (format, "", None)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each_row("name", FORMATS)
 def test_a_bare_message_that_could_be_anybodys_is_taken_for_what_the_host_says_or_asked_for(name: str) -> None:
     assert read_reply(HELLO, hint=name) == Reply(format=name, wires=(HELLO,))
     assert read_reply(HELLO, format=name, hint="openai") == Reply(format=name, wires=(HELLO,))
@@ -156,7 +157,7 @@ def test_in_chat_what_says_nothing_beside_the_content_is_left_out() -> None:
 
 
 @pytest.mark.spec("D7")
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         {**HELLO, "reasoning_content": "", "x_vendor": {"deep": [None]}},
@@ -209,7 +210,7 @@ CUT: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("reply", CUT)
+@each_row("reply", CUT)
 def test_a_reply_that_was_cut_says_so(reply: object) -> None:
     assert not read_reply(reply).whole
 
@@ -224,7 +225,7 @@ ENTIRE: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("reply", ENTIRE)
+@each_row("reply", ENTIRE)
 def test_any_other_reply_is_whole(reply: object) -> None:
     assert read_reply(reply).whole
 
@@ -290,7 +291,7 @@ SPENT: list[tuple[Json, Usage | None]] = [
 
 
 @pytest.mark.spec("D6")
-@pytest.mark.parametrize(("reply", "usage"), SPENT)
+@each_row(("reply", "usage"), SPENT)
 def test_usage_is_what_the_provider_counted_or_nothing_at_all(reply: Json, usage: Usage | None) -> None:
     assert read_reply(reply).usage == usage
 
@@ -308,7 +309,7 @@ UNENDED: list[tuple[object, str, object]] = [
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(("reply", "field", "value"), UNENDED)
+@each_row(("reply", "field", "value"), UNENDED)
 def test_a_reply_that_did_not_end_is_refused_with_what_the_provider_says(
     reply: object, field: str, value: object
 ) -> None:
@@ -371,7 +372,7 @@ UNREADABLE: list[tuple[object, str | None, str]] = [
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(("reply", "format", "field"), UNREADABLE)
+@each_row(("reply", "format", "field"), UNREADABLE)
 def test_what_is_no_reply_is_refused_by_the_exact_field(reply: object, format: str | None, field: str) -> None:
     assert refusal(reply, format=format).field == field
 

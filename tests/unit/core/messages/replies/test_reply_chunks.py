@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from tables import each_row
 
 from inmind.core.messages import FORMATS, Wire
 from inmind.core.messages.replies import Reply, Usage, read_as_far_as_it_came, read_reply
@@ -114,7 +115,7 @@ STREAMED: dict[str, tuple[list[Json], Json]] = {
 }
 
 
-@pytest.mark.parametrize(("deltas", "message"), STREAMED.values(), ids=STREAMED)
+@each_row(("deltas", "message"), STREAMED.values(), ids=STREAMED)
 def test_other_servers_stream_chat_in_their_own_ways(deltas: list[Json], message: Json) -> None:
     chunks = [a_chunk(delta, finish_reason="") for delta in deltas]
     assert read_reply([*chunks, a_chunk({}, "stop")]).wires == (message,)
@@ -232,14 +233,14 @@ EXTRAS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each_row("name", FORMATS)
 def test_what_a_client_puts_between_the_chunks_is_not_even_looked_into(name: str) -> None:
     first, *rest = HELLO[name]
     extras = [Extra(kind) for kind in EXTRAS[name]]
     assert read_reply([first, *extras, *rest]) == read_reply(HELLO[name])
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each_row("name", FORMATS)
 def test_a_stream_is_anything_that_can_be_iterated_over(name: str) -> None:
     reply = read_reply(HELLO[name])
     assert reply.format == name
@@ -249,7 +250,7 @@ def test_a_stream_is_anything_that_can_be_iterated_over(name: str) -> None:
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize("name", FORMATS)
+@each_row("name", FORMATS)
 def test_half_a_reply_is_refused_where_a_host_hands_it_in(name: str) -> None:
     chunks = HELLO[name]
     for length in range(len(chunks) - (name == "anthropic")):  # whose last chunk but one says that it ended
@@ -268,12 +269,12 @@ def cut(chunks: list[Json], format: str) -> tuple[Wire, ...]:
     return reply.wires
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each_row("name", FORMATS)
 def test_a_stream_that_ended_is_the_same_to_whoever_reads_it(name: str) -> None:
     assert read_as_far_as_it_came(HELLO[name], format=name) == read_reply(HELLO[name])
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each_row("name", FORMATS)
 def test_nothing_is_kept_of_a_stream_that_stopped_before_anything_was_said(name: str) -> None:
     begun: dict[str, list[Json]] = {
         "openai": [a_chunk({"role": "assistant", "content": ""}), a_chunk(a_call("a", "", None, index=0))],
@@ -389,6 +390,6 @@ MISSHAPEN: list[tuple[str, list[Any], str]] = [
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(("name", "chunks", "field"), MISSHAPEN)
+@each_row(("name", "chunks", "field"), MISSHAPEN)
 def test_a_chunk_that_cannot_be_used_is_refused_by_its_field(name: str, chunks: list[Any], field: str) -> None:
     assert refusal(iter(chunks), name).field == field
