@@ -82,12 +82,12 @@ class FolderBackend:
 
     def _read(self, name: str) -> tuple[Found, Document]:
         """A file has no versions, so it is told from others by what it says."""
-        found = Folder(self.home).read(name, most=MOST_BYTES)
+        found = Folder(self.home).read(name, most=MAX_DOCUMENT_BYTES)
         if found.data is None and not found.unreadable:
             return found, Document(text="", version=0, source="")
         try:
             if not found.whole:
-                raise ValueError(found.unreadable or f"it is too large: at most {MOST_BYTES:,} bytes")
+                raise ValueError(found.unreadable or f"it is too large: at most {MAX_DOCUMENT_BYTES:,} bytes")
             text = (found.data or b"").decode()
         except ValueError as error:
             raise InvalidInput(field=name, value=str(error), expected="a readable file of TOML") from error

@@ -47,7 +47,7 @@ class Resource:
     def state(self) -> ResourceState:
         """Pages, scratchpads, affect and dreams of the resource, with the latest edits of its live files."""
         stream = self._context.resource_stream(self.name)
-        self._context.resource_files(self.name, stream).take_in()
+        self._context.resource_files(self.name, stream).read_edits()
         return stream.state
 
     def sessions(self, *, cwd: str | Path | None = None, limit: int | None = None) -> list[SessionInfo]:
@@ -76,7 +76,7 @@ class Resource:
         self._context.check_open()
         stream = self._context.resource_stream(owner := require_resource(self.name))
         files = self._context.resource_files(owner, stream)
-        return self._context.notebook(stream, files, owner).take(payload, origin=origin, key=key)
+        return self._context.notebook(stream, files, owner).add(payload, origin=origin, key=key)
 
     def notes(self, *, all: bool = False) -> list[Note]:
         """The notes that wait for a dream, in the order of their page. `all`: every note ever saved, oldest first.
@@ -84,7 +84,7 @@ class Resource:
         A note that a person typed into memory/scratch.md gets its id from the next dream; until then it is empty.
         """
         stream = self._context.resource_stream(require_resource(self.name))
-        self._context.resource_files(self.name, stream).take_in()
+        self._context.resource_files(self.name, stream).read_edits()
         page = parse_notes(stream.state.documents.text(NOTES_PAGE_PATH))
         saved = self._context.store.read(stream.name, kind=NoteAdded.kind)
         if all:
@@ -150,7 +150,7 @@ class Resource:
         """
         owner = require_resource(self.name)
         known = is_known_resource(self._context.store, owner)
-        if not known and not self._context.backend.has_files_of(owner):
+        if not known and not self._context.backend.has_resource_files(owner):
             raise NotFound(what="resource", name=owner, hint="no session names it, and it has no notes")
         return self._context.dream(owner, "asked", watch=watch, cancelled=cancelled, key=key)
 
@@ -162,7 +162,7 @@ class Resource:
         """Undo the last dream: restore MEMORY.md, keep the edits people made since, and put its notes back."""
         owner = require_resource(self.name)
         files = self._context.resource_files(owner, stream := self._context.resource_stream(owner))
-        files.take_in()
+        files.read_edits()
         undone = self._context.dream_history(owner, stream).undo(dream, key_for(key, "undo_dream", owner, dream))
         files.publish()
         return undone
@@ -212,9 +212,9 @@ def _note(event: Event) -> Note:
     payload = event.payload
     if not isinstance(payload, NoteAdded | CrystalCreated):
         raise NotFound(what="note", name=event.id)
-    return Note(id=event.id, text=payload.text, date=event.at, importance=payload.importance, kind=payload.about)
+    return Note(id=event.id, text=payload.text, date=event.at, importance=payload.importance, kind=payload.category)
 
 
-def _typed_note(line: Jotting) -> Note:
+def _typed_note(line: PageNote) -> Note:
     at = datetime.fromisoformat(line.at).astimezone(UTC)
-    return Note(id="",PageNoteine.text, date=at, importance=line.importance)
+    return Note(id="", text=line.text, date=at, importance=line.importance)

@@ -163,7 +163,7 @@ class OverviewLog:
             case "task_started":
                 return self._with_task(note)
             case "task_completed":
-                return self._with_task_done(note._replace(word="done"))
+                return self._with_task_done(note._replace(prefix="done"))
             case "bug_closed":
                 return self._remove([one for one in self.lines_in(note.section) if one.bare_key == note.bare_key])
             case _:
@@ -227,10 +227,10 @@ class OverviewLog:
         noted = self._remove([*former, *self._set_aside_lines(note)])
         for one in reversed(former):
             noted = noted._add(
-                one._replace(section=OverviewSection.ACTIONS, word="set_aside", entered=note.entered_seq)
+                one._replace(section=OverviewSection.ACTIONS, prefix="set_aside", entered_seq=note.entered_seq)
             )
         finished = tuple(title for title in self.finished_titles if title != note.bare_key)
-        return replace(noted._add(note), finished=finished)
+        return replace(noted._add(note), finished_titles=finished)
 
     def _with_task_done(self, note: OverviewLine) -> OverviewLog:
         """A host that says so in other words means the task that there is; what a tool lists may be any step of it."""
@@ -238,7 +238,7 @@ class OverviewLog:
         named = [one for one in tasks if one.bare_key == note.bare_key]
         ended = named or (tasks if len(tasks) == 1 and note.trust > Trust.DATA else [])
         noted = self._remove([*ended, *self._set_aside_lines(note)])
-        return replace(noted._add(note), finished=(*self.finished_titles, note.bare_key)[-MAX_FINISHED_TITLES:])
+        return replace(noted._add(note), finished_titles=(*self.finished_titles, note.bare_key)[-MAX_FINISHED_TITLES:])
 
     def _set_aside_lines(self, task: OverviewLine) -> list[OverviewLine]:
         return [note for note in self.lines if note.prefix == "set_aside" and note.bare_key == task.bare_key]
@@ -249,20 +249,20 @@ class OverviewLog:
         replaced = [one for one in before if note.replaces(one)]
         again = next((one for one in replaced if one.keys == note.keys), None)
         if again is not None:
-            note = note._replace(entered=again.entered_seq, recurs=again.recurring)
+            note = note._replace(entered_seq=again.entered_seq, recurring=again.recurring)
         elif any(words in note.keys for _, words in (*_keys_of(self.lines), *self.removed)):
-            note = note._replace(recurs=True)
+            note = note._replace(recurring=True)
         kept = [one for one in before if one not in replaced and one.is_compaction == note.is_compaction]
         noted = self._remove([*replaced, *kept[MAX_STORED_LINES - 1 :]])
         gone = tuple(pair for pair in noted.removed if pair[0] is not note.section or pair[1] not in note.keys)
-        return replace(noted, notes=(note, *noted.lines), gone=gone)
+        return replace(noted, lines=(note, *noted.lines), removed=gone)
 
     def _remove(self, notes: Collection[OverviewLine]) -> OverviewLog:
         if not notes:
             return self
         gone = dict.fromkeys((*_keys_of(notes), *self.removed))
         left = tuple(note for note in self.lines if note not in notes)
-        return replace(self, notes=left, gone=tuple(gone)[:MAX_REMOVED_LINES])
+        return replace(self, lines=left, removed=tuple(gone)[:MAX_REMOVED_LINES])
 
     def _after_edit(self, text: str) -> OverviewLog:
         """What is left of them on a page that somebody wrote."""
@@ -279,8 +279,8 @@ class OverviewLog:
         # Nobody takes a line off to see an older one in its place.
         hidden = [note for note in self.lines if note not in shown] if off else []
         noted = self._remove([*off, *hidden])
-        notes = (note._replace(returned=True) if note in missing else note for note in noted.lines)
-        return replace(noted, notes=tuple(notes))
+        notes = (note._replace(re_entered=True) if note in missing else note for note in noted.lines)
+        return replace(noted, lines=tuple(notes))
 
 
 def with_log_lines(text: str, log: OverviewLog, language: str) -> str:
