@@ -64,7 +64,10 @@ class InvalidInput(InmindError):
 
 
 class InvalidPath(InvalidInput):
-    """The path is not one of the memory's documents. The message never names a path outside them."""
+    """The path is not one of the memory's documents.
+
+    The message never names a path outside them.
+    """
 
     code = "INVALID_PATH"
 
@@ -138,12 +141,18 @@ class LayerFailed(InmindError):
 
 
 class ModelFailed(InmindError):
-    """A model passed in by the host failed; its exception is the cause of this one. Nothing was stored."""
+    """A model passed in by the host failed; its exception is the cause of this one.
+
+    Nothing was stored.
+    """
 
     code = "MODEL_FAILED"
 
     def __init__(self, *, reason: str, tokens: tuple[int, int] = (0, 0), free: bool = False) -> None:
-        """`tokens`: read and written before the failure. `free`: the request is known to have cost nothing."""
+        """`tokens`: read and written before the failure.
+
+        `free`: the request is known to have cost nothing.
+        """
         super().__init__(f"the model failed: {reason}; nothing was changed")
         self.reason, self.tokens, self.free = reason, tokens, free
 
@@ -159,7 +168,10 @@ class ExtractorFailed(InmindError):
 
 
 class SummaryRefused(InmindError):
-    """A model's summary is empty, not a summary, or not safe to send. The messages stay as they are."""
+    """A model's summary is empty, not a summary, or not safe to send.
+
+    The messages stay as they are.
+    """
 
     code = "SUMMARY_REFUSED"
 
@@ -182,7 +194,10 @@ class DreamRunning(InmindError):
 
 
 class DreamRejected(InmindError):
-    """The page that a dream proposed did not pass the guards. State, notes and crystals are unchanged."""
+    """The page that a dream proposed did not pass the guards.
+
+    State, notes and crystals are unchanged.
+    """
 
     code = "DREAM_REJECTED"
 
@@ -218,7 +233,10 @@ class ContextOverflow(InmindError):
 
 
 class PromptNotRebuilt(InmindError):
-    """A past prompt no longer renders to the bytes that were sent. Its events are intact and readable."""
+    """A past prompt no longer renders to the bytes that were sent.
+
+    Its events are intact and readable.
+    """
 
     code = "PROMPT_NOT_REBUILT"
 
@@ -253,7 +271,9 @@ class StorageFull(StoreError):
 
 
 class NotDurable(StoreError):
-    """The disk did not confirm a write. The change may be stored or not; further writes are refused.
+    """The disk did not confirm a write.
+
+    The change may be stored or not; further writes are refused.
 
     A second fsync after a failed one can succeed without having written anything: retrying would turn a reported loss
     into a silent one.
@@ -267,7 +287,7 @@ class NotDurable(StoreError):
 
 
 class ReadOnly(StoreError):
-    """Writes are refused: a newer schema, an earlier NotDurable, or a scratchpad opened read-only."""
+    """Writes are refused: newer schema, earlier NotDurable, or scratchpad opened read-only."""
 
     code = "READ_ONLY"
 
@@ -277,7 +297,10 @@ class ReadOnly(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Another writer held the store longer than the timeout, or it was overloaded. Nothing was stored."""
+    """Another writer held the store longer than the timeout, or it was overloaded.
+
+    Nothing was stored.
+    """
 
     code = "STORE_BUSY"
 
@@ -289,12 +312,15 @@ class StoreBusy(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached, is starting or is shutting down. Nothing was stored; retry later."""
+    """The database cannot be reached, is starting or is shutting down.
+
+    Nothing was stored; retry later.
+    """
 
     code = "STORE_UNAVAILABLE"
 
     def __init__(self, *, place: str, reason: str, gone: bool = False) -> None:
-        """`gone`: the server answered that the tenant is unknown or the password is wrong; retrying is useless."""
+        """`gone`: the server says that the tenant is unknown or the password is wrong."""
         if gone:
             problem = f"tenant not found (moved, erased, or wrong password): {reason}"
             next_step = "ask the operator for the new URL"
@@ -305,7 +331,9 @@ class StoreUnavailable(StoreError):
 
 
 class OutcomeUnknown(StoreError):
-    """The connection ended before the database replied. The change is stored completely or not at all.
+    """The connection ended before the database replied.
+
+    The change is stored completely or not at all.
 
     Retrying with the same key is safe. Without a key, read the state first.
     """

@@ -41,6 +41,8 @@ def encode_fields(value: object) -> dict[str, Any]:
 
 def decode_fields(kind: type[V], stored: Mapping[str, Any]) -> V:
     """A dataclass from its fields under their stored names."""
+    if not isinstance(stored, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- JSON from a row
+        raise TypeError(f"expected an object, got {type(stored).__name__}")
     names = _names_in_code(kind)
     return kind(**({names.get(key, key): value for key, value in stored.items()} if names else stored))
 

@@ -10,7 +10,7 @@ SESSION_PREFIX, RESOURCE_PREFIX = "session/", "resource/"
 
 
 SETTINGS_STREAM = "settings"
-"""The stream of settings, where there is no folder for them."""
+"""The stream of settings of a memory without a folder."""
 
 ANONYMOUS = "default"
 """The resource of sessions that name none. Such sessions share nothing: what one customer ordered must not come up in
@@ -27,7 +27,7 @@ def owner_of(stream: str, resource: str) -> str:
 
 
 def owner_from_first_event(stream: str, first: EventPayload) -> str:
-    """Whose a stream is, by what happened first in it; nobody's in particular where that does not tell."""
+    """The owner of a stream, derived from its first event. Empty if that event does not tell."""
     if stream.startswith(RESOURCE_PREFIX):
         return stream.removeprefix(RESOURCE_PREFIX)
     return owner_of(stream, first.resource) if isinstance(first, SessionOpened) else ""
@@ -39,6 +39,6 @@ def opened_by(first: Event) -> SessionOpened:
 
 
 def resource_of(first: Event) -> str:
-    """Whose a stream is, by its first event."""
+    """The resource that a stream belongs to, derived from its first event."""
     is_resource_stream = first.stream.startswith(RESOURCE_PREFIX)
     return first.stream.removeprefix(RESOURCE_PREFIX) if is_resource_stream else opened_by(first).resource

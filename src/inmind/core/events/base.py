@@ -24,7 +24,10 @@ class Origin(StrEnum):
 
 
 class Trust(IntEnum):
-    """How far a text is trusted. Only people and the operator can set rules; tools and the web deliver data."""
+    """Trust in a text.
+
+    Only people and the operator can set rules; tools and the web deliver data.
+    """
 
     DATA = 0
     AGENT = 1
@@ -90,7 +93,10 @@ class Event:
 
     @property
     def id(self) -> str:
-        """Stream and sequence number. It is derived, so it takes no space in the store and needs no index."""
+        """Stream and sequence number.
+
+        It is derived, so it takes no space in the store and needs no index.
+        """
         return f"{self.stream}#{self.seq}"
 
     @property

@@ -55,7 +55,10 @@ class SearchRecorded(EventPayload):
 
 @frozen
 class Consolidated(EventPayload):
-    """A consolidation has processed a batch of a resource's crystals. Crystals not named here are unchanged."""
+    """A consolidation has processed a batch of a resource's crystals.
+
+    Crystals not named here are unchanged.
+    """
 
     kind = "consolidated"
     last_crystal: str

@@ -53,7 +53,7 @@ class OverviewEvent(EventPayload):
 
 @frozen
 class ScratchpadStarted(EventPayload):
-    """A scratchpad with its initial state: the template, or the state inherited from the parent session."""
+    """The initial state of a scratchpad: the template, or the state inherited from a parent."""
 
     kind = "pad_begun"
     scratchpad: str

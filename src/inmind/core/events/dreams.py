@@ -11,53 +11,59 @@ from inmind.core.frozen import frozen
 
 
 class PageLine(NamedTuple):
-    """A line that a dream has put on MEMORY.md, and what it is made of. A tuple, since JSON knows tuples."""
+    """A line that a dream wrote on MEMORY.md, with its sources.
+
+    A tuple, because JSON stores tuples directly.
+    """
 
     section: str
-    """By its heading."""
+    """The heading of the section."""
     text: str
-    """As it stands on the page, without the mark of its list."""
+    """The text on the page without the list marker."""
     sources: tuple[str, ...] = ()
-    """Crystals and notes that it is made of."""
+    """Ids of the crystals and notes that it is derived from."""
     importance: float = 0.5
     kind: str = "general"
     at: str = ""
-    """When the newest of its sources was said."""
+    """Time of the newest source."""
     trust: int = 1
-    """The least of its sources: see Trust."""
+    """The lowest trust of the sources: see Trust."""
 
 
 class KnowledgeGap(NamedTuple):
-    """Something that the agent does not know and might want to find out."""
+    """A topic that the agent does not know and might want to find out about."""
 
     topic: str
     reason: str
     """`unanswered`, `not_found` or `mentioned_once`."""
     since: str
     last_seen: str
-    """When it last came up: two days later it is over."""
+    """When it last came up. It expires two days later."""
     sources: tuple[str, ...] = ()
 
 
 class LearnedSkill(NamedTuple):
-    """Something that the agent has done again and again."""
+    """A task that the agent has done repeatedly."""
 
     name: str
     occurrences: int
     succeeded: int
-    """How many of them came to a good end."""
+    """The number of occurrences that succeeded."""
     last_used: str
     """When it was last done."""
     sources: tuple[str, ...] = ()
 
 
 class ProposedEdit(NamedTuple):
-    """What a dream wants to do to MEMORY.md: see `dreams/page/edits.py`. A tuple, since JSON knows tuples."""
+    """One edit of MEMORY.md: see `dreams/page/edits.py`.
+
+    A tuple, because JSON stores tuples directly.
+    """
 
     op: str
     """`add`, `rewrite` or `retire`."""
     lines: tuple[str, ...] = ()
-    """Those that it is about, as they stand on the page."""
+    """The affected lines, as they are on the page."""
     section: str = ""
     text: str = ""
     sources: tuple[str, ...] = ()
@@ -70,7 +76,7 @@ class ProposedEdit(NamedTuple):
 
 
 class GuardVerdict(NamedTuple):
-    """What a guard says of a state that was proposed."""
+    """The result of one guard for a proposed page."""
 
     guard: str
     passed: bool
@@ -79,34 +85,40 @@ class GuardVerdict(NamedTuple):
 
 @frozen
 class PageAdopted(EventPayload):
-    """MEMORY.md was written by hand before the first dream: it was backed up, and became crystals in this commit."""
+    """A MEMORY.md written by hand before the first dream was backed up and split into crystals.
+
+    The crystals are in the same batch.
+    """
 
     kind = "seeded"
     text: str
-    """As it was, word for word."""
+    """The original text."""
     backup: str
     chunks: int = 0
 
 
 @frozen
 class DreamStarted(EventPayload):
-    """A dream for this resource. The number of this event is its name; that and its holder are its fencing token: while
-    it holds nobody else dreams, and once another has begun, or has taken it over, who held it can change nothing."""
+    """A dream for this resource started. The sequence number of this event is the dream's id.
+
+    The id and the holder are its fencing token. While the lease is valid no other dream can start. After another dream
+    has started, or another holder has resumed this one, the former holder cannot change anything.
+    """
 
     kind = "dream_begun"
     trigger: str
     """`asked`, `schedule` or `spike`."""
     lease_until: str
-    """How long it holds unless it says more."""
+    """The lease expires at this time unless a later event renews it."""
     proposer: str = ""
-    """What proposes: `rules`, or the name of a model."""
+    """Source of the proposals: `rules`, or the name of a model."""
     holder: str = ""
-    """Whoever dreams it, by a name that nobody else has."""
+    """A unique name of the running worker."""
 
 
 @frozen
 class DreamResumed(EventPayload):
-    """A dream whose holder is not heard of any more is gone on with by another, from the last stage that it reached."""
+    """A dream whose lease expired was resumed by another holder from its last recorded stage."""
 
     kind = "dream_taken"
     dream: int
@@ -117,36 +129,39 @@ class DreamResumed(EventPayload):
 
 @frozen
 class DreamProgressed(EventPayload):
-    """A dream that is still going on says where it is, and holds for longer."""
+    """A running dream reports its phase and renews the lease."""
 
     kind = "dream_went"
     dream: int
     phase: str
     lease_until: str
     released: bool = False
-    """Whoever held it had to go, and has left it to others as it was: it holds no longer."""
+    """The holder gave up the lease, so that another can resume the dream at once."""
 
 
 @frozen
 class DreamGathered(EventPayload):
-    """A dream has looked at all that it will be made of: with this the same can be put together again."""
+    """A dream has read its inputs. These positions allow the same inputs to be read again."""
 
     kind = "dream_gathered"
     dream: int
     lease_until: str
     last_seq: int
-    """Of the stream."""
+    """The last event of the resource's stream that was read."""
     journal_position: int
-    """Of the whole journal."""
+    """The last position of the whole journal that was read."""
     as_of: str
-    """The time that it goes by."""
+    """The time that the dream uses as now."""
     user_notes_digest: str = ""
-    """Digest of what people typed among the notes: a proposal names that by its place."""
+    """Digest of the notes that people typed. A proposal refers to them by position."""
 
 
 @frozen
 class DreamAnswered(EventPayload):
-    """What a model has answered in a dream, word for word: it is paid for, and whoever goes on does not ask again."""
+    """A model's answer in a dream, word for word.
+
+    A resumed dream uses it instead of paying for another.
+    """
 
     kind = "dream_answered"
     dream: int
@@ -154,9 +169,9 @@ class DreamAnswered(EventPayload):
     text: str
     proposer: str = ""
     truncated: bool = False
-    """It had more to say than it was allowed to."""
+    """The answer reached the token limit."""
     tokens: tuple[int, int] = (0, 0)
-    """Spent, whatever becomes of the dream."""
+    """Tokens read and written. They are spent whether or not the dream is committed."""
     price: float = 0.0
 
     def __post_init__(self) -> None:
@@ -165,18 +180,18 @@ class DreamAnswered(EventPayload):
 
 @frozen
 class DreamProposed(EventPayload):
-    """What a dream will do, whole: whoever goes on with it has to ask nobody again."""
+    """All edits that a dream will apply. A resumed dream does not have to ask a model again."""
 
     kind = "dream_proposed"
     dream: int
     lease_until: str
     edits: tuple[ProposedEdit, ...] = ()
     proposer: str = ""
-    """See `Dreamt`, for this and what follows."""
+    """See `DreamCommitted` for this and the following fields."""
     fallback_reason: str = ""
     refused: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)
-    """Spent beside what its answers have cost."""
+    """Tokens spent in addition to those of its answers."""
     price: float = 0.0
 
     def __post_init__(self) -> None:
@@ -187,7 +202,7 @@ class DreamProposed(EventPayload):
 
 @frozen
 class DreamChecked(EventPayload):
-    """The guards had nothing against the page that a proposal leads to. They are asked again when it is committed."""
+    """The proposed page has passed the guards. They run again when the dream is committed."""
 
     kind = "dream_checked"
     dream: int
@@ -195,45 +210,45 @@ class DreamChecked(EventPayload):
     verdicts: tuple[GuardVerdict, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "verdicts", tuple(named_tuple(GuardVerdict, one) for one in self.verdicts))
+        object.__setattr__(self, "verdicts", tuple(named_tuple(GuardVerdict, verdict) for verdict in self.verdicts))
 
 
 @frozen
 class DreamCommitted(EventPayload):
-    """A dream came to its end. Pages that it wrote and crystals that it made stand beside this in its commit."""
+    """A dream was committed. The pages and crystals that it wrote are in the same batch."""
 
     kind = "dreamt"
     dream: int
     proposer: str
-    """What has proposed: `rules`, or the name of a model."""
+    """Source of the proposals: `rules`, or the name of a model."""
     last_seq: int
-    """Notes up to this event of the stream were looked at: those that stood on the page are taken in."""
+    """Notes up to this event of the stream were read. Those that were on the page are processed."""
     journal_position: int
-    """Of the whole journal: what sessions have said up to there was looked at."""
+    """Events of sessions up to this position of the whole journal were read."""
     notes: tuple[str, ...] = ()
-    """Notes that it has taken in."""
+    """Notes that were processed."""
     lines: tuple[PageLine, ...] = ()
-    """Lines that it has put on the page, or said anew."""
+    """Lines that were added to the page or rewritten."""
     gaps: tuple[KnowledgeGap, ...] = ()
-    """All that there are from now on."""
+    """All gaps after this dream."""
     skills: tuple[LearnedSkill, ...] = ()
-    """All that are known from now on."""
+    """All skills after this dream."""
     user_lines: tuple[tuple[str, str], ...] = ()
-    """What people wrote on the page, each entry with the crystal that this dream made of it."""
+    """Entries that people wrote on the page, each with the crystal that this dream made from it."""
     replayed: tuple[str, ...] = ()
-    """Crystals that were used since the last dream: they last longer by that."""
+    """Crystals that were used since the last dream. Their expiry is postponed."""
     insights: tuple[str, ...] = ()
-    """What each insight is about that became a crystal here, so that it does not become one again."""
+    """Subjects of the insights that became crystals, so that they are not created again."""
     verdicts: tuple[GuardVerdict, ...] = ()
     refused: tuple[str, ...] = ()
-    """What was proposed and not done, each with the reason."""
+    """Proposed edits that were not applied, each with the reason."""
     inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
-    """What it was made of, in numbers and words: crystals by kind, levels, what came in meanwhile."""
+    """Summary of the inputs: crystals by kind, levels, events that arrived during the dream."""
     mood: str = ""
     fallback_reason: str = ""
-    """Why rules did what a model was asked for."""
+    """Why rules made the proposals although a model was configured."""
     tokens: tuple[int, int] = (0, 0)
-    """Of the model: read and written."""
+    """Tokens that the model read and wrote."""
     price: float = 0.0
     seconds: float = 0.0
 
@@ -247,12 +262,12 @@ class DreamCommitted(EventPayload):
             ("skills", LearnedSkill),
             ("verdicts", GuardVerdict),
         ):
-            object.__setattr__(self, name, tuple(named_tuple(kind, one) for one in getattr(self, name)))
+            object.__setattr__(self, name, tuple(named_tuple(kind, item) for item in getattr(self, name)))
 
 
 @frozen
 class DreamFailed(EventPayload):
-    """A dream changed nothing, and why."""
+    """A dream ended without changing anything, and the reason."""
 
     kind = "dream_failed"
     dream: int
@@ -269,20 +284,22 @@ class DreamFailed(EventPayload):
     def __post_init__(self) -> None:
         for name in ("refused", "tokens"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "verdicts", tuple(GuardVerdict(*one) for one in self.verdicts))
+        object.__setattr__(self, "verdicts", tuple(GuardVerdict(*verdict) for verdict in self.verdicts))
 
 
 @frozen
 class DreamUndone(EventPayload):
-    """What a dream did to the pages was taken back, and the notes that it took in wait for another.
+    """The pages that a dream wrote were reverted.
 
-    Where dreaming stood before it is said here again: that could be folded only from the beginning.
+    The notes that it processed are unprocessed again.
+
+    The dream state before it is stored here, because otherwise it could only be folded from the first event.
     """
 
     kind = "dream_undone"
     dream: int
     previous_dream: int
-    """The dream that is the last one again; 0 where there was none."""
+    """The dream that is the last one again. 0 if there was none."""
     last_seq: int
     journal_position: int
     lines: tuple[PageLine, ...] = ()
@@ -291,51 +308,51 @@ class DreamUndone(EventPayload):
     user_lines: tuple[tuple[str, str], ...] = ()
     adopted_entries: tuple[str, ...] = ()
     insights: tuple[str, ...] = ()
-    """What it had found, which may be found again."""
+    """Subjects of its insights, which may be created again."""
     crystals: tuple[str, ...] = ()
-    """What it had made of that, which is found no more."""
+    """Crystals that it had made from those insights. They are removed from search."""
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "user_lines")
         for name in ("adopted_entries", "insights", "crystals"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, kind in (("lines", PageLine), ("gaps", KnowledgeGap), ("skills", LearnedSkill)):
-            object.__setattr__(self, name, tuple(named_tuple(kind, one) for one in getattr(self, name)))
+            object.__setattr__(self, name, tuple(named_tuple(kind, item) for item in getattr(self, name)))
 
 
 DreamUnderway = DreamResumed | DreamProgressed | DreamGathered | DreamAnswered | DreamProposed | DreamChecked
-"""What a dream tells of itself between its beginning and its end."""
+"""Events of a dream between its start and its end."""
 
 
 RecordsReadPosition = DreamGathered | DreamCommitted | DreamUndone
-"""Events that say up to which position of the whole journal dreams have read: that is another in another journal."""
+"""Events that hold a position of the whole journal. An import must translate it: positions differ between journals."""
 
 
 @frozen
 class AffectSpiked(EventPayload):
-    """Something happened that is felt for a while."""
+    """A spike of affect."""
 
     kind = "affect"
     spike: str
     """`reward`, `error`, `social`, `achievement`, `urgency`, `sale`, `recall`, `missed`."""
     reason: str = ""
     subject: str = ""
-    """What it was about, as rules know it again: a failure, and the success that ends it."""
+    """Identifier by which rules match it later: a failure, and the success that ends it."""
     session: str = ""
 
 
 @frozen
 class TradeRecorded(EventPayload):
-    """Money came or went, or something was offered."""
+    """Income, expense, or an offer."""
 
     kind = "traded"
     trade_type: str
     """`earning`, `spending` or `listing`."""
     amount: str = "0"
-    """Exact, as a decimal number."""
+    """Exact decimal number."""
     currency: str = "USD"
     skill: str = ""
     counterparty: str = ""
     note: str = ""
     date: str = ""
-    """When it happened, where that is not when it was told."""
+    """When it happened, if that is not the time of the event."""

@@ -9,7 +9,9 @@ from inmind.core.frozen import frozen
 
 
 class EntityPart(NamedTuple):
-    """An id inside an entity: an order's item, a booking's flight. It takes no slot in the window.
+    """An id inside an entity: an order's item, a booking's flight.
+
+    It takes no slot in the window.
 
     A tuple, because a result may hold hundreds and JSON stores tuples directly.
     """
@@ -30,8 +32,8 @@ class EntitySighting:
     name: str = ""
     """Its name in that source. Empty if it had none."""
     how: str = "seen"
-    """`seen` (exists), `listed` (exists, one of several), `told` (a result is about it), `used` (in a call or a message) or
-    `deleted`. `told` and `used` do not say whether it exists."""
+    """`seen` (exists), `listed` (exists, one of several), `told` (a result is about it), `used` (in a call or a
+    message) or `deleted`. `told` and `used` do not say whether it exists."""
     action: str = ""
     parent: tuple[str, str] | None = None
     parts: tuple[EntityPart, ...] = ()
@@ -59,7 +61,10 @@ class EntitySightings(EventPayload):
 
 
 class EntitiesSeen(EntitySightings):
-    """Entities that were mentioned together, best match first. They move to the front of the window together."""
+    """Entities that were mentioned together, best match first.
+
+    They move to the front of the window together.
+    """
 
     __slots__ = ()
     kind = "seen"

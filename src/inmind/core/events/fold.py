@@ -11,7 +11,10 @@ S = TypeVar("S")
 
 
 class Fold(Protocol[S]):
-    """Computes a state from the events of one stream. `apply` is pure: same state and event, same result."""
+    """Computes a state from the events of one stream.
+
+    `apply` is pure: same state and event, same result.
+    """
 
     version: int
     """Raised when the format of the state changes. Snapshots of another version are ignored, not migrated."""
@@ -20,7 +23,7 @@ class Fold(Protocol[S]):
     def apply(self, state: S, event: Event) -> S: ...
 
     def revert(self, past: S, present: S, event: Event) -> S:
-        """Return the state after an undo: `past`, except for values that an undo keeps (money that was spent)."""
+        """Return the state after an undo: `past`, but with values that an undo keeps (money spent)."""
         ...
 
     def freeze(self, state: S) -> dict[str, Any]:

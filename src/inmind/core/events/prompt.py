@@ -12,7 +12,7 @@ from inmind.core.frozen import frozen
 
 @frozen
 class WordingSet(EventPayload):
-    """The fixed sentences of prompts, stored so that an old prompt can be rebuilt with the words it was sent with."""
+    """The fixed sentences of prompts. An old prompt is rebuilt with the words it was sent with."""
 
     kind = "wording"
     wording: Mapping[str, str]
@@ -37,7 +37,10 @@ class AnchoredBlock:
 
 @frozen
 class AnchorMoved(EventPayload):
-    """New memory blocks of the prefix. They are sent byte for byte like this until the next anchor."""
+    """New memory blocks of the prefix.
+
+    They are sent byte for byte like this until the next anchor.
+    """
 
     kind = "anchor"
     reason: str
@@ -49,7 +52,10 @@ class AnchorMoved(EventPayload):
 
 @frozen
 class TailChanged(EventPayload):
-    """The text of the tail that reports changes since the anchor. It is sent until the next change."""
+    """The text of the tail that reports changes since the anchor.
+
+    It is sent until the next change.
+    """
 
     kind = "tail"
     text: str
@@ -62,7 +68,9 @@ class TailChanged(EventPayload):
 
 @frozen
 class PromptPrepared(EventPayload):
-    """A prompt was prepared. Together with the state before it, this event is the complete prompt.
+    """A prompt was prepared.
+
+    Together with the state before it, this event is the complete prompt.
 
     It holds only numbers that cannot be computed again: token counts at that time and what was cached.
     """

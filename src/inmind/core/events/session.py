@@ -41,7 +41,10 @@ class SessionImported(EventPayload):
 
 @frozen
 class MessageAdded(EventPayload):
-    """A message exactly as it arrived, in its provider format, but without cache marks: they belong to one call."""
+    """A message exactly as it arrived, in its provider format.
+
+    Only cache marks are removed: they belong to one call.
+    """
 
     kind = "message"
     wire: Mapping[str, Any]
@@ -70,7 +73,10 @@ class HistorySpliced(EventPayload):
 
 
 class RetainedItem(NamedTuple):
-    """A statement that must survive every compaction word for word. A tuple, because JSON stores tuples directly."""
+    """A statement that must survive every compaction word for word.
+
+    A tuple, because JSON stores tuples directly.
+    """
 
     kind: str
     """`goal`, `rule`, `decision`, `request`, or `pinned` if the host declared it."""
@@ -157,7 +163,7 @@ class SessionTitled(EventPayload):
 
 @frozen
 class SystemSet(EventPayload):
-    """The host's system prompt in its original form: a text, content blocks, or leading messages."""
+    """The host's system prompt in its original form: text, content blocks, or leading messages."""
 
     kind = "system"
     system: str | Sequence[Mapping[str, Any]] | None
@@ -187,7 +193,7 @@ class ToolObserved(EventPayload):
 
 @frozen
 class ChildMerged(EventPayload):
-    """The changes of a child session, up to an event of its stream, were merged into this session."""
+    """The changes of a child session, up to one of its events, were merged into this session."""
 
     kind = "came_home"
     child: str
@@ -210,7 +216,10 @@ class ChildMerged(EventPayload):
 
 @frozen
 class Reverted(EventPayload):
-    """The state is that of event `to` again. No event is deleted: those in between stay readable."""
+    """The state is that of event `to` again.
+
+    No event is deleted: those in between stay readable.
+    """
 
     kind = "reverted"
     to: int

@@ -1,7 +1,8 @@
-"""Events are typed, say whose words they are, and read back as they were written."""
+"""Events are typed, have an origin, and decode to what was encoded."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -11,8 +12,10 @@ from tables import each_row
 from inmind.core.encoding import digest_of
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.codec import KINDS, decode_payload, encode_payload
+from inmind.core.events.entities import EntitySighting
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared
-from inmind.core.events.session import MessageAdded
+from inmind.core.events.session import MessageAdded, SessionOpened, Stub
+from inmind.core.events.wire_names import STORED_NAMES
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Damaged
 
@@ -34,7 +37,20 @@ def test_fields_at_their_default_are_not_written() -> None:
     assert json.loads(encode_payload(MessageAdded(wire={"role": "user"}))) == {"wire": {"role": "user"}}
 
 
-def test_nested_values_read_back_as_values() -> None:
+@pytest.mark.parametrize("payload", STORED_NAMES)
+def test_stored_names_are_listed_only_for_fields_that_exist(payload: str) -> None:
+    classes = {kind.__name__: kind for kind in (*KINDS.values(), Stub, EntitySighting)}
+    fields = {field.name for field in dataclasses.fields(classes[payload])}
+    assert STORED_NAMES[payload].keys() <= fields
+
+
+def test_a_renamed_field_is_stored_under_its_old_name() -> None:
+    opened = SessionOpened("ada", "/tmp", inheritance=(("notes", "fork"),))
+    assert json.loads(encode_payload(opened)) == {"resource": "ada", "cwd": "/tmp", "handed": [["notes", "fork"]]}
+    assert decode_payload("opened", encode_payload(opened)) == opened
+
+
+def test_nested_values_decode_as_values() -> None:
     moved = AnchorMoved(reason="first call", blocks=(AnchoredBlock("overview", "text", 2, ("session/s#1",)),))
     assert decode_payload("anchor", encode_payload(moved)) == moved
     prepared = PromptPrepared("d", used=1, cached=2, written=3, largest=((7, 8),))
@@ -45,7 +61,7 @@ def test_nested_values_read_back_as_values() -> None:
     ("kind", "body"),
     [("message", "{"), ("message", "[]"), ("os.system", "{}"), ("message", '{"wire":{},"extra":1}'), ("message", "{}")],
 )
-def test_a_row_that_is_not_one_of_ours_is_damage_and_never_an_object(kind: str, body: str) -> None:
+def test_an_invalid_row_raises_damaged_and_creates_no_object(kind: str, body: str) -> None:
     with pytest.raises(Damaged) as caught:
         decode_payload(kind, body)
     assert caught.value.code == "DAMAGED"
