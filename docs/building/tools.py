@@ -8,7 +8,7 @@ from typing import Any
 from docs.building.entry import prose
 from inmind import default_layers
 from inmind.apps.mcp import prompts, resources
-from inmind.session.tools.tools import tool_schemas
+from inmind.session.tools.registry import tool_schemas
 
 HINTS = {
     "readOnlyHint": "reads only",
