@@ -115,7 +115,7 @@ class MemoryContext:
     def search_engine(self) -> DeepMemory:
         from inmind.search.embedders import embedder
         from inmind.search.engine import DeepMemory, reader
-        from inmind.session.tools.tools import is_memory_tool
+        from inmind.session.tools.registry import is_memory_tool
 
         self.check_open()
         with self.lock:
@@ -240,15 +240,15 @@ class MemoryContext:
 
     def _within_daily_tokens(self, owned: ResourceState) -> bool:
         limit = self.settings.model.daily_tokens
-        return not limit or owned.dreams.spent_on(self.clock()) < limit
+        return not limit or owned.dreams.tokens_on(self.clock()) < limit
 
     def _asked(self) -> Asked | None:
         """The model for dreams: the one that the memory was opened with, or the one in the settings."""
-        from inmind.dreams.models import configured, model_of
+        from inmind.dreams.models import as_model, model_from_settings
         from inmind.jobs.dreaming.model_call import Asked
 
         settings = self.settings.model
-        model = model_of(self._model) if self._model is not None else configured(settings)
+        model = as_model(self._model) if self._model is not None else model_from_settings(settings)
         if model is None:
             return None
         prices = (settings.input_price / 1e6, settings.output_price / 1e6)

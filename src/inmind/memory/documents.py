@@ -55,7 +55,7 @@ class PageEditor:
             if session is not None or resource is not None:
                 expected = f"neither session= nor resource=: {path} belongs to the whole memory"
                 raise InvalidInput(field="resource", value=resource, expected=expected)
-            config = self._context.backend.config(path)
+            config = self._context.backend.read_config(path)
             return Page(path=path, text=config.text, version=config.version)
         return self._document(path, session, resource).read()
 
@@ -64,7 +64,7 @@ class PageEditor:
             raise InvalidInput(field="page", value=page, expected="a Page, as `page` returns it")
         if page.path in SETTINGS_PATHS:
             backend, now = self._context.backend, self._context.clock()
-            version = backend.configure(text, base=page.version, at=now, name=page.path)
+            version = backend.write_config(text, base=page.version, at=now, name=page.path)
             return replace(page, text=text, version=version)
         return self._document(page.path, page.session or None, page.resource or None).write(page, text)
 
@@ -86,7 +86,7 @@ class PageEditor:
             return self._resource_document(name, owner)
         stream = self._context.session_stream(session)
         opened = stream.state.opened
-        files = self._context.backend.of_session(session, opened.cwd if opened else "", stream).files
+        files = self._context.backend.session_files(session, opened.cwd if opened else "", stream).files
         return DocumentEditor(Page(path=name, text="", version=0, session=session), stream, files)
 
     def _resource_document(self, path: str, resource: str) -> DocumentEditor[ResourceState]:

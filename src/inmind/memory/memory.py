@@ -197,7 +197,7 @@ class Memory:
         deserialize(data)
         name = f"restored-{os.urandom(6).hex()}" if id is None else id
         session = self.session(name, resource=resource, entities=entities)
-        session.restore(data)
+        session.import_entities(data)
         return session
 
     def sessions(
@@ -238,7 +238,7 @@ class Memory:
         """Whether a session with this id exists."""
         if not isinstance(id, str) or not id.isprintable():
             return False
-        return self._context.store.version(SESSION_PREFIX + id) > 0 or bool(self._context.backend.older(id))
+        return self._context.store.version(SESSION_PREFIX + id) > 0 or bool(self._context.backend.legacy_sessions(id))
 
     # -- documents -----------------------------------------------------------------------------------------
 
@@ -358,7 +358,7 @@ class Memory:
         owner = "" if resource is None else require_resource(resource)
         if owner and not self.has_resource(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and it has no notes")
-        context.backend.take_in(owner, context.session_stream, context.resource_stream)
+        context.backend.read_edits(owner, context.session_stream, context.resource_stream)
         return export(
             context.backend,
             path,

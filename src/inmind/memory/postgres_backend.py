@@ -111,6 +111,8 @@ class NoFiles:
 
     def read_edits(self) -> None: ...
 
+    def read_title(self) -> None: ...
+
     def publish(self) -> None: ...
 
     def notices(self) -> tuple[str, ...]:
@@ -119,10 +121,10 @@ class NoFiles:
     def update(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- as a transcript has it
         return ""
 
-    def is_stale(self, mind: SessionState) -> bool:  # noqa: ARG002 -- as a meta.json has it
+    def is_stale(self, state: SessionState) -> bool:  # noqa: ARG002 -- as a meta.json has it
         return False
 
-    def write(self, mind: SessionState) -> str:  # noqa: ARG002 -- as a meta.json has it
+    def write(self, state: SessionState) -> str:  # noqa: ARG002 -- as a meta.json has it
         return ""
 
 
@@ -142,7 +144,7 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
 
     backend = open_postgres(checked_url(url, "home"), make=create)
     try:
-        return backend, settings_in("" if isinstance(settings, Settings) else backend.config().text, settings)
+        return backend, settings_in("" if isinstance(settings, Settings) else backend.read_config().text, settings)
     except BaseException:
         backend.store.close()
         raise

@@ -26,9 +26,9 @@ from inmind.memory.listing import belongs_to_folder
 from inmind.prompt.layers.base import Layer, checked_layers
 from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer
 from inmind.prompt.plan import Limits
-from inmind.session.context import Parts, Setup
-from inmind.session.legacy_files import Legacy, messages_of
-from inmind.session.sibling_entities import Siblings
+from inmind.session.context import SessionConfig, SessionContext
+from inmind.session.legacy_files import LegacySession, read_messages
+from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
 from inmind.store.stream import Decision, Stream
 
@@ -68,7 +68,7 @@ def checked_setup(
     compression: CompressionPolicy,
     summarizer: Summarizer | None,
     affect: bool,
-) -> Setup:
+) -> SessionConfig:
     """The options of `Memory.session`, checked."""
     limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
     count = estimator() if counter is None else _checked_counter(counter)
@@ -80,7 +80,7 @@ def checked_setup(
         raise InvalidInput(field="compression", value=compression, expected="a CompressionPolicy")
     if summarizer is not None and not callable(summarizer):
         raise InvalidInput(field="summarizer", value=summarizer, expected="a function from a prompt to a text")
-    return Setup(
+    return SessionConfig(
         layers=default_layers() if layers is None else checked_layers(layers),
         limits=limits,
         counter=count,
@@ -97,10 +97,12 @@ class SessionOpener:
 
     def __init__(self, context: MemoryContext) -> None:
         self._context = context
-        self._siblings = Siblings(context.store)
+        self._siblings = SiblingEntities(context.store)
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
-    def open(self, id: str, *, resource: str | None, cwd: str | Path | None, language: str, setup: Setup) -> Session:
+    def open(
+        self, id: str, *, resource: str | None, cwd: str | Path | None, language: str, setup: SessionConfig
+    ) -> Session:
         """The session with this id; one that does not exist is created."""
         name = checked_name(id, "id")
         owner = checked_name(ANONYMOUS if resource is None else resource, "resource")
@@ -115,7 +117,7 @@ class SessionOpener:
         layers = self._inherited_layers(private if opened.resource == ANONYMOUS else setup.layers, opened)
         return self._assembled(name, stream, opened, replace(setup, layers=layers))
 
-    def spawn(self, id: str, first: SessionOpened, inherited: Sequence[Draft], setup: Setup) -> Session:
+    def spawn(self, id: str, first: SessionOpened, inherited: Sequence[Draft], setup: SessionConfig) -> Session:
         """A child session with the setup of its parent; an existing one only if it has the same parent."""
         self._context.check_open()
         name = checked_name(id, "id")
@@ -153,45 +155,49 @@ class SessionOpener:
             *([] if has_overview else [Draft(payload=page, origin=Origin.OPERATOR)]),
             *inherited,
             *([Draft(payload=SessionTitled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
-            *(messages_of(legacy) if legacy else ()),
+            *(read_messages(legacy) if legacy else ()),
         ]
 
-    def _legacy_session(self, id: str, cwd: str) -> Legacy | None:
+    def _legacy_session(self, id: str, cwd: str) -> LegacySession | None:
         """The single-file session with this id; of several, the one of this folder.
 
         Session ids are unique in a home, so the other files cannot be opened under this id. A warning names them.
         """
-        candidates = sorted(self._context.backend.older(id), key=lambda legacy: not belongs_to_folder(legacy, cwd))
+        candidates = sorted(
+            self._context.backend.legacy_sessions(id), key=lambda legacy: not belongs_to_folder(legacy, cwd)
+        )
         for duplicate in candidates[1:]:
             log.warning("%s was not imported: another session has this id; rename the file to open it", duplicate.file)
         return candidates[0] if candidates else None
 
-    def _assembled(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: Setup) -> Session:
+    def _assembled(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig) -> Session:
         from inmind.prompt.layers.retained import RETAINED, RetainedLayer
         from inmind.session.session import Session  # loaded with the first session
 
         if RETAINED not in {layer.name for layer in setup.layers}:
             setup = replace(setup, layers=checked_layers([*setup.layers, RetainedLayer()]))
         parts = self._parts(id, stream, opened, setup)
-        parts.meta.take_in()
+        parts.meta.read_title()
         session = Session(parts, self.spawn)
         with self._context.lock:
             self._sessions.add(session)
         return session
 
-    def _parts(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: Setup) -> Parts:
-        from inmind.session.entities import Attention
+    def _parts(
+        self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig
+    ) -> SessionContext:
+        from inmind.session.entities import EntityTracker
         from inmind.session.scratchpad import scratchpad_among
-        from inmind.session.tools.tools import is_memory_tool
+        from inmind.session.tools.registry import is_memory_tool
 
         context = self._context
-        views = context.backend.of_session(id, opened.cwd, stream)
+        views = context.backend.session_files(id, opened.cwd, stream)
         resource = context.resource_stream(opened.resource)
         ancestors = tuple(self._ancestors(opened))
         files, shared = views.files, context.resource_files(opened.resource, resource)
         owner = owner_of(stream.name, opened.resource)
         notes = (stream, files) if opened.resource == ANONYMOUS else (resource, shared)
-        return Parts(
+        return SessionContext(
             id=id,
             store=context.store,
             stream=stream,
@@ -200,14 +206,14 @@ class SessionOpener:
             resource_files=shared,
             transcript=views.transcript,
             meta=views.meta,
-            attention=Attention(stream, context.store, self._siblings, setup.entities, is_memory_tool),
+            entities=EntityTracker(stream, context.store, self._siblings, setup.entities, is_memory_tool),
             scratchpad=scratchpad_among(setup.layers, (stream, *ancestors), resource, context.store),
             ancestors=ancestors,
-            setup=setup,
-            stream_of=context.session_stream,
-            notebook=context.notebook(*notes, owner),
+            config=setup,
+            session_stream=context.session_stream,
+            notes=context.notebook(*notes, owner),
             search=context.search,
-            keep_found=partial(context.embed_soon, [owner]),
+            schedule_embedding=partial(context.embed_soon, [owner]),
         )
 
     def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[SessionState]]:
@@ -236,14 +242,14 @@ def _with_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
 
 
 def _passed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
-    from inmind.session.children.inherit import handed_on  # loaded with the first child session
+    from inmind.session.children.inherit import child_layers  # loaded with the first child session
 
-    return handed_on(layers, dict(opened.handed))
+    return child_layers(layers, dict(opened.inheritance))
 
 
-def _imported(legacy: Legacy) -> SessionImported:
-    began = legacy.began.isoformat() if legacy.began else ""
-    return SessionImported(file=legacy.file, began=began, model=legacy.model)
+def _imported(legacy: LegacySession) -> SessionImported:
+    started_at = legacy.began.isoformat() if legacy.began else ""
+    return SessionImported(file=legacy.file, started_at=started_at, model=legacy.model)
 
 
 def _checked_counter(counter: Counter) -> Counter:

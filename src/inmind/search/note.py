@@ -12,6 +12,7 @@ from typing import Final
 from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.frozen import frozen
+from inmind.core.text import shortened
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.search.crystal import KINDS
@@ -25,12 +26,20 @@ TAKERS: Final = (Origin.OPERATOR, Origin.USER, Origin.ASSISTANT, Origin.TOOL, Or
 
 @frozen(kw_only=True)
 class Note:
-    """A note that is safe: when it was taken, and the crystal that it is found again as."""
+    """A stored note."""
 
-    at: datetime
     id: str
+    """The id of its crystal, for `Memory.get`."""
+    text: str
+    date: datetime
+    """When it was saved."""
+    importance: float = IMPORTANCE
+    kind: str = "general"
     repeated: bool = False
-    """An earlier call with the same key had taken it."""
+    """Whether an earlier call with the same key had stored it."""
+
+    def __str__(self) -> str:
+        return f"{self.date:%Y-%m-%d} {shortened(self.text, 200)}"
 
 
 def checked_note(

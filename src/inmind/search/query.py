@@ -8,8 +8,12 @@ from typing import Any, cast
 
 from inmind.core.frozen import frozen
 from inmind.core.settings import SOURCES
+from inmind.core.text import shortened
 from inmind.errors import InvalidInput
 from inmind.search.crystal import HIDDEN, KINDS, Crystal
+
+LINE_LENGTH = 200
+"""Characters of the text in `str(hit)`."""
 
 MOST_CHARACTERS = 10_000
 """Of a query. Nobody asks at that length, and every word of it would be looked up."""
@@ -72,7 +76,25 @@ class Hit:
     """The part of its text that answers best; all of it, where it is short."""
     before: str = ""
     after: str = ""
-    """The lines around it in its conversation: what it answers, and what was said to it."""
+    """The messages before and after it in its conversation, shortened."""
+
+    @property
+    def text(self) -> str:
+        """The whole text of the crystal."""
+        return self.crystal.text
+
+    @property
+    def source(self) -> str:
+        """`memory` for notes, pages and dreams, `sessions` for messages."""
+        return self.crystal.source
+
+    @property
+    def date(self) -> datetime:
+        """When it was said or written."""
+        return self.crystal.at
+
+    def __str__(self) -> str:
+        return f"{self.date:%Y-%m-%d} {self.source}: {shortened(self.passage, LINE_LENGTH)}"
 
 
 def checked_query(

@@ -29,7 +29,7 @@ from inmind.errors import InvalidInput
 from inmind.session.overview import outcome_of
 from inmind.session.replies import SearchCall
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import Appended, Clock, Store
+from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Decision, Stream, key_for
 
 MAX_REASON_LENGTH: Final = 200
@@ -74,24 +74,24 @@ class Affect:
         """The levels in words."""
         return mood(self.levels)
 
-    def spike(self, spike: str, why: str = "", *, key: str | None = None) -> Appended | None:
+    def spike(self, spike: str, why: str = "", *, key: str | None = None) -> bool:
         """Something happened that is felt: reward, error, social, achievement, urgency, sale, recall or missed.
 
-        `why` stands in the note that a high level writes. None where affect is switched off: nothing was kept.
+        `why` stands in the note that a high level writes. Returns False if affect is disabled; nothing is stored then.
         """
         if spike not in SPIKES:
             raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
         what = AffectSpiked(spike, reason=shortened(validate_text(why, field="why"), MAX_REASON_LENGTH))
         named = key_for(key, "raise", spike, why)
         if not self.enabled:
-            return None
+            return False
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
             return Decision(with_notes(owned.affect, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
 
-        appended = self._stream.commit(decide, key=named).appended
+        self._stream.commit(decide, key=named)
         self._show()
-        return appended
+        return True
 
     def history(self, hours: float = 24, step_minutes: float = 10) -> list[Levels]:
         """The levels of the last hours, a point every so many minutes, each with its time; the last is now."""

@@ -20,7 +20,7 @@ from inmind.dreams.economics import CurrencyTotals, format_amount, summarize_tra
 from inmind.errors import InvalidInput
 from inmind.search.extract import moment_in
 from inmind.session.state import ResourceState
-from inmind.store.protocol import Appended, Clock, Store
+from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Decision, Stream, key_for
 
 TradeKind = Literal["earning", "spending", "listing"]
@@ -34,22 +34,21 @@ MOST_NOTE: Final = 2_000
 
 
 class Economics:
-    """What `memory.ledger` is."""
+    """Earnings, spending and offers of one resource: `memory.resource("ada").economics`."""
 
     def __init__(
         self,
-        resource_state: Callable[[str], Stream[ResourceState]],
+        stream: Stream[ResourceState],
         store: Store,
         clock: Clock,
         feels: Callable[[], bool],
     ) -> None:
-        self._belongings, self._store, self._clock, self._feels = resource_state, store, clock, feels
+        self._stream, self._store, self._clock, self._feels = stream, store, clock, feels
 
     def record(
         self,
         what: TradeKind,
         *,
-        resource: str,
         amount: Decimal | float | str = 0,
         currency: str = "USD",
         skill: str = "",
@@ -58,7 +57,7 @@ class Economics:
         note: str = "",
         on: date | str | None = None,
         key: str | None = None,
-    ) -> Appended:
+    ) -> None:
         """Enter an earning, a spending, or a skill that is offered, with its price where it has one.
 
         Amounts are exact: a Decimal, an integer or a text; a float counts as it is printed. `on` is when it happened,
@@ -81,11 +80,11 @@ class Economics:
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
             return Decision(with_notes(owned.affect, drafts, now), None)
 
-        return self._belongings(resource).commit(decide, key=key_for(key, "record", trade)).appended
+        self._stream.commit(decide, key=key_for(key, "record", trade))
 
-    def report(self, resource: str) -> tuple[CurrencyTotals, ...]:
+    def report(self) -> tuple[CurrencyTotals, ...]:
         """The figures so far, for each currency, the one that was traded in most often first."""
-        return summarize_trades(trades(self._store, self._belongings(resource).name), self._clock())
+        return summarize_trades(trades(self._store, self._stream.name), self._clock())
 
 
 def trades(store: Store, stream: str) -> Sequence[Event]:

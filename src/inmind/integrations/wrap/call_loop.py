@@ -31,7 +31,7 @@ from inmind.integrations.wrap.visible import AnthropicShowing, ChatShowing, Resp
 from inmind.integrations.wrap.visible.base import Hidden
 from inmind.prompt.ingest import Given, tool_names
 from inmind.session.session import Session
-from inmind.session.tools.tools import adds_tools, route_call
+from inmind.session.tools.registry import adds_tools, route_call
 
 log = logging.getLogger("inmind")
 

@@ -33,7 +33,7 @@ from inmind.core.messages import format_named
 from inmind.core.paths import checked_name, working_directory
 from inmind.documents.document import resolve_path, validate_text
 from inmind.documents.overview import LANGUAGES
-from inmind.dreams.page.edits import of_row
+from inmind.dreams.page.edits import edit_from_row
 from inmind.dreams.page.sections import Section
 from inmind.search.crystal import KINDS
 from inmind.search.extract import moment_in
@@ -87,7 +87,7 @@ def refuse_nonsense(what: EventPayload) -> None:
         case DreamProposed(lease_until=until, edits=edits):
             moment_with_zone(until)
             for edit in edits:
-                of_row(edit)
+                edit_from_row(edit)
                 _check_moment(edit.at)
                 validate_text(edit.topic + edit.keywords)
         case DreamCommitted() | DreamUndone():

@@ -1,0 +1,29 @@
+"""Public modules whose names are imported on first use.
+
+`inmind --help` needs none of them, and `from inmind import Memory` must not load what only some hosts need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from sys import modules
+
+
+def lazy_exports(
+    exporter: str, names_by_module: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of the module `exporter`, for names that other modules define."""
+    places = {name: module for module, names in names_by_module.items() for name in names}
+
+    def get_attribute(name: str) -> object:
+        if name not in places:
+            raise AttributeError(f"module {exporter!r} has no attribute {name!r}")
+        value = getattr(import_module(places[name]), name)
+        setattr(modules[exporter], name, value)
+        return value
+
+    def list_names() -> list[str]:
+        return sorted({*vars(modules[exporter]), *places})
+
+    return get_attribute, list_names
