@@ -1,8 +1,8 @@
 """Table tests: many rows, one test item.
 
-`@each_row` takes what `@pytest.mark.parametrize` takes. It runs the test once for each row and reports every row that
-fails. A test item costs milliseconds in each worker and a row costs microseconds, so a table of values is one item. Rows
-share the fixtures of the test: a test whose fixtures hold state uses `parametrize`.
+`@each_row` takes the arguments of `@pytest.mark.parametrize`. It runs the test for each row and reports every row that
+fails. A test item costs milliseconds in each worker, a row costs microseconds. Rows share the fixtures of the test, so
+a test whose fixtures hold state uses `parametrize`.
 """
 
 from __future__ import annotations

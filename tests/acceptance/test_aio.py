@@ -24,12 +24,13 @@ from event_loop import DEADLINE, TWINS, run, until
 from provider import Provider, asks, says
 from tables import each_row
 
-from inmind import Appended, Entities, Hit, Memory, Prompt, Session, TextLayer, wrap
+from inmind import Appended, Hit, Memory, Prompt, Session, wrap
 from inmind.errors import Closed, InvalidInput, NotFound
-from inmind.memory import aio
+from inmind.layers import TextLayer
 from inmind.memory.aio.threads import MAX_THREADS
 from inmind.memory.aio.wrapper import awaited_property
 from inmind.testing import ManualClock
+from inmind.types import Entities
 
 KNOWN_WITHOUT_LOOKING = {
     "Memory": {"home", "place", "settings", "ledger"},
@@ -72,7 +73,7 @@ def shape(function: Callable[..., Any]) -> list[tuple[str, object, object]]:
 @pytest.mark.spec("I1")
 def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_closed(home: Home) -> None:
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             affect = memory.resource("ada").affect
         for twin in (memory, session, affect):
@@ -81,9 +82,9 @@ def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_clos
             for name in carried:
                 assert getattr(twin, name) == getattr(twin.sync, name)
         assert (session.resource, session.memory_tools) == ("ada", True)
-        assert isinstance(session.scratchpad, aio.AsyncScratchpad)
-        assert isinstance(memory.ledger__R, aio.AsyncEconomics)
-        assert repr(session) == "<aio.Session 's' of 'ada': 0 messages, 0 calls>"
+        assert isinstance(session.scratchpad, AsyncScratchpad)
+        assert isinstance(memory.resource("ada").economics, AsyncEconomics)
+        assert repr(session) == "<AsyncSession 's' of 'ada': 0 messages, 0 calls>"
 
     run(main())
 
@@ -91,11 +92,11 @@ def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_clos
 @pytest.mark.spec("I1")
 def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_for(home: Home) -> None:
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             assert all(hasattr(session, name) for name in dir(session))
             assert dict(inspect.getmembers(session)).keys() >= {"entities", "overview", "state"}
-            overview, mood = session.overview, (memory.resource("ada").affect).mood
+            overview, mood = session.overview, memory.resource("ada").affect.mood
             await session.write("overview.md", "# Anew")
             assert await asyncio.wait_for(overview, DEADLINE) == "# Anew"
             assert await asyncio.gather(overview, mood) == ["# Anew", await mood]
@@ -117,18 +118,18 @@ def test_a_type_checker_sees_the_arguments_and_the_answers(home: Home) -> None:
     """By `make check`: an answer of another type, or a mistake that is not one, fails there."""
 
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
-            assert_type(memory, aio.AsyncMemory)
+        async with AsyncMemory.open(home) as memory:
+            assert_type(memory, AsyncMemory)
             session = await memory.session("s", resource="ada")
-            assert_type(session, aio.AsyncSession)
+            assert_type(session, AsyncSession)
             assert_type(await session.prepare([user("Hi.")]), Prompt)
             assert_type(await session.entities, Entities)
             assert_type(await session.add([]), Appended)
             assert_type(await session.search("Hi", limit=3), list[Hit])
-            assert_type(await session.spawn("child"), aio.AsyncSession)
+            assert_type(await session.spawn("child"), AsyncSession)
             assert_type(await session.overview, str)
             assert_type(await memory.contains("s"), bool)
-            assert_type(memory.resource("ada").affect, aio.AsyncAffect)
+            assert_type(memory.resource("ada").affect, AsyncAffect)
             with pytest.raises(InvalidInput):
                 await session.prepare(format=3)  # pyright: ignore[reportArgumentType] -- it is no text
             with pytest.raises(TypeError):
@@ -158,7 +159,7 @@ def test_a_conversation_leaves_the_same_journal_whichever_way_it_is_held(tmp_pat
             return [*found, memory.resource("ada").affect.levels, "s" in memory, journal_of(session)]
 
     async def awaited(home: Path) -> list[object]:
-        async with aio.AsyncMemory.open(home, clock=ManualClock(), embedder=None) as memory:
+        async with AsyncMemory.open(home, clock=ManualClock(), embedder=None) as memory:
             session = await memory.session("s", resource="ada", cwd="/w")
             await session.observe("create_page", {}, {"page": {"id": "page-1", "name": "About Us"}})
             await session.prepare([user("add a hero to it")])
@@ -206,7 +207,7 @@ connection.execute("ROLLBACK")
 @pytest.mark.spec("I1")
 def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -> None:
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             holder = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -237,7 +238,7 @@ def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Home) -> No
         with ThreadPoolExecutor(1) as pool:
             asyncio.get_running_loop().set_default_executor(pool)
             theirs = asyncio.get_running_loop().run_in_executor(None, busy.wait, DEADLINE)
-            async with aio.AsyncMemory.open(home) as memory:
+            async with AsyncMemory.open(home) as memory:
                 session = await memory.session("s")
                 await session.add([user("Hi.")])
                 assert not theirs.done()
@@ -259,7 +260,7 @@ def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Home) -> None
             gate.wait(DEADLINE)
             return number
 
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             calls = [asyncio.create_task(memory.run_in_thread(work, number)) for number in range(3 * MAX_THREADS)]
             await until(lambda: len(under_way) == MAX_THREADS)
             assert len(set(threading.enumerate()) - before) <= MAX_THREADS
@@ -273,7 +274,7 @@ def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Home) -> None
 @pytest.mark.spec("I1")
 def test_calls_of_one_session_keep_their_order(home: Home) -> None:
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             said = [user(f"{number}") for number in range(40)]
             both = [session.add([one]) for one in said], [session.scratchpad.update(one["content"]) for one in said]
@@ -294,7 +295,7 @@ def test_a_session_does_not_wait_for_another_one(home: Home) -> None:
             gate.wait(DEADLINE)
             return "They talked."
 
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             slow, quick = await memory.session("slow"), await memory.session("quick")
             await slow.add([message for n in range(8) for message in (user(f"{n}?"), said_back(n))])
             compacting = asyncio.create_task(slow.compact(strategy="summarize", keep_recent=1, model=summarizer))
@@ -324,12 +325,12 @@ def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
             heard.append(request.get())
             return super().recall(moment)
 
-    async def asks_under(name: str, session: aio.AsyncSession) -> None:
+    async def asks_under(name: str, session: AsyncSession) -> None:
         request.set(name)
         await session.prepare([user("Hi.")])
 
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", layers=[Listening(name="rules", text="Be kind.")])
             await asyncio.gather(asks_under("a", session), asks_under("b", session))
             assert list(dict.fromkeys(heard)) == ["a", "b"]
@@ -340,7 +341,7 @@ def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
 
 def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Home) -> None:
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             with pytest.raises(RuntimeError, match="StopIteration"):
                 await memory.run_in_thread(next, iter(()))
             with pytest.raises(NotFound, match="no call 7"):
@@ -358,7 +359,7 @@ def test_loops_in_two_threads_use_one_home(home: Home, shared: bool) -> None:
     ours = asyncio.run(opened(home))
 
     async def talk(name: str) -> None:
-        memory = ours if shared else await aio.AsyncMemory.open(home)
+        memory = ours if shared else await AsyncMemory.open(home)
         mine, both = await memory.session(name), await memory.session("both")
         for number in range(10):
             await asyncio.gather(mine.add([user(f"{number}")]), both.add([user(f"{name} {number}")]))
@@ -378,14 +379,14 @@ def test_loops_in_two_threads_use_one_home(home: Home, shared: bool) -> None:
     asyncio.run(ours.close())
 
 
-async def opened(home: Home) -> aio.AsyncMemory:
-    return await aio.AsyncMemory.open(home)
+async def opened(home: Home) -> AsyncMemory:
+    return await AsyncMemory.open(home)
 
 
 @pytest.mark.spec("K23")
 def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
-    async def begin() -> tuple[aio.AsyncMemory, aio.AsyncSession]:
-        memory = await aio.AsyncMemory.open(home)
+    async def begin() -> tuple[AsyncMemory, AsyncSession]:
+        memory = await AsyncMemory.open(home)
         session = await memory.session("s")
         await session.add([user("before")])
         return memory, session
@@ -411,7 +412,7 @@ def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
 @pytest.mark.spec("I1")
 def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home: Home) -> None:
     async def main() -> None:
-        memory = await aio.AsyncMemory.open(home)
+        memory = await AsyncMemory.open(home)
         session, gate = await memory.session("s"), threading.Event()
         under_way = asyncio.create_task(session.run_in_thread(gate.wait, DEADLINE))
         behind = asyncio.create_task(session.add([user("behind")]))
@@ -438,10 +439,10 @@ def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home
 @pytest.mark.spec("I1")
 def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Home) -> None:
     async def main() -> None:
-        kept: list[aio.AsyncMemory] = []
+        kept: list[AsyncMemory] = []
 
         async def fail() -> None:
-            async with aio.AsyncMemory.open(home) as memory:
+            async with AsyncMemory.open(home) as memory:
                 kept.append(memory)
                 raise ZeroDivisionError
 
@@ -449,10 +450,10 @@ def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Home) -> None:
             await fail()
         with pytest.raises(Closed):
             await kept[0].resources()
-        async with await aio.AsyncMemory.open(home) as memory:
+        async with await AsyncMemory.open(home) as memory:
             assert await memory.resources() == []
         with pytest.raises(InvalidInput):
-            await aio.AsyncMemory.open("")
+            await AsyncMemory.open("")
 
     run(main())
 
@@ -466,7 +467,7 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool)
     async def main(provider: Provider) -> None:
         provider.will(says("One moment.", asks("working_memory_update", {"text": "Ada asks."})), says("Hello, Ada."))
         async with (
-            aio.AsyncMemory.open(home) as memory,
+            AsyncMemory.open(home) as memory,
             openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client,
         ):
             session = await memory.session("s", resource="ada")
@@ -489,7 +490,7 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool)
 @pytest.mark.spec("I1")
 def test_a_client_that_does_not_await_is_told_which_session_it_can_have(home: Home) -> None:
     async def main() -> None:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             session = await memory.session("s")
             with openai.OpenAI(base_url="http://127.0.0.1:9", api_key="none") as client:
                 with pytest.raises(InvalidInput, match="session: expected its `sync`"):

@@ -13,8 +13,10 @@ import pytest
 from builders import Home, turns, user
 from tables import each_row
 
-from inmind import DocumentLayer, InmindError, Memory, Origin, Rates, Session, TextLayer, errors
+from inmind import InmindError, Memory, Origin, Session, errors
+from inmind.layers import DocumentLayer, TextLayer
 from inmind.store.sqlite import SqliteStore
+from inmind.types import Rates
 
 Bad = Callable[[Session], Any]
 

@@ -28,7 +28,7 @@ from inmind.apps.mcp.http_auth import Address, Public
 from inmind.apps.mcp.project import Project, Usual, folder_of, named_after
 from inmind.apps.mcp.server import INSTRUCTIONS, KEY
 from inmind.errors import InvalidInput, NotFound
-from inmind.session.tools.tools import TOOLS
+from inmind.session.tools.registry import TOOLS
 
 Task = Callable[[Client], Awaitable[Any]]
 

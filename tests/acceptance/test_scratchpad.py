@@ -11,10 +11,11 @@ from builders import user
 from pydantic import BaseModel, Field, field_validator
 from tables import each_row
 
-from inmind import Memory, Prompt, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Prompt, Session, default_layers
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadWritten
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import InmindError, InvalidInput, KeyReused, NotFound, ReadOnly, SchemaViolation
+from inmind.layers import ScratchpadLayer
 
 
 class Task(BaseModel):

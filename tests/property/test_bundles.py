@@ -48,15 +48,21 @@ WIRES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
     st.builds(DocumentWritten, path=st.sampled_from(["overview.md", "detail/港口.md"]), text=PLAIN),
     st.builds(MessageAdded, wire=WIRES),
-    st.builds(EntitiesSeen, things=st.lists(any_things(), max_size=2).map(tuple)).filter(
+    st.builds(EntitiesSeen, sightings=st.lists(any_things(), max_size=2).map(tuple)).filter(
         lambda seen: NUL not in encode_payload(seen)
     ),
-    st.builds(DreamCommitted, dream=st.integers(1, 9), by=TEXTS, upto=st.integers(0, 9), position=st.integers(0, 9)),
-    st.builds(DreamAnswered, dream=st.integers(1, 9), until=TIMES.map(datetime.isoformat), text=TEXTS),
+    st.builds(
+        DreamCommitted,
+        dream=st.integers(1, 9),
+        proposer=TEXTS,
+        last_seq=st.integers(0, 9),
+        journal_position=st.integers(0, 9),
+    ),
+    st.builds(DreamAnswered, dream=st.integers(1, 9), lease_until=TIMES.map(datetime.isoformat), text=TEXTS),
     st.builds(
         DreamProposed,
         dream=st.integers(1, 9),
-        until=TIMES.map(datetime.isoformat),
+        lease_until=TIMES.map(datetime.isoformat),
         edits=st.lists(TEXTS.map(lambda text: ProposedEdit(op="add", section="The Bond", text=text))).map(tuple),
         tokens=st.tuples(st.integers(0, 9), st.integers(0, 9)),
     ),

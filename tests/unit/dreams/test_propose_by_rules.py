@@ -331,9 +331,9 @@ SEED = (
 
 
 def seeded(page: str, **more: Any) -> DreamMaterial:
-    from inmind.dreams.page.adopt_existing import entries
+    from inmind.dreams.page.adopt_existing import entry_texts
 
-    return a_material(page=page, seed=entries(SEED), **more)
+    return a_material(page=page, seed=entry_texts(SEED), **more)
 
 
 @pytest.mark.spec("G10")
@@ -419,9 +419,9 @@ def test_what_rules_propose_passes_every_guard_and_the_same_again_changes_nothin
     page = a_page()
     made = carried_out(propose_by_rules(material), material, page)
     assert made.passed or not any(len(note.text) > 50 for note in notes)
-    again = a_material(made.lines.values(), page=made.text)
+    again = a_material(made.dream_lines.values(), page=made.text)
     assert propose_by_rules(again).edits == ()
-    twice = a_material(made.lines.values(), page=made.text, notes=tuple(notes))
+    twice = a_material(made.dream_lines.values(), page=made.text, notes=tuple(notes))
     assert all(
         isinstance(edit, Rewrite)
         for edit in propose_by_rules(twice).edits

@@ -26,7 +26,7 @@ from inmind.core.events.dreams import (
     DreamResumed,
     DreamStarted,
 )
-from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE, PHASE_AFTER, DreamingState, RunningDream, Stage
+from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE, PHASE_AFTER, ActiveDream, DreamingState, Stage
 from inmind.jobs.dreaming.runner import PHASES
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -58,7 +58,7 @@ def events(happened: Iterable[EventPayload], at: datetime = NOON) -> list[Event]
     ]
 
 
-def running(*happened: EventPayload) -> RunningDream:
+def running(*happened: EventPayload) -> ActiveDream:
     found = folded(BEGUN, *happened).running
     assert found is not None
     return found
@@ -164,7 +164,7 @@ def test_events_of_before_there_were_holders_are_read_as_ever() -> None:
     begun = decode_payload("dream_begun", json.dumps({"trigger": "asked", "until": UNTIL, "by": "rules"}))
     went = decode_payload("dream_went", json.dumps({"dream": 1, "phase": "propose", "until": UNTIL}))
     dreaming = folded(begun, went)
-    assert dreaming.running == RunningDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
+    assert dreaming.running == ActiveDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
 
 
 NUMBERS = st.integers(1, 4)

@@ -50,7 +50,7 @@ def told(**words: str) -> Callable[[], SessionTexts]:
 
 def test_an_id_in_mind_is_held_as_a_thing_and_as_a_part() -> None:
     check = checked({"order_id": "#W2378156", "item_ids": ["11112222"]}, told=never, elsewhere=never)
-    assert [(f.path, f.status) for f in check.findings] == [("order_id", "held"), ("item_ids[0]", "held")]
+    assert [(f.path, f.status) for f in check.findings] == [("order_id", "in_window"), ("item_ids[0]", "in_window")]
     assert check.ok
 
 
@@ -62,16 +62,16 @@ def test_an_id_that_left_the_window_is_known() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ({"people": "cancel #W9999999 please"}, "was said by a person"),
-        ({"people": "cancel W9999999 please"}, "was said by a person"),
-        ({"operator": "the example order is #W9999999"}, "was said by the operator"),
-        ({"tools": '{"note": "see #W9999999."}'}, "stands in what a tool answered"),
+        ({"people": "cancel #W9999999 please"}, "was mentioned by the user"),
+        ({"people": "cancel W9999999 please"}, "was mentioned by the user"),
+        ({"operator": "the example order is #W9999999"}, "was mentioned by the operator"),
+        ({"tools": '{"note": "see #W9999999."}'}, "appears in a tool result"),
     ],
     ids=["a person", "a person who leaves out the #", "the operator", "a tool"],
 )
 def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words: dict[str, str], why: str) -> None:
     [finding] = checked({"order_id": "#W9999999"}, told=told(**words)).findings
-    assert (finding.status, finding.why) == ("heard", f"#W9999999 {why}")
+    assert (finding.status, finding.why) == ("mentioned", f"#W9999999 {why}")
 
 
 @each_row("whose", ["people", "operator", "tools"])
@@ -87,8 +87,8 @@ def test_a_piece_of_what_was_said_was_not_said(given: str, said: str, whose: str
 def test_a_small_number_or_a_name_is_heard_from_people_and_not_from_tools(given: str | int) -> None:
     said = 'We call 42 people in 90210 about the "Desk" of Olivie (olivedo)'
     assert standing({"item_id": given}, told=told(tools=said)) == "unknown"
-    assert standing({"item_id": given}, told=told(people=said)) == "heard"
-    assert standing({"item_id": given}, told=told(operator=said)) == "heard"
+    assert standing({"item_id": given}, told=told(people=said)) == "mentioned"
+    assert standing({"item_id": given}, told=told(operator=said)) == "mentioned"
 
 
 @pytest.mark.parametrize("given", ["call", "people", "about"])
@@ -97,7 +97,7 @@ def test_any_word_of_a_sentence_is_no_id(given: str) -> None:
 
 
 def test_a_long_number_is_heard_from_tools_too() -> None:
-    assert standing({"item_id": "8384507844"}, told=told(tools="8384507844 is in stock")) == "heard"
+    assert standing({"item_id": "8384507844"}, told=told(tools="8384507844 is in stock")) == "mentioned"
 
 
 def test_words_and_other_sessions_are_asked_last_and_once() -> None:
@@ -105,7 +105,7 @@ def test_words_and_other_sessions_are_asked_last_and_once() -> None:
 
     def words() -> SessionTexts:
         asked.append("words")
-        return SessionTexts(people="#W5555555")
+        return SessionTexts(user="#W5555555")
 
     def elsewhere() -> list[Entities]:
         asked.append("elsewhere")
@@ -114,9 +114,9 @@ def test_words_and_other_sessions_are_asked_last_and_once() -> None:
     def check(arguments: Any) -> list[str]:
         return [f.status for f in checked(arguments, told=words, elsewhere=elsewhere).findings]
 
-    assert check({"order_id": "#W2378156"}) == ["held"]
+    assert check({"order_id": "#W2378156"}) == ["in_window"]
     assert asked == []
-    assert check({"order_id": "#W5555555"}) == ["heard"]
+    assert check({"order_id": "#W5555555"}) == ["mentioned"]
     assert asked == ["words"]
     assert check({"order_ids": ["#W9999999", "#W8888888"], "user_id": "nobody_1"}) == [
         "elsewhere",
@@ -151,7 +151,7 @@ def test_what_many_things_go_by_counts_with_its_type(arguments: dict[str, Any], 
     left = EntitiesEvicted((EntitySighting("page", "7"), EntitySighting("section", "hero")))
     entities = SEVENS.apply(an_event(left, 2)) if out else SEVENS
     [finding] = checked(arguments, entities, tool="update_page").findings
-    assert finding.status == (("known" if out else "held") if meant else "unknown")
+    assert finding.status == (("known" if out else "in_window") if meant else "unknown")
     seen = standing(arguments, Entities(), tool="update_page", elsewhere=lambda: [entities])
     assert seen == ("elsewhere" if meant else "unknown")
 
@@ -165,17 +165,17 @@ def test_two_things_with_one_small_number_are_told_apart() -> None:
     entities = in_mind(EntitySighting("page", "7", "Home")).apply(
         an_event(EntitiesSeen((EntitySighting("order", "7", how="deleted"),)), 2)
     )
-    assert standing({"page_id": 7}, entities) == "held"
+    assert standing({"page_id": 7}, entities) == "in_window"
     assert standing({"order_id": 7}, entities) == "deleted"
     assert standing({"user_id": 7}, entities) == "unknown"
 
 
 def test_who_fills_a_role_goes_by_the_id_of_a_user() -> None:
-    assert standing({"assignee_id": 3}, in_mind(EntitySighting("user", "3", "Ada"))) == "held"
+    assert standing({"assignee_id": 3}, in_mind(EntitySighting("user", "3", "Ada"))) == "in_window"
 
 
 def test_a_tool_without_a_noun_says_no_type() -> None:
-    assert standing({"id": 7}, SEVENS, tool="approve") == "held"
+    assert standing({"id": 7}, SEVENS, tool="approve") == "in_window"
     assert standing({"id": 7}, SEVENS, tool="get_user") == "unknown"
 
 
@@ -223,7 +223,7 @@ def test_a_short_id_in_small_letters_has_the_right_one_as_its_nearest() -> None:
 
 def test_a_number_that_a_person_wrote_with_a_hash_may_be_used_without() -> None:
     mentioned = in_mind(EntitySighting("issue", "#1234", how="used"))
-    assert standing({"issue_id": 1234}, mentioned, told=told(people="close issue #1234")) == "heard"
+    assert standing({"issue_id": 1234}, mentioned, told=told(people="close issue #1234")) == "mentioned"
 
 
 def test_of_two_as_near_the_one_of_the_right_type_comes_first() -> None:
@@ -244,13 +244,13 @@ def test_a_deleted_thing_is_a_finding() -> None:
 
 def test_an_id_of_another_type_is_said_to_be() -> None:
     [finding] = checked({"user_id": "#W2378156"}).findings
-    assert finding.status == "held"
+    assert finding.status == "in_window"
     assert "another type: order, not user" in finding.why
 
 
 def test_a_key_that_names_a_role_is_no_other_type() -> None:
     [finding] = checked({"assignee_id": "yusuf_rossi_9620"}).findings
-    assert finding.why == "yusuf_rossi_9620 is in mind"
+    assert finding.why == "yusuf_rossi_9620 is in the window"
 
 
 def test_a_path_may_be_new() -> None:
@@ -292,8 +292,8 @@ def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any]
 @each_row(
     ("tool", "number", "expected"),
     [
-        ("merge_pr", 12, ["held"]),
-        ("merge_pr", "12", ["held"]),
+        ("merge_pr", 12, ["in_window"]),
+        ("merge_pr", "12", ["in_window"]),
         ("merge_pr", 14, ["unknown"]),
         ("list_prs", 14, []),
         ("create_pr", 14, []),

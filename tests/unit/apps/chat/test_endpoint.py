@@ -21,7 +21,7 @@ from inmind.core.http import Refused
 from inmind.core.settings import ModelSettings
 from inmind.dreams.models.anthropic import DEFAULT_URL as ANTHROPIC_URL
 from inmind.errors import InvalidInput, ModelFailed
-from inmind.memory.memory import DEFAULT_WINDOW
+from inmind.memory.session_opener import DEFAULT_WINDOW
 
 pytestmark = pytest.mark.spec("I2")
 

@@ -13,18 +13,18 @@ from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
 from inmind.core.events.session import ToolObserved
 from inmind.documents.overview.event_log import OverviewLog
-from inmind.documents.overview.tool_rules import MAX_FAILURES_PER_TOOL, Outcome, overview_events
+from inmind.documents.overview.tool_rules import MAX_FAILURES_PER_TOOL, ToolCallOutcome, overview_events
 from inmind.session.overview import outcome_of
 
 pytestmark = pytest.mark.spec("F5")
 
 
-def said(*outcomes: Outcome, language: str = "en") -> list[tuple[str, str]]:
+def said(*outcomes: ToolCallOutcome, language: str = "en") -> list[tuple[str, str]]:
     found = overview_events(outcomes, OverviewLog(), has_worked=lambda tool: tool == "old", language=language)
     return [(one.event_type, one.text) for one in found]
 
 
-def open_problems(*outcomes: Outcome) -> list[str]:
+def open_problems(*outcomes: ToolCallOutcome) -> list[str]:
     """What is still noted when all of it has happened, the newest first."""
     noted = OverviewLog()
     for one in overview_events(outcomes, noted, has_worked=lambda _: True, language="en"):
@@ -32,11 +32,11 @@ def open_problems(*outcomes: Outcome) -> list[str]:
     return [note.text for note in noted.lines]
 
 
-def did(tool: str, arguments: Any = None, result: Any = "ok") -> Outcome:
+def did(tool: str, arguments: Any = None, result: Any = "ok") -> ToolCallOutcome:
     return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result))
 
 
-def failed(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> Outcome:
+def failed(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> ToolCallOutcome:
     return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result, error=True))
 
 
@@ -268,12 +268,12 @@ JSON = st.recursive(
 TOOLS = st.sampled_from(
     ["write_file", "todo_write", "complete_task", "apply_patch", "get_user", "", "str_replace_editor"]
 )
-OUTCOMES = st.builds(Outcome, tool=TOOLS, arguments=JSON, result=JSON, failed=st.booleans())
+OUTCOMES = st.builds(ToolCallOutcome, tool=TOOLS, arguments=JSON, result=JSON, failed=st.booleans())
 
 
 @pytest.mark.spec("A2")
 @given(outcomes=st.lists(OUTCOMES, max_size=8), cut=st.integers(0, 8))
-def test_what_is_said_follows_from_what_is_noted_and_what_has_worked(outcomes: list[Outcome], cut: int) -> None:
+def test_what_is_said_follows_from_what_is_noted_and_what_has_worked(outcomes: list[ToolCallOutcome], cut: int) -> None:
     first = _told(outcomes[:cut], OverviewLog(), set())
     noted = OverviewLog()
     for one in first:
@@ -282,5 +282,5 @@ def test_what_is_said_follows_from_what_is_noted_and_what_has_worked(outcomes: l
     assert [*first, *_told(outcomes[cut:], noted, worked)] == _told(outcomes, OverviewLog(), set())
 
 
-def _told(outcomes: list[Outcome], noted: OverviewLog, worked: set[str]) -> list[OverviewEvent]:
+def _told(outcomes: list[ToolCallOutcome], noted: OverviewLog, worked: set[str]) -> list[OverviewEvent]:
     return overview_events(outcomes, noted, has_worked=worked.__contains__, language="en")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.filler_values import is_empty, meant
+from inmind.documents.scratchpad.filler_values import drop_filler, is_empty
 
 STATE: dict[str, Any] = {
     "currentGoal": "Deploy v2",
@@ -19,8 +19,8 @@ STATE: dict[str, Any] = {
 
 
 def took(values: dict[str, Any], *, delete: tuple[tuple[str, ...], ...] = ()) -> Any:
-    found = meant(values, STATE, delete=delete)
-    return found.values, [".".join(path) for path in found.padding]
+    found = drop_filler(values, STATE, delete=delete)
+    return found.values, [".".join(path) for path in found.filler]
 
 
 @pytest.mark.spec("C2")

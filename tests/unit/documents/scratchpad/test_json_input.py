@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, Field
 from tables import each_row
 
 from inmind.documents.document import MAX_DOCUMENT_BYTES
-from inmind.documents.scratchpad.json_input import DEEPEST, DEEPEST_IN_ALL, plain
+from inmind.documents.scratchpad.json_input import MAX_DEPTH, MAX_OBJECT_DEPTH, copy_json
 from inmind.errors import InvalidInput
 
 
@@ -73,7 +73,7 @@ def a_cycle() -> list[Any]:
 
 def refused(given: object) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
-        plain(given, "values")
+        copy_json(given, "values")
     return caught.value
 
 
@@ -103,13 +103,13 @@ def test_what_json_cannot_carry_is_named_with_its_exact_path(given: object, fiel
 
 @pytest.mark.spec("C2", "J3")
 def test_depth_is_refused_before_it_can_exhaust_anything() -> None:
-    assert plain(in_objects(DEEPEST, "x"), "values").value == in_objects(DEEPEST, "x")
-    assert refused(in_objects(DEEPEST + 1, "x")).expected == f"at most {DEEPEST} levels of objects"
-    assert refused(in_objects(10_000, "x")).field == "values" + ".a" * DEEPEST
-    lists = in_lists(DEEPEST_IN_ALL - 1, [])
-    assert plain(lists, "values").value == lists
-    assert refused([lists]).expected == f"at most {DEEPEST_IN_ALL} levels of nesting"
-    assert refused({"a": a_cycle()}).expected == f"at most {DEEPEST_IN_ALL} levels of nesting"
+    assert copy_json(in_objects(MAX_OBJECT_DEPTH, "x"), "values").value == in_objects(MAX_OBJECT_DEPTH, "x")
+    assert refused(in_objects(MAX_OBJECT_DEPTH + 1, "x")).expected == f"at most {MAX_OBJECT_DEPTH} levels of objects"
+    assert refused(in_objects(10_000, "x")).field == "values" + ".a" * MAX_OBJECT_DEPTH
+    lists = in_lists(MAX_DEPTH - 1, [])
+    assert copy_json(lists, "values").value == lists
+    assert refused([lists]).expected == f"at most {MAX_DEPTH} levels of nesting"
+    assert refused({"a": a_cycle()}).expected == f"at most {MAX_DEPTH} levels of nesting"
     assert refused({"a": in_lists(100_000, [])}).field.endswith("…")
 
 
@@ -156,9 +156,9 @@ def test_unsafe_keys_are_dropped_at_every_depth() -> None:
         """{"__proto__": {"admin": true}, "kept": 1, "constructor": 2,
         "deep": {"prototype": 3, "list": [[{"__class__": 4, "ok": 5}]], "__init": 6, "____": 7}}"""
     )
-    found = plain(given, "values")
+    found = copy_json(given, "values")
     assert found.value == {"kept": 1, "deep": {"list": [[{"ok": 5}]], "__init": 6, "____": 7}}
-    assert found.dropped == ("__proto__", "constructor", "deep.prototype", "deep.list[0][0].__class__")
+    assert found.dropped_keys == ("__proto__", "constructor", "deep.prototype", "deep.list[0][0].__class__")
 
 
 def test_what_comes_out_is_plain_whatever_went_in() -> None:
@@ -172,7 +172,7 @@ def test_what_comes_out_is_plain_whatever_went_in() -> None:
         "text": "关于我们",
         "numbers": [0, -1, 2.5, True, 1 << 100],
     }
-    value = plain(given, "values").value
+    value = copy_json(given, "values").value
     assert value == {
         "red": "red",
         "level": 3,
@@ -197,13 +197,13 @@ def test_what_a_model_has_set_stands_under_the_names_by_which_it_is_read_again()
     leaf = {"ONE": 1, "TWO": 2, "three": 3}
     written = {**leaf, "inner": leaf, "listed": [leaf, {"ONE": 4}], "keyed": {"one": leaf}}
     given = Renamed.model_validate(written)
-    assert plain({"a": given, "b": [given]}, "values").value == {"a": written, "b": [written]}
+    assert copy_json({"a": given, "b": [given]}, "values").value == {"a": written, "b": [written]}
     assert set(written) <= set(Renamed.model_json_schema()["$defs"]["Renamed"]["properties"])
 
 
 def test_the_copy_is_ours() -> None:
     given: dict[str, Any] = {"a": {"b": [1]}}
-    copy = plain(given, "values").value
+    copy = copy_json(given, "values").value
     given["a"]["b"].append(2)
     given["a"]["c"] = 3
     assert copy == {"a": {"b": [1]}}

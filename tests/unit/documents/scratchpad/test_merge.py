@@ -8,7 +8,7 @@ import pytest
 from tables import each_row
 
 from inmind.documents.scratchpad import merge
-from inmind.documents.scratchpad.merge import appended, merged, same, without
+from inmind.documents.scratchpad.merge import append_text, delete_paths, json_equal, merge_update
 
 STATE: dict[str, Any] = {
     "currentGoal": "Deploy v2",
@@ -42,13 +42,13 @@ STATE: dict[str, Any] = {
 def test_objects_merge_and_everything_else_replaces(
     values: dict[str, Any], delete: list[tuple[str, ...]], changed: dict[str, Any]
 ) -> None:
-    assert merged(STATE, values, delete) == {**STATE, **changed}
+    assert merge_update(STATE, values, delete) == {**STATE, **changed}
 
 
 @pytest.mark.spec("C2")
 def test_only_the_objects_along_the_path_are_copied() -> None:
     state = {"a": {"b": {"c": 1}, "big": [1, 2]}, "other": {"kept": True}}
-    after = merged(state, {"a": {"b": {"c": 2}}}, [("a", "gone")])
+    after = merge_update(state, {"a": {"b": {"c": 2}}}, [("a", "gone")])
     assert after == {"a": {"b": {"c": 2}, "big": [1, 2]}, "other": {"kept": True}}
     assert after["other"] is state["other"]
     assert after["a"]["big"] is state["a"]["big"]
@@ -61,7 +61,7 @@ def test_no_depth_exhausts_the_stack() -> None:
     deep: dict[str, Any] = {}
     for _ in range(10_000):
         deep = {"a": deep}
-    after = merged(deep, deep, [("a",) * 9_999])
+    after = merge_update(deep, deep, [("a",) * 9_999])
     depth = 0
     while after:
         after, depth = after["a"], depth + 1
@@ -78,19 +78,19 @@ def test_however_much_is_removed_each_object_is_copied_once(monkeypatch: pytest.
         return {**held}
 
     monkeypatch.setattr(merge, "dict", copy, raising=False)
-    assert without(state, [("inner", str(n)) for n in range(99)]) == {"inner": {"99": 99}, "kept": {}}
+    assert delete_paths(state, [("inner", str(n)) for n in range(99)]) == {"inner": {"99": 99}, "kept": {}}
     assert copied == [state, state["inner"]]
 
 
 @pytest.mark.spec("C2")
 def test_what_is_removed_with_what_it_is_in_is_gone_whatever_the_order() -> None:
     for delete in ([("owner",), ("owner", "name")], [("owner", "name"), ("owner",)]):
-        assert without(STATE, delete) == {key: STATE[key] for key in STATE if key != "owner"}
+        assert delete_paths(STATE, delete) == {key: STATE[key] for key in STATE if key != "owner"}
     assert "owner" in STATE
 
 
 def test_a_path_that_leads_nowhere_takes_nothing_with_it() -> None:
-    assert without(STATE, [("owner", "name", "first"), ("steps", "0")]) is STATE
+    assert delete_paths(STATE, [("owner", "name", "first"), ("steps", "0")]) is STATE
 
 
 @each_row(
@@ -98,7 +98,7 @@ def test_a_path_that_leads_nowhere_takes_nothing_with_it() -> None:
     [("", "a", "a"), ("a", "b", "a\nb"), ("a\n", "b", "a\nb"), ("a", "", "a"), ("a\n", "", "a\n"), ("", "", "")],
 )
 def test_what_is_appended_begins_a_line(text: str, more: str, both: str) -> None:
-    assert appended(text, more) == both
+    assert append_text(text, more) == both
 
 
 @each_row(
@@ -115,5 +115,5 @@ def test_what_is_appended_begins_a_line(text: str, more: str, both: str) -> None
     ],
 )
 def test_values_are_the_same_when_they_are_the_same_json(one: object, other: object, alike: bool) -> None:
-    assert same(one, other) is alike
-    assert same(other, one) is alike
+    assert json_equal(one, other) is alike
+    assert json_equal(other, one) is alike

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.merge import merged
-from inmind.documents.scratchpad.merge3 import Clash, Reconciled, reconciled
+from inmind.documents.scratchpad.merge import merge_update
+from inmind.documents.scratchpad.merge3 import MergeConflict, ScratchpadMerge, merge_three_way
 from inmind.documents.scratchpad.paths import ABSENT
 
 BASE: dict[str, Any] = {"goal": "Ship", "steps": ["plan"], "owner": {"name": "Ada", "phone": "555"}, "done": 1}
 
 
-def applied(ours: Any, came: Reconciled) -> Any:
+def applied(ours: Any, came: ScratchpadMerge) -> Any:
     if isinstance(ours, str):
         return ours if came.text is None else came.text
-    return merged(ours, came.values, came.delete)
+    return merge_update(ours, came.values, came.delete)
 
 
 def changed(**values: Any) -> dict[str, Any]:
@@ -53,80 +53,88 @@ def lacking(key: str) -> dict[str, Any]:
     ],
 )
 def test_what_only_one_of_them_changed_is_taken(ours: Any, theirs: Any, after: Any, brought: tuple[str, ...]) -> None:
-    came = reconciled(BASE, ours, theirs)
+    came = merge_three_way(BASE, ours, theirs)
     assert applied(ours, came) == after
-    assert (came.brought, came.joined, came.conflicts) == (brought, (), ())
+    assert (came.taken, came.combined, came.conflicts) == (brought, (), ())
 
 
 @pytest.mark.spec("C8")
 def test_a_list_that_both_appended_to_holds_what_both_did() -> None:
-    came = reconciled(BASE, changed(steps=["plan", "code", "test"]), changed(steps=["plan", "test", "review"]))
+    came = merge_three_way(BASE, changed(steps=["plan", "code", "test"]), changed(steps=["plan", "test", "review"]))
     assert came.values == {"steps": ["plan", "code", "test", "review"]}
-    assert (came.joined, came.brought, came.conflicts) == (("steps",), (), ())
+    assert (came.combined, came.taken, came.conflicts) == (("steps",), (), ())
 
 
 @pytest.mark.spec("C8")
 def test_a_list_that_both_began_holds_what_both_did() -> None:
-    came = reconciled({"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]})
+    came = merge_three_way({"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]})
     assert came.values == {"log": [1, True], "new": [{"a": 1}, {"a": 2}]}
-    assert came.joined == ("log", "new")
+    assert came.combined == ("log", "new")
 
 
 @pytest.mark.spec("C8")
 def test_what_was_appended_comes_home_though_the_list_had_such_an_item_before() -> None:
-    came = reconciled(BASE, changed(steps=["plan", "code"]), changed(steps=["plan", "plan"]))
+    came = merge_three_way(BASE, changed(steps=["plan", "code"]), changed(steps=["plan", "plan"]))
     assert came.values == {"steps": ["plan", "code", "plan"]}
 
 
 @pytest.mark.spec("C8")
 def test_what_was_appended_comes_home_whatever_others_have_added_between() -> None:
     """The child has come home before, and so has another."""
-    came = reconciled({"f": ["m", "b1"]}, {"f": ["m", "a1", "b1", "a2"]}, {"f": ["m", "b1", "b2"]})
-    assert (came.values, came.joined) == ({"f": ["m", "a1", "b1", "a2", "b2"]}, ("f",))
-    assert reconciled({"f": [1, 2]}, {"f": [2, 1]}, {"f": [1, 2, 3]}).conflicts
-    assert reconciled({"f": [1, 2]}, {"f": [1]}, {"f": [1, 2, 3]}).conflicts
+    came = merge_three_way({"f": ["m", "b1"]}, {"f": ["m", "a1", "b1", "a2"]}, {"f": ["m", "b1", "b2"]})
+    assert (came.values, came.combined) == ({"f": ["m", "a1", "b1", "a2", "b2"]}, ("f",))
+    assert merge_three_way({"f": [1, 2]}, {"f": [2, 1]}, {"f": [1, 2, 3]}).conflicts
+    assert merge_three_way({"f": [1, 2]}, {"f": [1]}, {"f": [1, 2, 3]}).conflicts
 
 
 @pytest.mark.spec("C8")
 def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
-    assert reconciled(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == Reconciled()
+    assert merge_three_way(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == ScratchpadMerge()
 
 
 @pytest.mark.spec("C8")
 @each_row(
     ("ours", "theirs", "clash"),
     [
-        (changed(goal="Rest"), changed(goal="Sleep"), Clash("goal", "Ship", "Rest", "Sleep")),
-        (changed(steps=["other"]), changed(steps=["plan", "x"]), Clash("steps", ["plan"], ["other"], ["plan", "x"])),
-        (changed(steps=["plan", "x"]), changed(steps=["other"]), Clash("steps", ["plan"], ["plan", "x"], ["other"])),
+        (changed(goal="Rest"), changed(goal="Sleep"), MergeConflict("goal", "Ship", "Rest", "Sleep")),
+        (
+            changed(steps=["other"]),
+            changed(steps=["plan", "x"]),
+            MergeConflict("steps", ["plan"], ["other"], ["plan", "x"]),
+        ),
+        (
+            changed(steps=["plan", "x"]),
+            changed(steps=["other"]),
+            MergeConflict("steps", ["plan"], ["plan", "x"], ["other"]),
+        ),
         (
             changed(owner={"name": "Bo", "phone": "555"}),
             lacking("owner"),
-            Clash("owner", BASE["owner"], {"name": "Bo", "phone": "555"}, ABSENT),
+            MergeConflict("owner", BASE["owner"], {"name": "Bo", "phone": "555"}, ABSENT),
         ),
         (
             lacking("goal"),
             changed(goal="Rest"),
-            Clash("goal", "Ship", ABSENT, "Rest"),
+            MergeConflict("goal", "Ship", ABSENT, "Rest"),
         ),
-        (changed(due="May"), changed(due=None), Clash("due", ABSENT, "May", None)),
+        (changed(due="May"), changed(due=None), MergeConflict("due", ABSENT, "May", None)),
         (
             changed(owner={"name": "Bo", "phone": "555"}),
             changed(owner={"name": "Cy", "phone": "555"}),
-            Clash("owner.name", "Ada", "Bo", "Cy"),
+            MergeConflict("owner.name", "Ada", "Bo", "Cy"),
         ),
     ],
 )
-def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, theirs: Any, clash: Clash) -> None:
-    came = reconciled(BASE, ours, theirs)
+def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, theirs: Any, clash: MergeConflict) -> None:
+    came = merge_three_way(BASE, ours, theirs)
     assert came.conflicts == (clash,)
     assert applied(ours, came) == ours
-    assert (came.brought, came.joined) == ((), ())
+    assert (came.taken, came.combined) == ((), ())
 
 
 @pytest.mark.spec("C8")
 def test_a_conflict_holds_back_nothing_else() -> None:
-    came = reconciled(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
+    came = merge_three_way(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
     assert [clash.path for clash in came.conflicts] == ["goal"]
     assert came.values == {"due": "May", "steps": ["plan", "nap"]}
 
@@ -134,7 +142,7 @@ def test_a_conflict_holds_back_nothing_else() -> None:
 @pytest.mark.spec("C8")
 def test_whoever_changes_a_report_changes_no_state() -> None:
     ours = changed(owner=["Bo"])
-    [clash] = reconciled(BASE, ours, changed(owner=["Cy"])).conflicts
+    [clash] = merge_three_way(BASE, ours, changed(owner=["Cy"])).conflicts
     clash.ours.append("x")
     clash.base["name"] = "x"
     assert ours["owner"] == ["Bo"]
@@ -174,15 +182,15 @@ def test_whoever_changes_a_report_changes_no_state() -> None:
     ],
 )
 def test_texts_come_home_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:
-    came = reconciled(base, ours, theirs)
+    came = merge_three_way(base, ours, theirs)
     assert applied(ours, came) == after
     assert [kind for kind in ("brought", "joined", "conflicts") if getattr(came, kind)] == ([how] if how else [])
-    assert applied(after, reconciled(base, after, theirs)) == after
+    assert applied(after, merge_three_way(base, after, theirs)) == after
 
 
 @pytest.mark.spec("C8")
 def test_a_text_and_an_object_do_not_mix() -> None:
-    assert reconciled("a", {"b": 1}, "c").conflicts == (Clash("", "a", {"b": 1}, "c"),)
-    assert reconciled({}, "mine", {"b": 1}).conflicts == (Clash("", {}, "mine", {"b": 1}),)
-    assert reconciled("a", {"b": 1}, "a") == Reconciled()
-    assert reconciled({}, "mine", "theirs").text == "mine\ntheirs"
+    assert merge_three_way("a", {"b": 1}, "c").conflicts == (MergeConflict("", "a", {"b": 1}, "c"),)
+    assert merge_three_way({}, "mine", {"b": 1}).conflicts == (MergeConflict("", {}, "mine", {"b": 1}),)
+    assert merge_three_way("a", {"b": 1}, "a") == ScratchpadMerge()
+    assert merge_three_way({}, "mine", "theirs").text == "mine\ntheirs"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.partial_schema import partial
+from inmind.documents.scratchpad.partial_schema import partial_schema
 from inmind.errors import InvalidInput
 
 STEP = {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}
@@ -32,7 +32,7 @@ def an_object(**keywords: Any) -> dict[str, Any]:
     ],
 )
 def test_nothing_is_required_of_an_object_that_is_merged_into(where: str, schema: dict[str, Any]) -> None:
-    found = str(partial(an_object(required=["a"], minProperties=1, **schema)))
+    found = str(partial_schema(an_object(required=["a"], minProperties=1, **schema)))
     assert not [demand for demand in ("required", "minProperties") if demand in found], where
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_required_of_an_object_that_is_merged_into(where: str, schema
     ],
 )
 def test_what_is_replaced_whole_or_depends_is_left_as_it_is(schema: dict[str, Any]) -> None:
-    assert partial(an_object(**schema)) == an_object(**schema)
+    assert partial_schema(an_object(**schema)) == an_object(**schema)
 
 
 def told_apart_by(tag: str, *kinds: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def told_apart_by(tag: str, *kinds: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.spec("C6")
 def test_where_a_field_tells_branches_apart_only_that_field_is_required() -> None:
-    found = partial(an_object(properties={"a": told_apart_by("kind", {"const": "a"}, {"enum": ["b", "c"]})}))
+    found = partial_schema(an_object(properties={"a": told_apart_by("kind", {"const": "a"}, {"enum": ["b", "c"]})}))
     begun = [an_object(properties={"kind": kind, "n": {}}) for kind in ({"const": "a"}, {"enum": ["b", "c"]})]
     assert found["properties"]["a"] == {"oneOf": begun, "required": ["kind"]}
 
@@ -78,7 +78,7 @@ def test_where_a_field_tells_branches_apart_only_that_field_is_required() -> Non
     ids=["one branch leaves it open", "it is no field", "a branch has no fields", "in a list"],
 )
 def test_where_no_field_tells_branches_apart_they_stay_as_strict_as_they_are(schema: dict[str, Any]) -> None:
-    found = partial(an_object(properties={"a": schema}))["properties"]["a"]
+    found = partial_schema(an_object(properties={"a": schema}))["properties"]["a"]
     branches = schema.get("items", schema)["oneOf"]
     assert found.get("items", found) == {"oneOf": branches}
 
@@ -86,7 +86,7 @@ def test_where_no_field_tells_branches_apart_they_stay_as_strict_as_they_are(sch
 @pytest.mark.spec("C6")
 def test_a_definition_that_is_used_both_ways_is_there_both_ways() -> None:
     properties = {"next": REF, "done": {"type": "array", "items": REF}}
-    found = partial({"type": "object", "properties": properties, "$defs": {"Step": STEP, "Unused": STEP}})
+    found = partial_schema({"type": "object", "properties": properties, "$defs": {"Step": STEP, "Unused": STEP}})
     assert found == {
         "type": "object",
         "properties": {
@@ -101,7 +101,7 @@ def test_a_definition_that_is_used_both_ways_is_there_both_ways() -> None:
 def test_a_definition_with_nothing_to_merge_into_is_there_once() -> None:
     colour = {"enum": ["red", "green"], "type": "string"}
     properties = {"one": {"$ref": "#/definitions/Colour"}, "more": {"items": {"$ref": "#/definitions/Colour"}}}
-    found = partial({"type": "object", "properties": properties, "definitions": {"Colour": colour}})
+    found = partial_schema({"type": "object", "properties": properties, "definitions": {"Colour": colour}})
     assert found["$defs"] == {"Colour": colour}
 
 
@@ -110,20 +110,20 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     def fields(left: str, kids: str) -> dict[str, Any]:
         return {"label": {"type": "string"}, "left": {"$ref": left}, "kids": {"items": {"$ref": kids}}}
 
-    found = partial({"type": "object", "required": ["label"], "properties": fields(left="#", kids="#")})
+    found = partial_schema({"type": "object", "required": ["label"], "properties": fields(left="#", kids="#")})
     begun = {"type": "object", "properties": fields(left="#/$defs/PartialRoot", kids="#/$defs/Root")}
     finished = {"type": "object", "required": ["label"], "properties": fields("#/$defs/Root", "#/$defs/Root")}
     assert found == {**begun, "$defs": {"PartialRoot": begun, "Root": finished}}
 
 
 def test_a_reference_at_the_root_is_replaced_by_what_it_means() -> None:
-    found = partial({"$ref": "#/$defs/Step", "$defs": {"Step": STEP}, "description": "One step."})
+    found = partial_schema({"$ref": "#/$defs/Step", "$defs": {"Step": STEP}, "description": "One step."})
     assert found == {**ANY_STEP, "description": "One step."}
 
 
 def test_titles_and_defaults_are_left_out_where_they_are_no_fields() -> None:
     title = {"type": "string", "title": "Title", "default": "none", "description": "What it is called."}
-    found = partial(
+    found = partial_schema(
         {"type": "object", "title": "Task", "$id": "https://example.com/task", "properties": {"title": title}}
     )
     assert found == {"type": "object", "properties": {"title": {"type": "string", "description": "What it is called."}}}
@@ -140,7 +140,7 @@ def test_titles_and_defaults_are_left_out_where_they_are_no_fields() -> None:
 )
 def test_a_reference_to_any_place_is_followed(reference: str, name: str) -> None:
     text = {"type": "string"}
-    found = partial(
+    found = partial_schema(
         {
             "type": "object",
             "properties": {"one": {"$ref": reference}, "other": text},
@@ -152,7 +152,7 @@ def test_a_reference_to_any_place_is_followed(reference: str, name: str) -> None
 
 
 def test_two_definitions_of_one_name_are_kept_apart() -> None:
-    found = partial(
+    found = partial_schema(
         {
             "type": "object",
             "properties": {"a": {"$ref": "#/$defs/A/x"}, "b": {"$ref": "#/$defs/B/x"}},
@@ -180,6 +180,6 @@ def test_two_definitions_of_one_name_are_kept_apart() -> None:
 )
 def test_a_reference_that_is_not_a_place_in_the_schema_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        partial({"type": "object", "properties": {"a": schema}, "$defs": {"Step": STEP}})
+        partial_schema({"type": "object", "properties": {"a": schema}, "$defs": {"Step": STEP}})
     assert caught.value.field == "schema"
     assert "#/$defs/Step" in caught.value.expected

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.paths import ABSENT, LONGEST, at, read_path, spelt
+from inmind.documents.scratchpad.paths import ABSENT, MAX_PATH_CHARACTERS, format_path, parse_path, value_at
 from inmind.errors import InvalidInput
 
 STATE: dict[str, Any] = {
@@ -37,12 +37,12 @@ STATE: dict[str, Any] = {
     ],
 )
 def test_no_two_paths_are_written_alike(path: list[str | int], written: str) -> None:
-    assert spelt(path) == written
+    assert format_path(path) == written
 
 
 def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
-    assert spelt(["a", "b.c", 0], "values") == 'values.a["b.c"][0]'
-    assert spelt(["x" * 1_000], "values") == f"values.{'x' * (LONGEST - 7)}…"
+    assert format_path(["a", "b.c", 0], "values") == 'values.a["b.c"][0]'
+    assert format_path(["x" * 1_000], "values") == f"values.{'x' * (MAX_PATH_CHARACTERS - 7)}…"
 
 
 @pytest.mark.spec("C2")
@@ -69,7 +69,7 @@ def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
     ],
 )
 def test_a_path_is_read_by_what_the_state_holds(given: object, path: tuple[str, ...]) -> None:
-    assert read_path(given, STATE, "delete[0]") == path
+    assert parse_path(given, STATE, "delete[0]") == path
 
 
 @pytest.mark.spec("C2", "J3")
@@ -90,15 +90,15 @@ def test_a_path_is_read_by_what_the_state_holds(given: object, path: tuple[str, 
 )
 def test_a_path_that_could_remove_the_wrong_thing_is_refused(given: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        read_path(given, STATE, "delete[0]")
+        parse_path(given, STATE, "delete[0]")
     assert caught.value.field == "delete[0]"
     assert caught.value.value == given
     assert caught.value.expected.startswith(expected)
 
 
 def test_absent_is_told_apart_from_null() -> None:
-    assert at({"a": None}, ("a",)) is None
-    assert at({"a": None}, ("b",)) is ABSENT
-    assert at({"a": None}, ("a", "b")) is ABSENT
+    assert value_at({"a": None}, ("a",)) is None
+    assert value_at({"a": None}, ("b",)) is ABSENT
+    assert value_at({"a": None}, ("a", "b")) is ABSENT
     assert repr(ABSENT) == "absent"
     assert not ABSENT

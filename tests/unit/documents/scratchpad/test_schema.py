@@ -13,8 +13,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator, model_validator
 from tables import each_row
 
-from inmind.documents.scratchpad.schema import Shape, shape_of
-from inmind.documents.scratchpad.unknown_fields import strangers
+from inmind.documents.scratchpad.schema import ScratchpadSchema, compile_schema
+from inmind.documents.scratchpad.unknown_fields import find_unknown_fields
 from inmind.errors import InvalidInput, SchemaViolation
 
 
@@ -45,14 +45,14 @@ class Task(BaseModel):
     tree: Node | None = None
 
 
-SHAPES = [shape_of(Task), shape_of(Task.model_json_schema())]
+SHAPES = [compile_schema(Task), compile_schema(Task.model_json_schema())]
 COMPLETE: dict[str, Any] = {"currentGoal": "Ship", "completedSteps": [{"title": "test"}]}
 
 both = pytest.mark.parametrize("shape", SHAPES, ids=["pydantic", "json_schema"])
 
 
 def violation(
-    shape: Shape, state: dict[str, Any], before: object = None, delete: Sequence[tuple[str, ...]] = ()
+    shape: ScratchpadSchema, state: dict[str, Any], before: object = None, delete: Sequence[tuple[str, ...]] = ()
 ) -> SchemaViolation:
     with pytest.raises(SchemaViolation) as caught:
         shape.check(state, {} if before is None else before, delete)
@@ -77,9 +77,9 @@ def violation(
         COMPLETE,
     ],
 )
-def test_what_was_never_there_is_not_yet_missing(shape: Shape, state: dict[str, Any]) -> None:
+def test_what_was_never_there_is_not_yet_missing(shape: ScratchpadSchema, state: dict[str, Any]) -> None:
     shape.check(state, {})
-    assert shape.misfit(state) == ""
+    assert shape.mismatch_reason(state) == ""
 
 
 @pytest.mark.spec("C6")
@@ -98,11 +98,13 @@ def test_what_was_never_there_is_not_yet_missing(shape: Shape, state: dict[str, 
         ({"tree": {"kids": [{"left": None}]}}, "tree.kids[0].label"),
     ],
 )
-def test_what_contradicts_the_schema_is_named_by_its_path(shape: Shape, state: dict[str, Any], path: str) -> None:
+def test_what_contradicts_the_schema_is_named_by_its_path(
+    shape: ScratchpadSchema, state: dict[str, Any], path: str
+) -> None:
     error = violation(shape, state)
     assert (error.code, error.path) == ("SCHEMA_VIOLATION", path)
     assert error.reason
-    assert shape.misfit(state) == f"{path}: {error.reason}"
+    assert shape.mismatch_reason(state) == f"{path}: {error.reason}"
 
 
 ADA = {"name": "Ada", "age": 36}
@@ -122,7 +124,7 @@ ADA = {"name": "Ada", "age": 36}
     ],
 )
 def test_what_is_required_and_there_is_not_removed(
-    shape: Shape, before: dict[str, Any], state: dict[str, Any], path: str
+    shape: ScratchpadSchema, before: dict[str, Any], state: dict[str, Any], path: str
 ) -> None:
     refused = violation(shape, state, before)
     assert (refused.path, refused.reason) == (path, "it is required, and cannot be removed")
@@ -135,7 +137,7 @@ def test_what_is_required_and_there_is_not_removed(
     "before", [COMPLETE, {**COMPLETE, "owner": None, "contact": "ada@example.com"}, "a text", None]
 )
 def test_an_object_that_begins_is_filled_in_step_by_step_however_complete_the_rest_is(
-    shape: Shape, before: object
+    shape: ScratchpadSchema, before: object
 ) -> None:
     began: dict[str, Any] = {**COMPLETE, "owner": {"name": "Ada"}, "people": {"bo": {}}, "contact": {"age": 36}}
     shape.check(began, before)
@@ -167,7 +169,7 @@ class Reached(BaseModel):
     several: dict[str, int] = Field(default={}, min_length=2)
 
 
-REACHED = [shape_of(Reached), shape_of(Reached.model_json_schema())]
+REACHED = [compile_schema(Reached), compile_schema(Reached.model_json_schema())]
 by_both = pytest.mark.parametrize("shape", REACHED, ids=["pydantic", "json_schema"])
 
 
@@ -190,10 +192,10 @@ by_both = pytest.mark.parametrize("shape", REACHED, ids=["pydantic", "json_schem
     ],
 )
 def test_of_a_union_one_alternative_that_only_lacks_what_was_never_there_is_enough(
-    shape: Shape, before: dict[str, Any], state: dict[str, Any]
+    shape: ScratchpadSchema, before: dict[str, Any], state: dict[str, Any]
 ) -> None:
     shape.check(state, before)
-    assert shape.misfit(state) == ""
+    assert shape.mismatch_reason(state) == ""
 
 
 @pytest.mark.spec("C6")
@@ -215,7 +217,7 @@ def test_of_a_union_one_alternative_that_only_lacks_what_was_never_there_is_enou
     ],
 )
 def test_of_a_union_nothing_is_removed_that_an_alternative_requires_and_one_has_to_fit(
-    shape: Shape, before: dict[str, Any], state: dict[str, Any], path: str
+    shape: ScratchpadSchema, before: dict[str, Any], state: dict[str, Any], path: str
 ) -> None:
     assert violation(shape, state, before).path.startswith(path)
 
@@ -237,7 +239,7 @@ def test_of_a_union_nothing_is_removed_that_an_alternative_requires_and_one_has_
     ],
 )
 def test_what_was_removed_whole_begins_anew(
-    shape: Shape, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any]
+    shape: ScratchpadSchema, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any]
 ) -> None:
     assert violation(shape, state, before)
     shape.check(state, before, delete)
@@ -260,14 +262,14 @@ def test_what_was_removed_whole_begins_anew(
     ],
 )
 def test_what_was_removed_in_part_does_not(
-    shape: Shape, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any], path: str
+    shape: ScratchpadSchema, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any], path: str
 ) -> None:
     assert violation(shape, state, before, delete).path == path
 
 
 @pytest.mark.spec("C6")
 @by_both
-def test_an_object_that_has_too_few_fields_left_is_told_how_many_it_needs(shape: Shape) -> None:
+def test_an_object_that_has_too_few_fields_left_is_told_how_many_it_needs(shape: ScratchpadSchema) -> None:
     refused = violation(shape, {"several": {"a": 1}}, {"several": {"a": 1, "b": 2}})
     assert (refused.path, refused.reason) == ("several", "it needs 2 fields or more")
 
@@ -281,7 +283,7 @@ def test_what_two_alternatives_require_is_one_problem() -> None:
         to: Email | Letter
 
     for schema in (Written, Written.model_json_schema()):
-        refused = violation(shape_of(schema), {"to": {}}, {"to": {"address": "a"}})
+        refused = violation(compile_schema(schema), {"to": {}}, {"to": {"address": "a"}})
         assert (refused.path, refused.reason) == ("to.address", "it is required, and cannot be removed")
 
 
@@ -293,7 +295,7 @@ def test_what_is_lacking_is_seen_beside_what_is_wrong_only_as_long_as_something_
         "properties": {"a": {}},
         "anyOf": [{"properties": {"x": {}}, "required": ["y"]}, {}],
     }
-    shape = shape_of({"type": "object", **schema, "unevaluatedProperties": False})
+    shape = compile_schema({"type": "object", **schema, "unevaluatedProperties": False})
     shape.check({"a": 1, "x": 1}, {"a": 1})
     assert violation(shape, {"x": 1}, {"a": 1, "x": 1}).path == "a"
 
@@ -304,20 +306,20 @@ def test_a_key_that_is_refused_is_told_from_its_value() -> None:
         by_colour: dict[Literal["red", "green"], int] = {}
 
     for schema in (Counts, Counts.model_json_schema()):
-        assert violation(shape_of(schema), {"by_colour": {"blue": 1}}).path == 'by_colour.blue["[key]"]'
+        assert violation(compile_schema(schema), {"by_colour": {"blue": 1}}).path == 'by_colour.blue["[key]"]'
 
 
 @pytest.mark.spec("C6")
 def test_a_key_that_json_schema_refuses_is_named_at_any_depth() -> None:
     short: dict[str, Any] = {"propertyNames": {"maxLength": 2}}
-    shape = shape_of({"type": "object", **short, "properties": {"a": {"anyOf": [short, {"type": "null"}]}}})
+    shape = compile_schema({"type": "object", **short, "properties": {"a": {"anyOf": [short, {"type": "null"}]}}})
     refused = violation(shape, {"long": 1})
     assert (refused.path, refused.reason) == ('long["[key]"]', "it is longer than 2 characters")
     assert violation(shape, {"a": {"007": 1}}).path == 'a.007["[key]"]'
 
 
 @both
-def test_all_problems_are_counted(shape: Shape) -> None:
+def test_all_problems_are_counted(shape: ScratchpadSchema) -> None:
     state = {"currentGoal": 7, "completedSteps": [{"title": 1}, {"title": 2}]}
     assert violation(shape, state).reason.endswith("(and 2 more)")
 
@@ -330,13 +332,13 @@ def test_a_reason_says_what_is_expected_and_not_what_was_sent() -> None:
 
 @pytest.mark.spec("C3")
 @both
-def test_a_text_is_no_object(shape: Shape) -> None:
-    assert "text" in shape.misfit("my notes")
+def test_a_text_is_no_object(shape: ScratchpadSchema) -> None:
+    assert "text" in shape.mismatch_reason("my notes")
 
 
 @pytest.mark.spec("C6")
 @both
-def test_a_reason_is_short_however_large_the_value(shape: Shape) -> None:
+def test_a_reason_is_short_however_large_the_value(shape: ScratchpadSchema) -> None:
     error = violation(shape, {"completedSteps": [{"title": "a", "minutes": "x" * 100_000}]})
     assert len(str(error)) < 500
 
@@ -366,13 +368,13 @@ class Grasping(BaseModel):
 @pytest.mark.spec("C6")
 def test_a_validator_that_keeps_and_changes_what_it_is_given_cannot_touch_the_state() -> None:
     state = {"items": [1]}
-    shape_of(Grasping).check(state, {})
+    compile_schema(Grasping).check(state, {})
     for kept in KEPT:
         kept.clear()
     assert state == {"items": [1]}
 
 
-def raising(error: BaseException) -> Shape:
+def raising(error: BaseException) -> ScratchpadSchema:
     def fail(_: int) -> int:
         raise error
 
@@ -384,7 +386,7 @@ def raising(error: BaseException) -> Shape:
         def check(cls, value: int) -> int:
             return fail(value)
 
-    return shape_of(Strict)
+    return compile_schema(Strict)
 
 
 @pytest.mark.spec("C6")
@@ -411,7 +413,7 @@ class Coercing(BaseModel):
 
 
 def test_names_are_those_of_the_aliases_and_defaults_are_not_filled_in() -> None:
-    shape = shape_of(Coercing)
+    shape = compile_schema(Coercing)
     assert list(shape.parameters["properties"]) == ["fullName", "n", "delete"]
     state = {"fullName": "Ada", "n": "7"}
     shape.check(state, {})
@@ -464,7 +466,7 @@ class NotJson(BaseModel):
 )
 def test_a_schema_that_is_none_is_refused_before_it_is_used(schema: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        shape_of(schema)
+        compile_schema(schema)
     assert caught.value.field == "schema"
     assert expected in caught.value.expected
 
@@ -483,7 +485,7 @@ def test_nothing_that_a_schema_refers_to_is_fetched() -> None:
         Thread(target=server.serve_forever, daemon=True).start()
         reference = f"http://127.0.0.1:{server.server_port}/step.json"
         with pytest.raises(InvalidInput):
-            shape_of({"type": "object", "properties": {"a": {"$ref": reference}}})
+            compile_schema({"type": "object", "properties": {"a": {"$ref": reference}}})
         server.shutdown()
     assert Asked.asked == []
 
@@ -510,7 +512,7 @@ def test_older_drafts_mean_what_they_mean(draft: str) -> None:
         },
         "definitions": {"step": step},
     }
-    shape = shape_of(schema)
+    shape = compile_schema(schema)
     shape.check({"next": {}}, {})
     assert violation(shape, {"steps": [{}]}).path == "steps[0].title"
     assert "$schema" not in shape.parameters
@@ -518,7 +520,7 @@ def test_older_drafts_mean_what_they_mean(draft: str) -> None:
 
 def test_a_schema_is_copied() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    shape = shape_of(schema)
+    shape = compile_schema(schema)
     schema["properties"]["n"]["type"] = "string"
     shape.check({"n": 1}, {})
 
@@ -526,8 +528,8 @@ def test_a_schema_is_copied() -> None:
 def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     with pytest.raises(InvalidInput, match=r'pip install "inmind\[schema\]"'):
-        shape_of({"type": "object"})
-    shape_of(Task).check(COMPLETE, {})
+        compile_schema({"type": "object"})
+    compile_schema(Task).check(COMPLETE, {})
 
 
 def test_nothing_of_either_library_is_imported_before_a_schema_is_given() -> None:
@@ -550,7 +552,7 @@ def test_a_model_is_offered_every_field_and_required_to_send_none() -> None:
         steps: list[Step] = []
         state: Literal["open", "done"] = "open"
 
-    assert shape_of(Small).parameters == {
+    assert compile_schema(Small).parameters == {
         "description": "A small task.",
         "type": "object",
         "properties": {
@@ -575,15 +577,15 @@ def test_a_model_is_offered_every_field_and_required_to_send_none() -> None:
 
 @pytest.mark.spec("C5")
 def test_a_field_called_delete_stays_a_field() -> None:
-    shape = shape_of({"type": "object", "properties": {"delete": {"type": "boolean"}}})
+    shape = compile_schema({"type": "object", "properties": {"delete": {"type": "boolean"}}})
     assert shape.delete_key == "delete_paths"
     assert shape.parameters["properties"]["delete"] == {"type": "boolean"}
 
 
 @pytest.mark.spec("C5")
 def test_what_is_offered_is_itself_valid_and_takes_partial_updates() -> None:
-    parameters = shape_of(Task).parameters
-    offered = shape_of({**parameters, "properties": {**parameters["properties"], "delete": {"type": "array"}}})
+    parameters = compile_schema(Task).parameters
+    offered = compile_schema({**parameters, "properties": {**parameters["properties"], "delete": {"type": "array"}}})
     offered.check({"owner": {"age": 36}, "delete": ["owner.name"]}, {})
 
 
@@ -619,15 +621,15 @@ def test_strangers_are_looked_for_in_time_by_what_was_sent_and_not_by_the_ways_t
     value: dict[str, Any] = {"value": 1, "stranger": 1}
     for _ in range(25):
         value = {"left": value, "right": {"value": 1}}
-    fields = shape_of(Sum).fields
+    fields = compile_schema(Sum).fields
     assert fields is not None
-    assert [len(one.path) for one in strangers({"e": value}, fields)] == [27]
+    assert [len(one.path) for one in find_unknown_fields({"e": value}, fields)] == [27]
 
 
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize("wrong", [{"pair": [{"zz": 1}, 2]}, {"keyed": {"k1": {"zz": 1}}}])
 def test_strangers_are_found_in_tuples_and_under_keys_by_pattern(wrong: dict[str, Any]) -> None:
-    shape = shape_of(Outer)
-    shape.welcome({"pair": [{"a": 1}, 2], "keyed": {"k1": {"a": 1}}})
+    shape = compile_schema(Outer)
+    shape.check_known_fields({"pair": [{"a": 1}, 2], "keyed": {"k1": {"a": 1}}})
     with pytest.raises(SchemaViolation, match="no such field"):
-        shape.welcome(wrong)
+        shape.check_known_fields(wrong)

@@ -13,11 +13,11 @@ from tables import each_row
 from inmind.core.events.base import Event, EventPayload, Trust
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
 from inmind.core.events.session import SessionOpened
-from inmind.documents.scratchpad.state import Pad, Pads
+from inmind.documents.scratchpad.state import SavedScratchpad, Scratchpads
 
 
-def folded(*happened: EventPayload) -> Pads:
-    pads = Pads()
+def folded(*happened: EventPayload) -> Scratchpads:
+    pads = Scratchpads()
     for seq, what in enumerate(happened, start=1):
         pads = pads.apply(an_event(what, seq))
     return pads
@@ -63,7 +63,7 @@ def test_a_pad_knows_the_event_that_wrote_it_last() -> None:
     pads = folded(
         ScratchpadWritten("p", "one"), ScratchpadWritten("other", "x"), ScratchpadWritten("p", "two", append=True)
     )
-    assert pads.get("p") == Pad("one\ntwo", version=3, source="session/s#3", trust=Trust.PERSON)
+    assert pads.get("p") == SavedScratchpad("one\ntwo", version=3, source="session/s#3", trust=Trust.PERSON)
 
 
 @pytest.mark.spec("J5")
@@ -94,7 +94,7 @@ def test_a_pad_knows_the_event_that_wrote_it_last() -> None:
 def test_a_pad_is_trusted_no_more_than_the_least_of_what_went_into_it(
     events: list[tuple[EventPayload, Trust]], trust: Trust
 ) -> None:
-    pads = Pads()
+    pads = Scratchpads()
     for seq, (what, least) in enumerate(events, start=1):
         pads = pads.apply(trusted(what, seq, least))
     pad = pads.get("p")
@@ -105,7 +105,7 @@ def test_a_pad_is_trusted_no_more_than_the_least_of_what_went_into_it(
 @pytest.mark.spec("A2")
 def test_a_snapshot_gives_the_pads_back() -> None:
     pads = folded(ScratchpadMerged("p", {"a": {"b": [1, None]}}), ScratchpadWritten("notes", "关于我们"))
-    assert Pads.thaw(json.loads(json.dumps(pads.freeze())), "session/s") == pads
+    assert Scratchpads.thaw(json.loads(json.dumps(pads.freeze())), "session/s") == pads
 
 
 def test_a_state_of_the_past_stays_what_it_was() -> None:

@@ -10,7 +10,7 @@ from tables import each_row
 from inmind.core.events.base import Trust
 from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.dreams import DreamProposed, ProposedEdit
-from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite, of_row, to_row
+from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite, edit_from_row, edit_to_row
 from inmind.dreams.page.sections import Section
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -37,11 +37,11 @@ EDITS = st.one_of(
 @pytest.mark.spec("A1", "J9")
 @given(st.lists(EDITS, max_size=4))
 def test_edits_come_back_out_of_the_journal_as_they_were(edits: list[Edit]) -> None:
-    proposed = DreamProposed(dream=1, lease_until="2026-03-12T12:00:00+00:00", edits=tuple(map(to_row, edits)))
+    proposed = DreamProposed(dream=1, lease_until="2026-03-12T12:00:00+00:00", edits=tuple(map(edit_to_row, edits)))
     back = decode_payload(proposed.kind, encode_payload(proposed))
     assert isinstance(back, DreamProposed)
     assert back == proposed
-    assert [of_row(row) for row in back.edits] == edits
+    assert [edit_from_row(row) for row in back.edits] == edits
 
 
 @each_row(
@@ -56,4 +56,4 @@ def test_edits_come_back_out_of_the_journal_as_they_were(edits: list[Edit]) -> N
 )
 def test_what_never_was_an_edit_is_none(row: ProposedEdit) -> None:
     with pytest.raises(ValueError, match=r"."):
-        of_row(row)
+        edit_from_row(row)

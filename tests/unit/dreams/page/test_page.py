@@ -8,7 +8,7 @@ import pytest
 from builders import WHEN
 from tables import each_row
 
-from inmind.dreams.page.page import Page, Part, header, read, said, written
+from inmind.dreams.page.page import MemoryPage, PagePart, entry_text, parse_page, render_header, render_page
 from inmind.dreams.page.sections import Section
 
 pytestmark = pytest.mark.spec("G4")
@@ -30,47 +30,47 @@ _Last dream: 2026-03-12T16:00:00Z | Mood: calm_
 
 
 def test_a_page_of_a_dream_is_read_with_its_sections() -> None:
-    page = read(PAGE)
+    page = parse_page(PAGE)
     assert page.header == "_Last dream: 2026-03-12T16:00:00Z | Mood: calm_"
     assert page.entries(Section.BOND) == ("Prefers tabs over spaces", "Works from Berlin")
     assert page.entries(Section.NICHE) == ()
-    assert written(page) == PAGE
+    assert render_page(page) == PAGE
 
 
 def test_headings_of_older_pages_mean_the_same_sections() -> None:
     older = PAGE.replace("## The Bond", "## The Bond (Oxytocin-Weighted)")
-    assert read(older).entries(Section.BOND) == read(PAGE).entries(Section.BOND)
-    assert written(read(older)) == older
+    assert parse_page(older).entries(Section.BOND) == parse_page(PAGE).entries(Section.BOND)
+    assert render_page(parse_page(older)) == older
 
 
 def test_a_section_that_stands_there_twice_says_both() -> None:
-    assert read(PAGE + "\n## The Bond\n\n- Is called Ada\n").entries(Section.BOND)[-1] == "Is called Ada"
+    assert parse_page(PAGE + "\n## The Bond\n\n- Is called Ada\n").entries(Section.BOND)[-1] == "Is called Ada"
 
 
 def test_what_stands_above_the_title_comes_out_byte_for_byte() -> None:
     above = "\ufeff# My notes\r\n\r\n\r\n  * odd   spacing\r\n---\r\n"
-    page = read(above + PAGE)
-    assert page.above == above
-    assert written(page) == above + PAGE
+    page = parse_page(above + PAGE)
+    assert page.preamble == above
+    assert render_page(page) == above + PAGE
 
 
 @each_row("text", ["", "\n\n", "hello", "# My notes\n- a\n", "```\n# Working Memory State\n```\n"])
 def test_a_page_without_a_state_is_all_people_s(text: str) -> None:
-    assert read(text) == Page(above=text)
+    assert parse_page(text) == MemoryPage(preamble=text)
 
 
 @pytest.mark.parametrize(
     ("without", "says"), [("# Working Memory State\n\n", "calm"), (PAGE[: PAGE.index("## The Bond")], "")]
 )
 def test_a_state_whose_title_somebody_took_away_is_still_one(without: str, says: str) -> None:
-    page = read("Mine.\n\n" + PAGE.replace(without, ""))
-    assert (page.above, page.title) == ("Mine.\n\n", "")
+    page = parse_page("Mine.\n\n" + PAGE.replace(without, ""))
+    assert (page.preamble, page.title) == ("Mine.\n\n", "")
     assert says in page.header
     assert page.entries(Section.ACTIVE) == ("The deadline is March 20",)
 
 
 def test_windows_ends_of_lines_change_nothing_of_what_is_said() -> None:
-    assert list(read(PAGE.replace("\n", "\r\n")).everything()) == list(read(PAGE).everything())
+    assert list(parse_page(PAGE.replace("\n", "\r\n")).all_entries()) == list(parse_page(PAGE).all_entries())
 
 
 @each_row(
@@ -87,19 +87,19 @@ def test_windows_ends_of_lines_change_nothing_of_what_is_said() -> None:
     ],
 )
 def test_one_entry_is_one_entry(entry: str) -> None:
-    page = read(f"{PAGE}\n{entry}\n\n- the next\n")
+    page = parse_page(f"{PAGE}\n{entry}\n\n- the next\n")
     assert page.parts[-1].entries[1:] == (entry, "- the next")
-    assert entry in written(page)
+    assert entry in render_page(page)
 
 
 def test_a_fence_that_nobody_closes_hides_nothing() -> None:
-    page = read(PAGE.replace("- Works from Berlin", "```\nWorks from Berlin"))
+    page = parse_page(PAGE.replace("- Works from Berlin", "```\nWorks from Berlin"))
     assert page.entries(Section.ACTIVE) == ("The deadline is March 20",)
 
 
 def test_a_comment_that_nobody_closes_hides_nothing_before_the_next() -> None:
-    page = read("<!-- todo\n- tea\n\n<!-- closed -->\n- cake\n")
-    assert [text for _, text in page.everything()] == ["<!-- todo", "tea", "cake"]
+    page = parse_page("<!-- todo\n- tea\n\n<!-- closed -->\n- cake\n")
+    assert [text for _, text in page.all_entries()] == ["<!-- todo", "tea", "cake"]
 
 
 @each_row(
@@ -117,17 +117,17 @@ def test_a_comment_that_nobody_closes_hides_nothing_before_the_next() -> None:
     ],
 )
 def test_an_entry_says_what_stands_behind_its_mark(entry: str, what: str) -> None:
-    assert said(entry) == what
+    assert entry_text(entry) == what
 
 
 def test_people_s_headings_and_what_stands_above_belong_to_no_section() -> None:
-    page = read(f"- above\n\n{PAGE}\n## Projects\n\n- a shop\n")
-    assert [text for section, text in page.everything() if section is None] == ["above", "a shop"]
+    page = parse_page(f"- above\n\n{PAGE}\n## Projects\n\n- a shop\n")
+    assert [text for section, text in page.all_entries() if section is None] == ["above", "a shop"]
 
 
 def test_items_stand_line_by_line_and_paragraphs_apart() -> None:
-    page = Page(parts=(Part("## The Bond", ("- a", "- b", "c", "- d")),))
-    assert written(page) == "## The Bond\n\n- a\n- b\n\nc\n\n- d\n"
+    page = MemoryPage(parts=(PagePart("## The Bond", ("- a", "- b", "c", "- d")),))
+    assert render_page(page) == "## The Bond\n\n- a\n- b\n\nc\n\n- d\n"
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_items_stand_line_by_line_and_paragraphs_apart() -> None:
     ],
 )
 def test_the_header_is_one_line_whatever_the_mood(mood: str, line: str) -> None:
-    assert header(WHEN, mood) == line
-    assert read(f"{line}\n").header == line
+    assert render_header(WHEN, mood) == line
+    assert parse_page(f"{line}\n").header == line
 
 
 def test_a_page_of_openings_alone_is_read_in_no_time() -> None:
     text = "# Working Memory State\n" + "```a\n~~~b\n<!-- c\n" * 20_000
     began = time.process_time()
-    assert written(read(text))
+    assert render_page(parse_page(text))
     assert time.process_time() - began < 2

@@ -6,14 +6,14 @@ import pytest
 from tables import each_row
 
 from inmind.dreams.page.pointers import (
-    LONGEST_KEYWORDS,
-    MOST_KEYWORDS,
+    MAX_KEYWORDS,
+    MAX_KEYWORDS_CHARACTERS,
     Pointer,
-    candidates,
-    line_of,
-    pointed,
-    pointer_to,
-    telling_words,
+    candidate_pointers,
+    distinctive_words,
+    format_pointer,
+    make_pointer,
+    parse_pointer,
 )
 
 pytestmark = pytest.mark.spec("G8")
@@ -21,38 +21,38 @@ pytestmark = pytest.mark.spec("G8")
 
 def test_a_pointer_is_one_line_with_its_keywords() -> None:
     pointer = Pointer("P2P bridge CORS debugging", "CORS P2P EigenTrust")
-    assert line_of(pointer) == "Past: P2P bridge CORS debugging → search: `CORS P2P EigenTrust`"
-    assert pointed(line_of(pointer)) == pointer
+    assert format_pointer(pointer) == "Past: P2P bridge CORS debugging → search: `CORS P2P EigenTrust`"
+    assert parse_pointer(format_pointer(pointer)) == pointer
 
 
 @each_row("line", ["Past: nothing", "Past: a → search: ``", "search: `a`", "", "Past: a → search: `a` b"])
 def test_other_lines_are_none(line: str) -> None:
-    assert pointed(line) is None
+    assert parse_pointer(line) is None
 
 
 def test_names_come_before_long_words_and_little_words_do_not_count() -> None:
     said = "We spent 3 hours on debugging the CORS error of the P2P bridge, fixed by EigenTrust"
-    assert telling_words(said)[:4] == ["EigenTrust", "CORS", "P2P", "debugging"]
-    assert "the" not in telling_words(said)
+    assert distinctive_words(said)[:4] == ["EigenTrust", "CORS", "P2P", "debugging"]
+    assert "the" not in distinctive_words(said)
 
 
 def test_chinese_is_found_by_pieces_of_what_was_said() -> None:
-    assert "喜欢" in next(candidates("李雷在周末喜欢爬山")).keywords
+    assert "喜欢" in next(candidate_pointers("李雷在周末喜欢爬山")).keywords
 
 
 def test_the_last_candidate_has_as_many_words_as_anybody_reads() -> None:
     said = "Ada once told Bob that deploys on Fridays had better be avoided by whoever watches the harbour"
-    assert len([*candidates(said)][-1].keywords.split()) == MOST_KEYWORDS
+    assert len([*candidate_pointers(said)][-1].keywords.split()) == MAX_KEYWORDS
 
 
 def test_a_pointer_reads_by_words_before_it_reads_by_numbers() -> None:
-    first, *_ = candidates("The harbour team moved 7 ledgers on day 31")
+    first, *_ = candidate_pointers("The harbour team moved 7 ledgers on day 31")
     assert first.keywords == "harbour ledgers"
 
 
 def test_whatever_the_words_are_a_pointer_stays_a_pointer() -> None:
-    made = pointer_to("a → `b`\nc", "second", keywords="x `y` -> " + "word " * 100)
-    assert pointed(line_of(made)) == made
+    made = make_pointer("a → `b`\nc", "second", keywords="x `y` -> " + "word " * 100)
+    assert parse_pointer(format_pointer(made)) == made
     assert made.topic == "a b c; second"
-    assert len(made.keywords) <= LONGEST_KEYWORDS
+    assert len(made.keywords) <= MAX_KEYWORDS_CHARACTERS
     assert made.keywords.endswith("word")

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind import CompressionPolicy, Rates
+from inmind import CompressionPolicy
 from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import pays
 from inmind.history.token_meter import BANDS, EMERGENCY
+from inmind.types import Rates
 
 NAMES = [*(name for _, name in BANDS), EMERGENCY]
 RATES = Rates()

@@ -8,8 +8,8 @@ from tables import each_row
 
 from inmind import Memory, Session
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Document
-from inmind.dreams.page.limits import MOST_CHARACTERS, injected
-from inmind.dreams.page.page import beginning
+from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS, prompt_characters
+from inmind.dreams.page.page import truncate_page
 from inmind.prompt.layers.base import Moment, Recalled
 from inmind.prompt.layers.builtin import NOTES_BANNER, STATE_POINTER, NotesLayer, StateLayer
 
@@ -55,7 +55,7 @@ def both(moment: Moment) -> tuple[Recalled | None, Recalled | None]:
     ],
 )
 def test_the_room_follows_the_window(window: int, characters: int) -> None:
-    assert injected(window) == characters
+    assert prompt_characters(window) == characters
     state, notes = both(a_moment(a_state(20_000), notes_of(300), window))
     assert state is not None
     assert notes is not None
@@ -64,7 +64,7 @@ def test_the_room_follows_the_window(window: int, characters: int) -> None:
 
 
 def test_in_a_large_window_a_page_that_a_dream_wrote_stands_whole() -> None:
-    text = a_state(MOST_CHARACTERS)
+    text = a_state(MAX_PAGE_CHARACTERS)
     state, _ = both(a_moment(text, notes_of(300), window=200_000))
     assert state is not None
     assert (state.text, state.left_out) == (text.strip(), 0)
@@ -82,11 +82,11 @@ def test_what_is_cut_is_cut_at_an_entry_and_says_where_the_rest_is() -> None:
 def test_no_heading_is_left_with_nothing_under_it() -> None:
     text = "## The Bond\n\n- tabs\n- an entry\n  of two lines\n\n## The Niche\n\n- a shop\n"
     assert (
-        beginning(text, budget=60, count=len, pointer="[more]").text
+        truncate_page(text, budget=60, count=len, pointer="[more]").text
         == "## The Bond\n\n- tabs\n- an entry\n  of two lines\n[more]"
     )
-    assert beginning(text, budget=40, count=len, pointer="[more]").text == "## The Bond\n\n- tabs\n[more]"
-    assert len(beginning(text, budget=15, count=len, pointer="[more]").text) <= 15
+    assert truncate_page(text, budget=40, count=len, pointer="[more]").text == "## The Bond\n\n- tabs\n[more]"
+    assert len(truncate_page(text, budget=15, count=len, pointer="[more]").text) <= 15
 
 
 def test_notes_have_a_quarter_and_what_the_state_leaves() -> None:

@@ -15,7 +15,7 @@ from jsonschema_rs import meta
 from strategies import json_values
 from tables import each_row
 
-from inmind import DocumentLayer, Layer, ScratchpadLayer, TextLayer, default_layers
+from inmind import Layer, default_layers
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, ScratchpadWritten
 from inmind.core.messages.model import Call
@@ -23,23 +23,13 @@ from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
 from inmind.history.compaction.build import Made
 from inmind.history.compaction.report import CompactionReport
+from inmind.layers import DocumentLayer, ScratchpadLayer, TextLayer
 from inmind.prompt.layers.base import ViewLayer
 from inmind.prompt.layers.builtin import NotesLayer
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
-from inmind.session.tools.tools import (
-    MAX_CHARACTERS_READ,
-    MAX_PATHS_LISTED,
-    TOOLS,
-    MemoryTool,
-    MemoryView,
-    ToolAnswer,
-    ToolContext,
-    is_memory_tool,
-    route_call,
-    run_tool,
-    tool_schemas,
-    unknown_tool_answer,
-)
+from inmind.session.tools.base import MemoryTool, MemoryView, ToolAnswer, ToolContext
+from inmind.session.tools.pages import MAX_CHARACTERS_READ, MAX_PATHS_LISTED
+from inmind.session.tools.registry import TOOLS, is_memory_tool, route_call, run_tool, tool_schemas, unknown_tool_answer
 
 FORMATS = ["openai", "responses", "anthropic", "mcp"]
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}}, "required": ["goal"]}

@@ -12,7 +12,7 @@ from openai.types.responses import Response, ResponseFunctionToolCall
 from tables import each_row
 
 from inmind.core.messages import FORMATS, Call, Text
-from inmind.core.messages.replies import Reply, Usage, read_reply, said
+from inmind.core.messages.replies import Reply, ReplyUsage, read_reply, said
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]
@@ -86,7 +86,7 @@ WHOLE: list[tuple[str, Json, Any, Reply]] = [
             wires=({"role": "assistant", "content": [THINKING, TEXT, TOOL_USE]},),
             id="msg_1",
             model="m",
-            usage=Usage(prompt_tokens=20, cached_tokens=0, completion_tokens=5),
+            usage=ReplyUsage(prompt_tokens=20, cached_tokens=0, completion_tokens=5),
         ),
     ),
 ]
@@ -230,7 +230,7 @@ def test_any_other_reply_is_whole(reply: object) -> None:
     assert read_reply(reply).whole
 
 
-SPENT: list[tuple[Json, Usage | None]] = [
+SPENT: list[tuple[Json, ReplyUsage | None]] = [
     (
         a_completion(
             usage={
@@ -240,21 +240,21 @@ SPENT: list[tuple[Json, Usage | None]] = [
                 "prompt_tokens_details": {"cached_tokens": 64},
             }
         ),
-        Usage(prompt_tokens=90, cached_tokens=64, completion_tokens=7),
+        ReplyUsage(prompt_tokens=90, cached_tokens=64, completion_tokens=7),
     ),
     (
         a_completion(usage={"prompt_tokens": 90, "completion_tokens": 7, "prompt_tokens_details": None}),
-        Usage(prompt_tokens=90, cached_tokens=0, completion_tokens=7),
+        ReplyUsage(prompt_tokens=90, cached_tokens=0, completion_tokens=7),
     ),
     (
         a_completion(
             usage={"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 64}}
         ),
-        Usage(prompt_tokens=9, cached_tokens=9, completion_tokens=7),
+        ReplyUsage(prompt_tokens=9, cached_tokens=9, completion_tokens=7),
     ),
     (
         a_response(usage={"input_tokens": 90, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 64}}),
-        Usage(prompt_tokens=90, cached_tokens=64, completion_tokens=7),
+        ReplyUsage(prompt_tokens=90, cached_tokens=64, completion_tokens=7),
     ),
     (
         a_message(
@@ -265,11 +265,11 @@ SPENT: list[tuple[Json, Usage | None]] = [
                 "output_tokens": 7,
             }
         ),
-        Usage(prompt_tokens=94, cached_tokens=64, completion_tokens=7),
+        ReplyUsage(prompt_tokens=94, cached_tokens=64, completion_tokens=7),
     ),
     (
         a_message(usage={"input_tokens": 10, "cache_creation_input_tokens": None, "output_tokens": 7}),
-        Usage(prompt_tokens=10, cached_tokens=0, completion_tokens=7),
+        ReplyUsage(prompt_tokens=10, cached_tokens=0, completion_tokens=7),
     ),
     (a_completion(), None),
     (a_completion(usage="much"), None),
@@ -292,7 +292,7 @@ SPENT: list[tuple[Json, Usage | None]] = [
 
 @pytest.mark.spec("D6")
 @each_row(("reply", "usage"), SPENT)
-def test_usage_is_what_the_provider_counted_or_nothing_at_all(reply: Json, usage: Usage | None) -> None:
+def test_usage_is_what_the_provider_counted_or_nothing_at_all(reply: Json, usage: ReplyUsage | None) -> None:
     assert read_reply(reply).usage == usage
 
 

@@ -9,7 +9,7 @@ import pytest
 from tables import each_row
 
 from inmind.core.messages import FORMATS, Wire
-from inmind.core.messages.replies import Reply, Usage, read_as_far_as_it_came, read_reply
+from inmind.core.messages.replies import Reply, ReplyUsage, read_as_far_as_it_came, read_reply
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]
@@ -138,7 +138,7 @@ def test_chunks_without_a_choice_or_a_delta_are_passed_over() -> None:
 def test_usage_that_is_told_again_and_again_is_what_was_told_last() -> None:
     spent = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2, 3)]
     chunks = [a_chunk({"content": "Hm"}, "stop" if usage is spent[-1] else None, usage=usage) for usage in spent]
-    assert read_reply([*chunks, a_chunk(None, usage=None)]).usage == Usage(
+    assert read_reply([*chunks, a_chunk(None, usage=None)]).usage == ReplyUsage(
         prompt_tokens=9, cached_tokens=0, completion_tokens=3
     )
 
@@ -191,7 +191,7 @@ def test_usage_is_counted_from_the_beginning_and_a_number_that_is_not_told_again
     message: Json = {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": first}}
     later: Json = {"input_tokens": None, "cache_read_input_tokens": 6, "output_tokens": 7}
     delta: Json = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": later}
-    assert read_reply([message, delta, {"type": "message_stop"}]).usage == Usage(
+    assert read_reply([message, delta, {"type": "message_stop"}]).usage == ReplyUsage(
         prompt_tokens=16, cached_tokens=6, completion_tokens=7
     )
 
