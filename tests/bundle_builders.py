@@ -61,7 +61,7 @@ def events_in(home: Path) -> list[Event]:
     """All of them, in the order in which they were stored."""
     store = SqliteStore(home / DATABASE)
     try:
-        return [event for _, event in store.since(0, kinds=list(KINDS), most=10**9) if event]
+        return [event for _, event in store.events_since(0, kinds=list(KINDS), limit=10**9) if event]
     finally:
         store.close()
 
@@ -76,7 +76,7 @@ def by_stream(home: Path) -> dict[str, list[Event]]:
 def keys_in(home: Path) -> list[Receipt]:
     store = SqliteStore(home / DATABASE)
     try:
-        return [receipt for stream in store.streams("") for receipt in store.receipts(stream, most=10**9)]
+        return [receipt for stream in store.stream_names("") for receipt in store.receipts(stream, limit=10**9)]
     finally:
         store.close()
 

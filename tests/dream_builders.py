@@ -13,8 +13,8 @@ from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.affect.levels import Levels
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.page.edits import Proposal
-from inmind.dreams.page.page import read
-from inmind.dreams.page.rewrite import Ground, Rewritten, rewritten
+from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
 from inmind.dreams.page.sections import Section
 from inmind.search.crystal import Crystal
 
@@ -73,7 +73,7 @@ def a_material(lines: Iterable[PageLine] = (), *, page: str | None = None, **mor
     given: dict[str, Any] = {"levels": Levels(), "finds": _nothing, "known": known.get, **more}
     return DreamMaterial(
         now=NOW,
-        page=read(a_page(lines) if page is None else page),
+        page=parse_page(a_page(lines) if page is None else page),
         dream_lines={line.text: line for line in lines},
         **given,
     )
@@ -83,21 +83,21 @@ def _nothing(_: str) -> frozenset[str]:
     return frozenset()
 
 
-def carried_out(proposal: Proposal, material: DreamMaterial, page: str) -> Rewritten:
+def carried_out(proposal: Proposal, material: DreamMaterial, page: str) -> RewriteResult:
     """What becomes of the page by a proposal."""
     texts = {note.id: note.text for note in material.notes} | {one.id: one.text for one in material.crystals}
     texts |= {source: line.text for line in material.dream_lines.values() for source in line.sources}
     trusts = {note.id: note.trust for note in material.notes} | {one.id: one.trust for one in material.crystals}
-    return rewritten(
+    return rewrite_page(
         page,
         proposal.edits,
-        Ground(
+        RewriteContext(
             now=NOW,
-            lines=material.dream_lines,
-            theirs={},
-            seed=material.adopted,
+            dream_lines=material.dream_lines,
+            people_entries={},
+            adopted_entries=material.adopted,
             weights={},
-            finds=material.search,
+            search=material.search,
             source_text=lambda id: texts.get(id, ""),
             source_trust=lambda id: trusts.get(id, Trust.AGENT),
         ),

@@ -25,13 +25,13 @@ from event_loop import DEADLINE, TWINS, run, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inmind import Event
+from inmind import AsyncMemory, AsyncSession
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.errors import Closed, DreamOvertaken, NotFound
-from inmind.memory import aio
 from inmind.memory.aio.threads import MAX_THREADS
 from inmind.store.sqlite import SqliteStore
 from inmind.testing import ManualClock
+from inmind.types import Event
 
 A = TypeVar("A")
 Step = Callable[[], Coroutine[Any, Any, object]]
@@ -94,7 +94,7 @@ class Home:
         self._store: SqliteStore | None = None
 
     async def begin(self) -> dict[str, Step]:
-        self.memory = await aio.AsyncMemory.open(self.place, clock=self.gate, embedder=None)
+        self.memory = await AsyncMemory.open(self.place, clock=self.gate, embedder=None)
         session = await self.memory.session("s", resource="ada", cwd="/w")
         await session.add(turns(6))
         noted = (await session.note("Ada prefers tea.", kind="preference")).id
@@ -117,7 +117,9 @@ class Home:
             "Session.import_entities": lambda: session.import_entities(checkpoint, key="k"),
             "Session.note": lambda: session.note("The ferry leaves at noon.", key="k"),
             "Session.search": lambda: session.search("ferry", key="k"),
-            "Session.call_tool": lambda: session.call_tool("working_memory_note", {"note": "The port is closed."}, key="k"),
+            "Session.call_tool": lambda: session.call_tool(
+                "working_memory_note", {"note": "The port is closed."}, key="k"
+            ),
             "Session.update_front_matter": lambda: session.update_front_matter({"phase": "two"}, key="k"),
             "Session.event": lambda: session.event("decision_made", "We take the ferry.", key="k"),
             "Session.write": lambda: session.write("detail/plan.md", "the plan", key="k"),
@@ -151,7 +153,7 @@ class Home:
         others.set_busy_timeout(5_000)
         others.execute("BEGIN IMMEDIATE; ROLLBACK")
         others.close()
-        streams = sorted([*self._store.streams("session/"), *self._store.streams("resource/")])
+        streams = sorted([*self._store.stream_names("session/"), *self._store.stream_names("resource/")])
         return [_untimed(event) for stream in streams for event in self._store.read(stream)]
 
     async def end(self) -> None:
@@ -280,7 +282,7 @@ def test_every_change_that_takes_a_key_is_among_them(tmp_path: Path) -> None:
 def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(home: Path | str) -> None:
     async def main() -> None:
         gate = Gate()
-        async with aio.AsyncMemory.open(home, clock=gate) as memory:
+        async with AsyncMemory.open(home, clock=gate) as memory:
             session = await memory.session("s")
             gate.hold()
             call = asyncio.create_task(asyncio.wait_for(session.add([user("Hi.")], key="k"), timeout=0.01))
@@ -306,7 +308,7 @@ def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(home: Path |
             gate.wait(DEADLINE)
             raise NotFound(what="anchor", name=7)
 
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             call = asyncio.create_task(memory.run_in_thread(fail))
             await until(asked.is_set)
             call.cancel()
@@ -329,7 +331,7 @@ def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(hom
             gate.wait(DEADLINE)
             return "{}"
 
-        async with aio.AsyncMemory.open(home, model=model, embedder=None) as memory:
+        async with AsyncMemory.open(home, model=model, embedder=None) as memory:
             session = await memory.session("s", resource="ada")
             await session.note("Ada prefers tea.", kind="preference")
             call = asyncio.create_task(memory.dream("ada"))
@@ -357,7 +359,7 @@ def test_a_memory_that_nobody_waits_for_any_more_is_not_left_open(tmp_path: Path
     async def main() -> None:
         home, gate = tmp_path / "h", Gate()
         gate.hold()
-        opening = asyncio.ensure_future(awaiting(aio.AsyncMemory.open(home, clock=gate)))
+        opening = asyncio.ensure_future(awaiting(AsyncMemory.open(home, clock=gate)))
         await until(gate.reached.is_set)
         assert open_files(home)
         opening.cancel()
@@ -374,7 +376,7 @@ def test_a_memory_that_nobody_waits_for_any_more_is_not_left_open(tmp_path: Path
 def test_a_close_that_is_cancelled_has_closed(tmp_path: Path) -> None:
     async def main() -> None:
         gate = threading.Event()
-        memory = await aio.AsyncMemory.open(tmp_path / "h")
+        memory = await AsyncMemory.open(tmp_path / "h")
         session = await memory.session("s")
         under_way = asyncio.create_task(session.run_in_thread(gate.wait, DEADLINE))
         await asyncio.sleep(0)
@@ -409,7 +411,7 @@ def test_whenever_calls_are_cancelled_each_is_made_once_when_it_is_asked_for_aga
     turns_of_the_loop: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     async def main() -> None:
-        async with aio.AsyncMemory.open(tmp_path_factory.mktemp("h") / "home") as memory:
+        async with AsyncMemory.open(tmp_path_factory.mktemp("h") / "home") as memory:
             session = await memory.session("s")
             said = [user(f"{number}") for number in range(len(turns_of_the_loop))]
             calls = [asyncio.create_task(session.add([one], key=one["content"])) for one in said]

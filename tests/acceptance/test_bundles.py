@@ -225,11 +225,11 @@ def test_a_stream_that_has_parted_is_named_and_nothing_is_brought_in(
 def test_a_key_that_means_something_else_here_is_a_conflict(home: Path, other: Path, bundle: Path) -> None:
     other.mkdir()
     store = SqliteStore(other / DATABASE)
-    (asked,) = (receipt for receipt in keys_in(home) if receipt.key.named == "asked")
-    with store.adopting() as adoption:
+    (asked,) = (receipt for receipt in keys_in(home) if receipt.key.caller_key == "asked")
+    with store.bulk_import() as adoption:
         for event in events_in(home):
-            adoption.add(event)
-        adoption.keep(replace(asked, key=replace(asked.key, request="another")))
+            adoption.add_event(event)
+        adoption.add_receipt(replace(asked, key=replace(asked.key, request="another")))
     store.close()
     with pytest.raises(Conflict, match="session/shop has the key 'asked' for something else here than in the bundle"):
         imported(bundle, other)
@@ -260,7 +260,7 @@ def test_a_dream_goes_on_where_it_had_read_up_to_whatever_the_journal_here_has_b
         with Memory.open(place, embedder=None) as memory:
             position = memory.resource("ada").state.dreams.position
         store = SqliteStore(place / DATABASE)
-        news = store.since(position, kinds=[MessageAdded.kind], most=999)
+        news = store.events_since(position, kinds=[MessageAdded.kind], limit=999)
         store.close()
         return [event.id for _, event in news if event and event.stream == "session/shop"]
 
@@ -293,7 +293,7 @@ def test_what_others_lived_through_here_is_no_measure_of_how_far_a_dream_has_rea
         with Memory.open(place, embedder=None) as memory:
             position = memory.resource("ben").state.dreams.position
         store = SqliteStore(place / DATABASE)
-        news = store.since(position, kinds=[MessageAdded.kind], most=999, owner="ben")
+        news = store.events_since(position, kinds=[MessageAdded.kind], limit=999, owner="ben")
         store.close()
         assert [event.stream for _, event in news if event] == ["session/late"]
 

@@ -12,7 +12,9 @@ import pytest
 from builders import Home, assistant, page_of, turns, user
 from terminal import at_once, fitting, inmind, on_a_screen
 
-from inmind import EntityRules, Memory, ScratchpadLayer, Trust
+from inmind import Memory, Trust
+from inmind.layers import ScratchpadLayer
+from inmind.types import EntityRules
 
 
 @pytest.fixture

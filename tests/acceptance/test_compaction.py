@@ -16,7 +16,7 @@ from acceptance.test_cli import inmind
 from builders import Home, a_call, a_result, assistant, user
 from provider_rules import faults
 
-from inmind import Memory, Prompt, Rates, RecordResult, Session
+from inmind import Memory, Prompt, Recorded, Session
 from inmind.core.events.base import Event
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted
@@ -24,9 +24,10 @@ from inmind.core.tokens import MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
 from inmind.history.compaction.policy import CompressionPolicy
 from inmind.history.compaction.select import KEEP_ASKED
-from inmind.memory.memory import DEFAULT_RESERVE
+from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.testing import ManualClock
+from inmind.types import Rates
 
 Message = dict[str, Any]
 
@@ -94,7 +95,7 @@ def called(session: Session, tool: str, **arguments: Any) -> str:
     return str(recorded(session, tool, **arguments).results[0]["content"])
 
 
-def recorded(session: Session, tool: str, **arguments: Any) -> RecordResult:
+def recorded(session: Session, tool: str, **arguments: Any) -> Recorded:
     id = f"tool-{session.state.seq}"
     return session.record(a_call(id, tool, json.dumps(arguments)))
 

@@ -69,7 +69,7 @@ def test_what_was_said_anew_comes_first_and_the_older_is_told_with_its_end(
     assert memory.resource("ada").consolidate() == Consolidation(superseded=1)
     assert [hit.crystal.id for hit in session.search("deadline of the harbour project")] == [newer.id, older.id]
     crystal = memory.get(older.id)
-    assert (crystal.superseded_by, crystal.valid_to) == (newer.id, newer.at)
+    assert (crystal.superseded_by, crystal.valid_to) == (newer.id, newer.date)
     session.prepare([user("hello")])
     (told,) = session.record(a_call("c", "memory_search", '{"query": "deadline harbour project"}')).results
     assert "until 2026-01-11" in told["content"]
@@ -372,7 +372,7 @@ def test_of_two_that_have_decided_against_each_other_the_first_has_decided(memor
     passes = [Consolidated("", merged=((second.id, first.id),)), Consolidated("", merged=((first.id, second.id),))]
     for what in passes:
         draft = Draft(payload=what, origin=Origin.OPERATOR)
-        store.append("resource/ada", [draft], expected=store.version("resource/ada"), at=first.at)
+        store.append("resource/ada", [draft], expected=store.version("resource/ada"), at=first.date)
     assert [hit.crystal.id for hit in session.search("tabs spaces")] == [first.id]
     assert memory.get(second.id).merged_into == first.id
 

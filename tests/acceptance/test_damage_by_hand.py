@@ -31,7 +31,7 @@ DEEP = "[" * 100_000
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Without snapshots, whatever other tests have set: every row is read."""
-    monkeypatch.setattr("inmind.store.stream.SNAPSHOT_EVERY", 1_000)
+    monkeypatch.setattr("inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS", 1_000)
     return tmp_path / "home"
 
 
@@ -294,7 +294,7 @@ JUNK = ["{}", "", "nothing", "[]", "7", "null", '{"seq":"one"}', DEEP, "01234567
 @pytest.fixture
 def snapshotted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with snapshots."""
-    monkeypatch.setattr("inmind.store.stream.SNAPSHOT_EVERY", 3)
+    monkeypatch.setattr("inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS", 3)
     return place
 
 

@@ -82,7 +82,7 @@ def test_references_are_understood_or_asked_about(
     assert 'it → page-123, "About Us"' in act
     assert "asks: Which picture: dawn.jpg or lake.jpg?" in act
     assert 'the other one → img-790, "lake.jpg"' in act
-    assert "page-132 was never seen; perhaps page-123" in act
+    assert "page-132 was never seen; did you mean page-123" in act
     said = facts["references"]["said"]
     assert [one["ids"] for one in said] == [
         [turn.meant] if turn.meant not in (None, "?") else [] for turn in references.TURNS

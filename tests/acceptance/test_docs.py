@@ -27,7 +27,7 @@ from inmind.apps.cli.exit_codes import EXIT_CODE_HELP, EXIT_CODES
 from inmind.core.settings import Settings
 from inmind.errors import InmindError
 from inmind.memory import aio
-from inmind.session.tools.tools import tool_schemas
+from inmind.session.tools.registry import tool_schemas
 
 DOCS = PROJECT / "docs"
 FOLLOWED = sorted(path for path in DOCS.rglob("*.md") if any(True for _ in steps(path.read_text("utf-8"))))

@@ -30,14 +30,15 @@ from model_server import chat, fails, model_server
 from pydantic import BaseModel
 from terminal import at_once, command, inmind, on_a_screen
 
-from inmind import Memory, ScratchpadLayer, default_layers
-from inmind.apps.doctor import Examination, Finding, Verdict, examine
+from inmind import Memory, default_layers
+from inmind.apps.doctor import DoctorFinding, DoctorReport, Verdict, run_checks
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamFailed, DreamStarted
 from inmind.errors import Damaged
+from inmind.layers import ScratchpadLayer
 from inmind.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.embedded
@@ -74,29 +75,29 @@ OVERVIEW = "sessions/--website--/support-42/working-memory/overview.md"
 STATE = "resources/ada/MEMORY.md"
 
 
-def examined(home: Path, **options: Any) -> Examination:
+def examined(home: Path, **options: Any) -> DoctorReport:
     before = _traces(home)
-    found = examine(home, **options) if "online" in options else examine(home, online=False, **options)
+    found = run_checks(home, **options) if "online" in options else run_checks(home, online=False, **options)
     assert _traces(home) == before, "looking has left a trace"
     return found
 
 
-def wrong(home: Path, **options: Any) -> list[Finding]:
+def wrong(home: Path, **options: Any) -> list[DoctorFinding]:
     """What is wrong with a home."""
     return [finding for finding in examined(home, **options).findings if finding.verdict is not OK]
 
 
-def only(home: Path, **options: Any) -> Finding:
+def only(home: Path, **options: Any) -> DoctorFinding:
     """The one thing that is wrong with a home."""
     found = wrong(home, **options)
     assert len(found) == 1, found
     return found[0]
 
 
-def carry_out(finding: Finding) -> None:
+def carry_out(finding: DoctorFinding) -> None:
     """Do what a finding says, as somebody would who types it."""
-    steps = re.findall(r"`([^`]+)`", finding.mend)
-    assert steps, finding.mend
+    steps = re.findall(r"`([^`]+)`", finding.fix)
+    assert steps, finding.fix
     for step in steps:
         words = shlex.split(step.removeprefix("sudo "))
         if words[0] == "inmind":
@@ -150,7 +151,7 @@ def kill_in_the_middle(script: str, *arguments: str) -> None:
 
 def test_nothing_is_found_wrong_with_a_sound_home_and_every_check_says_so(used: Path) -> None:
     found = examined(used)
-    assert found.of(WARNING) + found.of(TROUBLE) == []
+    assert found.with_verdict(WARNING) + found.with_verdict(TROUBLE) == []
     assert (found.verdict, found.home) == (OK, used)
     assert {finding.check for finding in found.findings} >= {
         "home", "permissions", "writing", "files", "file system", "free space", "size", "config.toml", "database",
@@ -182,8 +183,8 @@ def test_nothing_is_found_wrong_with_a_home_to_which_somebody_goes_on_writing(us
     try:
         for _ in range(25):
             assert writer.stdout.readline(), "nobody wrote"
-            found = examine(used, online=False, embedder=None)
-            assert found.of(WARNING) + found.of(TROUBLE) == []
+            found = run_checks(used, online=False, embedder=None)
+            assert found.with_verdict(WARNING) + found.with_verdict(TROUBLE) == []
         assert writer.poll() is None, "it has ceased to write"
     finally:
         writer.kill()
@@ -203,10 +204,12 @@ def test_nothing_is_found_wrong_with_a_home_that_others_open_and_close_all_the_t
     with ThreadPoolExecutor(1) as pool:
         visitor = pool.submit(come_and_go)
         while len(rounds) < 25 and not visitor.done():
-            found = examine(used, online=False, embedder=None)
+            found = run_checks(used, online=False, embedder=None)
             rounds.append(1)
-            assert [one for one in found.of(WARNING) + found.of(TROUBLE) if one.check != "database"] == []
-            assert found.of(TROUBLE) == []
+            assert [
+                one for one in found.with_verdict(WARNING) + found.with_verdict(TROUBLE) if one.check != "database"
+            ] == []
+            assert found.with_verdict(TROUBLE) == []
         visitor.result()
 
 
@@ -218,7 +221,7 @@ def test_a_home_that_others_use_is_examined_without_disturbing_them(used: Path) 
         memory.flush()
         found = examined(used)
         assert found.verdict is OK
-        assert any(finding.seen.startswith("2 notes") for finding in found.findings)
+        assert any(finding.message.startswith("2 notes") for finding in found.findings)
         session.note("and on")
     assert wrong(used) == []
 
@@ -239,7 +242,7 @@ def test_the_log_of_a_killed_writer_is_read_and_left_for_the_next_one_to_recover
     with_index = examined(used)
     (used / "inmind.db-shm").unlink()
     without = examined(used)
-    seen = [[one.seen for one in found.findings if one.check == "events"] for found in (with_index, without)]
+    seen = [[one.message for one in found.findings if one.check == "events"] for found in (with_index, without)]
     assert seen[0] == seen[1] == ["all 11 of 1 session and 1 resource read back, none missing"]
     assert with_index.verdict is without.verdict is OK
     at_once("sessions", home=used)
@@ -256,9 +259,9 @@ def test_a_home_that_somebody_begins_to_use_meanwhile_is_looked_at_again(used: P
             with Memory.open(used) as memory:
                 memory.session("support-42").note("while somebody was looking")
 
-    found = examine(used, online=False, watch=begin)
+    found = run_checks(used, online=False, watch=begin)
     assert found.verdict is OK
-    assert [one.seen for one in found.findings if one.check == "notes"] == ["2 notes waiting"]
+    assert [one.message for one in found.findings if one.check == "notes"] == ["2 notes waiting"]
 
 
 @pytest.mark.spec("J3")
@@ -297,13 +300,13 @@ def test_a_file_in_the_place_of_a_home_is_moved_aside(tmp_path: Path) -> None:
     assert (finding.check, finding.verdict) == ("home", TROUBLE)
     carry_out(finding)
     assert (tmp_path / "home.aside").read_text() == "a shopping list"
-    assert "there is none" in only(home).seen
+    assert "there is none" in only(home).message
 
 
 def test_a_link_that_leads_nowhere_is_told_as_one(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.symlink_to(tmp_path / "gone")
-    assert "is a link to what is not there" in only(home).seen
+    assert "is a link to what is not there" in only(home).message
 
 
 @pytest.mark.spec("J1")
@@ -324,7 +327,7 @@ def test_no_new_journal_is_begun_where_one_is_gone(used: Path, lost: Break, kept
         subprocess.run(["rm", "-r", used / other], check=True)
     (finding,) = [one for one in wrong(used) if one.check in ("home", "database")]
     assert finding.verdict is TROUBLE
-    assert kept in finding.seen
+    assert kept in finding.message
     before = _traces(used)
     with pytest.raises(Damaged, match="missing or empty"):
         Memory.open(used)
@@ -369,7 +372,7 @@ def test_a_home_of_somebody_else_is_told_with_whose_it_is(used: Path) -> None:
     os.chown(used / "inmind.db", 12345, 12345)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("permissions", TROUBLE)
-    assert "inmind.db belongs to user 12345" in finding.seen
+    assert "inmind.db belongs to user 12345" in finding.message
     carry_out(finding)
     assert wrong(used) == []
 
@@ -377,13 +380,13 @@ def test_a_home_of_somebody_else_is_told_with_whose_it_is(used: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.spec("J3")
 def test_a_home_that_may_not_be_looked_into_is_told(used: Path) -> None:
-    examine(used, online=False)  # whoever has no rights there may have none where Python is either
+    run_checks(used, online=False)  # whoever has no rights there may have none where Python is either
     os.seteuid(12345)
     try:
-        found = examine(used, online=False).of(TROUBLE)
+        found = run_checks(used, online=False).with_verdict(TROUBLE)
     finally:
         os.seteuid(0)
-    assert [(one.check, "Permission denied" in one.seen) for one in found] == [("home", True)]
+    assert [(one.check, "Permission denied" in one.message) for one in found] == [("home", True)]
 
 
 @pytest.fixture
@@ -392,7 +395,7 @@ def somebody(lived_in: Path) -> Generator[Path]:
     with TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         shutil.copytree(lived_in, home)
-        examine(home, online=False)  # whoever has no rights there may have none where Python is either
+        run_checks(home, online=False)  # whoever has no rights there may have none where Python is either
         if os.geteuid() == 0:
             for place in (Path(folder), home, *home.rglob("*")):
                 os.chown(place, 12345, 12345)
@@ -411,9 +414,9 @@ def test_a_home_that_its_owner_keeps_to_himself_is_mended_by_nobody_but_him(some
     somebody.parent.chmod(0o755)
     os.seteuid(0)
     os.seteuid(54321)
-    found = examine(somebody, online=False).of(TROUBLE)
-    assert [one.seen for one in found] == [f"{somebody} may not be looked into by you"]
-    assert found[0].mend == f"run inmind as user 12345, or `sudo chown -R 54321 {somebody}`"
+    found = run_checks(somebody, online=False).with_verdict(TROUBLE)
+    assert [one.message for one in found] == [f"{somebody} may not be looked into by you"]
+    assert found[0].fix == f"run inmind as user 12345, or `sudo chown -R 54321 {somebody}`"
 
 
 @pytest.mark.spec("J1")
@@ -424,7 +427,7 @@ def test_a_home_that_cannot_be_written_is_trouble(somebody: Path, place: str, mo
     (somebody / place).chmod(mode)
     finding = only(somebody)
     assert (finding.check, finding.verdict) == ("writing", TROUBLE)
-    assert f"{'the home itself' if place == '.' else place} may not be written" in finding.seen
+    assert f"{'the home itself' if place == '.' else place} may not be written" in finding.message
     carry_out(finding)
     assert wrong(somebody) == []
 
@@ -442,7 +445,7 @@ def _folders_in_folders(home: Path, name: str, depth: int) -> None:
 @pytest.mark.spec("J3")
 def test_folders_in_folders_are_gone_through_however_many_they_are(used: Path) -> None:
     _folders_in_folders(used, "d", sys.getrecursionlimit() + 100)
-    assert examine(used, online=False, embedder=None).verdict is OK
+    assert run_checks(used, online=False, embedder=None).verdict is OK
     subprocess.run(["rm", "-r", used / "d"], check=True)
 
 
@@ -451,7 +454,7 @@ def test_folders_that_no_path_can_name_are_told_with_one_that_it_can(used: Path)
     _folders_in_folders(used, 200 * "d", 30)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("files", WARNING)
-    assert "more folders in each other than a path can name" in finding.seen
+    assert "more folders in each other than a path can name" in finding.message
     carry_out(finding)
     assert wrong(used) == []
 
@@ -462,7 +465,7 @@ def test_what_others_may_read_or_write_is_closed_to_them(used: Path, mode: int, 
     (used / STATE).chmod(mode)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("permissions", verdict)
-    assert STATE in finding.seen
+    assert STATE in finding.message
     carry_out(finding)
     assert wrong(used) == []
 
@@ -484,7 +487,7 @@ def test_what_is_no_plain_file_is_told_and_waited_for_by_nobody(
                 listening.bind(odd.name)
             odd.chmod(0o600)
     finding = only(used)
-    assert finding.seen.startswith(f"resources/ada/odd is a {kind}")
+    assert finding.message.startswith(f"resources/ada/odd is a {kind}")
     carry_out(finding)
     assert wrong(used) == []
 
@@ -498,9 +501,9 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(used: Path, name: str, 
     (used / name).unlink(missing_ok=True)
     os.mkfifo(used / name, 0o600)
     shape, finding = wrong(used)
-    assert f"{name} is a pipe" in shape.seen
+    assert f"{name} is a pipe" in shape.message
     assert (finding.check, finding.verdict) == (check, verdict)
-    assert "not a plain file" in finding.seen
+    assert "not a plain file" in finding.message
 
 
 def test_a_database_with_a_second_name_gets_one_of_its_own(used: Path) -> None:
@@ -548,7 +551,7 @@ def test_an_sqlite_that_can_damage_a_shared_log_is_told(used: Path, monkeypatch:
     by_sql(used, "PRAGMA journal_mode=delete", file="index.db")
     finding = only(used)
     assert (finding.check, finding.verdict) == ("SQLite", WARNING)
-    assert "apsw>=3.51.3" in finding.mend
+    assert "apsw>=3.51.3" in finding.fix
 
 
 @pytest.mark.spec("M36")
@@ -566,19 +569,19 @@ def test_a_newer_schema_is_told_with_what_to_upgrade(used: Path) -> None:
     by_sql(used, "PRAGMA user_version=99")
     finding = only(used)
     assert (finding.check, finding.verdict) == ("schema", TROUBLE)
-    assert "pip install --upgrade inmind" in finding.mend
+    assert "pip install --upgrade inmind" in finding.fix
 
 
 def test_a_file_that_is_no_database_is_no_sound_one(used: Path) -> None:
     (used / "inmind.db").write_bytes(b"this is no database at all, though it is long enough to be one" * 9)
     finding = only(used)
     assert finding.check == "database"
-    assert "no sound database" in finding.seen
+    assert "no sound database" in finding.message
 
 
 def test_a_database_of_another_program_is_told_as_one(used: Path) -> None:
     by_sql(used, "PRAGMA application_id=7")
-    assert "database of another program" in only(used).seen
+    assert "database of another program" in only(used).message
 
 
 @pytest.mark.spec("M40")
@@ -595,9 +598,9 @@ def test_flipped_bytes_in_the_pages_of_a_closed_database_are_found_and_an_export
     finding = only(used)
     assert (finding.check, finding.verdict) == ("database", TROUBLE)
     new = tmp_path / "new"
-    carry_out(replace(finding, mend=_filled_in(finding.mend, new, bundle)))
+    carry_out(replace(finding, fix=_filled_in(finding.fix, new, bundle)))
     assert wrong(new, embedder=None) == []
-    assert {one.seen for one in examined(new).findings} >= {"1 note waiting"}
+    assert {one.message for one in examined(new).findings} >= {"1 note waiting"}
 
 
 def _filled_in(mend: str, home: Path, bundle: Path) -> str:
@@ -617,7 +620,7 @@ def test_a_lookup_table_that_disagrees_with_its_rows_is_made_anew(used: Path) ->
         file.write(bytes([last ^ 0x40]))
     finding = only(used)
     assert (finding.check, finding.verdict) == ("database", TROUBLE)
-    assert "lookup table" in finding.seen
+    assert "lookup table" in finding.message
     carry_out(finding)
     assert wrong(used) == []
 
@@ -661,7 +664,7 @@ def test_events_that_are_damaged_unknown_or_missing_are_named(used: Path, change
     found = [one for one in wrong(used) if one.check == "events"]
     assert found
     assert all(one.verdict is TROUBLE for one in found)
-    assert any(seen in one.seen for one in found)
+    assert any(seen in one.message for one in found)
 
 
 @pytest.mark.spec("A1", "M39")
@@ -672,7 +675,7 @@ def test_a_message_that_search_passes_over_is_told(used: Path, role: str) -> Non
     by_sql(used, "UPDATE events SET body = json_set(body, '$.wire.role', json(?)) WHERE body LIKE '%who said%'", role)
     finding = only(used, embedder=None)
     assert (finding.check, finding.verdict) == ("passed over", WARNING)
-    assert finding.seen.startswith("session/odd#")
+    assert finding.message.startswith("session/odd#")
 
 
 @pytest.mark.spec("A1", "J3")
@@ -681,8 +684,8 @@ def test_a_stream_that_nobody_can_go_through_silences_none_of_the_others(used: P
     (used / OVERVIEW).unlink()
     stream, page = wrong(used)
     assert (stream.check, stream.verdict) == ("events", TROUBLE)
-    assert stream.seen.startswith("resource/ada does not add up to a state: ")
-    assert f"{OVERVIEW} is gone" in page.seen
+    assert stream.message.startswith("resource/ada does not add up to a state: ")
+    assert f"{OVERVIEW} is gone" in page.message
 
 
 @pytest.mark.spec("J3")
@@ -780,7 +783,7 @@ def test_a_page_that_differs_from_the_journal_is_brought_together_with_it(
     happens(used / page)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("pages", WARNING)
-    assert f"{page} {seen}" in finding.seen
+    assert f"{page} {seen}" in finding.message
     carry_out(finding)
     assert "second name" in seen or "left alone" in seen or wrong(used) == []
 
@@ -800,11 +803,11 @@ def test_a_damaged_page_is_restored_and_what_stood_there_kept_until_somebody_has
     damage(used / page)
     left = (used / page).read_bytes()
     finding = only(used)
-    assert f"{page} is damaged" in finding.seen
+    assert f"{page} is damaged" in finding.message
     carry_out(finding)
     aside = only(used)
     assert (aside.check, aside.verdict) == ("kept aside", WARNING)
-    assert (used / aside.seen.partition(":")[0]).read_bytes() == left
+    assert (used / aside.message.partition(":")[0]).read_bytes() == left
     carry_out(aside)
     assert wrong(used) == []
 
@@ -814,7 +817,7 @@ def test_a_page_that_a_killed_writer_has_not_shown_is_shown_by_the_next_call(use
     newer = DocumentWritten(path="MEMORY.md", text="# Ada\n\n- newer\n")
     happened(used, "resource/ada", newer, at=datetime.now(UTC) - EARLIER)
     finding = only(used)
-    assert f"{STATE} shows an older version" in finding.seen
+    assert f"{STATE} shows an older version" in finding.message
     carry_out(finding)
     assert wrong(used) == []
     assert "newer" in (used / STATE).read_text()
@@ -826,7 +829,7 @@ def test_pages_of_a_resource_that_has_no_session_are_looked_after_by_a_dream(use
     assert wrong(used) == []
     (used / "resources/bob/MEMORY.md").unlink()
     finding = only(used, clock=lambda: datetime.now(UTC) + EARLIER)
-    assert "dream run bob" in finding.mend
+    assert "dream run bob" in finding.fix
     carry_out(finding)
     assert wrong(used) == []
 
@@ -835,7 +838,7 @@ def test_a_file_that_is_no_page_though_somebody_put_it_among_them_is_told(used: 
     stranger = (used / OVERVIEW).with_name("todo.md")
     stranger.write_text("read me\n")
     stranger.chmod(0o600)
-    assert "todo.md is not taken in" in only(used).seen
+    assert "todo.md is not taken in" in only(used).message
 
 
 @pytest.mark.spec("C02")
@@ -872,8 +875,8 @@ def test_a_scratchpad_that_was_set_aside_is_listed_with_what_it_held(used: Path)
     found = examined(used)
     (finding,) = [one for one in found.findings if one.check == "scratchpads"]
     assert found.verdict is finding.verdict is OK
-    assert "{'goal': 'ship it'}" in finding.seen
-    assert "session.scratchpad.set_aside" in finding.mend
+    assert "{'goal': 'ship it'}" in finding.message
+    assert "session.scratchpad.set_aside" in finding.fix
     assert aside == [{"goal": "ship it"}]
 
 
@@ -907,7 +910,7 @@ def test_dreams_that_keep_failing_are_told_with_the_reason_of_the_last(used: Pat
         happened(used, "resource/ada", failed)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("failures", WARNING)
-    assert "3 dreams of ada in a row came to nothing: STORAGE_FULL: no room" in finding.seen
+    assert "3 dreams of ada in a row came to nothing: STORAGE_FULL: no room" in finding.message
     carry_out(finding)
     assert wrong(used) == []
 
@@ -917,7 +920,7 @@ def test_notes_that_no_dream_takes_in_are_told(used: Path) -> None:
     at_once("show", "overview", "support-42", home=used)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("notes", WARNING)
-    carry_out(replace(finding, mend=finding.mend.partition(", or ")[0]))
+    carry_out(replace(finding, fix=finding.fix.partition(", or ")[0]))
     assert wrong(used) == []
 
 
@@ -928,7 +931,7 @@ def test_notes_that_no_dream_takes_in_are_told(used: Path) -> None:
 def test_an_index_that_was_deleted_is_made_by_the_next_search(used: Path) -> None:
     (used / "index.db").unlink()
     (finding,) = [one for one in examined(used).findings if one.check == "index"]
-    assert (finding.verdict, finding.seen) == (OK, "none: the next search makes it")
+    assert (finding.verdict, finding.message) == (OK, "none: the next search makes it")
     with Memory.open(used, embedder=None) as memory:
         memory.session("long", resource="ada").add(turns(260, words=1))
     finding = only(used)
@@ -985,7 +988,7 @@ def test_vectors_of_another_embedder_are_made_anew(used: Path) -> None:
     assert wrong(used, embedder=Host()) == []
     finding = only(used)
     assert (finding.check, finding.verdict) == ("vectors", WARNING)
-    assert "made by own#2" in finding.seen
+    assert "made by own#2" in finding.message
     carry_out(finding)
     assert wrong(used) == []
 
@@ -994,7 +997,7 @@ def test_vectors_of_another_embedder_are_made_anew(used: Path) -> None:
 def test_an_embedder_that_fails_is_told_with_what_it_said(used: Path) -> None:
     finding = only(used, embedder=Broken(), online=True)
     assert (finding.check, finding.verdict) == ("embedder", WARNING)
-    assert "no weights for 1" in finding.seen
+    assert "no weights for 1" in finding.message
 
 
 # -- settings and the model --------------------------------------------------------------------------------
@@ -1018,7 +1021,7 @@ def test_settings_that_keep_the_home_from_being_opened_are_trouble(used: Path, t
     configure(used, text)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("config.toml", TROUBLE)
-    assert seen in finding.seen
+    assert seen in finding.message
     configure(used, "[dream]\nenabled = false\n")
     assert wrong(used) == []
 
@@ -1037,10 +1040,10 @@ def test_a_model_that_refuses_or_cannot_be_reached_is_told_and_no_trouble(used: 
     with model_server() as server:
         configure(used, f'[model]\nurl = "{server.url}"\nname = "tiny"\n')
         server.will(fails(401, "who are you"))
-        assert "answered 401: 'who are you'" in only(used, online=True).seen
+        assert "answered 401: 'who are you'" in only(used, online=True).message
     finding = only(used, online=True)
     assert (finding.check, finding.verdict) == ("endpoint", WARNING)
-    assert "cannot be reached" in finding.seen
+    assert "cannot be reached" in finding.message
 
 
 def test_a_key_that_is_looked_for_in_a_variable_that_is_not_set_is_told(
@@ -1049,7 +1052,7 @@ def test_a_key_that_is_looked_for_in_a_variable_that_is_not_set_is_told(
     configure(used, '[model]\nurl = "http://127.0.0.1:9/v1"\nname = "tiny"\nkey_env = "SOME_KEY"\n')
     monkeypatch.delenv("SOME_KEY", raising=False)
     finding = only(used)
-    assert (finding.check, finding.mend) == ("endpoint", "`export SOME_KEY=…`")
+    assert (finding.check, finding.fix) == ("endpoint", "`export SOME_KEY=…`")
     monkeypatch.setenv("SOME_KEY", "a-key")
     assert wrong(used) == []
 
@@ -1098,7 +1101,7 @@ def test_a_secret_that_somebody_wrote_into_the_settings_is_shown_by_no_command(u
 @pytest.mark.spec("I2")
 def test_whoever_waits_is_told_what_is_looked_at_and_how_many_events_are_left(used: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    examine(used, online=False, watch=lambda doing, done, total: seen.append((doing, done, total)))
+    run_checks(used, online=False, watch=lambda doing, done, total: seen.append((doing, done, total)))
     assert seen == [
         ("checking every page of the database", 0, 0),
         ("reading every event", 0, 10),

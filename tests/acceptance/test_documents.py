@@ -16,7 +16,7 @@ from inmind.core.events.documents import DocumentSetAside, DocumentWritten
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Published
+from inmind.store.protocol import PublishedVersion
 
 
 @pytest.fixture
@@ -425,9 +425,9 @@ class Looked(InMemoryStore):
 
     looks = 0
 
-    def published(self, stream: str) -> dict[str, Published]:
+    def published(self, stream: str) -> dict[str, PublishedVersion]:
         self.looks += 1
-        return super().published(stream)
+        return super().published_versions(stream)
 
 
 @pytest.mark.embedded

@@ -22,7 +22,7 @@ from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.dreams import DreamProgressed, DreamStarted
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.models import ModelReply, Question
-from inmind.dreams.page.limits import MOST_CHARACTERS
+from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
 from inmind.dreams.page.sections import Section
 from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
@@ -621,7 +621,7 @@ def nothing_is_lost(memory: Memory, dream: Dream) -> None:
     headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("#")]
     assert headings == ["# Working Memory State", *map(str, Section)]
     assert [line.startswith("_Last dream: ") for line in page.splitlines()].count(True) == 1
-    assert len(page) <= MOST_CHARACTERS
+    assert len(page) <= MAX_PAGE_CHARACTERS
     assert all(verdict.passed for verdict in dream.verdicts)
     account = accounted(memory)
     assert (account.waiting == []) == (dream.status == "done")

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
 
-from inmind import Entity, EntityLayer, EntityRules, Memory, Session
+from inmind import Entity, Memory, Session
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.entities import EntitiesEvicted
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
+from inmind.layers import EntityLayer
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.stream import SNAPSHOT_EVERY
+from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
 from inmind.testing import ManualClock
+from inmind.types import EntityRules
 
 
 def page(id: str, title: str) -> dict[str, Any]:
@@ -347,7 +349,7 @@ def test_any_past_window_can_be_looked_at(session: Session) -> None:
 
 
 @pytest.mark.spec("A2", "B2")
-@pytest.mark.parametrize("calls", [5, SNAPSHOT_EVERY])
+@pytest.mark.parametrize("calls", [5, SNAPSHOT_INTERVAL_EVENTS])
 def test_reopening_gives_the_window_that_was_there(home: Home, calls: int) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
@@ -595,7 +597,7 @@ def test_what_anybody_but_the_model_said_counts_with_whole_words(session: Sessio
         return finding.status
 
     for heard in ("SPRING-2031", "LX-77120-A", "acct_550017", "ZK-4471-B"):
-        assert standing(heard) in ("held", "heard")
+        assert standing(heard) in ("in_window", "mentioned")
         assert standing(heard[:-1]) == "unknown"
     assert [standing(id) for id in ("90210", 42, "Shipped", "quantity")] == ["unknown"] * 4
 
@@ -665,7 +667,7 @@ def test_the_second_of_a_list_is_still_the_second_after_it_was_used_and_the_sess
         session.observe("search_images", {"q": "hill"}, found)
         session.observe("set_hero", {"image_id": "img-2"}, {"ok": True})
         session.add([user("what is img-1?")])
-        for _ in range(SNAPSHOT_EVERY):
+        for _ in range(SNAPSHOT_INTERVAL_EVENTS):
             session.observe("get_page", {"page_id": "page-7"}, page("page-7", "Home"))
     with Memory.open(home) as memory:
         answers = [memory.session("s").resolve(f"the {place} image").entity for place in ("first", "second", "third")]

@@ -243,7 +243,7 @@ def test_a_file_that_is_not_a_database_is_damage(home: Path) -> None:
 def test_another_writer_that_holds_the_store_too_long_is_store_busy(home: Path) -> None:
     home.mkdir()
     one, two = SqliteStore(home / "inmind.db"), SqliteStore(home / "inmind.db", busy_seconds=0.05)
-    with one._writing(), pytest.raises(errors.StoreBusy):  # pyright: ignore[reportPrivateUsage] -- holds the lock
+    with one._write_transaction(), pytest.raises(errors.StoreBusy):  # pyright: ignore[reportPrivateUsage] -- holds the lock
         two.append("s", [], expected=0, at=datetime.now(UTC))
     one.close()
     two.close()

@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "what_it_is": """\
 [cms_createPage]
-  'add a hero section to it' is page-123, "About Us" (95%: the only thing in mind)
+  'add a hero section to it' is page-123, "About Us" (95%: the only entity in the window)
 [cms_createPage]
   'now the other one' is page-123, "About Us" (80%: what is not "Contact")
 [cms_searchImages]
@@ -33,9 +33,9 @@ PRINTED = {
 [cms_deletePage]
   'rename it' is page-123, "Our Team" (55%: "Contact" was just deleted, and this is the only other page)
   'restore the deleted page' is page-124, "Contact" (80%: the page that was deleted last)
-cms_updatePage: look again
-  pageId: page-213 was never seen; perhaps page-123 (page "Our Team") or page-124 (page "Contact") was meant
-  imageId: img-2 is in mind
+cms_updatePage: 1 unknown id
+  pageId: page-213 was never seen; did you mean page-123 (page "Our Team") or page-124 (page "Contact")?
+  imageId: img-2 is in the window
 <memory layer="entities">
 [WORKING MEMORY]
 pages:
@@ -171,7 +171,7 @@ tool    cms_createPage(title="About Us")
 agent   The page About Us is there.
 
 you     Add a section to it with the heading Welcome.
-memory  "it" is page-101, "About Us" (95%: the only thing in mind)
+memory  "it" is page-101, "About Us" (95%: the only entity in the window)
 tool    cms_addSection(pageId="page-101", heading="Welcome")
 agent   It has a section Welcome.
 
@@ -222,7 +222,7 @@ agent   The lake at night is deleted.
 you     Delete the Contact page.
 memory  "the Contact page" is page-102, "Contact" (90%: "Contact" is its name)
 tool    cms_deletePage(pageId="page-120")
-        refused: pageId: page-120 was never seen; perhaps page-102 (page "Contact") or page-101 (page) was meant
+        refused: pageId: page-120 was never seen; did you mean page-102 (page "Contact") or page-101 (page)?
 tool    cms_deletePage(pageId="page-102")
 agent   Contact is deleted.
 

@@ -17,7 +17,7 @@ from local_model import local_model, need_model
 from inmind import Memory
 from inmind.core.tokens import estimator
 from inmind.dreams.models import ModelReply, OpenAICompatible, Question
-from inmind.dreams.page.limits import MOST_CHARACTERS, MOST_TOKENS
+from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS, MAX_PAGE_TOKENS
 from inmind.dreams.page.sections import Section
 from inmind.errors import ModelFailed
 from inmind.jobs.dreaming.history import Dream
@@ -246,8 +246,8 @@ def the_page_has_what_people_wrote_and_its_seven_sections_and_keeps_to_its_room(
     assert f"- {THEIRS}" in lived.page.splitlines()
     headings = [line.removeprefix("## ") for line in lived.page.splitlines() if line.startswith("#")]
     assert headings == ["# Working Memory State", *Section]
-    assert len(lived.page) <= MOST_CHARACTERS
-    assert estimator()(lived.page) <= MOST_TOKENS
+    assert len(lived.page) <= MAX_PAGE_CHARACTERS
+    assert estimator()(lived.page) <= MAX_PAGE_TOKENS
 
 
 # -- having it ---------------------------------------------------------------------------------------------

@@ -307,7 +307,7 @@ def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_thr
         news = [
             [event.payload.wire["content"] for _, event in found if event and isinstance(event.payload, MessageAdded)]
             for what in dreamt
-            for found in [store.since(what.journal_position, kinds=[MessageAdded.kind], most=99, owner=name)]
+            for found in [store.events_since(what.journal_position, kinds=[MessageAdded.kind], limit=99, owner=name)]
         ]
         later = ["The second tide is at nine", "Behind the second"]
         assert news == [["Behind the first", *later], ["Behind the second"]]

@@ -54,7 +54,9 @@ def noted(session: Session) -> list[str]:
 def test_a_note_says_when_it_was_taken_and_what_it_is_called(memory: Memory, session: Session) -> None:
     note = session.note("Douglas prefers tabs", importance=0.8, kind="preference")
     assert (note.id, note.repeated) == ("resource/ada#1", False)
-    assert session.read(SCRATCH).endswith(f"- [{note.at:%Y-%m-%dT%H:%M:%S}Z] (importance: 0.8) Douglas prefers tabs\n")
+    assert session.read(SCRATCH).endswith(
+        f"- [{note.date:%Y-%m-%dT%H:%M:%S}Z] (importance: 0.8) Douglas prefers tabs\n"
+    )
     other = memory.session("another", resource="ada")
     assert other.note("and coffee").id == "resource/ada#2"
     assert noted(session) == ["Douglas prefers tabs", "and coffee"]
@@ -83,7 +85,7 @@ def test_the_same_key_twice_is_one_note(session: Session, clock: ManualClock) ->
     first = session.note("once", key="n1", valid_from="2026-03-01")
     clock.advance(seconds=60)
     again = session.note("once", key="n1", valid_from="2026-03-01T01:00+01:00")
-    assert (again.id, again.at, again.repeated) == (first.id, first.at, True)
+    assert (again.id, again.date, again.repeated) == (first.id, first.date, True)
     assert noted(session) == ["once"]
     with pytest.raises(KeyReused):
         session.note("twice", key="n1")

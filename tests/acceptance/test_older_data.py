@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from inmind import Memory, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Session, default_layers
+from inmind.layers import ScratchpadLayer
 
 WRITTEN = Path(__file__).parents[1] / "fixtures" / "written_by_0_1"
 NOW = datetime(2026, 5, 7, 20, tzinfo=UTC)

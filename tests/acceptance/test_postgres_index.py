@@ -288,10 +288,10 @@ def told(memory: Memory, clock: ManualClock) -> None:
 def copied(home: Path, url: str) -> None:
     """The journal of a home, event by event, in the same order."""
     here, there = SqliteStore(home / "inmind.db"), PostgresStore.open(url)
-    with there.adopting() as adoption:
-        for _, event in here.since(0, kinds=tuple(KINDS), most=10_000):
+    with there.bulk_import() as adoption:
+        for _, event in here.events_since(0, kinds=tuple(KINDS), limit=10_000):
             assert event
-            adoption.add(event)
+            adoption.add_event(event)
     here.close()
     there.close()
 
@@ -474,7 +474,7 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
                 deep=memory._search_engine(),  # pyright: ignore[reportPrivateUsage]
                 clock=clock,
             )
-            gathered.append(replace(gathering.gather().material, finds=_nothing, known=_nothing))
+            gathered.append(replace(gathering.gather().material, search=_nothing, get_crystal=_nothing))
             assert memory.dream("ada").status == "done"
             pages.append(memory._resource_stream("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
     assert gathered[0] == gathered[1]

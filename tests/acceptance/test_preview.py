@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from builders import Home, assistant, turns, user
 
-from inmind import Memory, Preview, Session
+from inmind import Memory, Session
+from inmind.types import Preview
 
 SYSTEM = "You build pages."
 

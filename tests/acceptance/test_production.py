@@ -19,7 +19,7 @@ from pages import PROJECT
 
 from inmind import Memory
 from inmind.errors import InmindError
-from inmind.store.named_sql import named
+from inmind.store.named_sql import load_queries
 from inmind.store.postgres import PostgresStore
 
 PAGE = (PROJECT / "docs" / "how-to" / "run-in-production.md").read_text("utf-8")
@@ -52,7 +52,7 @@ def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
     assert found
     schema, dump = urlsplit(tenant_url).username or "", tmp_path / "dump"
     [derived] = re.findall(r"--exclude-table-data='acme\.(\S+?)'", PAGE)
-    tables = named("index", package="inmind.store.postgres")("tables")
+    tables = load_queries("index", package="inmind.store.postgres")("tables")
     assert {*derived.strip("()").split("|")} == {*re.findall(r"'(\w{2,})'", tables)}
     programs = postgres_run.programs()
     excluded = f"--exclude-table-data={schema}.{derived}"

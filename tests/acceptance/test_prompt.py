@@ -10,13 +10,15 @@ from typing import Any, cast
 import pytest
 from builders import a_call, a_result, assistant, turns, user
 
-from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Rates, Recalled, Session, TextLayer, Trust
+from inmind import Memory, Session, Trust
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Reverted
 from inmind.core.tokens import estimator
 from inmind.errors import ContextOverflow, InvalidInput, InvalidPath, LayerFailed
+from inmind.layers import Budget, DocumentLayer, Moment, PlainLayer, Recalled, TextLayer
 from inmind.testing import ManualClock
+from inmind.types import Rates
 
 FACTS = "\n".join(f"- fact number {n} that has been known for long" for n in range(60))
 

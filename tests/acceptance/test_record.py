@@ -13,15 +13,16 @@ from builders import a_result, assistant, user
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from inmind import Memory, RecordResult, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Recorded, Session, default_layers
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, InvalidInput, StorageFull
+from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.layers.base import Layer, Moment, Recalled
 from inmind.prompt.layers.builtin import TextLayer
-from inmind.session.tools.tools import TOOLS
-from inmind.store.in_memory import InMemoryStore
+from inmind.session.tools.registry import TOOLS
+from inmind.store.in_memory importAppendResultyStore
 from inmind.store.protocol import Appended, Batch
 
 HOST_TOOL = {"type": "function", "function": {"name": "get_page", "parameters": {"type": "object"}}}
@@ -232,7 +233,7 @@ def test_calls_are_carried_out_in_their_order_each_on_what_the_one_before_left(s
 # -- what goes wrong -------------------------------------------------------------------------------------------
 
 
-def only_result(recorded: RecordResult) -> str:
+def only_result(recorded: Recorded) -> str:
     (result,) = recorded.results
     return str(result["content"])
 
@@ -564,10 +565,10 @@ class Overtaken(InMemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.before: list[Callable[[], object]] = []
-
+AppendResult
     def append(self, stream: str, drafts: Sequence[Draft], *, beside: Batch | None = None, **options: Any) -> Appended:
         if beside is not None and self.before:
-            self.before.pop()()
+            self.before.pop()()companion
         return super().append(stream, drafts, beside=beside, **options)
 
 

@@ -14,12 +14,13 @@ from terminal import inmind
 from torture import searching
 from torture.harness import Running, ask
 
-from inmind import EntityRules, Memory, Origin, Session, Trust
+from inmind import Memory, Origin, Session, Trust
 from inmind.core.events.base import Draft
 from inmind.core.events.crystals import CrystalCreated, SearchRecorded
 from inmind.errors import Closed, InvalidInput, KeyReused, NotFound
 from inmind.search.query import Hit
 from inmind.testing import ManualClock
+from inmind.types import EntityRules
 
 pytestmark = pytest.mark.spec("H3")
 
@@ -49,7 +50,7 @@ def test_a_note_is_found_a_moment_after_it_was_written(memory: Memory, session: 
     note = session.note("The staging password rotates every Tuesday", kind="fact", importance=0.9, valence=-0.5)
     (hit,) = session.search("when does the password rotate")
     crystal = hit.crystal
-    assert (crystal.id, crystal.at, crystal.text) == (note.id, note.at, "The staging password rotates every Tuesday")
+    assert (crystal.id, crystal.at, crystal.text) == (note.id, note.date, "The staging password rotates every Tuesday")
     assert (crystal.kind, crystal.source, crystal.importance, crystal.valence) == ("fact", "memory", 0.9, -0.5)
     assert (crystal.resource, crystal.session, crystal.sources) == ("ada", "", (note.id,))
     assert (crystal.origin, crystal.trust, crystal.lifecycle) == (Origin.ASSISTANT, Trust.AGENT, "generated")
@@ -319,7 +320,7 @@ def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
     memory: Memory, session: Session, filters: dict[str, Any]
 ) -> None:
     session.note("The violin is red")
-    for search in (session.search, memory.search__R):
+    for search in (session.search, memory.search):
         with pytest.raises(InvalidInput) as refused:
             search("violin", **filters)
         assert refused.value.field in filters
@@ -331,7 +332,7 @@ def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
     "query", ["x" * 100_000, "word " * 20_000, None, 7, b"violin", ["violin"]], ids=lambda q: str(q)[:9]
 )
 def test_what_is_no_query_is_refused(memory: Memory, session: Session, query: Any) -> None:
-    for search in (session.search, memory.search__R):
+    for search in (session.search, memory.search):
         with pytest.raises(InvalidInput, match="query"):
             search(query)
 

@@ -16,7 +16,7 @@ from inmind.core.events.session import SessionTitled
 from inmind.errors import Closed, InvalidInput
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Summary
+from inmind.store.protocol import StreamSummary
 from inmind.testing import ManualClock
 
 pytestmark = [pytest.mark.spec("E1"), pytest.mark.embedded]
@@ -260,7 +260,7 @@ class Uncounted(InMemoryStore):
 
     counting = True
 
-    def summary(self, stream: str) -> Summary:
+    def summary(self, stream: str) -> StreamSummary:
         assert self.counting
         return super().summary(stream)
 

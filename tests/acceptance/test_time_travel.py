@@ -16,7 +16,7 @@ from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.templates import WORDING
 from inmind.session.state import SessionFold, SessionState
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.stream import SNAPSHOT_EVERY
+from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
 
 
 def fifty_calls(session: Session) -> list[str]:
@@ -80,7 +80,7 @@ def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Hom
         session = memory.session("s")
         fifty_calls(session)
         before = json.dumps(SessionFold("session/s").freeze(session.state))
-        assert session.state.seq > SNAPSHOT_EVERY
+        assert session.state.seq > SNAPSHOT_INTERVAL_EVENTS
     with Memory.open(home) as memory:
         session = memory.session("s")
         assert json.dumps(SessionFold("session/s").freeze(session.state)) == before
@@ -102,9 +102,9 @@ def test_a_snapshot_only_makes_it_quick(home: Home, monkeypatch: pytest.MonkeyPa
 @pytest.mark.spec("A2")
 def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Path) -> None:
     store = InMemoryStore()
-    for number in range(SNAPSHOT_EVERY + 20):
+    for number in range(SNAPSHOT_INTERVAL_EVENTS + 20):
         Memory(FolderBackend(home, store)).session("s").scratchpad.update(f"line {number}")
-    snapshot = store.snapshot("session/s", fold=SessionFold.version)
+    snapshot = store.snapshot("session/s", fold_version=SessionFold.version)
     assert snapshot is not None
     assert store.version("session/s") - snapshot.seq < 50
 

@@ -11,12 +11,14 @@ import jsonschema_rs
 import pytest
 from builders import Home
 
-from inmind import Memory, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Session, default_layers
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.documents.document import Scope
 from inmind.errors import Conflict, InvalidInput, InvalidPath, KeyReused, NotFound
-from inmind.session.tools.tools import TOOLS, ToolResult
+from inmind.layers import ScratchpadLayer
+from inmind.session.tools.base import ToolResult
+from inmind.session.tools.registry import TOOLS
 from inmind.testing import ManualClock
 
 PAGE = {"page": {"id": "page-123", "title": "About Us"}}

@@ -21,14 +21,15 @@ from openai.types.chat import ChatCompletion
 from provider import Asked, Fails, Provider, Says, asks, says
 from pydantic import BaseModel
 
-from inmind import Memory, Session, TextLayer, default_layers
+from inmind import Memory, Session, default_layers
 from inmind.core.events.prompt import UsageReported
 from inmind.core.json import is_list
 from inmind.core.messages import FORMATS, Call, Message, Result, Text
-from inmind.core.messages.replies import Reply, Usage, read_as_far_as_it_came, read_reply
+from inmind.core.messages.replies import Reply, ReplyUsage, read_as_far_as_it_came, read_reply
 from inmind.errors import InvalidInput
 from inmind.integrations.wrap import wrap
 from inmind.integrations.wrap.call_loop import MOST_ROUNDS
+from inmind.layers import TextLayer
 
 Json = dict[str, Any]
 
@@ -84,7 +85,7 @@ class Heard:
     """What the host puts into its own list, in the form that it was given."""
     parts: list[str]
     """What it is made of, by the provider's names for that."""
-    usage: Usage | None
+    usage: ReplyUsage | None
     whole: bool
 
     @classmethod
@@ -254,7 +255,7 @@ def test_a_host_is_shown_what_was_said_in_all_rounds_and_what_they_have_cost(
     provider.will(says("The answer is 42.", NOTE), says("", asks("memory_list")), says("I have noted it."))
     heard = host.says("What is the answer?")
     assert bare(heard.text) == bare("The answer is 42. I have noted it.")
-    assert heard.usage == Usage(prompt_tokens=300, cached_tokens=240, completion_tokens=30)
+    assert heard.usage == ReplyUsage(prompt_tokens=300, cached_tokens=240, completion_tokens=30)
     provider.will(says("You are welcome."))
     host.says("Thanks.")
     assert grows(provider.asked)
@@ -503,7 +504,8 @@ def test_the_hosts_consent_goes_to_the_provider_behind_what_it_consents_to(
 def test_the_structured_scratchpad_works_through_a_client_and_a_childs_changes_come_home(
     provider: Provider, memory: Memory
 ) -> None:
-    from inmind import ScratchpadLayer, default_layers
+    from inmind import default_layers
+    from inmind.layers import ScratchpadLayer
 
     class Task(BaseModel):
         currentGoal: str  # noqa: N815 -- as the source design spells it

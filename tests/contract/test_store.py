@@ -36,7 +36,7 @@ from inmind.core.events.session import MessageAdded, RetainedItem, SessionOpened
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
 from inmind.store import sqlite as sqlite_store
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Appended, Batch, Key, Published, Receipt, Snapshot, Store, Window
+from inmind.store.protocol import AppendResult, Batch, Key, PublishedVersion, RateWindow, Receipt, Snapshot, Store
 from inmind.store.sqlite import MIGRATIONS, SqliteStore
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -102,7 +102,7 @@ def a_message(text: str) -> Draft:
     return Draft(payload=MessageAdded(wire={"role": "user", "content": text}), origin=Origin.USER)
 
 
-def append(store: Store, *texts: str, stream: str = "s", at: datetime = WHEN, key: Key | None = None) -> Appended:
+def append(store: Store, *texts: str, stream: str = "s", at: datetime = WHEN, key: Key | None = None) -> AppendResult:
     drafts = [a_draft(text) for text in texts]
     return store.append(stream, drafts, expected=store.version(stream), at=at, key=key)
 
@@ -126,7 +126,7 @@ def test_events_come_back_in_order_and_gap_free(store: Store) -> None:
 
 def test_an_append_answers_where_its_events_stand(store: Store) -> None:
     append(store, "a", "b")
-    assert append(store, "c", "d", at=LATER) == Appended(first=3, last=4, at=LATER)
+    assert append(store, "c", "d", at=LATER) == AppendResult(first=3, last=4, at=LATER)
 
 
 def test_only_the_first_of_a_batch_opens_it(store: Store) -> None:
@@ -145,8 +145,8 @@ def test_streams_are_numbered_apart(store: Store) -> None:
 
 def test_a_stream_that_does_not_exist_is_empty(store: Store) -> None:
     assert (store.version("none"), list(store.read("none"))) == (0, [])
-    assert store.snapshot("none", fold=1) is None
-    assert store.published("none") == {}
+    assert store.snapshot("none", fold_version=1) is None
+    assert store.published_versions("none") == {}
     assert store.receipt("none", Key("k", "r")) is None
 
 
@@ -166,9 +166,9 @@ def test_a_new_stream_whose_first_batch_failed_does_not_exist(store: Store) -> N
         store.append("new", [a_draft()], expected=3, at=WHEN)
     with pytest.raises(ValueError, match="surrogate"):
         append(store, "\ud800", stream="new")
-    assert list(store.streams("")) == []
+    assert list(store.stream_names("")) == []
     append(store, "a", stream="new")
-    assert list(store.streams("")) == ["new"]
+    assert list(store.stream_names("")) == ["new"]
 
 
 # -- expectations ------------------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ def test_events_of_two_streams_are_stored_together(store: Store) -> None:
     """A3: each numbered in its own stream, both at the same time."""
     append(store, "a", stream="one")
     batch = Batch("two", [a_draft("c"), a_draft("d")], expected=0)
-    appended = store.append("one", [a_draft("b")], expected=1, at=LATER, beside=batch)
-    assert appended == Appended(first=2, last=2, at=LATER)
+    appended = store.append("one", [a_draft("b")], expected=1, at=LATER, companion=batch)
+    assert appended == AppendResult(first=2, last=2, at=LATER)
     assert (texts(store.read("one")), texts(store.read("two"))) == (["a", "b"], ["c", "d"])
     assert [(event.id, event.starts_batch, event.at) for event in store.read("two")] == [
         ("two#1", True, LATER),
@@ -210,7 +210,7 @@ def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
     append(store, "b", stream="two")
     key, batch = Key("k", "r"), Batch("two", [a_draft("d")], expected=beside)
     with pytest.raises(Conflict) as caught:
-        store.append("one", [a_draft("c")], expected=expected, at=WHEN, key=key, beside=batch)
+        store.append("one", [a_draft("c")], expected=expected, at=WHEN, key=key, companion=batch)
     assert (caught.value.stream, caught.value.actual) == (stream, 1)
     assert (texts(store.read("one")), texts(store.read("two"))) == (["a"], ["b"])
     assert store.receipt("one", key) is None
@@ -219,23 +219,25 @@ def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
 def test_what_cannot_be_stored_in_one_stream_is_not_stored_in_the_other(store: Store) -> None:
     """A3: half a surrogate pair is text to Python and to no database."""
     with pytest.raises(ValueError, match="surrogate"):
-        store.append("one", [a_draft("a")], expected=0, at=WHEN, beside=Batch("two", [a_draft("\ud800")], expected=0))
-    assert list(store.streams("")) == []
+        store.append(
+            "one", [a_draft("a")], expected=0, at=WHEN, companion=Batch("two", [a_draft("\ud800")], expected=0)
+        )
+    assert list(store.stream_names("")) == []
 
 
 def test_a_repeated_key_makes_no_stream_beside(store: Store) -> None:
     """A6: nor a stream that is there without an event."""
     key = Key("k", "r")
     append(store, "a", stream="one", key=key)
-    store.append("one", [], expected=0, at=LATER, key=key, beside=Batch("two", [a_draft("b")], expected=0))
-    assert list(store.streams("")) == ["one"]
+    store.append("one", [], expected=0, at=LATER, key=key, companion=Batch("two", [a_draft("b")], expected=0))
+    assert list(store.stream_names("")) == ["one"]
 
 
 def test_a_key_covers_what_was_stored_beside(store: Store) -> None:
     """A6: the first answer again, and no second effect in either stream."""
     key, batch = Key("k", "r"), Batch("two", [a_draft("b")], expected=0)
-    first = store.append("one", [], expected=0, at=WHEN, key=key, beside=batch)
-    again = store.append("one", [a_draft("a")], expected=0, at=LATER, key=key, beside=batch)
+    first = store.append("one", [], expected=0, at=WHEN, key=key, companion=batch)
+    again = store.append("one", [a_draft("a")], expected=0, at=LATER, key=key, companion=batch)
     assert again == dataclasses.replace(first, repeated=True)
     assert (store.version("one"), texts(store.read("two"))) == (0, ["b"])
     assert store.receipt("two", key) is None
@@ -270,7 +272,7 @@ def test_a_key_belongs_to_its_stream(store: Store) -> None:
     key = Key("k", "r")
     append(store, "a", stream="one", key=key)
     assert store.receipt("two", key) is None
-    assert append(store, "b", stream="two", key=key) == Appended(first=1, last=1, at=WHEN)
+    assert append(store, "b", stream="two", key=key) == AppendResult(first=1, last=1, at=WHEN)
     assert texts(store.read("two")) == ["b"]
 
 
@@ -279,7 +281,7 @@ def test_an_empty_batch_keeps_its_key(store: Store) -> None:
     key = Key("k", "request")
     append(store, "a", "b")
     empty = store.append("s", [], expected=2, at=LATER, key=key)
-    assert empty == Appended(first=3, last=2, at=LATER)
+    assert empty == AppendResult(first=3, last=2, at=LATER)
     append(store, "c")
     assert store.receipt("s", key) == dataclasses.replace(empty, repeated=True)
     assert store.append("s", [a_draft("d")], expected=0, at=WHEN, key=key) == store.receipt("s", key)
@@ -358,7 +360,7 @@ def test_streams_are_found_by_their_beginning_and_no_character_is_special(store:
         append(store, name, stream=name)
     for prefix in [*HOSTILE, "a%%", "_", "%", "🎉"]:
         found = sorted(name for name in HOSTILE if name.startswith(prefix))
-        assert (list(store.streams(prefix)), list(store.streams(prefix, most=1))) == (found, found[:1])
+        assert (list(store.stream_names(prefix)), list(store.stream_names(prefix, limit=1))) == (found, found[:1])
     for name in HOSTILE:
         assert texts(store.read(name)) == [name]
 
@@ -376,7 +378,7 @@ def test_all_stores_sort_and_find_streams_alike(tmp_path: Path) -> None:
             for name in names:
                 append(store, "x", stream=place + name)
         wanted = sorted(place + name for name in names if name.startswith(prefix))
-        assert [list(store.streams(place + prefix)) for store in stores] == [wanted] * len(stores)
+        assert [list(store.stream_names(place + prefix)) for store in stores] == [wanted] * len(stores)
 
     alike()
     for store in stores:
@@ -394,12 +396,12 @@ def test_streams_are_listed_by_what_they_began_with_the_last_written_first(store
     append(store, "x", stream="session/b", at=LATER)
     append(store, stream="session/keys", key=Key("k", "r"))
     append(store, "y", stream="other", at=LATER)
-    found = [(one.first.stream, one.first.seq, one.version, one.updated) for one in store.begun("session/")]
+    found = [(one.first.stream, one.first.seq, one.version, one.updated) for one in store.stream_infos("session/")]
     assert found == [("session/b", 1, 2, LATER), ("session/c", 1, 1, LATER), ("session/a", 1, 1, WHEN)]
-    assert [one.first.payload for one in store.begun("session/", owner="ada")] == [opened[0].payload] * 2
-    assert [one.first.stream for one in store.begun("session/", most=2)] == ["session/b", "session/c"]
-    assert [one.first.stream for one in store.begun("session/", owner="ada", most=1)] == ["session/b"]
-    assert [*store.begun("session/", owner="nobody"), *store.begun("none")] == []
+    assert [one.first.payload for one in store.stream_infos("session/", owner="ada")] == [opened[0].payload] * 2
+    assert [one.first.stream for one in store.stream_infos("session/", limit=2)] == ["session/b", "session/c"]
+    assert [one.first.stream for one in store.stream_infos("session/", owner="ada", limit=1)] == ["session/b"]
+    assert [*store.stream_infos("session/", owner="nobody"), *store.stream_infos("none")] == []
 
 
 def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
@@ -419,7 +421,7 @@ def followed(store: Store, *kinds: str, most: int = 3) -> list[Event]:
     """All that a derived index takes in, so many at a time."""
     events: list[Event] = []
     position = 0
-    while news := store.since(position, kinds=kinds or list(KINDS), most=most):
+    while news := store.events_since(position, kinds=kinds or list(KINDS), limit=most):
         assert len(news) <= most
         events += [event for _, event in news if event]
         position = news[-1][0]
@@ -431,11 +433,11 @@ def test_events_of_all_streams_are_followed_in_the_order_in_which_they_were_stor
     append(store, "a", "b", stream="two", at=LATER)
     append(store, "c", stream="one")
     beside = Batch("three", [a_draft("e")], 0)
-    store.append("two", [a_draft("d")], expected=2, at=WHEN, beside=beside)
+    store.append("two", [a_draft("d")], expected=2, at=WHEN, companion=beside)
     append(store, "f", stream="one")
     assert [event.id for event in followed(store)] == ["two#1", "two#2", "one#1", "two#3", "three#1", "one#2"]
     assert followed(store) == followed(store, most=1) == followed(store, most=100)
-    positions = [position for position, _ in store.since(0, kinds=WRITTEN, most=100)]
+    positions = [position for position, _ in store.events_since(0, kinds=WRITTEN, limit=100)]
     assert positions == sorted(set(positions))
 
 
@@ -444,21 +446,24 @@ def test_only_the_kinds_that_were_asked_for_are_followed_and_no_others_count(sto
     store.append("s", [a_draft("a"), a_message("m"), a_message("n"), a_draft("b")], expected=0, at=WHEN)
     assert texts(followed(store, *WRITTEN)) == ["a", "b"]
     assert [event.seq for event in followed(store, MessageAdded.kind)] == [2, 3]
-    assert texts(event for _, event in store.since(0, kinds=WRITTEN, most=1)) == ["a"]
-    assert (list(store.since(0, kinds=[], most=9)), list(store.since(0, kinds=WRITTEN, most=0))) == ([], [])
+    assert texts(event for _, event in store.events_since(0, kinds=WRITTEN, limit=1)) == ["a"]
+    assert (list(store.events_since(0, kinds=[], limit=9)), list(store.events_since(0, kinds=WRITTEN, limit=0))) == (
+        [],
+        [],
+    )
 
 
 @pytest.mark.spec("H3")
 def test_behind_the_last_position_there_is_nothing_until_something_is_stored(store: Store) -> None:
-    assert list(store.since(0, kinds=WRITTEN, most=9)) == []
+    assert list(store.events_since(0, kinds=WRITTEN, limit=9)) == []
     append(store, "a", "b")
-    last = store.since(0, kinds=WRITTEN, most=9)[-1][0]
-    assert list(store.since(last, kinds=WRITTEN, most=9)) == []
+    last = store.events_since(0, kinds=WRITTEN, limit=9)[-1][0]
+    assert list(store.events_since(last, kinds=WRITTEN, limit=9)) == []
     with pytest.raises(Conflict):
         store.append("s", [a_draft("no")], expected=7, at=WHEN)
     append(store, "again", stream="other", key=Key("k", "r"))
     append(store, "again", stream="other", key=Key("k", "r"))
-    assert texts(event for _, event in store.since(last, kinds=WRITTEN, most=9)) == ["again"]
+    assert texts(event for _, event in store.events_since(last, kinds=WRITTEN, limit=9)) == ["again"]
 
 
 @pytest.mark.spec("H3", "J2")
@@ -478,7 +483,7 @@ def test_who_follows_while_others_write_misses_nothing_and_sees_nothing_twice(st
     position = 0
     while True:
         over = not any(thread.is_alive() for thread in threads)
-        news = store.since(position, kinds=WRITTEN, most=7)
+        news = store.events_since(position, kinds=WRITTEN, limit=7)
         seen += [event for _, event in news if event]
         position = news[-1][0] if news else position
         if over and not news:
@@ -494,28 +499,32 @@ def test_who_follows_while_others_write_misses_nothing_and_sees_nothing_twice(st
 
 @pytest.mark.spec("M40")
 def test_the_position_is_that_of_the_event_that_was_stored_last(store: Store) -> None:
-    assert store.position() == 0
+    assert store.last_position() == 0
     append(store, "a", "b", stream="one")
     append(store, "c", stream="two")
-    assert store.position() == store.since(0, kinds=WRITTEN, most=9)[-1][0]
+    assert store.last_position() == store.events_since(0, kinds=WRITTEN, limit=9)[-1][0]
     append(store, key=Key("k", "r"))
-    assert store.position() == store.since(0, kinds=WRITTEN, most=9)[-1][0]
+    assert store.last_position() == store.events_since(0, kinds=WRITTEN, limit=9)[-1][0]
 
 
 def test_owners_are_told_in_their_order_so_many_behind_a_name(store: Store) -> None:
     for name in ("b", "a", "d", "c"):
         append(store, "text", stream=f"resource/{name}")
     assert list(store.owners()) == ["a", "b", "c", "d"]
-    assert list(store.owners(after="a", most=2)) == ["b", "c"]
+    assert list(store.owners(after="a", limit=2)) == ["b", "c"]
     assert list(store.owners(after="d")) == []
 
 
 def test_the_position_of_an_owner_is_that_of_its_last_event(store: Store) -> None:
     for stream in ("resource/ada", "resource/ben", "resource/ada"):
         append(store, "a", stream=stream)
-    ada, ben = (store.since(0, kinds=WRITTEN, most=9, owner=owner)[-1][0] for owner in ("ada", "ben"))
-    assert (store.position(owner="ada"), store.position(owner="ben")) == (ada, ben) == (store.position(), ben)
-    assert store.position(owner="eve") == 0
+    ada, ben = (store.events_since(0, kinds=WRITTEN, limit=9, owner=owner)[-1][0] for owner in ("ada", "ben"))
+    assert (
+        (store.last_position(owner="ada"), store.last_position(owner="ben"))
+        == (ada, ben)
+        == (store.last_position(), ben)
+    )
+    assert store.last_position(owner="eve") == 0
 
 
 @pytest.mark.spec("M40")
@@ -525,16 +534,19 @@ def test_all_events_up_to_a_position_are_told_each_owner_s_in_their_order(store:
         for name in ("ada", "ben", "eve"):
             append(store, f"{name} {text}", stream=f"resource/{name}")
             append(store, f"{name} {text}+", stream=f"resource/{name}")
-    upto = store.position()
+    upto = store.last_position()
     append(store, "later", stream="resource/ben")
-    told = list(store.all_up_to(upto, most=most))
-    everything = store.since(0, kinds=list(KINDS), most=99)
+    told = list(store.events_up_to(upto, batch_size=most))
+    everything = store.events_since(0, kinds=list(KINDS), limit=99)
     assert sorted(told, key=itemgetter(0)) == [one for one in everything if one[0] <= upto]
     for name in ("ada", "ben"):
-        theirs = list(store.all_up_to(upto, most=most, owner=name))
+        theirs = list(store.events_up_to(upto, batch_size=most, owner=name))
         assert theirs == [one for one in told if one[1] and one[1].stream == f"resource/{name}"]
         assert texts(event for _, event in theirs) == [f"{name} a", f"{name} a+", f"{name} b", f"{name} b+"]
-    assert (list(store.all_up_to(0, most=most)), list(store.all_up_to(upto, most=most, owner="x"))) == ([], [])
+    assert (
+        list(store.events_up_to(0, batch_size=most)),
+        list(store.events_up_to(upto, batch_size=most, owner="x")),
+    ) == ([], [])
 
 
 @pytest.mark.parametrize("most", [1, 2, 100])
@@ -542,10 +554,10 @@ def test_the_keys_of_all_streams_are_told_each_stream_s_together(store: Store, m
     for number, stream in enumerate(("one", "two", "one", "one", "none")):
         key = Key(f"{9 - number}" if number else "", "r")
         append(store, *(["a"] if stream != "none" else []), stream=stream, key=key)
-    told = list(store.all_receipts(most=most))
+    told = list(store.all_receipts(batch_size=most))
     assert Counter(receipt.stream for receipt in told) == {"one": 3, "two": 1, "none": 1}
     for stream in ("one", "two", "none"):
-        assert [one for one in told if one.stream == stream] == list(store.receipts(stream, most=99))
+        assert [one for one in told if one.stream == stream] == list(store.receipts(stream, limit=99))
     assert len([*groupby(told, key=attrgetter("stream"))]) == 3
 
 
@@ -569,7 +581,7 @@ def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, numb
 
 def adopt(store: Store, *events: Event, receipts: Sequence[Receipt] = ()) -> list[bool]:
     """Which of them were new."""
-    with store.adopting() as adoption:
+    with store.bulk_import() as adoption:
         return [*(adoption.add(event).new for event in events), *map(adoption.keep, receipts)]
 
 
@@ -586,7 +598,7 @@ def test_what_happened_elsewhere_comes_in_as_it_was(store: Store) -> None:
 def test_what_happened_elsewhere_stands_in_a_list_by_when_it_did(store: Store) -> None:
     append(store, "b", stream="resource/b", at=LATER - timedelta(hours=1))
     adopt(store, an_event("a", 1, stream="resource/a"), an_event("b", 2, stream="resource/a"))
-    begun = [(one.first.stream, one.version, one.updated) for one in store.begun("resource/")]
+    begun = [(one.first.stream, one.version, one.updated) for one in store.stream_infos("resource/")]
     assert begun == [("resource/a", 2, LATER), ("resource/b", 1, LATER - timedelta(hours=1))]
 
 
@@ -612,23 +624,23 @@ def test_a_number_that_is_not_itself_is_still_the_same_event(store: Store) -> No
 def test_what_would_leave_a_gap_is_a_conflict(store: Store, seq: int) -> None:
     with pytest.raises(Conflict):
         adopt(store, an_event("x", 1, stream="t"), an_event("a", seq))
-    assert (list(store.streams("")), store.position()) == ([], 0)
+    assert (list(store.stream_names("")), store.last_position()) == ([], 0)
 
 
 @pytest.mark.spec("M40")
 def test_where_an_event_stands_is_where_followers_find_it(store: Store) -> None:
     append(store, "a", stream="t")
-    with store.adopting() as adoption:
+    with store.bulk_import() as adoption:
         positions = [adoption.add(event).position for event in (an_event("b", 1), an_event("c", 2), an_event("b", 1))]
     assert positions[2] == positions[0]
-    assert positions[:2] == [position for position, _ in store.since(0, kinds=WRITTEN, most=9)][1:]
+    assert positions[:2] == [position for position, _ in store.events_since(0, kinds=WRITTEN, limit=9)][1:]
 
 
 @pytest.mark.spec("M40")
 def test_who_adopts_reads_it_before_the_end_and_nobody_else_does(store: Store, tmp_path: Path) -> None:
-    with store.adopting() as adoption:
+    with store.bulk_import() as adoption:
         adoption.add(an_event("a", 1))
-        assert (texts(store.read("s")), store.version("s"), list(store.streams(""))) == (["a"], 1, ["s"])
+        assert (texts(store.read("s")), store.version("s"), list(store.stream_names(""))) == (["a"], 1, ["s"])
         if isinstance(store, SqliteStore):
             other = sqlite(tmp_path)
             assert other.version("s") == 0
@@ -641,9 +653,9 @@ def test_an_adoption_that_fails_leaves_nothing_not_even_the_number_of_a_stream(s
     """What was read inside must not be believed afterwards: the next new stream gets that number."""
 
     def read_and_fail() -> None:
-        with store.adopting() as adoption:
+        with store.bulk_import() as adoption:
             adoption.add(an_event("b", 1, stream="one"))
-            adoption.keep(Receipt("one", Key("k", "r"), Appended(first=1, last=1, at=WHEN)))
+            adoption.keep(Receipt("one", Key("k", "r"), AppendResult(first=1, last=1, at=WHEN)))
             assert (store.version("one"), store.read("one")[0].seq) == (1, 1)
             raise LookupError
 
@@ -651,7 +663,11 @@ def test_an_adoption_that_fails_leaves_nothing_not_even_the_number_of_a_stream(s
     with pytest.raises(LookupError):
         read_and_fail()
     append(store, "c", "d", stream="two")
-    assert (store.version("one"), store.receipts("one", most=9), len(store.since(0, kinds=WRITTEN, most=9))) == (
+    assert (
+        store.version("one"),
+        store.receipts("one", limit=9),
+        len(store.events_since(0, kinds=WRITTEN, limit=9)),
+    ) == (
         0,
         [],
         3,
@@ -665,8 +681,8 @@ def test_keys_are_listed_in_their_order_and_come_along(store: Store) -> None:
     stored = {value: append(store, "a", key=Key(value, f"for {value}")) for value in ["b", "键", "", "a", "\U0001f511"]}
     append(store, "a", stream="t", key=Key("elsewhere", "r"))
     listed = [Receipt("s", Key(value, f"for {value}"), stored[value]) for value in sorted(stored)]
-    assert list(store.receipts("s", most=9)) == listed
-    assert list(store.receipts("s", after="a", most=2)) == listed[2:4]
+    assert list(store.receipts("s", limit=9)) == listed
+    assert list(store.receipts("s", after="a", limit=2)) == listed[2:4]
     other = InMemoryStore()
     events = store.read("s")
     assert adopt(other, *events, receipts=listed) == [True] * 10
@@ -674,7 +690,7 @@ def test_keys_are_listed_in_their_order_and_come_along(store: Store) -> None:
     assert append(other, "a", key=Key("b", "for b")) == dataclasses.replace(stored["b"], repeated=True)
     for changed in (Key("b", "other"), Key("b", "for b")):
         with pytest.raises(Conflict):
-            adopt(other, receipts=[Receipt("s", changed, Appended(first=2, last=2, at=WHEN))])
+            adopt(other, receipts=[Receipt("s", changed, AppendResult(first=2, last=2, at=WHEN))])
 
 
 # -- beside the events -------------------------------------------------------------------------------------
@@ -683,48 +699,51 @@ def test_keys_are_listed_in_their_order_and_come_along(store: Store) -> None:
 def test_the_newest_snapshot_is_kept(store: Store) -> None:
     append(store, *"abcde")
     for seq in (2, 4, 3):
-        store.keep_snapshot("s", Snapshot(seq=seq, fold=1, body=f"state {seq}"))
-    assert store.snapshot("s", fold=1) == Snapshot(seq=4, fold=1, body="state 4")
+        store.save_snapshot("s", Snapshot(seq=seq, fold_version=1, body=f"state {seq}"))
+    assert store.snapshot("s", fold_version=1) == Snapshot(seq=4, fold_version=1, body="state 4")
 
 
 def test_a_snapshot_of_another_fold_takes_the_place_of_the_old_one(store: Store) -> None:
     """A2: a newer shape of the state makes old snapshots worthless, also when it was folded less far."""
     append(store, *"abcde")
-    store.keep_snapshot("s", Snapshot(seq=4, fold=1, body="old shape"))
-    assert store.snapshot("s", fold=2) is None
-    store.keep_snapshot("s", Snapshot(seq=2, fold=2, body="new shape"))
-    assert store.snapshot("s", fold=2) == Snapshot(seq=2, fold=2, body="new shape")
-    assert store.snapshot("s", fold=1) is None
+    store.save_snapshot("s", Snapshot(seq=4, fold_version=1, body="old shape"))
+    assert store.snapshot("s", fold_version=2) is None
+    store.save_snapshot("s", Snapshot(seq=2, fold_version=2, body="new shape"))
+    assert store.snapshot("s", fold_version=2) == Snapshot(seq=2, fold_version=2, body="new shape")
+    assert store.snapshot("s", fold_version=1) is None
 
 
 @pytest.mark.parametrize(("until", "found"), [(None, True), (9, True), (4, True), (3, False), (0, False)])
 def test_a_snapshot_from_the_future_is_not_given(store: Store, until: int | None, found: bool) -> None:
     append(store, *"abcde")
-    store.keep_snapshot("s", Snapshot(seq=4, fold=1, body="state"))
-    assert (store.snapshot("s", fold=1, until=until) is not None) is found
+    store.save_snapshot("s", Snapshot(seq=4, fold_version=1, body="state"))
+    assert (store.snapshot("s", fold_version=1, until=until) is not None) is found
 
 
 def test_snapshots_belong_to_their_stream(store: Store) -> None:
     append(store, "a", stream="one")
     append(store, "b", stream="two")
-    store.keep_snapshot("one", Snapshot(seq=1, fold=1, body="one"))
-    assert store.snapshot("two", fold=1) is None
+    store.save_snapshot("one", Snapshot(seq=1, fold_version=1, body="one"))
+    assert store.snapshot("two", fold_version=1) is None
 
 
 def test_what_was_published_last_is_known_for_each_file(store: Store) -> None:
     append(store, "a", stream="one")
     append(store, "b", stream="two")
-    store.mark_published("one", "overview.md", Published("aaaa", seq=1))
-    store.mark_published("one", "detail/ä'%.md", Published("bbbb", seq=2))
-    store.mark_published("one", "overview.md", Published("", seq=3))
-    assert store.published("one") == {"overview.md": Published("", 3), "detail/ä'%.md": Published("bbbb", 2)}
-    assert store.published("two") == {}
+    store.mark_published("one", "overview.md", PublishedVersion("aaaa", seq=1))
+    store.mark_published("one", "detail/ä'%.md", PublishedVersion("bbbb", seq=2))
+    store.mark_published("one", "overview.md", PublishedVersion("", seq=3))
+    assert store.published_versions("one") == {
+        "overview.md": PublishedVersion("", 3),
+        "detail/ä'%.md": PublishedVersion("bbbb", 2),
+    }
+    assert store.published_versions("two") == {}
 
 
 def test_a_mark_or_a_snapshot_is_no_event(store: Store) -> None:
     append(store, "a")
-    store.mark_published("s", "overview.md", Published("aaaa", seq=1))
-    store.keep_snapshot("s", Snapshot(seq=1, fold=1, body="state"))
+    store.mark_published("s", "overview.md", PublishedVersion("aaaa", seq=1))
+    store.save_snapshot("s", Snapshot(seq=1, fold_version=1, body="state"))
     assert store.version("s") == 1
 
 
@@ -733,21 +752,21 @@ def test_a_mark_or_a_snapshot_is_no_event(store: Store) -> None:
 CALLS: dict[str, Callable[[Store], object]] = {
     "append": lambda store: store.append("s", [a_draft()], expected=1, at=WHEN),
     "read": lambda store: store.read("s"),
-    "since": lambda store: store.since(0, kinds=WRITTEN, most=1),
+    "since": lambda store: store.events_since(0, kinds=WRITTEN, limit=1),
     "version": lambda store: store.version("s"),
     "receipt": lambda store: store.receipt("s", Key("k", "r")),
-    "position": lambda store: store.position(),
-    "all_up_to": lambda store: list(store.all_up_to(1, most=1)),
-    "all_receipts": lambda store: list(store.all_receipts(most=1)),
-    "receipts": lambda store: store.receipts("s", most=1),
+    "position": lambda store: store.last_position(),
+    "all_up_to": lambda store: list(store.events_up_to(1, batch_size=1)),
+    "all_receipts": lambda store: list(store.all_receipts(batch_size=1)),
+    "receipts": lambda store: store.receipts("s", limit=1),
     "adopting": lambda store: adopt(store),
-    "streams": lambda store: store.streams(""),
-    "begun": lambda store: store.begun(""),
+    "streams": lambda store: store.stream_names(""),
+    "begun": lambda store: store.stream_infos(""),
     "summary": lambda store: store.summary("s"),
-    "keep_snapshot": lambda store: store.keep_snapshot("s", Snapshot(1, 1, "")),
-    "snapshot": lambda store: store.snapshot("s", fold=1),
-    "published": lambda store: store.published("s"),
-    "mark_published": lambda store: store.mark_published("s", "p", Published("", 0)),
+    "keep_snapshot": lambda store: store.save_snapshot("s", Snapshot(1, 1, "")),
+    "snapshot": lambda store: store.snapshot("s", fold_version=1),
+    "published": lambda store: store.published_versions("s"),
+    "mark_published": lambda store: store.mark_published("s", "p", PublishedVersion("", 0)),
 }
 
 
@@ -821,7 +840,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         max_size=3,
     ).map(tuple),
     "tuple[KnowledgeGap, ...]": st.lists(
-        st.builds(KnowledgeGap, topic=st.text(), why=st.text(), since=st.text(), renewed=st.text(), sources=IDS),
+        st.builds(KnowledgeGap, topic=st.text(), reason=st.text(), since=st.text(), last_seen=st.text(), sources=IDS),
         max_size=3,
     ).map(tuple),
     "tuple[LearnedSkill, ...]": st.lists(
@@ -830,7 +849,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
             name=st.text(),
             occurrences=st.integers(),
             succeeded=st.integers(),
-            last=st.text(),
+            last_used=st.text(),
             sources=IDS,
         ),
         max_size=3,
@@ -860,8 +879,8 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "tuple[Stub, ...]": st.lists(
         st.builds(
             Stub,
-            of=st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
-            wires=st.lists(JSON_OBJECTS, max_size=2).map(tuple),
+            message_ranges=st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
+            messages=st.lists(JSON_OBJECTS, max_size=2).map(tuple),
             format=st.text(),
         ),
         max_size=3,
@@ -984,8 +1003,8 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
     """A2, A6, K25: also what a retry needs to be recognised."""
     store = sqlite(tmp_path)
     first = append(store, "a", "b", key=Key("k", "r"), at=LATER)
-    store.keep_snapshot("s", Snapshot(seq=2, fold=1, body="state"))
-    store.mark_published("s", "overview.md", Published("aaaa", seq=2))
+    store.save_snapshot("s", Snapshot(seq=2, fold_version=1, body="state"))
+    store.mark_published("s", "overview.md", PublishedVersion("aaaa", seq=2))
     empty = append(store, key=Key("empty", "r"), at=WHEN)
     before = list(store.read("s"))
     store.close()
@@ -995,8 +1014,8 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
     with pytest.raises(KeyReused):
         append(store, "a", "b", key=Key("k", "other"))
     assert store.receipt("s", Key("empty", "r")) == dataclasses.replace(empty, repeated=True)
-    assert store.snapshot("s", fold=1) == Snapshot(seq=2, fold=1, body="state")
-    assert store.published("s") == {"overview.md": Published("aaaa", 2)}
+    assert store.snapshot("s", fold_version=1) == Snapshot(seq=2, fold_version=1, body="state")
+    assert store.published_versions("s") == {"overview.md": PublishedVersion("aaaa", 2)}
     assert append(store, "c").first == 3
     store.close()
 
@@ -1010,58 +1029,58 @@ def test_every_step_of_the_schema_that_has_a_file_is_taken() -> None:
 
 # -- allowances --------------------------------------------------------------------------------------------
 
-A_MINUTE = Window("calls", WHEN.replace(second=0, microsecond=0), timedelta(minutes=1))
+A_MINUTE = RateWindow("calls", WHEN.replace(second=0, microsecond=0), timedelta(minutes=1))
 
 
 @pytest.mark.spec("B47")
 def test_no_more_is_allowed_than_there_may_be(store: Store) -> None:
-    assert [store.allow(A_MINUTE, 2, most=5) for _ in range(3)] == [True, True, False]
-    assert store.used(A_MINUTE) == 4
-    assert store.allow(A_MINUTE, 1, most=5)
-    assert not store.allow(A_MINUTE, 1, most=5)
+    assert [store.try_consume(A_MINUTE, 2, limit=5) for _ in range(3)] == [True, True, False]
+    assert store.usage(A_MINUTE) == 4
+    assert store.try_consume(A_MINUTE, 1, limit=5)
+    assert not store.try_consume(A_MINUTE, 1, limit=5)
 
 
 @pytest.mark.spec("B47")
 def test_what_is_more_than_all_there_may_be_is_refused_at_once(store: Store) -> None:
-    assert not store.allow(A_MINUTE, 6, most=5)
-    assert store.used(A_MINUTE) == 0
+    assert not store.try_consume(A_MINUTE, 6, limit=5)
+    assert store.usage(A_MINUTE) == 0
 
 
 @pytest.mark.spec("B47")
 def test_each_window_and_each_name_is_counted_by_itself(store: Store) -> None:
     after = dataclasses.replace(A_MINUTE, start=A_MINUTE.end)
     other = dataclasses.replace(A_MINUTE, name="tokens")
-    assert all(store.allow(one, 5, most=5) for one in (A_MINUTE, after, other))
-    assert [store.used(one) for one in (A_MINUTE, after, other)] == [5, 5, 5]
+    assert all(store.try_consume(one, 5, limit=5) for one in (A_MINUTE, after, other))
+    assert [store.usage(one) for one in (A_MINUTE, after, other)] == [5, 5, 5]
 
 
 @pytest.mark.spec("B47")
 def test_what_was_used_after_all_is_what_counts(store: Store) -> None:
-    store.allow(A_MINUTE, 5, most=5)
-    store.settle(A_MINUTE, -3)
-    assert store.used(A_MINUTE) == 2
-    store.settle(A_MINUTE, 9)
-    assert store.used(A_MINUTE) == 11
-    assert not store.allow(A_MINUTE, 0, most=10)
-    store.settle(A_MINUTE, -99)
-    assert store.used(A_MINUTE) == 0
-    store.settle(dataclasses.replace(A_MINUTE, name="never asked for"), 1)
+    store.try_consume(A_MINUTE, 5, limit=5)
+    store.adjust_usage(A_MINUTE, -3)
+    assert store.usage(A_MINUTE) == 2
+    store.adjust_usage(A_MINUTE, 9)
+    assert store.usage(A_MINUTE) == 11
+    assert not store.try_consume(A_MINUTE, 0, limit=10)
+    store.adjust_usage(A_MINUTE, -99)
+    assert store.usage(A_MINUTE) == 0
+    store.adjust_usage(dataclasses.replace(A_MINUTE, name="never asked for"), 1)
 
 
 def test_windows_that_are_long_over_leave_nothing(store: Store) -> None:
-    store.allow(A_MINUTE, 5, most=5)
+    store.try_consume(A_MINUTE, 5, limit=5)
     later = dataclasses.replace(A_MINUTE, start=A_MINUTE.start + timedelta(minutes=4))
-    store.allow(later, 1, most=5)
+    store.try_consume(later, 1, limit=5)
     if not isinstance(store, InMemoryStore):
-        assert store.used(A_MINUTE) == 0
-    assert store.used(later) == 1
+        assert store.usage(A_MINUTE) == 0
+    assert store.usage(later) == 1
 
 
 def test_a_moment_is_in_one_window_of_each_length() -> None:
-    assert Window.at(WHEN, "calls", timedelta(minutes=1)) == A_MINUTE
-    day = Window.at(WHEN, "tokens", timedelta(days=1))
+    assert RateWindow.at(WHEN, "calls", timedelta(minutes=1)) == A_MINUTE
+    day = RateWindow.at(WHEN, "tokens", timedelta(days=1))
     assert (day.start, day.end) == (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
-    assert Window.at(WHEN.astimezone(timezone(timedelta(hours=5))), "tokens", timedelta(days=1)) == day
+    assert RateWindow.at(WHEN.astimezone(timezone(timedelta(hours=5))), "tokens", timedelta(days=1)) == day
 
 
 @pytest.mark.spec("B47")
@@ -1071,14 +1090,14 @@ def test_however_many_ask_at_once_no_more_is_allowed(store: Store) -> None:
 
     def ask() -> None:
         together.wait()
-        allowed.extend(store.allow(A_MINUTE, 1, most=20) for _ in range(5))
+        allowed.extend(store.try_consume(A_MINUTE, 1, limit=20) for _ in range(5))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (sum(allowed), store.used(A_MINUTE)) == (20, 20)
+    assert (sum(allowed), store.usage(A_MINUTE)) == (20, 20)
 
 
 # -- the trace that tells two stores apart ------------------------------------------------------------------
@@ -1128,7 +1147,7 @@ class TwoStores(RuleBasedStateMachine):
         beside = None
         if other is not None and other[0] != stream:
             beside = Batch(other[0], other[1], self.model.version(other[0]) + other[2])
-        self.both(lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key, beside=beside))
+        self.both(lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key, companion=beside))
 
     @rule(
         stream=STREAMS,
@@ -1144,24 +1163,24 @@ class TwoStores(RuleBasedStateMachine):
         """Which numbers its positions have is a store's own business, what stands behind one is not."""
 
         def behind(store: Store) -> list[Event | None]:
-            before = store.since(0, kinds=list(KINDS), most=number)
-            return [event for _, event in store.since(before[-1][0] if before else 0, kinds=kinds, most=most)]
+            before = store.events_since(0, kinds=list(KINDS), limit=number)
+            return [event for _, event in store.events_since(before[-1][0] if before else 0, kinds=kinds, limit=most)]
 
         self.both(behind)
 
     @rule(owner=OWNERS, number=st.integers(0, 6), kinds=st.lists(st.sampled_from([*KINDS]), max_size=3))
     def since_of(self, owner: str, number: int, kinds: list[str]) -> None:
         def behind(store: Store) -> list[Event | None]:
-            before = store.since(0, kinds=list(KINDS), most=number, owner=owner)
+            before = store.events_since(0, kinds=list(KINDS), limit=number, owner=owner)
             mark = before[-1][0] if before else 0
-            return [event for _, event in store.since(mark, kinds=kinds, most=5, owner=owner)]
+            return [event for _, event in store.events_since(mark, kinds=kinds, limit=5, owner=owner)]
 
         self.both(behind)
 
     @rule(owner=OWNERS)
     def whose(self, owner: str) -> None:
         self.both(lambda store: list(store.owners()))
-        self.both(lambda store: list(store.streams("", owner=owner)))
+        self.both(lambda store: list(store.stream_names("", owner=owner)))
 
     @rule(stream=STREAMS, off=OFF, batch=st.lists(drafts(), min_size=1, max_size=3), breaks=st.booleans())
     def adopt(self, stream: str, off: int, batch: list[Draft], breaks: bool) -> None:
@@ -1181,7 +1200,7 @@ class TwoStores(RuleBasedStateMachine):
         ]
 
         def adopted(store: Store) -> object:
-            with store.adopting() as adoption:
+            with store.bulk_import() as adoption:
                 new = [adoption.add(event).new for event in (*have, *events)]
                 if breaks:
                     raise Closed
@@ -1191,7 +1210,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(stream=STREAMS, after=st.sampled_from([None, "k1"]), most=st.integers(0, 2))
     def receipts(self, stream: str, after: str | None, most: int) -> None:
-        self.both(lambda store: list(store.receipts(stream, after=after, most=most)))
+        self.both(lambda store: list(store.receipts(stream, after=after, limit=most)))
 
     @rule(stream=STREAMS, key=KEYS.filter(bool))
     def receipt(self, stream: str, key: Key) -> None:
@@ -1200,20 +1219,20 @@ class TwoStores(RuleBasedStateMachine):
     @rule(stream=STREAMS, fold=st.integers(1, 2), seq=st.integers(1, 5), body=KEPT)
     def keep_snapshot(self, stream: str, fold: int, seq: int, body: str) -> None:
         if self.model.version(stream):
-            self.both(lambda store: store.keep_snapshot(stream, Snapshot(seq=seq, fold=fold, body=body)))
+            self.both(lambda store: store.save_snapshot(stream, Snapshot(seq=seq, fold_version=fold, body=body)))
 
     @rule(stream=STREAMS, fold=st.integers(1, 2), until=st.none() | st.integers(0, 6))
     def snapshot(self, stream: str, fold: int, until: int | None) -> None:
-        self.both(lambda store: store.snapshot(stream, fold=fold, until=until))
+        self.both(lambda store: store.snapshot(stream, fold_version=fold, until=until))
 
     @rule(stream=STREAMS, path=st.sampled_from(["overview.md", "detail/é"]), mark=KEPT, seq=st.integers(0))
     def mark_published(self, stream: str, path: str, mark: str, seq: int) -> None:
         if self.model.version(stream):
-            self.both(lambda store: store.mark_published(stream, path, Published(mark, seq % 2**62)))
+            self.both(lambda store: store.mark_published(stream, path, PublishedVersion(mark, seq % 2**62)))
 
     @rule(prefix=st.sampled_from(["", "session/", "resource/%", "resource/_", "x"]))
     def streams(self, prefix: str) -> None:
-        self.both(lambda store: list(store.streams(prefix)))
+        self.both(lambda store: list(store.stream_names(prefix)))
 
     @precondition(lambda self: self.model.version("session/a") > 0)
     @rule()
@@ -1229,7 +1248,7 @@ class TwoStores(RuleBasedStateMachine):
     def agree(self) -> None:
         for stream in ("session/a", "session/b", "resource/%"):
             self.both(lambda store, stream=stream: store.version(stream))
-            self.both(lambda store, stream=stream: store.published(stream))
+            self.both(lambda store, stream=stream: store.published_versions(stream))
 
 
 def outcome(call: Callable[[Store], object], store: Store) -> object:

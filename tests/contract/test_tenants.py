@@ -160,7 +160,7 @@ def test_nobody_writes_to_a_tenant_that_is_held_and_everybody_does_afterwards(te
     with Memory.open(address, embedder=None) as memory, ThreadPoolExecutor() as pool:
         with tenants.held("ada") as held:
             seen = held.inventory()
-            writing = pool.submit(memory.note__R, "ada", "said in the last moment")
+            writing = pool.submit(memory.resource("ada").note, "said in the last moment")
             with Memory.open(held.place, embedder=None) as theirs:
                 assert theirs.session("shop").read("detail/harbour.md").startswith("# Harbour")
             with pytest.raises(TimeoutError):

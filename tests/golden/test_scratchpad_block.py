@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from builders import user
 
-from inmind import Budget, Memory, Prompt, ScratchpadLayer, Session
+from inmind import Memory, Prompt, Session
+from inmind.layers import Budget, ScratchpadLayer
 
 pytestmark = pytest.mark.spec("C4")
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from inmind import Memory, ScratchpadLayer, Session
+from inmind import Memory, Session
+from inmind.layers import ScratchpadLayer
 from inmind.search.crystal import KINDS
 
 pytestmark = pytest.mark.spec("C5", "F2", "G2")

@@ -32,7 +32,7 @@ from inmind.memory.bundle.export_bundle import export
 from inmind.memory.bundle.import_bundle import Imported, bring_in, opened
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Appended, Key, Receipt, Store
+from inmind.store.protocol import AppendResult, Key, Receipt, Store
 
 pytestmark = pytest.mark.spec("M40")
 
@@ -100,7 +100,7 @@ def test_every_kind_that_there_is_is_looked_at_all_the_way_down(kind: str) -> No
 
 @given(key=TEXTS, request=TEXTS, first=st.integers(1, 99), length=st.integers(0, 9), at=TIMES)
 def test_a_key_comes_back_from_its_line(key: str, request: str, first: int, length: int, at: datetime) -> None:
-    receipt = Receipt("session/s", Key(key, request), Appended(first=first, last=first - 1 + length, at=at))
+    receipt = Receipt("session/s", Key(key, request), AppendResult(first=first, last=first - 1 + length, at=at))
     assert receipt_of_line(line_of_receipt(receipt).encode()) == receipt
 
 
@@ -131,7 +131,7 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
             drafts[0] = Draft(payload=SessionOpened(resource="r", cwd=f"/{word}"), origin=Origin.OPERATOR)
         if stream.startswith("resource/"):
             dream = DreamCommitted(
-                dream=version + 1, proposer=f"{word}rules", last_seq=version, journal_position=store.position()
+                dream=version + 1, proposer=f"{word}rules", last_seq=version, journal_position=store.last_position()
             )
             drafts[-1] = Draft(payload=dream, origin=Origin.DREAM)
         key = Key(f"{word}{number}", "r") if number % 2 else None
@@ -159,11 +159,11 @@ def unwatched(_done: int, _total: int) -> None: ...
 
 
 def all_of(store: Store) -> list[tuple[int, Event | None]]:
-    return list(store.since(0, kinds=list(KINDS), most=10**9))
+    return list(store.events_since(0, kinds=list(KINDS), limit=10**9))
 
 
 def keys_of(store: Store) -> list[Receipt]:
-    return [receipt for stream in store.streams("") for receipt in store.receipts(stream, most=10**9)]
+    return [receipt for stream in store.stream_names("") for receipt in store.receipts(stream, limit=10**9)]
 
 
 FEWER = settings(max_examples=max(25, settings().max_examples // 4))
@@ -208,7 +208,7 @@ def test_homes_that_went_on_apart_are_joined_where_no_stream_parts_and_else_left
             assert (all_of(here), keys_of(here)) == state
         else:
             into(bundle, here)
-            for stream in there.streams(""):
+            for stream in there.stream_names(""):
                 assert len(here.read(stream)) == max(len(there.read(stream)), len(here.read(stream)))
             assert all_of(here)[: len(state[0])] == state[0]
 
@@ -217,7 +217,7 @@ class Busy(InMemoryStore):
     """Whenever somebody has asked how far it is, it goes on."""
 
     def position(self, *, owner: str | None = None) -> int:
-        upto = super().position(owner=owner)
+        upto = super().last_position(owner=owner)
         write(self, [("session/a", 3)], word=f"behind {upto} ")
         return upto
 

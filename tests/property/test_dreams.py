@@ -21,7 +21,7 @@ from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted, DreamProposed
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
-from inmind.dreams.page.limits import MOST_CHARACTERS
+from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
 from inmind.dreams.page.sections import Section
 from inmind.dreams.state import LEASE_DURATION, PHASE_AFTER
 from inmind.errors import Conflict, NotFound
@@ -188,7 +188,7 @@ class Dreaming(RuleBasedStateMachine):
 
     @invariant()
     def the_page_has_its_size(self) -> None:
-        assert len(text_of(self.memory, MEMORY_PAGE_PATH)) <= MOST_CHARACTERS
+        assert len(text_of(self.memory, MEMORY_PAGE_PATH)) <= MAX_PAGE_CHARACTERS
 
     @invariant()
     def the_state_is_what_the_journal_says(self) -> None:

@@ -24,14 +24,14 @@ from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, S
 from inmind.core.merge3 import of_both
 from inmind.core.tokens import estimator
 from inmind.documents.scratchpad.filler_values import is_empty
-from inmind.documents.scratchpad.json_input import plain
-from inmind.documents.scratchpad.merge import merged, same
-from inmind.documents.scratchpad.merge3 import Reconciled, reconciled
-from inmind.documents.scratchpad.paths import ABSENT, Path, at, is_object, spelt
-from inmind.documents.scratchpad.render import shortened, text_of
-from inmind.documents.scratchpad.schema import Shape, shape_of
-from inmind.documents.scratchpad.state import Pads
-from inmind.documents.scratchpad.update import object_update
+from inmind.documents.scratchpad.json_input import copy_json
+from inmind.documents.scratchpad.merge import json_equal, merge_update
+from inmind.documents.scratchpad.merge3 import ScratchpadMerge, merge_three_way
+from inmind.documents.scratchpad.paths import ABSENT, Path, format_path, is_object, value_at
+from inmind.documents.scratchpad.render import render_state, render_within
+from inmind.documents.scratchpad.schema import ScratchpadSchema, compile_schema
+from inmind.documents.scratchpad.state import Scratchpads
+from inmind.documents.scratchpad.update import plan_object_update
 from inmind.errors import InmindError, InvalidInput, SchemaViolation
 
 Object = dict[str, Any]
@@ -91,20 +91,20 @@ def tried(call: Callable[[], T]) -> T | InmindError:
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
 def test_merging_twice_is_merging_once(state: Object, update: Object, delete: list[Path]) -> None:
-    once = merged(state, update, delete)
-    assert same(merged(once, update, delete), once)
+    once = merge_update(state, update, delete)
+    assert json_equal(merge_update(once, update, delete), once)
 
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
 def test_what_an_update_does_not_mention_stays(state: Object, update: Object, delete: list[Path]) -> None:
-    after = merged(state, update, delete)
+    after = merge_update(state, update, delete)
     mentioned = [*delete, *(path for path, _ in leaves_of(update))]
     for path, value in leaves_of(state):
         if not any(touches(path, other) for other in mentioned):
-            assert same(at(after, path), value)
+            assert json_equal(value_at(after, path), value)
     for path, value in leaves_of(update):
-        assert value == {} or same(at(after, path), value)
+        assert value == {} or json_equal(value_at(after, path), value)
 
 
 @pytest.mark.spec("C2")
@@ -113,15 +113,15 @@ def test_merging_changes_neither_what_is_merged_nor_what_it_is_merged_into(
     state: Object, update: Object, delete: list[Path]
 ) -> None:
     before = copied([state, update, delete])
-    after = merged(state, update, delete)
-    merged(after, {"a": {"b": {"c": 1}}}, [("a",), ("b", "a")])
-    assert same(copied([state, update, delete]), before)
+    after = merge_update(state, update, delete)
+    merge_update(after, {"a": {"b": {"c": 1}}}, [("a",), ("b", "a")])
+    assert json_equal(copied([state, update, delete]), before)
 
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
 def test_merging_adds_no_more_than_what_is_merged_in(state: Object, update: Object, delete: list[Path]) -> None:
-    sizes = [len(to_json(each).encode()) for each in (merged(state, update, delete), state, update)]
+    sizes = [len(to_json(each).encode()) for each in (merge_update(state, update, delete), state, update)]
     assert sizes[0] <= sizes[1] + sizes[2]
 
 
@@ -139,7 +139,7 @@ def kinds_agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def test_merging_is_associative_where_no_field_changes_its_kind(one: Object, two: Object, three: Object) -> None:
     """Where a scalar takes the place of an object, what was inside is gone, and the order begins to matter."""
     assume(kinds_agree(one, two) and kinds_agree(two, three) and kinds_agree(one, three))
-    assert same(merged(merged(one, two), three), merged(one, merged(two, three)))
+    assert json_equal(merge_update(merge_update(one, two), three), merge_update(one, merge_update(two, three)))
 
 
 # -- updates -----------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_an_update_is_taken_or_refused_with_a_path_and_the_state_stays(
     state: Object, given_values: Any, delete: Any
 ) -> None:
     before = copied(state)
-    update = tried(lambda: object_update(state, given_values, delete))
+    update = tried(lambda: plan_object_update(state, given_values, delete))
     if isinstance(update, InmindError):
         assert isinstance(update, InvalidInput)
         assert update.field.startswith(("values", "delete"))
@@ -184,16 +184,16 @@ def test_an_update_is_taken_or_refused_with_a_path_and_the_state_stays(
         assert not {"__proto__", "constructor", "prototype", "__class__"} & set(keys_of(update.state))
         event = update.event("p")
         assert decode_payload(event.kind, encode_payload(event)) == event
-        assert same(merged(state, update.values, update.delete), update.state)
-    assert same(state, before)
+        assert json_equal(merge_update(state, update.values, update.delete), update.state)
+    assert json_equal(state, before)
 
 
 @pytest.mark.spec("C2")
 @given(OBJECTS)
 def test_what_is_plain_already_comes_back_as_it_is(state: Object) -> None:
-    found = plain(state, "values")
-    assert same(found.value, state)
-    assert found.dropped == ()
+    found = copy_json(state, "values")
+    assert json_equal(found.value, state)
+    assert found.dropped_keys == ()
     assert json.dumps(found.value) == json.dumps(state)
 
 
@@ -204,14 +204,14 @@ def test_a_padded_update_never_loses_a_value_that_it_did_not_mean(
 ) -> None:
     leaves = dict(leaves_of(update)) if update else {}
     assume(len(leaves) != 1)
-    assume(not any(isinstance(at(state, path[:end]), list) for path in delete for end in range(1, len(path))))
-    after = cast(Object, object_update(state, update, delete, padded=True).state)
+    assume(not any(isinstance(value_at(state, path[:end]), list) for path in delete for end in range(1, len(path))))
+    after = cast(Object, plan_object_update(state, update, delete, may_have_filler=True).state)
     said = [path for path, value in leaves.items() if not is_empty(value)]
     for path, value in leaves_of(state):
         if not is_empty(value) and not any(touches(path, other) for other in [*said, *delete]):
-            assert same(at(after, path), value)
+            assert json_equal(value_at(after, path), value)
     for path in said:
-        assert same(at(after, path), leaves[path])
+        assert json_equal(value_at(after, path), leaves[path])
 
 
 # -- schemas -----------------------------------------------------------------------------------------------
@@ -284,16 +284,16 @@ def test_a_state_that_is_refused_is_wrong_and_one_that_is_taken_can_be_gone_on_w
 ) -> None:
     import jsonschema_rs
 
-    shape = shape_of(schema)
+    shape = compile_schema(schema)
     kept = copied([before, state])
     refused = tried(lambda: shape.check(state, before))
     if refused:
         assert isinstance(refused, SchemaViolation)
         assert not jsonschema_rs.is_valid(schema, state)
-        assert shape.misfit(state) or refused.reason.startswith("it is required, and cannot be removed")
+        assert shape.mismatch_reason(state) or refused.reason.startswith("it is required, and cannot be removed")
     else:
-        assert shape.misfit(state) == ""
-    assert same([before, state], kept)
+        assert shape.mismatch_reason(state) == ""
+    assert json_equal([before, state], kept)
 
 
 def filled_in(state: Object, order: Random, *, first: str = "") -> Iterator[tuple[Object, Object]]:
@@ -306,10 +306,10 @@ def filled_in(state: Object, order: Random, *, first: str = "") -> Iterator[tupl
         update: Any = value
         for key in reversed(path):
             update = {key: update}
-        after = cast(Object, object_update(before, update).state)
+        after = cast(Object, plan_object_update(before, update).state)
         yield before, after
         before = after
-    assert same(before, state)
+    assert json_equal(before, state)
 
 
 @pytest.mark.spec("C6")
@@ -320,7 +320,7 @@ def test_a_finished_state_can_be_filled_in_field_by_field_in_any_order(
     """Unless the schema wants exactly one of several: what is unfinished may be none of them."""
     schema, state = drawn
     assume("oneOf" not in json.dumps(schema))
-    shape = shape_of(schema)
+    shape = compile_schema(schema)
     for before, after in filled_in(state, order):
         shape.check(after, before)
 
@@ -329,10 +329,10 @@ def test_a_finished_state_can_be_filled_in_field_by_field_in_any_order(
 @given(schemas_with_a_state())
 def test_a_finished_state_fits_and_loses_nothing_that_is_required(drawn: tuple[Object, Object]) -> None:
     schema, state = drawn
-    shape = shape_of(schema)
+    shape = compile_schema(schema)
     shape.check(state, {})
     for name in schema["required"]:
-        less = merged(state, {}, [(name,)])
+        less = merge_update(state, {}, [(name,)])
         refused = tried(lambda less=less: shape.check(less, state))
         if not less:  # all of it is gone, and it begins anew
             assert refused is None
@@ -347,7 +347,7 @@ def test_a_model_can_send_every_finished_state_and_delete_from_it(drawn: tuple[O
     import jsonschema_rs
 
     schema, state = drawn
-    offered = jsonschema_rs.validator_for(cast(Object, shape_of(schema).parameters))
+    offered = jsonschema_rs.validator_for(cast(Object, compile_schema(schema).parameters))
     assert offered.is_valid({**state, "delete": ["a.b"]})
     assert offered.is_valid({"delete": []})
     assert not offered.is_valid({"delete": "a.b"})
@@ -511,9 +511,9 @@ def valued(kind: Kind, *, whole: bool, tag: str = "") -> st.SearchStrategy[Any]:
     return fitting if whole else st.integers(0, 9).flatmap(lambda dice: fitting if dice else junk)
 
 
-def shapes(kind: Named) -> tuple[Shape, Shape]:
+def shapes(kind: Named) -> tuple[ScratchpadSchema, ScratchpadSchema]:
     model = as_model(kind)
-    return shape_of(model), shape_of(model.model_json_schema())
+    return compile_schema(model), compile_schema(model.model_json_schema())
 
 
 def paths_of(state: Object) -> list[Path]:
@@ -529,14 +529,14 @@ def test_a_model_and_its_json_schema_take_and_refuse_the_same_updates(kind: Name
     for _ in range(4):
         update = data.draw(valued(Named(kind.fields, strict=False), whole=False).filter(is_object))
         delete = data.draw(st.lists(st.sampled_from(paths_of(state)), max_size=1)) if state else []
-        after = cast(Object, object_update(state, update, delete).state)
+        after = cast(Object, plan_object_update(state, update, delete).state)
         missing = lacks(kind, after)
         anew = [path for path in missing or () if any(path[: len(gone)] == gone != path for gone in delete)]
-        gone = [path for path in missing or () if at(state, path) is not ABSENT and path not in anew]
+        gone = [path for path in missing or () if value_at(state, path) is not ABSENT and path not in anew]
         taken = missing is not None and not (after and gone)
         verdicts = [tried(partial(shape.check, after, state, delete)) for shape in both]
         assert [verdict is None for verdict in verdicts] == [taken, taken], (update, delete, verdicts)
-        assert [shape.misfit(after) == "" for shape in both] == [missing is not None] * 2
+        assert [shape.mismatch_reason(after) == "" for shape in both] == [missing is not None] * 2
         state = after if taken else state
 
 
@@ -546,7 +546,7 @@ def test_removing_never_leaves_a_complete_state_incomplete(kind: Named, data: st
     state = data.draw(valued(kind, whole=True))
     assume(state)
     delete = data.draw(st.lists(st.sampled_from(paths_of(state)), min_size=1, max_size=2))
-    after = merged(state, {}, delete)
+    after = merge_update(state, {}, delete)
     assume(after)
     for shape in shapes(kind):
         shape.check(state, {})
@@ -581,13 +581,13 @@ HAPPENINGS: st.SearchStrategy[EventPayload] = st.one_of(
 def test_folding_on_from_a_snapshot_gives_what_folding_everything_gives(
     happenings: list[tuple[EventPayload, Trust]], at_event: int
 ) -> None:
-    states = [Pads()]
+    states = [Scratchpads()]
     events = [replace(an_event(what, seq), trust=trust) for seq, (what, trust) in enumerate(happenings, start=1)]
     for event in events:
         states.append(states[-1].apply(event))
     frozen = [json.dumps(state.freeze()) for state in states]
     start = min(at_event, len(events))
-    again = Pads.thaw(json.loads(frozen[start]), "session/s")
+    again = Scratchpads.thaw(json.loads(frozen[start]), "session/s")
     for event in events[start:]:
         again = again.apply(replace(event, payload=decode_payload(event.kind, encode_payload(event.payload))))
     assert again == states[-1]
@@ -600,17 +600,17 @@ def test_folding_on_from_a_snapshot_gives_what_folding_everything_gives(
 @pytest.mark.spec("C4")
 @given(OBJECTS)
 def test_an_object_in_full_is_json_of_the_same_state(state: Object) -> None:
-    text = text_of(state)
-    assert same(json.loads(text) if text else {}, state)
+    text = render_state(state)
+    assert json_equal(json.loads(text) if text else {}, state)
 
 
 @pytest.mark.spec("C4", "D3")
 @given(st.dictionaries(KEYS, values(st.text(max_size=200)), max_size=8) | st.text(max_size=500), st.integers(0, 120))
 def test_the_block_never_exceeds_its_budget_and_is_empty_only_when_nothing_fits(state: Any, budget: int) -> None:
     count = estimator()
-    cut = shortened(state, budget=budget, count=count, where="scratchpad")
+    cut = render_within(state, budget=budget, count=count, path="scratchpad")
     assert count(cut.text) <= budget
-    assert cut.whole == (cut.text == text_of(state))
+    assert cut.whole == (cut.text == render_state(state))
     if not cut.whole:
         assert cut.text.endswith("in scratchpad]") or budget < 40
 
@@ -618,10 +618,10 @@ def test_the_block_never_exceeds_its_budget_and_is_empty_only_when_nothing_fits(
 # -- coming home -------------------------------------------------------------------------------------------
 
 
-def applied(ours: Any, came: Reconciled) -> Any:
+def applied(ours: Any, came: ScratchpadMerge) -> Any:
     if isinstance(ours, str):
         return ours if came.text is None else came.text
-    return merged(ours, came.values, came.delete)
+    return merge_update(ours, came.values, came.delete)
 
 
 @pytest.mark.spec("C8")
@@ -629,23 +629,23 @@ def applied(ours: Any, came: Reconciled) -> Any:
 def test_coming_home_twice_changes_nothing_the_second_time(states: Sequence[Any]) -> None:
     base, ours, theirs = states
     kept = copied([base, ours, theirs])
-    came = reconciled(base, ours, theirs)
+    came = merge_three_way(base, ours, theirs)
     after = applied(ours, came)
-    again = reconciled(base, after, theirs)
-    assert same(applied(after, again), after)
+    again = merge_three_way(base, after, theirs)
+    assert json_equal(applied(after, again), after)
     told, told_again = ([clash.path for clash in each.conflicts] for each in (came, again))
     if came.text is not None and told_again:
         # Beside what the parent put in, the child took something out: afterwards it looks as if one had rewritten it.
         assert {*base.split("\n")} - {*theirs.split("\n")}
     else:
         assert told_again == told
-    assert same([base, ours, theirs], kept)
+    assert json_equal([base, ours, theirs], kept)
 
 
 @pytest.mark.spec("C8")
 @given(VALUES, VALUES, VALUES)
 def test_what_comes_home_is_what_the_plain_model_says(base: Object, ours: Object, theirs: Object) -> None:
-    came = reconciled(base, ours, theirs)
+    came = merge_three_way(base, ours, theirs)
     after, conflicts = home(base, ours, theirs)
     assert applied(ours, came) == after
     assert {clash.path for clash in came.conflicts} == {*conflicts}
@@ -700,9 +700,9 @@ def test_lines_that_stand_once_come_home_once(number: int, data: st.DataObject) 
 def test_where_the_parent_did_nothing_it_has_what_the_child_has(
     base: Object, update: Object, delete: list[Path]
 ) -> None:
-    theirs = merged(base, update, delete)
-    came = reconciled(base, base, theirs)
-    assert same(applied(base, came), theirs)
+    theirs = merge_update(base, update, delete)
+    came = merge_three_way(base, base, theirs)
+    assert json_equal(applied(base, came), theirs)
     assert came.conflicts == ()
 
 
@@ -710,20 +710,20 @@ def test_where_the_parent_did_nothing_it_has_what_the_child_has(
 @given(OBJECTS, OBJECTS, OBJECTS)
 def test_changes_to_different_fields_come_home_as_if_one_had_made_both(base: Object, one: Object, two: Object) -> None:
     two = {key: value for key, value in two.items() if key not in one}
-    ours, theirs = merged(base, one), merged(base, two)
-    assert same(applied(ours, reconciled(base, ours, theirs)), merged(ours, two))
-    assert same(applied(theirs, reconciled(base, theirs, ours)), merged(theirs, one))
+    ours, theirs = merge_update(base, one), merge_update(base, two)
+    assert json_equal(applied(ours, merge_three_way(base, ours, theirs)), merge_update(ours, two))
+    assert json_equal(applied(theirs, merge_three_way(base, theirs, ours)), merge_update(theirs, one))
 
 
 @pytest.mark.spec("C8")
 @given(OBJECTS, OBJECTS, OBJECTS)
 def test_what_the_parent_changed_is_never_lost(base: Object, ours: Object, theirs: Object) -> None:
-    after = cast(Object, applied(ours, reconciled(base, ours, theirs)))
+    after = cast(Object, applied(ours, merge_three_way(base, ours, theirs)))
     for path, value in leaves_of(ours):
-        then, now = at(base, path), at(after, path)
-        if value == {} or same(value, then):
+        then, now = value_at(base, path), value_at(after, path)
+        if value == {} or json_equal(value, then):
             continue
         if isinstance(value, list) and isinstance(now, list):
-            assert same(cast(list[Any], now)[: len(cast(list[Any], value))], value)
+            assert json_equal(cast(list[Any], now)[: len(cast(list[Any], value))], value)
         else:
-            assert same(now, value), spelt(path)
+            assert json_equal(now, value), format_path(path)

@@ -19,9 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from provider_rules import faults
 from scratchpad_model import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
 
-from inmind import Memory, Prompt, RecordResult, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Prompt, Recorded, Session, default_layers
 from inmind.core.tokens import estimator
 from inmind.documents.document import Scope
+from inmind.layers import ScratchpadLayer
 from inmind.session.state import SessionFold
 from inmind.testing import ManualClock
 
@@ -256,7 +257,7 @@ class AnySession(RuleBasedStateMachine):
         self.children.setdefault(id, (0, self.pad))
         return self.session.spawn(id, policy="fork")
 
-    def _record(self, reply: Reply) -> RecordResult:
+    def _record(self, reply: Reply) -> Recorded:
         recorded = self.session.record(reply.wire)
         assert not recorded.repeated
         self.replies.append((self.session.state.seq, reply))

@@ -26,7 +26,7 @@ from inmind.core.events.codec import encode_payload
 from inmind.core.events.dreams import DreamProposed, DreamStarted
 from inmind.core.paths import DATABASE
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
-from inmind.dreams.page.adopt_existing import entries
+from inmind.dreams.page.adopt_existing import entry_texts
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning, InmindError
 from inmind.memory.folder_backend import SEED_BACKUP
@@ -128,7 +128,7 @@ def go_on(home: str, told: dict[str, Any]) -> None:
         _hold_promises(memory)
         account = accounted(memory)
         assert (account.waiting, len(account.taken_in)) == ([], told["taken"] + 1)
-        missing = entries(told["pages"][-1]) - entries(text_of(memory, MEMORY_PAGE_PATH))
+        missing = entry_texts(told["pages"][-1]) - entry_texts(text_of(memory, MEMORY_PAGE_PATH))
         assert not missing, f"as if nothing had been stopped, there would be {missing}"
     sound(Path(home))
 
@@ -258,7 +258,7 @@ def _hold_promises(memory: Memory) -> None:
     accounted(memory)
     assert all(found(memory, text) for text in WAITING)
     assert REMARK in session.read(NOTES_PAGE_PATH) or found(memory, REMARK)
-    assert HERS in page or entries(SEED) <= entries(page), page
+    assert HERS in page or entry_texts(SEED) <= entry_texts(page), page
     backup = folder_of(home_of(memory)) / SEED_BACKUP
     assert not backup.exists() or backup.read_text("utf-8") == SEED
 

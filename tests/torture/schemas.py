@@ -21,7 +21,7 @@ from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import InmindError
-from inmind.store.protocol import Key, Published, Snapshot
+from inmind.store.protocol import Key, PublishedVersion, Snapshot
 from inmind.store.sqlite import MIGRATIONS, SqliteStore
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -137,10 +137,10 @@ def look(voice: Voice, *, home: str, steps: int, new: Path | None = None) -> lis
         assert texts[:2] == ["old one", "old two"]
         assert store.append("s", [], expected=0, at=WHEN, key=Key("k", "r")).repeated
     if steps > 1:
-        assert store.snapshot("s", fold=1) == Snapshot(seq=2, fold=1, body="state")
+        assert store.snapshot("s", fold_version=1) == Snapshot(seq=2, fold_version=1, body="state")
     _say(store, "new")
-    store.mark_published("s", "overview.md", Published("aaaa", seq=1))
-    assert store.published("s") == {"overview.md": Published("aaaa", 1)}
+    store.mark_published("s", "overview.md", PublishedVersion("aaaa", seq=1))
+    assert store.published_versions("s") == {"overview.md": PublishedVersion("aaaa", 1)}
     store.close()
     schema, version = describe(path)
     fresh = new or Path(home) / "fresh.db"

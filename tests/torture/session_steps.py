@@ -18,17 +18,18 @@ from torture.harness import Voice
 
 import inmind.session.meta_file
 import inmind.store.stream
-from inmind import Memory, ScratchpadLayer, default_layers
+from inmind import Memory, default_layers
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 from inmind.core.paths import DATABASE
 from inmind.errors import NotFound
+from inmind.layers import ScratchpadLayer
 from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 State = dict[str, Any]
 
 # So that a life of a few steps meets snapshots and meta.json too.
-inmind.store.stream.SNAPSHOT_EVERY = 5
+inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS = 5
 inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES = 4
 
 

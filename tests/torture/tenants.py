@@ -16,7 +16,7 @@ from inmind.apps.tenants.move import Copied, move, opened
 from inmind.errors import InmindError
 from inmind.store.postgres.tenants import TenantRoles
 from inmind.store.protocol import Store
-from inmind.store.rows import as_row
+from inmind.store.rows import event_row
 from inmind.store.tenants import Tenants
 
 NAME = "ada"
@@ -63,10 +63,10 @@ def _all(store: Store) -> dict[str, Any]:
     """But for how far dreams have read: this life has none."""
     return {
         stream: [
-            [as_row(event) for event in store.read(stream)],
-            [[one.key.value, one.key.request] for one in store.receipts(stream, most=10_000)],
+            [event_row(event) for event in store.read(stream)],
+            [[one.key.value, one.key.request] for one in store.receipts(stream, limit=10_000)],
         ]
-        for stream in store.streams("")
+        for stream in store.stream_names("")
     }
 
 

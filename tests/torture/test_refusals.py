@@ -21,9 +21,9 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.prompt import TailChanged
 from inmind.core.events.session import Reverted
 from inmind.errors import KeyReused, NotDurable, NotFound, StoreError, UnsafeStorage
-from inmind.store.atomic_files import Folder, Found
+from inmind.store.atomic_files import FileState, Folder
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Key, Published, Snapshot, Store
+from inmind.store.protocol import Key, PublishedVersion, Snapshot, Store
 from inmind.store.sqlite import SqliteStore
 from inmind.store.stream import Decision, Stream
 from inmind.testing import ManualClock
@@ -39,11 +39,11 @@ def written(text: str) -> Draft:
 
 
 def refuses_the_stream(store: SqliteStore) -> None:
-    store.keep_snapshot("nobody's", Snapshot(seq=1, fold=1, body=""))
+    store.save_snapshot("nobody's", Snapshot(seq=1, fold_version=1, body=""))
 
 
 def refuses_the_mark(store: SqliteStore) -> None:
-    store.mark_published("nobody's", "overview.md", Published("aaaa", seq=1))
+    store.mark_published("nobody's", "overview.md", PublishedVersion("aaaa", seq=1))
 
 
 def refuses_the_size(store: SqliteStore) -> None:
@@ -54,7 +54,7 @@ def misses_a_table(store: SqliteStore) -> None:
     other: Any = apsw.Connection(str(store.path))
     other.execute("DROP TABLE snapshots")
     other.close()
-    store.keep_snapshot("s", Snapshot(seq=1, fold=1, body=""))
+    store.save_snapshot("s", Snapshot(seq=1, fold_version=1, body=""))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_what_the_database_refuses_is_not_the_disks_fault(
     with pytest.raises(StoreError, match="nothing was stored") as caught:
         refuses(small)
     assert not isinstance(caught.value, NotDurable)
-    assert small.refusal == ""
+    assert small.read_only_reason == ""
     assert small.receipt("s", Key("k", "r")) is None
     small.append("s", [written("two")], expected=1, at=WHEN)
     assert [event.payload for event in small.read("s")] == [written("one").payload, written("two").payload]
@@ -91,14 +91,14 @@ LEADING_OUT = ["", ".", "..", "../x", "a/../../x", "a/..", "a/.", "a//b", "/x", 
 
 WRITES: dict[str, Callable[[Folder, str], object]] = {
     "replace": lambda folder, name: folder.replace(name, b"x"),
-    "exchange": lambda folder, name: folder.exchange(name, b"x", found=Found()),
-    "remove": lambda folder, name: folder.remove(name, found=Found(data=b"x")),
+    "exchange": lambda folder, name: folder.exchange(name, b"x", expected=FileState()),
+    "remove": lambda folder, name: folder.remove(name, expected=FileState(data=b"x")),
     "grow": lambda folder, name: grow(folder, name),
 }
 
 
 def grow(folder: Folder, name: str) -> None:
-    with folder.growing(name) as file:
+    with folder.open_append(name) as file:
         file.append(b"x")
 
 
@@ -110,7 +110,7 @@ def test_no_name_leads_out_of_its_folder(tmp_path: Path, write: str, name: str) 
     folder = Folder(tmp_path / "outside" / "inner")
     with pytest.raises(UnsafeStorage):
         WRITES[write](folder, name)
-    assert folder.read(name, most=10).unreadable
+    assert folder.read(name, max_bytes=10).read_error
     files = [file for file in tmp_path.rglob("*") if file.is_file() and file.name != ".lock"]
     assert files == []
 
@@ -223,7 +223,7 @@ def test_to_change_nothing_is_decided_on_the_newest_state(store: Store, stream: 
         return Decision((), len(state))
 
     done = stream.commit(decide, key=Key("k", "r"))
-    assert (seen, done.answer, done.appended.last) == ([3, 4], 4, 4)
+    assert (seen, done.result, done.appended.last) == ([3, 4], 4, 4)
 
 
 # -- by the harness itself ---------------------------------------------------------------------------------

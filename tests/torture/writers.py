@@ -15,11 +15,12 @@ import apsw
 from torture.harness import Voice
 from torture.session_steps import sound
 
-from inmind import Memory, ScratchpadLayer, default_layers
+from inmind import Memory, default_layers
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.documents.document import Scope
 from inmind.errors import Conflict, KeyReused
+from inmind.layers import ScratchpadLayer
 from inmind.session.session import Session
 
 BATCH = 3
@@ -325,7 +326,7 @@ def retry(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread") -
 def counts(session: Session) -> dict[str, int]:
     """Events of each stream."""
     store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own yet
-    return {stream: store.version(stream) for stream in store.streams("")}
+    return {stream: store.version(stream) for stream in store.stream_names("")}
 
 
 def call_in(voice: Voice, *, home: str, call: str) -> list[int]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from inmind.core.background import BackgroundQueue
-from inmind.core.fork import tell_after_fork
+from inmind.core.fork import register_after_fork
 from inmind.core.settings import SOURCES
 from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import Closed, InvalidInput, ModelFailed
@@ -68,7 +68,7 @@ class MemoryContext:
         self._to_embed: set[str] = set()
         """Owners with new crystals that may have no vectors yet."""
         self._upkeep: Housekeeping | None = None
-        tell_after_fork(self)
+        register_after_fork(self)
 
     def after_fork(self) -> None:
         self.lock = threading.RLock()

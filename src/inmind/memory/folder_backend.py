@@ -30,8 +30,8 @@ from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.meta_file import MetaFile, SessionSummary, complete_summary, read_summary
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.transcript_file import TranscriptFile
-from inmind.store.atomic_files import Folder, Found, make_private
-from inmind.store.protocol import Begun, Store
+from inmind.store.atomic_files import FileState, Folder, make_private_folder
+from inmind.store.protocol import Store, StreamInfo
 from inmind.store.sqlite import SqliteStore
 from inmind.store.stream import Stream
 
@@ -72,22 +72,22 @@ class FolderBackend:
         if name == CONFIG:
             settings_in(text)
         folder = Folder(self.home)
-        with folder.locked():
+        with folder.lock():
             found, now = self._read(name)
             if now.version and now.text == text:
                 return now.version
-            if now.version != base or not folder.exchange(name, data, found=found):
+            if now.version != base or not folder.exchange(name, data, expected=found):
                 raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
         return _version(text)
 
-    def _read(self, name: str) -> tuple[Found, Document]:
+    def _read(self, name: str) -> tuple[FileState, Document]:
         """A file has no versions, so it is told from others by what it says."""
-        found = Folder(self.home).read(name, most=MAX_DOCUMENT_BYTES)
-        if found.data is None and not found.unreadable:
+        found = Folder(self.home).read(name, max_bytes=MAX_DOCUMENT_BYTES)
+        if found.data is None and not found.read_error:
             return found, Document(text="", version=0, source="")
         try:
-            if not found.whole:
-                raise ValueError(found.unreadable or f"it is too large: at most {MAX_DOCUMENT_BYTES:,} bytes")
+            if not found.is_complete:
+                raise ValueError(found.read_error or f"it is too large: at most {MAX_DOCUMENT_BYTES:,} bytes")
             text = (found.data or b"").decode()
         except ValueError as error:
             raise InvalidInput(field=name, value=str(error), expected="a readable file of TOML") from error
@@ -116,7 +116,7 @@ class FolderBackend:
         for owner in resources_in(self.home):
             if resource in ("", owner):
                 self.resource_files(owner, resource_stream(owner)).read_edits()
-        for begun in self.store.begun(SESSION_PREFIX, owner=resource or None):
+        for begun in self.store.stream_infos(SESSION_PREFIX, owner=resource or None):
             if place_of(self.home, begun.first).exists():
                 self._take_in_session(begun.first, session_stream(begun.first.stream.removeprefix(SESSION_PREFIX)))
 
@@ -128,7 +128,7 @@ class FolderBackend:
     def session_folder(self, id: str, cwd: str) -> Path:
         return session_folder(self.home, id, cwd)
 
-    def session_summary(self, begun: Begun) -> SessionSummary:
+    def session_summary(self, begun: StreamInfo) -> SessionSummary:
         return complete_summary(read_summary(self._folder(place_of(self.home, begun.first))), self.store, begun)
 
     def has_resource_files(self, resource: str) -> bool:
@@ -149,10 +149,10 @@ class FolderBackend:
     def back_up_state(self, resource: str, text: str) -> str:
         """Beside whatever has that name already, which may be somebody's only copy."""
         folder, data = self._folder(resource_folder(self.home, resource)), text.encode()
-        with folder.locked():
+        with folder.lock():
             for name in (SEED_BACKUP, f"{SEED_BACKUP}-{digest(text)}"):
-                found = folder.read(name, most=len(data) + 1)
-                if found.data is None and not found.unreadable:
+                found = folder.read(name, max_bytes=len(data) + 1)
+                if found.data is None and not found.read_error:
                     folder.replace(name, data)
                     return name
                 if found.data == data:
@@ -168,7 +168,7 @@ def open_folder(location: object, settings: object, create: bool) -> tuple[Folde
     if not create and not _has_journal(home):
         raise NotFound(what="memory at", name=str(home))
     try:
-        make_private(home)
+        make_private_folder(home)
     except OSError as error:
         raise UnsafeStorage(place=str(home), reason=os.strerror(error.errno or 0)) from error
     if not os.access(home, os.R_OK | os.X_OK):

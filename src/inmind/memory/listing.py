@@ -13,7 +13,7 @@ from inmind.core.streams import ANONYMOUS, PRIVATE, SESSION_PREFIX, opened_by
 from inmind.errors import InvalidInput
 from inmind.session.backend import Backend
 from inmind.session.legacy_files import LegacySession
-from inmind.store.protocol import Begun, Store
+from inmind.store.protocol import Store, StreamInfo
 
 
 @frozen(kw_only=True)
@@ -57,12 +57,12 @@ def list_sessions(
     another, if wanted so.
     """
 
-    def fits(begun: Begun) -> bool:
+    def fits(begun: StreamInfo) -> bool:
         opened = opened_by(begun.first)
         here, theirs = cwd is None or opened.cwd == cwd, resource is None or opened.resource == resource
         return here and theirs and (children or not opened.parent)
 
-    found: list[tuple[str, Begun | LegacySession]] = [
+    found: list[tuple[str, StreamInfo | LegacySession]] = [
         (one.updated.isoformat(), one) for one in _begun(place.store, resource, fits, most)
     ]
     if resource is None:  # those of the older kind belong to nobody yet
@@ -72,16 +72,18 @@ def list_sessions(
     return [_legacy_info(one) if isinstance(one, LegacySession) else _info(place, one) for _, one in found[:most]]
 
 
-def _begun(store: Store, resource: str | None, fits: Callable[[Begun], bool], most: int | None) -> Sequence[Begun]:
+def _begun(
+    store: Store, resource: str | None, fits: Callable[[StreamInfo], bool], most: int | None
+) -> Sequence[StreamInfo]:
     owner = None if resource in (None, ANONYMOUS) else resource
     looks = (
         (None,)
         if most is None
         else (max(most, RECENT_SESSIONS), max(most, MAX_SCANNED_SESSIONS) if owner is None else None)
     )
-    found: list[Begun] = []
+    found: list[StreamInfo] = []
     for look in looks:
-        there = store.begun(SESSION_PREFIX, owner=owner, most=look)
+        there = store.stream_infos(SESSION_PREFIX, owner=owner, limit=look)
         found = [one for one in there if fits(one)][:most]
         if len(found) == most or look is None or len(there) < look:
             break
@@ -112,7 +114,7 @@ def list_resources(store: Store) -> Iterator[str]:
 def is_known_resource(store: Store, resource: object) -> bool:
     """Is it one of these? What nobody can be called is not."""
     try:
-        return bool(store.streams("", owner=require_resource(resource), most=1))
+        return bool(store.stream_names("", owner=require_resource(resource), limit=1))
     except InvalidInput:
         return False
 
@@ -124,7 +126,7 @@ MAX_NAME_CANDIDATES = 1_000
 def nearest_session(store: Store, id: str) -> str:
     """The id that somebody may have meant who has mistyped it; empty where none resembles it."""
     for begins in _beginnings(id):
-        streams = store.streams(SESSION_PREFIX + begins, most=MAX_NAME_CANDIDATES)
+        streams = store.stream_names(SESSION_PREFIX + begins, limit=MAX_NAME_CANDIDATES)
         if near := get_close_matches(id, [stream.removeprefix(SESSION_PREFIX) for stream in streams], n=1):
             return near[0]
     return ""
@@ -133,7 +135,7 @@ def nearest_session(store: Store, id: str) -> str:
 def nearest_resource(store: Store, name: str) -> str:
     """Likewise."""
     for begins in _beginnings(name):
-        owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", most=MAX_NAME_CANDIDATES)
+        owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", limit=MAX_NAME_CANDIDATES)
         there = [owner for owner in owners if owner.startswith(begins) and owner != ANONYMOUS]
         if near := get_close_matches(name, there, n=1):
             return near[0]
@@ -153,7 +155,7 @@ def belongs_to_folder(legacy: LegacySession, cwd: str) -> bool:
     return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
 
 
-def _info(place: Backend, begun: Begun) -> SessionInfo:
+def _info(place: Backend, begun: StreamInfo) -> SessionInfo:
     """The journal says whose it is; what it adds up to is told at a glance."""
     first = begun.first
     id, opened, said = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), place.session_summary(begun)

@@ -24,7 +24,7 @@ from inmind.session.backend import SessionFiles
 from inmind.session.legacy_files import LegacySession
 from inmind.session.meta_file import SessionSummary, complete_summary
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import Begun, Clock, Store
+from inmind.store.protocol import Clock, Store, StreamInfo
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class PostgresBackend:
     def session_folder(self, id: str, cwd: str) -> None:
         """It has none."""
 
-    def session_summary(self, begun: Begun) -> SessionSummary:
+    def session_summary(self, begun: StreamInfo) -> SessionSummary:
         return complete_summary(SessionSummary(), self.store, begun)
 
     def has_resource_files(self, resource: str) -> bool:  # noqa: ARG002 -- as an abode has it
@@ -152,7 +152,7 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
 
 def open_postgres(url: str, *, make: bool = True) -> PostgresBackend:
     """The memory of whoever the URL lets in. `make`: one, where there is none; else that is NotFound."""
-    store = _stores(url).open(url, make=make)
+    store = _stores(url).open(url, create=make)
     store.clock.compare()
 
     def index(read: Read) -> Index:

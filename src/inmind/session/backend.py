@@ -19,7 +19,7 @@ from inmind.documents.document import Document
 from inmind.session.legacy_files import LegacySession
 from inmind.session.meta_file import SessionSummary
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import Begun, Store
+from inmind.store.protocol import Store, StreamInfo
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Backend(Protocol):
         """Of a session."""
         ...
 
-    def session_summary(self, begun: Begun) -> SessionSummary:
+    def session_summary(self, begun: StreamInfo) -> SessionSummary:
         """What a list shows of a session."""
         ...
 

@@ -39,7 +39,7 @@ from inmind.prompt.pressure import Crowd
 from inmind.session.compaction_trigger import CompactionTrigger, PlannedCompaction
 from inmind.session.context import SessionContext
 from inmind.session.state import SessionState
-from inmind.store.protocol import Appended
+from inmind.store.protocol import AppendResult
 from inmind.store.stream import Decision, key_for
 
 log = logging.getLogger("inmind")
@@ -106,9 +106,9 @@ class Compactor:
                 done = self._stream.commit(decide, key=named)
             except _ConversationChanged:
                 continue
-            if done.answer is None:
+            if done.result is None:
                 return self._report_of(done.appended), ()
-            return done.answer.report, done.events
+            return done.result.report, done.events
         version = self._stream.version
         raise Conflict(stream=self._stream.name, expected=version, actual=version)
 
@@ -160,7 +160,7 @@ class Compactor:
         lifted: list[Draft] = []
         for one in reversed(going):
             more = self._lifted(state, one.seq, one.what)
-            state = self._stream.foresee(state, state.seq, more, now)
+            state = self._stream.preview(state, state.seq, more, now)
             lifted += more
         return lifted
 
@@ -190,7 +190,7 @@ class Compactor:
                 return Decision([], False)
             return Decision(self.planned_drafts(state, due.selection, wanted), True)
 
-        return PlannedCompactionResult(done=bool(self._stream.commit(decide).answer), notices=notices)
+        return PlannedCompactionResult(done=bool(self._stream.commit(decide).result), notices=notices)
 
     def planned_drafts(self, state: SessionState, leaving: Leaving, wanted: Wanted) -> Sequence[Draft]:
         """What that would bring about; nothing where it makes nothing shorter."""
@@ -287,7 +287,7 @@ class Compactor:
     def _lifted(self, state: SessionState, of: int, what: Compacted) -> list[Draft]:
         """Pages go as they came: one that was there before is as it was, and one that somebody has written on stays."""
         first = of - len(what.archives)  # its pages come right before it
-        then = self._stream.at(first - 1).documents
+        then = self._stream.state_at(first - 1).documents
         since = self._between(first, of)
         ours = {event.payload.path: event.payload.text for event in since if isinstance(event.payload, DocumentWritten)}
         untouched = [path for path in what.archives if state.documents.text(path) == ours.get(path)]
@@ -303,12 +303,12 @@ class Compactor:
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)
 
-    def _report_of(self, done: Appended) -> CompactionReport:
+    def _report_of(self, done: AppendResult) -> CompactionReport:
         """What an earlier call with the same key did."""
         if done.last < done.first:
             return CompactionReport(reason=NOTHING)
         (what,) = (one.payload for one in self._between(done.first, done.last) if isinstance(one.payload, Compacted))
-        return self.report_for(what, self._stream.at(done.last).history)
+        return self.report_for(what, self._stream.state_at(done.last).history)
 
 
 _NOTHING_MADE = Made([], CompactionReport(reason=NOTHING))

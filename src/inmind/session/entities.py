@@ -27,7 +27,7 @@ from inmind.errors import InvalidInput, NotFound
 from inmind.session.message_events import heard, last_reply, words_told
 from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
-from inmind.store.protocol import Appended, Key, Store
+from inmind.store.protocol import AppendResult, Key, Store
 from inmind.store.stream import Decision, Stream
 
 # The resolver's words of two languages, and the guard, are a good part of what importing everything takes: they are
@@ -65,7 +65,7 @@ class EntityTracker:
         """What that brings to mind; it will be appended behind so many events."""
         return self._sighted(state, told, behind, now) if told else []
 
-    def track(self, entities: Sequence[Any], key: Key | None) -> Appended:
+    def track(self, entities: Sequence[Any], key: Key | None) -> AppendResult:
         """Bring things to the front one by one, so that the last of them comes to stand first."""
         things = [sighting_from(entity, f"entities[{n}]") for n, entity in enumerate(entities)]
         pins = {(canonical_type(thing.type), thing.id): thing for thing in things if thing.pinned}
@@ -81,7 +81,7 @@ class EntityTracker:
         same = replace(key, request=digest_of([to_json(thing) for thing in things])) if key else None
         return self._commit(decide, same)
 
-    def import_entities(self, data: object, key: Key | None = None) -> Appended:
+    def import_entities(self, data: object, key: Key | None = None) -> AppendResult:
         """What a checkpoint holds was once shown by tools: that a host hands it in makes it no more than data."""
         things = deserialize(data)
         return self._commit(lambda state: self._restored(things, state), key)
@@ -90,7 +90,7 @@ class EntityTracker:
         """What another session has seen, in front of what is in mind here, and what leaves for it."""
         return self._with_leaving(state, self._restored(things, state), now)
 
-    def pin(self, id: str, type: str | None, key: Key | None, *, pinned: bool) -> Appended:
+    def pin(self, id: str, type: str | None, key: Key | None, *, pinned: bool) -> AppendResult:
         def decide(state: SessionState) -> list[Draft]:
             entity = state.entities.get(id, type)
             if entity is None or entity not in state.entities.window:
@@ -144,7 +144,7 @@ class EntityTracker:
         version = state.seq + behind
         return draft_entity_events(state.entities, told, self.rules, now=now, stream=state.stream, version=version)
 
-    def _commit(self, decide: Callable[[SessionState], list[Draft]], key: Key | None) -> Appended:
+    def _commit(self, decide: Callable[[SessionState], list[Draft]], key: Key | None) -> AppendResult:
         """What the host itself says of things, and what leaves for it."""
 
         def decision(state: SessionState, now: datetime) -> Decision[SessionState, None]:
@@ -153,7 +153,7 @@ class EntityTracker:
         return self._stream.commit(decision, key=key).appended
 
     def _with_leaving(self, state: SessionState, drafts: list[Draft], now: datetime) -> list[Draft]:
-        foreseen = self._stream.foresee(state, state.seq, drafts, now)
+        foreseen = self._stream.preview(state, state.seq, drafts, now)
         return [*drafts, *(draft_evictions(foreseen.entities, self.rules) if drafts else [])]
 
     def _deep(self, state: SessionState) -> Iterator[Entity]:

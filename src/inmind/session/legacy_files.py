@@ -30,7 +30,7 @@ from inmind.core.text import shortened
 from inmind.errors import InvalidInput
 from inmind.prompt.ingest import message_added
 from inmind.session.state import MAX_TITLE_LENGTH
-from inmind.store.atomic_files import open_plain
+from inmind.store.atomic_files import open_regular_file
 
 log = logging.getLogger("inmind")
 
@@ -73,7 +73,7 @@ def all_legacy(home: Path, *, excluding: Container[str]) -> list[LegacySession]:
 def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
     """Everything that was said, to be brought in."""
     drafts: list[Draft] = []
-    with open_plain(legacy.path) as file:
+    with open_regular_file(legacy.path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip() or _told(line) is not None:
                 continue
@@ -95,7 +95,7 @@ def _glanced(path: Path, home: Path) -> LegacySession | None:
     about: dict[str, Any] = {}
     messages = 0
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
             for line in file:
                 if (told := _told(line)) is not None:
@@ -154,7 +154,7 @@ def _has_anthropic_blocks(wire: Any) -> bool:
 
 def _beside(path: Path) -> dict[str, Any]:
     try:
-        with open_plain(path.with_name(f"{path.stem}.meta.json")) as file:
+        with open_regular_file(path.with_name(f"{path.stem}.meta.json")) as file:
             meta = _parsed(file.read())
     except (OSError, ValueError, RecursionError):
         return {}

@@ -41,8 +41,8 @@ from inmind.documents.document import (
 from inmind.documents.notes_page import parse_notes, parse_remarks, remove_pieces, to_page_note
 from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.atomic_files import DAMAGED, Folder, Found, Signature, nanoseconds
-from inmind.store.protocol import Published, Store
+from inmind.store.atomic_files import DAMAGED_SUFFIX, FileSignature, FileState, Folder, now_nanoseconds
+from inmind.store.protocol import PublishedVersion, Store
 from inmind.store.stream import Decision, Stream
 
 # Nanoseconds that an editor may take between emptying a file and filling it again.
@@ -82,8 +82,8 @@ class LiveFiles(Generic[S]):
         """`inside`: where below the folder; `folders`, `paths`: where a person may begin a document by a file."""
         self._folder, self._stream, self._store = folder, stream, store
         self._documents, self._inside, self._folders, self._paths = documents, inside, folders, paths
-        self._seen: dict[str, Signature] = {}
-        self._looked: dict[str, Signature] = {}
+        self._seen: dict[str, FileSignature] = {}
+        self._looked: dict[str, FileSignature] = {}
         self._listed: dict[str, list[str]] = {}
         self._shown: dict[str, int] = {}
         self._notices: list[str] = []
@@ -119,12 +119,12 @@ class LiveFiles(Generic[S]):
 
         A page that was never shown, as in a home that was just imported, is not missing.
         """
-        shown = self._store.published(self._stream.name)
+        shown = self._store.published_versions(self._stream.name)
         documents = self._documents(self._stream.state).by_path
         for path in self._reachable(self._present()):
-            found = self._folder.read(self._inside + path, most=MAX_DOCUMENT_BYTES)
-            if found.unreadable:
-                yield path, FileCheck(FileStatus.FOREIGN, reason=found.unreadable)
+            found = self._folder.read(self._inside + path, max_bytes=MAX_DOCUMENT_BYTES)
+            if found.read_error:
+                yield path, FileCheck(FileStatus.FOREIGN, reason=found.read_error)
             elif found.data is not None or path in shown:
                 yield path, self._judged(path, found, documents.get(path), shown.get(path))
 
@@ -136,13 +136,13 @@ class LiveFiles(Generic[S]):
         """
         for start in range(0, len(paths), _TOGETHER):
             together = paths[start : start + _TOGETHER]
-            with self._told(*together), self._folder.locked():
-                shown = self._store.published(self._stream.name)
+            with self._told(*together), self._folder.lock():
+                shown = self._store.published_versions(self._stream.name)
                 for path in together:
                     with self._told(path):
                         self._settled(path, shown)
 
-    def _settled(self, path: str, shown: dict[str, Published]) -> None:
+    def _settled(self, path: str, shown: dict[str, PublishedVersion]) -> None:
         for _ in range(_MOST_ROUNDS):
             if self._round(path, shown):
                 return
@@ -163,10 +163,10 @@ class LiveFiles(Generic[S]):
         if not self._reachable([""]):
             return
         try:
-            with self._folder.locked():
+            with self._folder.lock():
                 for folder in self._reachable([f"{folder}/" for folder in self._folders]):
-                    self._folder.make(self._inside + folder.removesuffix("/"))
-                displaced = [name.removeprefix(self._inside) for name in self._folder.tidy()]
+                    self._folder.make_subfolder(self._inside + folder.removesuffix("/"))
+                displaced = [name.removeprefix(self._inside) for name in self._folder.clean_up()]
         except Closed:
             raise
         except InmindError as error:
@@ -177,12 +177,12 @@ class LiveFiles(Generic[S]):
             if _is_document(path):
                 self.sync(path)
 
-    def _round(self, path: str, shown: dict[str, Published]) -> bool:
+    def _round(self, path: str, shown: dict[str, PublishedVersion]) -> bool:
         """One look and one act; False when an editor's save came to light and has to be looked at."""
         self._recover(path, shown.get(path))
-        found = self._folder.read(self._inside + path, most=MAX_DOCUMENT_BYTES)
+        found = self._folder.read(self._inside + path, max_bytes=MAX_DOCUMENT_BYTES)
         document = self._documents(self._stream.refresh()).by_path.get(path)
-        if found.unreadable:
+        if found.read_error:
             self._tell_unreadable(path, found, document, shown.get(path))
             return True
         judgement = self._judged(path, found, document, shown.get(path))
@@ -219,7 +219,9 @@ class LiveFiles(Generic[S]):
             self._now_shows(path, document, shown)
         return done
 
-    def _judged(self, path: str, found: Found, document: Document | None, shown: Published | None) -> FileCheck:
+    def _judged(
+        self, path: str, found: FileState, document: Document | None, shown: PublishedVersion | None
+    ) -> FileCheck:
         published = shown.digest if shown else None
         judgement = check_file(found.data, document=document, published_digest=published)
         if judgement.status is not FileStatus.EDITED:
@@ -230,53 +232,59 @@ class LiveFiles(Generic[S]):
             document=document,
             published_digest=published,
             unconfirmed_digests=later,
-            has_other_links=found.linked,
+            has_other_links=found.has_other_links,
         )
 
-    def _tell_unreadable(self, path: str, found: Found, document: Document | None, shown: Published | None) -> None:
-        self._notice(f"{path} cannot be read ({found.unreadable}); the last good version is used")
+    def _tell_unreadable(
+        self, path: str, found: FileState, document: Document | None, shown: PublishedVersion | None
+    ) -> None:
+        self._notice(f"{path} cannot be read ({found.read_error}); the last good version is used")
         if document is not None and shown is not None and digest(document.text) != shown.digest:
             self._notice(f"{path} is written in memory and not in its file, in whose place something else stands")
 
-    def _recover(self, path: str, shown: Published | None) -> None:
+    def _recover(self, path: str, shown: PublishedVersion | None) -> None:
         """A writer was killed with a displaced file in its hands: a person's words in it become a version."""
         name = self._inside + path
-        left = self._folder.displaced(name, most=MAX_DOCUMENT_BYTES)
-        if left == Found():
+        left = self._folder.read_swap(name, max_bytes=MAX_DOCUMENT_BYTES)
+        if left == FileState():
             return
         versions = self._versions(path, after=0)
         judgement = check_file(
-            left.data, document=None, published_digest=None, unconfirmed_digests=versions, has_other_links=left.linked
+            left.data,
+            document=None,
+            published_digest=None,
+            unconfirmed_digests=versions,
+            has_other_links=left.has_other_links,
         )
         if judgement.status is FileStatus.EDITED:
             self._adopt(path, judgement.text, shown)
-        self._folder.drop_displaced(name)
+        self._folder.delete_swap(name)
 
     def _versions(self, path: str, *, after: int) -> list[str]:
         """Digests of what the journal had this document say, from some event on.
 
         They are folded: a note changes a page without saying all of it, and an undo brings an older one back.
         """
-        documents = self._documents(self._stream.at(after))
+        documents = self._documents(self._stream.state_at(after))
         said: list[str] = []
         read = partial(self._store.read, self._stream.name, after=after)
         for event in sorted((event for kind in _TELLING for event in read(kind=kind.kind)), key=attrgetter("seq")):
             before = documents.version(path)
             if isinstance(event.payload, Reverted):
-                documents = self._documents(self._stream.at(event.seq))
+                documents = self._documents(self._stream.state_at(event.seq))
             else:
                 documents = documents.apply(event)
             if documents.version(path) not in (0, before):
                 said.append(digest(documents.text(path)))
         return said
 
-    def _show(self, path: str, document: Document | None, found: Found) -> bool:
+    def _show(self, path: str, document: Document | None, found: FileState) -> bool:
         name = self._inside + path
         if document is None:  # undone: the file goes as it came, its words stay in the journal
-            return self._folder.remove(name, found=found)
-        return self._folder.exchange(name, document.text.encode(), found=found)
+            return self._folder.remove(name, expected=found)
+        return self._folder.exchange(name, document.text.encode(), expected=found)
 
-    def _adopt(self, path: str, text: str, shown: Published | None) -> Document:
+    def _adopt(self, path: str, text: str, shown: PublishedVersion | None) -> Document:
         """Somebody's words become a version; behind it stands what they could not see where they wrote it: notes that
         came since, and what a dream has done to the page meanwhile."""
 
@@ -290,7 +298,7 @@ class LiveFiles(Generic[S]):
         self._stream.commit(decide)
         return self._documents(self._stream.state).by_path[path]
 
-    def _both(self, path: str, text: str, now: Document, shown: Published | None) -> list[Draft]:
+    def _both(self, path: str, text: str, now: Document, shown: PublishedVersion | None) -> list[Draft]:
         """Their page once more, with what has happened to it since they began; nothing where nothing has."""
         began, base = self._begun_with(path, text, shown)
         sources: tuple[str, ...] = ()
@@ -306,7 +314,7 @@ class LiveFiles(Generic[S]):
         again = DocumentWritten(path=path, text=page.text)
         return [Draft(payload=again, origin=Origin.FILE, sources=sources, trust=page.trust)] if sources else []
 
-    def _begun_with(self, path: str, text: str, shown: Published | None) -> tuple[int, str | None]:
+    def _begun_with(self, path: str, text: str, shown: PublishedVersion | None) -> tuple[int, str | None]:
         """How far the journal was when they began to write, and the page that they began with if a dream has rewritten
         it since.
 
@@ -319,8 +327,8 @@ class LiveFiles(Generic[S]):
         if dream is None:
             return seen, None
         if seen < dream.seq:
-            return seen, self._documents(self._stream.at(seen)).text(path)
-        awake, then = (self._documents(self._stream.at(seq)).text(path) for seq in (dream.seq - 1, seen))
+            return seen, self._documents(self._stream.state_at(seen)).text(path)
+        awake, then = (self._documents(self._stream.state_at(seq)).text(path) for seq in (dream.seq - 1, seen))
         if text != awake and _is_nearer(text, awake, then):
             return dream.seq - 1, awake
         return seen, None
@@ -346,14 +354,14 @@ class LiveFiles(Generic[S]):
                 sources.append(event.id)
         return pages.by_path[NOTES_PAGE_PATH], tuple(sources)
 
-    def _leave_alone(self, path: str, found: Found, judgement: FileCheck) -> None:
+    def _leave_alone(self, path: str, found: FileState, judgement: FileCheck) -> None:
         if found.data:
             self._notice(f"{path} is not taken for a document ({judgement.reason}); it stays as it is")
         self._remember(path, found)
 
     def _set_aside(self, path: str, data: bytes, judgement: FileCheck) -> None:
         name = self._inside + path
-        kept = self._folder.keep(name, kept_as=f"{name}{DAMAGED}{digest(data.hex())[:8]}")
+        kept = self._folder.save_aside(name, new_name=f"{name}{DAMAGED_SUFFIX}{digest(data.hex())[:8]}")
         kept_as = kept.removeprefix(self._inside)
         what = DocumentSetAside(path=path, reason=judgement.reason, saved_as=kept_as)
         draft = Draft(payload=what, origin=Origin.FILE)
@@ -361,13 +369,13 @@ class LiveFiles(Generic[S]):
         self._notice(f"{path} was not taken in ({judgement.reason}); restored, what stood there is in {kept_as}")
 
     def _now_shows(
-        self, path: str, document: Document | None, shown: dict[str, Published], found: Found | None = None
+        self, path: str, document: Document | None, shown: dict[str, PublishedVersion], found: FileState | None = None
     ) -> None:
         """`found` if the file shows it just as it was found. One that we wrote is too young to be sure of."""
         have = shown.get(path)
         mark = digest(document.text) if document else ""
         if mark != (have.digest if have else ""):
-            now = Published(mark, seq=self._stream.version)
+            now = PublishedVersion(mark, seq=self._stream.version)
             self._store.mark_published(self._stream.name, path, now)
             shown[path] = now
         if document is None:
@@ -376,10 +384,10 @@ class LiveFiles(Generic[S]):
             self._shown[path] = document.version
         self._remember(path, found)
 
-    def _remember(self, path: str, found: Found | None) -> None:
+    def _remember(self, path: str, found: FileState | None) -> None:
         """Not to look again before something has changed."""
-        if found and found.settled:
-            self._seen[path] = found.settled
+        if found and found.reliable_signature:
+            self._seen[path] = found.reliable_signature
         else:
             self._seen.pop(path, None)
 
@@ -392,18 +400,18 @@ class LiveFiles(Generic[S]):
 
     def _begun(self, folder: str) -> list[str]:
         """Documents that have a file in this folder. Read again only when something was put there or taken away."""
-        now = nanoseconds()
+        now = now_nanoseconds()
         place = (self._inside + folder).removesuffix("/")
         signature = self._folder.signature(place)
         if signature is None:
             return []
         if signature != self._looked.get(folder):
             within = f"{folder}/" if folder else ""
-            found = {within + name: kind for name, kind in self._folder.listed(place).items()}
+            found = {within + name: kind for name, kind in self._folder.list_files(place).items()}
             refused = {path: why for path, kind in found.items() if (why := _no_page(path, kind))}
             self._listed[folder] = [path for path in found if path not in refused]
             self._tell_strangers(folder, refused)
-            if signature.settled(now):
+            if signature.is_reliable(now):
                 self._looked[folder] = signature
         return self._listed[folder]
 
@@ -411,7 +419,7 @@ class LiveFiles(Generic[S]):
         """What somebody put among the pages and expects to be read, though it is none; not what memory put there."""
         notes, _, _ = NOTES_PAGE_PATH.partition("/")  # where a session of nobody in particular has its own
         known = {*self._folders, notes, *self._documents(self._stream.state).by_path}
-        strangers = [path for path in refused if path not in known and DAMAGED not in path]
+        strangers = [path for path in refused if path not in known and DAMAGED_SUFFIX not in path]
         for path in strangers[:_MOST_STRANGERS]:
             name = path if path.isprintable() else repr(path)  # anybody may have named it anything
             self._notice(f"{name} is not taken in: {refused[path]}")
@@ -422,7 +430,9 @@ class LiveFiles(Generic[S]):
     def _reachable(self, paths: Sequence[str]) -> list[str]:
         """Those that a folder leads to, and not a link in its place, which could lead anywhere."""
         ways = {path.rpartition("/")[0]: path for path in paths}
-        barred = {way: step for way, path in ways.items() if (step := self._folder.barred(self._inside + path))}
+        barred = {
+            way: step for way, path in ways.items() if (step := self._folder.first_non_folder(self._inside + path))
+        }
         for step in dict.fromkeys(barred.values()):
             self._notice(f"{step} is no folder, and links are not followed: its pages are only in memory, not in files")
         return [path for path in paths if path.rpartition("/")[0] not in barred]
@@ -456,9 +466,9 @@ def _of_belongings(resource_state: ResourceState) -> Documents:
 def _of_both(path: str, base: str, theirs: str, dreamt: str) -> str:
     """Their page, without what a dream has taken from it, and with what it has put there."""
     if path == MEMORY_PAGE_PATH:
-        from inmind.dreams.page.merge import of_both  # most edits meet no dream
+        from inmind.dreams.page.merge import merge_pages  # most edits meet no dream
 
-        return of_both(base, theirs, dreamt)
+        return merge_pages(base, theirs, dreamt)
     notes = (set(parse_notes(base)) - set(parse_notes(dreamt))).intersection(parse_notes(theirs))
     remarks = (set(parse_remarks(base)) - set(parse_remarks(dreamt))).intersection(parse_remarks(theirs))
     return remove_pieces(theirs, notes, remarks) if notes or remarks else theirs
@@ -470,11 +480,11 @@ def _is_nearer(text: str, one: str, other: str) -> bool:
     return len(lines & (here - there)) > len(lines & (there - here))
 
 
-def _waited(found: Found) -> bool:
+def _waited(found: FileState) -> bool:
     """Some editors empty a file and then write it, or link a backup first: one that looks wrong and is that young gets
     a moment to be right.
     """
-    age = found.looked - found.signature.changed if found.signature else _PATIENCE
+    age = found.read_at - found.signature.changed_at if found.signature else _PATIENCE
     if not 0 <= age < _PATIENCE:
         return False
     time.sleep((_PATIENCE - age) / 1e9)
@@ -492,7 +502,7 @@ def _no_page(path: str, kind: str) -> str:
 
 def _is_document(path: str) -> bool:
     """A damaged file that was set aside is not one, though its name would do."""
-    if DAMAGED in path:
+    if DAMAGED_SUFFIX in path:
         return False
     try:
         resolve_path(path)

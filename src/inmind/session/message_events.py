@@ -86,7 +86,7 @@ def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObs
         if message.role != "assistant":
             said = people if message.role == "user" else tools if message.role == "tool" else operator
             said += _texts(message.parts)
-    return SessionTexts(operator="\n".join(operator), people="\n".join(people), tools="\n".join(tools))
+    return SessionTexts(operator="\n".join(operator), user="\n".join(people), tools="\n".join(tools))
 
 
 def _told_by(

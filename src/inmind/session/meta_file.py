@@ -28,7 +28,7 @@ from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.errors import Damaged, InmindError, InvalidInput, StoreError
 from inmind.session.state import MAX_TITLE_LENGTH, SessionState, title_after
 from inmind.store.atomic_files import Folder
-from inmind.store.protocol import Begun, Store
+from inmind.store.protocol import Store, StreamInfo
 from inmind.store.stream import Stream
 
 log = logging.getLogger("inmind")
@@ -66,7 +66,7 @@ def read_summary(folder: Folder) -> SessionSummary:
     return SessionSummary(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
 
 
-def complete_summary(said: SessionSummary, store: Store, begun: Begun) -> SessionSummary:
+def complete_summary(said: SessionSummary, store: Store, begun: StreamInfo) -> SessionSummary:
     """What the file says, as far as it is as new as the journal, which is asked for the rest; where there is no file,
     for all of it."""
     stream = begun.first.stream
@@ -113,10 +113,10 @@ class MetaFile:
         # Also when it fails: a place that cannot be written is not tried again at every call.
         self._version, self._called = state.seq, (state.title, state.model)
         try:
-            with self._folder.locked():
+            with self._folder.lock():
                 title = "" if renamed else self._edited(state)
                 data = self._written(state, state.opened, title=title or state.title)
-                if self._folder.read(FILE, most=len(data)).data != data:
+                if self._folder.read(FILE, max_bytes=len(data)).data != data:
                     self._folder.replace(FILE, data)
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
@@ -138,7 +138,7 @@ class MetaFile:
         title = shortened(said.title, MAX_TITLE_LENGTH)
         if title in ("", state.title) or not 0 < said.version <= state.seq:
             return ""
-        return "" if title == self._stream.at(said.version).title else title
+        return "" if title == self._stream.state_at(said.version).title else title
 
     def _written(self, state: SessionState, opened: SessionOpened, *, title: str) -> bytes:
         summary = self._store.summary(state.stream)
@@ -199,7 +199,7 @@ def _pieces(length: int) -> Iterator[tuple[int, int]]:
 
 def _said(folder: Folder) -> dict[str, Any]:
     try:
-        said = json.loads(folder.read(FILE, most=_MAX_BYTES).data or b"{}")
+        said = json.loads(folder.read(FILE, max_bytes=_MAX_BYTES).data or b"{}")
     except (ValueError, RecursionError):
         return {}
     return said if is_object(said) else {}

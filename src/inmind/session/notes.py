@@ -34,7 +34,14 @@ class NoteWriter:
         named = None if key is None else key_for(key, "note", encode_payload(what), taker)
         appended = self._stream.append(Draft(payload=what, origin=taker), key=named)
         self.publish()
-        return Note(at=appended.at, id=f"{name}#{appended.first}", repeated=appended.repeated)
+        return Note(
+            id=f"{name}#{appended.first}",
+            text=what.text,
+            date=appended.at,
+            importance=what.importance,
+            kind=what.category,
+            repeated=appended.repeated,
+        )
 
     def publish(self) -> None:
         """What was taken stands on its page in a moment, and is found."""

@@ -16,14 +16,14 @@ from inmind.core.events.session import ToolObserved
 from inmind.documents.document import Documents
 from inmind.documents.overview.event_log import OverviewLog, overview_event
 from inmind.documents.overview.maintain import overview_updates
-from inmind.documents.overview.tool_rules import Outcome, overview_events
+from inmind.documents.overview.tool_rules import ToolCallOutcome, overview_events
 from inmind.entities.observe import Observation
 from inmind.entities.outcome import exit_code, is_failure, reports_failure
 from inmind.entities.parse_result import is_object, looks_like_json, parse_layers
 from inmind.history import Conversation
 from inmind.session.message_events import FURTHEST, outcomes_in
 from inmind.session.state import SessionState
-from inmind.store.protocol import Appended, Key
+from inmind.store.protocol import AppendResult, Key
 from inmind.store.stream import Decision, Stream
 
 
@@ -37,7 +37,7 @@ class OverviewWriter:
         self._worked: tuple[int, str, frozenset[str]] = (0, "", frozenset())
         """A beginning of the conversation, by its length and its name, and the tools that have worked in it."""
 
-    def add_event(self, kind: str, text: str, key: Key | None) -> Appended:
+    def add_event(self, kind: str, text: str, key: Key | None) -> AppendResult:
         """Something that the host says has happened."""
         told = overview_event(kind, text)
 
@@ -88,7 +88,7 @@ class OverviewWriter:
             return False
         done = self._stream.commit(decide)
         if not done.events:
-            self._current = done.answer
+            self._current = done.result
         return bool(done.events)
 
     def _worked_in(self, line: Conversation) -> frozenset[str]:
@@ -105,10 +105,10 @@ class OverviewWriter:
         return worked
 
 
-def outcome_of(told: ToolObserved) -> Outcome:
+def outcome_of(told: ToolObserved) -> ToolCallOutcome:
     """What a tool did, read once for all rules."""
     answer = parse_layers(told.result)
-    return Outcome(
+    return ToolCallOutcome(
         tool=told.tool,
         arguments=_given(told.arguments),
         result=next(filter(_is_words, answer), answer[-1]),

@@ -37,7 +37,7 @@ class HostCall:
 
 
 @frozen(kw_only=True)
-class RecordResult:
+class Recorded:
     """A reply that is in the journal, with what the memory tools among its calls did."""
 
     text: str
@@ -55,7 +55,7 @@ class RecordResult:
 
 def record_result(
     events: Sequence[Event], *, complete: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
-) -> RecordResult:
+) -> Recorded:
     """The answer, out of the events of the commit: the same when it is asked for again."""
     said: list[str] = []
     results: list[Wire] = []
@@ -77,7 +77,7 @@ def record_result(
             answered[call.id] -= 1
         else:
             left.append(HostCall.of(call))
-    return RecordResult(
+    return Recorded(
         text="\n".join(said),
         results=results,
         host_calls=tuple(left),

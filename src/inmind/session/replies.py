@@ -28,7 +28,7 @@ from inmind.core.messages import FORMATS, format_named
 from inmind.core.messages.model import Call, Message, Result, Text
 from inmind.core.messages.replies import Reply, read_reply
 from inmind.documents.document import Scope
-from inmind.documents.scratchpad.state import State, changed_by
+from inmind.documents.scratchpad.state import ScratchpadState, known_state_after
 from inmind.history import Conversation, ConversationEntry
 from inmind.history.compaction.build import Made
 from inmind.prompt.ingest import message_added, tool_names
@@ -36,20 +36,11 @@ from inmind.prompt.layers.scratchpad import SCRATCHPAD, scratchpad_of
 from inmind.prompt.state import Standing
 from inmind.search.query import Hit, Query
 from inmind.session.context import SessionContext
-from inmind.session.recorded import RecordResult, record_result
+from inmind.session.recorded import Recorded, record_result
 from inmind.session.state import ResourceState, SessionState
-from inmind.session.tools.tools import (
-    MemoryView,
-    ToolAnswer,
-    ToolContext,
-    ToolResult,
-    adds_tools,
-    cut_off_answer,
-    route_call,
-    run_tool,
-    unknown_tool_answer,
-)
-from inmind.store.protocol import Appended, Key
+from inmind.session.tools.base import MemoryView, ToolAnswer, ToolContext, ToolResult
+from inmind.session.tools.registry import adds_tools, cut_off_answer, route_call, run_tool, unknown_tool_answer
+from inmind.store.protocol import AppendResult, Key
 from inmind.store.stream import Decision, key_for
 
 log = logging.getLogger("inmind")
@@ -85,7 +76,7 @@ class SearchCall(NamedTuple):
 class RecordedReply:
     """A reply that was recorded: what the host is told, and what was appended for it."""
 
-    recorded: RecordResult
+    recorded: Recorded
     events: Sequence[Event] = ()
 
 
@@ -115,7 +106,7 @@ class _Known:
     def __init__(self, seen: Mapping[str, Sequence[str]]) -> None:
         self.seen = dict(seen)
         self.told: dict[str, str] = {}
-        self.pad: State | None = None
+        self.pad: ScratchpadState | None = None
 
     @classmethod
     def by_prompt(cls, knew: SessionState) -> Self:
@@ -127,7 +118,7 @@ class _Known:
         """An answer; with the events that had written what it is about, and have now. None where there is no such."""
         self.told.update(answer.shows)
         for draft in answer.drafts:
-            self.pad = changed_by(draft.payload, self.pad)
+            self.pad = known_state_after(draft.payload, self.pad)
         if not after:
             return
         knew = answer.complete or before in self.seen.get(answer.about, ())
@@ -200,7 +191,7 @@ class ReplyExecutor:
         then = state if call in (None, state.prompt.calls) else self._prepared(call)
         asked = then.prompt
         read = read_reply(reply, format=fmt, hint=asked.format or "openai")
-        named, undone = key_for(key, "record", read.wires), list[Appended]()
+        named, undone = key_for(key, "record", read.wires), list[AppendResult]()
         if named is None:
             named, undone = self._key(_key(read, asked.calls, state.conversation))
         owned = self._before(undone)
@@ -210,12 +201,12 @@ class ReplyExecutor:
             decision = self._decision(state, now, work, work.answers)
             return replace(decision, beside=()) if owned else decision
 
-        done = self._stream.commit(decide, key=named, beside=self._resource)
-        if done.answer is None:
+        done = self._stream.commit(decide, key=named, companion=self._resource)
+        if done.result is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
             return RecordedReply(record_result(events, complete=read.whole, repeated=True))
-        diagnostics = tuple(answer.diagnostic for answer in done.answer if answer.diagnostic)
+        diagnostics = tuple(answer.diagnostic for answer in done.result if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
         return RecordedReply(record_result(done.events, complete=read.whole, diagnostics=diagnostics), done.events)
@@ -232,7 +223,7 @@ class ReplyExecutor:
         state, _ = self._stream.refresh(), self._resource.refresh()
         # Sessions share their resource's stream, and each has keys of its own.
         named = key_for(key, "call" if scope == "thread" else f"call:{digest(state.stream)}", tool, arguments)
-        undone = list[Appended]()
+        undone = list[AppendResult]()
         if named is not None and scope == "thread":
             named, undone = self._key(named)
         abroad_already = self._before(undone) is not None
@@ -245,23 +236,23 @@ class ReplyExecutor:
         def abroad(resource_state: ResourceState, now: datetime) -> Decision[ResourceState, ToolResult]:
             owned = _Owned(resource_state, self._resource.version)
             work = self._called(call, self._stream.state, owned, self._known_by(seen), now)
-            return Decision(work.abroad, work.called, binding=work.took_effect)
+            return Decision(work.abroad, work.called, consumes_key=work.took_effect)
 
         if scope == "thread":
-            mine = self._stream.commit(here, key=named, beside=self._resource)
-            if mine.answer is not None:
-                return ToolCallResult(mine.answer, mine.events)
+            mine = self._stream.commit(here, key=named, companion=self._resource)
+            if mine.result is not None:
+                return ToolCallResult(mine.result, mine.events)
             if reads_only:
-                again = self._stream.suppose(here).answer
+                again = self._stream.dry_run(here).result
             else:
-                then = self._stream.at(mine.appended.first - 1)
+                then = self._stream.state_at(mine.appended.first - 1)
                 again = self._told_again(call, then, self._owned, seen, mine.appended.at)
         else:
             theirs = self._resource.commit(abroad, key=named)
-            if theirs.answer is not None:
-                return ToolCallResult(theirs.answer)
+            if theirs.result is not None:
+                return ToolCallResult(theirs.result)
             before = theirs.appended.first - 1
-            owned = _Owned(self._resource.at(before), before)
+            owned = _Owned(self._resource.state_at(before), before)
             again = self._told_again(call, state, owned, seen, theirs.appended.at)
         return ToolCallResult(replace(again, repeated=True))
 
@@ -310,10 +301,16 @@ class ReplyExecutor:
         """What was worked out, with all that follows from it."""
         followed = self._followed(state, now, work.drafts)
         abroad = [*work.abroad, *followed.resource_events, *self._recalled(state, now, work.lookups)]
-        return Decision([*work.drafts, *followed.session_events], answer, beside=abroad)
+        return Decision([*work.drafts, *followed.session_events], answer, companion=abroad)
 
     def _carried_out(
-        self, state: SessionState, now: datetime, asked: Standing, reply: Reply, knew: SessionState, owned: _Owned | None
+        self,
+        state: SessionState,
+        now: datetime,
+        asked: Standing,
+        reply: Reply,
+        knew: SessionState,
+        owned: _Owned | None,
     ) -> _Work:
         """The reply, what its calls of memory tools change, and their answers.
 
@@ -322,7 +319,7 @@ class ReplyExecutor:
         """
         fmt = FORMATS[reply.format]
         said = [message_added(wire, fmt) for wire in reply.wires]
-        state = self._stream.foresee(state, state.seq, said, now)
+        state = self._stream.preview(state, state.seq, said, now)
         work = _Work(state, owned or self._owned, _Known.by_prompt(knew))
         work.drafts += said
         seen = work.known.seen.get(SCRATCHPAD, ())
@@ -349,11 +346,11 @@ class ReplyExecutor:
         drafts = [replace(draft, sources=(by, *draft.sources)) if by else draft for draft in answer.drafts]
         before = self._source(answer.about, work.state, work.resource_state)
         if answer.scope == "thread":
-            work.state = self._stream.foresee(work.state, work.state.seq, drafts, now)
+            work.state = self._stream.preview(work.state, work.state.seq, drafts, now)
             work.drafts += drafts
         else:
             owned = work.owned
-            work.resource_state = self._resource.foresee(owned.resource_state, owned.version, drafts, now)
+            work.resource_state = self._resource.preview(owned.resource_state, owned.version, drafts, now)
             work.abroad += drafts
         after = self._source(answer.about, work.state, work.resource_state)
         if done and after.startswith(f"{self._resource.name}#"):
@@ -368,7 +365,7 @@ class ReplyExecutor:
         match self._whose(call, asked, reach.state):
             case "memory":
                 return run_tool(call, reach) if reply.whole else cut_off_answer()
-            case "nobody":
+            case "unknown":
                 return unknown_tool_answer(call, tool_names(asked.all_tools or ()))
             case _:
                 return None
@@ -388,7 +385,7 @@ class ReplyExecutor:
 
     def _pad_known(
         self, state: SessionState, resource_state: ResourceState, seen: Sequence[str], *, done: bool
-    ) -> State | None:
+    ) -> ScratchpadState | None:
         """The scratchpad as the model knew it, by the events that wrote what it was shown; None if it was not.
 
         `done`: what belongs to the resource was changed by this reply before, so the model knew what there was.
@@ -397,16 +394,18 @@ class ReplyExecutor:
         if layer is None:
             return None
         pads, stream = (
-            (state.scratchpads, self._stream) if layer.scope == "thread" else (resource_state.scratchpads, self._resource)
+            (state.scratchpads, self._stream)
+            if layer.scope == "thread"
+            else (resource_state.scratchpads, self._resource)
         )
         if layer.source(stream.name, pads) in seen or (done and layer.scope == "resource"):
             return layer.held(pads)
         seqs = [_seq(id) for id in seen if id.startswith(f"{stream.name}#")]
-        return layer.held(stream.at(max(seqs)).scratchpads) if seqs else None
+        return layer.held(stream.state_at(max(seqs)).scratchpads) if seqs else None
 
     def _page_then(self, seen: Mapping[str, Sequence[str]], path: str) -> str:
         seqs = [_seq(id) for id in seen.get(path, ()) if id]
-        return self._stream.at(max(seqs)).documents.text(path) if seqs else ""
+        return self._stream.state_at(max(seqs)).documents.text(path) if seqs else ""
 
     def _source(self, path: str, state: SessionState, resource_state: ResourceState) -> str:
         """The event that wrote a page, or the scratchpad, as it is."""
@@ -437,15 +436,15 @@ class ReplyExecutor:
             memory_view=partial(self._in_mind, state, now),
         )
 
-    def _key(self, key: Key) -> tuple[Key, list[Appended]]:
+    def _key(self, key: Key) -> tuple[Key, list[AppendResult]]:
         """The key of a reply, as long as nobody has taken it back: then it is another, beside what was undone."""
-        taken_back: list[Appended] = []
+        taken_back: list[AppendResult] = []
         while (known := self._store.receipt(self._stream.name, key)) is not None and self._is_undone(known):
             key = replace(key, value=f"{key.value} {known.last}")
             taken_back.append(known)
         return key, taken_back
 
-    def _is_undone(self, done: Appended) -> bool:
+    def _is_undone(self, done: AppendResult) -> bool:
         """Is it out of the state? An undo may itself have been undone, by going back to an event behind it."""
         reverted = self._store.read(self._stream.name, after=done.last, kind=Reverted.kind)
         now = reverted[-1].seq if reverted else done.last
@@ -456,7 +455,7 @@ class ReplyExecutor:
                     return True
         return False
 
-    def _before(self, undone: Sequence[Appended]) -> _Owned | None:
+    def _before(self, undone: Sequence[AppendResult]) -> _Owned | None:
         """What the resource had before the replies that were taken back; None if they changed nothing there.
 
         An undo leaves alone what belongs to the resource, so that is done once, however often a reply is recorded.
@@ -464,7 +463,7 @@ class ReplyExecutor:
         said = {f"{self._stream.name}#{seq}" for done in undone for seq in range(done.first, done.last + 1)}
         events = self._store.read(self._resource.name) if said else ()
         changed = next((event for event in events if said.intersection(event.sources)), None)
-        return _Owned(self._resource.at(changed.seq - 1), changed.seq - 1) if changed else None
+        return _Owned(self._resource.state_at(changed.seq - 1), changed.seq - 1) if changed else None
 
 
 def _key(reply: Reply, call: int, line: Conversation) -> Key:

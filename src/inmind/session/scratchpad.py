@@ -9,14 +9,14 @@ from typing import Any
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.json_input import plain
-from inmind.documents.scratchpad.state import State
+from inmind.documents.scratchpad.json_input import copy_json
+from inmind.documents.scratchpad.state import ScratchpadState
 from inmind.errors import InvalidInput
 from inmind.history.view import copied
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer, scratchpad_in_sight
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import Appended, Store
+from inmind.store.protocol import AppendResult, Store
 from inmind.store.stream import Decision, Stream, key_for
 
 Whose = SessionState | ResourceState
@@ -27,7 +27,7 @@ _NOTHING: Mapping[str, Any] = {}
 class SetAside:
     """A state that does not fit the schema any more, why, and when it was written."""
 
-    state: State
+    state: ScratchpadState
     reason: str
     at: datetime
 
@@ -51,19 +51,19 @@ class Scratchpad:
         self._layer, self._stream, self._store = layer, stream, store
 
     @property
-    def snapshot(self) -> State:
+    def snapshot(self) -> ScratchpadState:
         """What it holds now, as a copy: changing it changes nothing."""
         return copied(self._layer.held(self._stream.refresh().pads))
 
     def update(
         self,
-        values: State = _NOTHING,
+        values: ScratchpadState = _NOTHING,
         *,
         delete: Sequence[str | Sequence[str]] = (),
         append: bool = False,
         origin: Origin = Origin.ASSISTANT,
         key: str | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Merge values in, after removing what `delete` names; or replace a text, or add to its end.
 
         What is given is taken literally: null is a value and an empty list empties. The result must fit the schema,
@@ -72,7 +72,9 @@ class Scratchpad:
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         if key is not None and not isinstance(values, str):
-            values = plain(values, "values").value  # so that what is wrong with them has its own name, with a key too
+            values = copy_json(
+                values, "values"
+            ).value  # so that what is wrong with them has its own name, with a key too
         named = key_for(key, "update", values, delete, append, origin)
 
         def decide(state: Whose, _: datetime) -> Decision[Any, None]:
@@ -99,11 +101,11 @@ class Scratchpad:
         ]
         if misfit := self.misfit:
             aside.append((self._stream.version, misfit))
-        pads = ((self._stream.at(seq).pads.get(self._layer.name), reason) for seq, reason in aside)
+        pads = ((self._stream.state_at(seq).pads.get(self._layer.name), reason) for seq, reason in aside)
         by_version = {pad.version: (pad.state, reason) for pad, reason in pads}  # one that was undone is the same again
         return tuple(self._as_it_was(version, *what) for version, what in by_version.items())
 
-    def _as_it_was(self, version: int, state: State, reason: str) -> SetAside:
+    def _as_it_was(self, version: int, state: ScratchpadState, reason: str) -> SetAside:
         (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
         return SetAside(state=copied(state), reason=reason, at=written.at)
 

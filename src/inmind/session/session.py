@@ -7,7 +7,7 @@ could not be folded from the journal; the meter and the view only remember what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
@@ -32,7 +32,7 @@ from inmind.core.events.session import (
 )
 from inmind.core.messages import format_named
 from inmind.core.messages.model import Format, Wire
-from inmind.core.pricing import TokenUsage
+from inmind.core.pricing import Usage
 from inmind.core.streams import ANONYMOUS, owner_of
 from inmind.core.text import shortened
 from inmind.documents.document import (
@@ -85,13 +85,14 @@ from inmind.session.compaction import Compactor
 from inmind.session.compaction_trigger import PlannedCompaction
 from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.overview import OverviewWriter
-from inmind.session.recorded import RecordResult
+from inmind.session.recorded import Recorded
 from inmind.session.replies import DerivedEvents, ReplyExecutor
 from inmind.session.scratchpad import Scratchpad
 from inmind.session.state import MAX_TITLE_LENGTH, ResourceState, SessionState, is_file_edit
-from inmind.session.tools.tools import MemoryView, ToolResult, find_tool, is_memory_tool, tool_schemas
-from inmind.store.protocol import Appended, Key
-from inmind.store.stream import Decision, Done, Stream, key_for
+from inmind.session.tools.base import MemoryView, ToolResult
+from inmind.session.tools.registry import find_tool, is_memory_tool, tool_schemas
+from inmind.store.protocol import AppendResult, Key
+from inmind.store.stream import CommitResult, Decision, Stream, key_for
 
 if TYPE_CHECKING:
     from inmind.entities.grounding import CallCheck
@@ -169,10 +170,10 @@ class Session:
         notices = self._notices()
         done = self._prepared(given, fmt, notices, named)
         self._show(done.events)
-        if done.answer is None:
+        if done.result is None:
             (event,) = self._store.read(self._stream.name, after=done.appended.last - 1, until=done.appended.last)
             return self._rebuilt(event, _prepared(event))
-        prompt, view = done.answer
+        prompt, view = done.result
         self._sent = _Sent(prompt.call, done.appended.last, view)
         self._have_shown()
         return prompt
@@ -195,11 +196,11 @@ class Session:
         self._take_in()
         self._resource.refresh()
         self._look_up()
-        return self._stream.suppose(partial(self._foreseen, given=given, fmt=fmt))
+        return self._stream.dry_run(partial(self._foreseen, given=given, fmt=fmt))
 
     def record(
         self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None
-    ) -> RecordResult:
+    ) -> Recorded:
         """Keep the model's reply, carry out the memory tools that it calls, and answer with what is left to do.
 
         A reply of any provider, its message, or the chunks of a streamed one; as objects or plain values. `results` are
@@ -254,7 +255,7 @@ class Session:
         """The memory tools of this session in the shape of `openai`, `responses`, `anthropic` or `mcp`."""
         return tool_schemas(self._layers, format)
 
-    def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> Appended:
+    def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> AppendResult:
         """Keep messages in the journal's own history: a user's, a reply, a tool's result.
 
         A message whose `id` is in the history already is not added again.
@@ -265,7 +266,7 @@ class Session:
         self._take_in()
         self._resource.refresh()
         decide = partial(self._decide_add, wires=wires, fmt=fmt)
-        done = self._stream.commit(decide, key=named, beside=self._resource)
+        done = self._stream.commit(decide, key=named, companion=self._resource)
         self._show(done.events)
         return done.appended
 
@@ -279,7 +280,7 @@ class Session:
         id: str = "",
         origin: Origin = Origin.TOOL,
         key: str | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Tell what a tool of the host did; one that fetched from the web says so by its origin.
 
         The things it speaks of come to mind in the same commit. An `id` is its key: the same one twice is one
@@ -304,10 +305,10 @@ class Session:
         def decide(state: SessionState, now: datetime) -> Decision[SessionState, None]:
             seen = Draft(payload=what, origin=origin)
             followed = self._followed(state, now, [seen])
-            return Decision([seen, *followed.session_events], None, beside=followed.resource_events)
+            return Decision([seen, *followed.session_events], None, companion=followed.resource_events)
 
         self._resource.refresh()
-        done = self._stream.commit(decide, key=named, beside=self._resource)
+        done = self._stream.commit(decide, key=named, companion=self._resource)
         self._show(done.events)
         return done.appended
 
@@ -319,7 +320,7 @@ class Session:
         completion_tokens: int = 0,
         call: int | None = None,
         key: str | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Tell what the provider counted. It corrects our counting and goes into the ledger."""
         numbers = {
             "prompt_tokens": prompt_tokens,
@@ -383,7 +384,7 @@ class Session:
         """Which ids among a call's arguments this session or its resource has never seen. It only reports."""
         return self._attention.check_call(validate_text(tool, field="tool"), checked_json(arguments, "arguments"))
 
-    def track(self, entities: Sequence[Any], *, key: str | None = None) -> Appended:
+    def track(self, entities: Sequence[Any], *, key: str | None = None) -> AppendResult:
         """Bring things to mind that no tool has shown: entities, or objects with id, type and name.
 
         They come one by one, so that the last of them stands first.
@@ -392,11 +393,11 @@ class Session:
             raise InvalidInput(field="entities", value=entities, expected="a list")
         return self._attention.track(entities, key_for(key, "track"))
 
-    def pin(self, id: str, type: str | None = None, *, key: str | None = None) -> Appended:
+    def pin(self, id: str, type: str | None = None, *, key: str | None = None) -> AppendResult:
         """Keep a thing in the window, however much else comes."""
         return self._attention.pin(id, type, key_for(key, "pin", id, type), pinned=True)
 
-    def unpin(self, id: str, type: str | None = None, *, key: str | None = None) -> Appended:
+    def unpin(self, id: str, type: str | None = None, *, key: str | None = None) -> AppendResult:
         """Let it leave the window as others do."""
         return self._attention.pin(id, type, key_for(key, "unpin", id, type), pinned=False)
 
@@ -404,7 +405,7 @@ class Session:
         """The window as a checkpoint that a host may keep; `Memory.restore` takes it, now and in later versions."""
         return serialize(self.entities)
 
-    def import_entities(self, data: object, *, key: str | None = None) -> Appended:
+    def import_entities(self, data: object, *, key: str | None = None) -> AppendResult:
         """Bring the things of a checkpoint back to mind, in front of what is there; any older version will do."""
         return self._attention.import_entities(data, key_for(key, "restore", data))
 
@@ -434,16 +435,37 @@ class Session:
         )
         return self._parts.notes.add(what, origin=origin, key=key)
 
-    def search(self, query: str, *, key: str | None = None, **filters: Any) -> list[Hit]:
-        """Find what was ever said, noted or seen in the sessions of this resource, the best first.
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: str | Iterable[str] | None = None,
+        sources: str | Iterable[str] | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        session: str | None = None,
+        as_of: date | str | None = None,
+        key: str | None = None,
+    ) -> list[Hit]:
+        """Search messages, notes and pages of this session's resource, the best hits first.
 
-        Filters: `limit`, `kinds`, `sources`, `since`, `until`, `session`, and `as_of`, the day to look back from. What
-        is found becomes more lasting by that, and what is not is something to find out. A session of nobody in
-        particular finds what is its own.
+        `as_of` searches what was known on that day. The search is recorded: hits expire later, and a query without hits
+        becomes a gap for the next dream. A session without a resource searches only itself.
         """
-        from inmind.search.query import checked_filters, checked_query
+        from inmind.search.query import checked_query
 
-        asked = checked_query(query, **checked_filters(filters))
+        options = {
+            "limit": limit if limit != 10 else None,
+            "kinds": kinds,
+            "sources": sources,
+            "since": since,
+            "until": until,
+            "session": session,
+            "as_of": as_of,
+        }
+        filters = {name: value for name, value in options.items() if value is not None}
+        asked = checked_query(query, **{"limit": limit, **filters})
         hits = self._search_for(asked)
         found = SearchRecorded(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
         self._stream.append(Draft(payload=found, origin=Origin.OPERATOR), key=key_for(key, "search", query, filters))
@@ -486,11 +508,11 @@ class Session:
         done = self._stream.commit(partial(self._with_upkeep, decide), key=named)
         self._show()
         version = self._documents_at("thread", done.appended.last).version(OVERVIEW_PATH)
-        if knew and done.answer is not None:
+        if knew and done.result is not None:
             self._seen[OVERVIEW_PATH] = version
         return version
 
-    def event(self, kind: str, text: str, *, key: str | None = None) -> Appended:
+    def event(self, kind: str, text: str, *, key: str | None = None) -> AppendResult:
         """Tell what has happened: task_started, task_completed, decision_made, bug_found, context_changed.
 
         Memory enters it on the overview in the section where it is looked for, once and in a line.
@@ -546,7 +568,7 @@ class Session:
         else:
             done = self._resource.commit(lambda owned, _: Decision(decide(owned.documents), True), key=named)
         self._show()
-        if done.answer is None:  # an earlier call with this key wrote it, and somebody may have written since
+        if done.result is None:  # an earlier call with this key wrote it, and somebody may have written since
             return self._documents_at(scope, done.appended.last).version(name)
         self._seen[name] = self._documents(scope).version(name)
         return self._seen[name]
@@ -557,7 +579,7 @@ class Session:
         both = {**self._refreshed("thread").by_path, **self._refreshed("resource").by_path}
         return {path: document.version for path, document in sorted(both.items())}
 
-    def rename(self, title: str, *, key: str | None = None) -> Appended:
+    def rename(self, title: str, *, key: str | None = None) -> AppendResult:
         """Call the session by a name of its own in lists; without one it goes by the first words that it was asked."""
         name = shortened(validate_text(title, field="title"), MAX_TITLE_LENGTH)
         if not name:
@@ -609,11 +631,11 @@ class Session:
         """What must survive every compaction: the goal, the rules and decisions so far, and what was declared."""
         return self._must_survive(self._stream.refresh())
 
-    def retain(self, text: str, *, key: str | None = None) -> Appended:
+    def retain(self, text: str, *, key: str | None = None) -> AppendResult:
         """Declare something that must survive every compaction, word for word."""
         return self._retained(text, key, kept=True)
 
-    def release(self, text: str, *, key: str | None = None) -> Appended:
+    def release(self, text: str, *, key: str | None = None) -> AppendResult:
         """What was declared by `retain`, or is kept as a rule, a goal or a decision, no longer has to survive."""
         return self._retained(text, key, kept=False)
 
@@ -635,7 +657,7 @@ class Session:
         return self._resource.refresh()
 
     @property
-    def usage(self) -> TokenUsage:
+    def usage(self) -> Usage:
         """What all calls so far have sent, and how much of it came from the cache."""
         return self._stream.refresh().prompt.token_usage
 
@@ -647,7 +669,7 @@ class Session:
 
     def state_at(self, seq: int) -> SessionState:
         """The state right after any past event."""
-        return self._stream.at(_whole(seq, "seq"))
+        return self._stream.state_at(_whole(seq, "seq"))
 
     def events(self, *, after: int = 0) -> Sequence[Event]:
         """Everything that happened, from some event on."""
@@ -682,8 +704,8 @@ class Session:
         done = self._stream.commit(decide, key=named)
         self._show()
         self._seen = self._versions()
-        if done.answer is not None:
-            return done.answer
+        if done.result is not None:
+            return done.result
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.first)
         return event.payload.to if isinstance(event.payload, Reverted) else 0
 
@@ -697,7 +719,7 @@ class Session:
             Draft(payload=one.payload, origin=Origin.FILE, sources=(one.id,), trust=one.trust) for one in saved.values()
         ]
 
-    def remove_last_messages(self, messages: int, *, key: str | None = None) -> Appended:
+    def remove_last_messages(self, messages: int, *, key: str | None = None) -> AppendResult:
         """Take the last messages out of the conversation, as a host does that hands in a shorter list; nothing else.
 
         They stay in the journal, and pages and the scratchpad as they are.
@@ -732,7 +754,7 @@ class Session:
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: which layer, how many tokens, from which events, and why."""
         event, prepared = self._prompt_of(self._stream.refresh().prompt.calls if call is None else call)
-        state = self._stream.at(event.seq - 1)
+        state = self._stream.state_at(event.seq - 1)
         return explained(state.prompt, state.history.sent, prepared, counter=self._meter.count)
 
     def __repr__(self) -> str:
@@ -791,7 +813,7 @@ class Session:
 
     def _asked(self, call: int) -> SessionState:
         """What was in mind right after a call was prepared."""
-        return self._stream.at(self._prompt_of(call)[0].seq)
+        return self._stream.state_at(self._prompt_of(call)[0].seq)
 
     @cached_property
     def _family(self) -> ChildSessions:
@@ -801,18 +823,18 @@ class Session:
 
     def _prepared(
         self, given: Given, fmt: Format, notices: tuple[str, ...], key: Key | None
-    ) -> Done[tuple[Prompt, View]]:
+    ) -> CommitResult[tuple[Prompt, View]]:
         """Commit the next prompt; where a compaction is due before it, that is a change of its own.
 
         Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
         """
         decide = partial(self._decide_prompt, given=given, fmt=fmt)
-        commit = partial(self._stream.commit, key=key, beside=self._resource)
+        commit = partial(self._stream.commit, key=key, companion=self._resource)
         for _ in range(MOST_RELIEFS):
             try:
                 return commit(partial(decide, notices=notices, settled=False))
             except _Crowded as crowded:
-                self._stream.commit(partial(self._decide_intake, given=given, fmt=fmt), beside=self._resource)
+                self._stream.commit(partial(self._decide_intake, given=given, fmt=fmt), companion=self._resource)
                 relieved = self._archivist.run_planned(crowded.due)
                 notices += relieved.notices
                 if relieved.done:
@@ -827,14 +849,14 @@ class Session:
             decision = decide(state, now, settled=False)
         except _Crowded as crowded:
             due = crowded.due
-            state = self._stream.foresee(state, state.seq, self._taken_in(state, now, given, fmt).session_events, now)
-            state = self._stream.foresee(
+            state = self._stream.preview(state, state.seq, self._taken_in(state, now, given, fmt).session_events, now)
+            state = self._stream.preview(
                 state, state.seq, self._archivist.planned_drafts(state, due.selection, due.request), now
             )
             decision = decide(state, now, settled=True)
-        prompt, _ = decision.answer
+        prompt, _ = decision.result
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
-        state = self._stream.foresee(state, state.seq, decision.drafts[:-1], now)
+        state = self._stream.preview(state, state.seq, decision.drafts[:-1], now)
         why = explained(state.prompt, state.history.sent, prepared, counter=self._meter.count)
         return Preview(
             call=prompt.call,
@@ -849,7 +871,7 @@ class Session:
         self, state: SessionState, now: datetime, *, given: Given, fmt: Format
     ) -> Decision[SessionState, None]:
         taken = self._taken_in(state, now, given, fmt)
-        return Decision(taken.session_events, None, beside=taken.resource_events)
+        return Decision(taken.session_events, None, companion=taken.resource_events)
 
     def _taken_in(self, state: SessionState, now: datetime, given: Given, fmt: Format) -> DerivedEvents:
         """What the host has handed in, and what that brings to mind."""
@@ -873,7 +895,7 @@ class Session:
         told = self._attention.observations(state, [*drafts, *kept])
         more = [*kept, *self._attention.sightings(state, told, len(drafts) + len(kept), now)]
         wrote = any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in (*drafts, *kept))
-        then = partial(self._stream.foresee, state, state.seq, [*drafts, *more], now)
+        then = partial(self._stream.preview, state, state.seq, [*drafts, *more], now)
         entered = self._chronicle.entries_for(then, state, told, wrote=wrote)
         return DerivedEvents([*more, *entered], self._feelings.spikes_for(state, told, now))
 
@@ -889,11 +911,11 @@ class Session:
     ) -> Decision[SessionState, tuple[Prompt, View]]:
         """`settled`: the history is compacted for this prompt, as far as it can be."""
         drafts, abroad = self._taken_in(state, now, given, fmt)
-        state = self._stream.foresee(state, state.seq, drafts, now)
+        state = self._stream.preview(state, state.seq, drafts, now)
         view = self._view.of(state.history.sent, fmt.name)
         recalled = self._recall(state, now)
         planned = self._planned(state, view, recalled, now, settled=settled)
-        state = self._stream.foresee(state, state.seq, planned.drafts, now)
+        state = self._stream.preview(state, state.seq, planned.drafts, now)
         wires = self._view.copies(view)
         shown = self._shown_whole(state, planned, recalled)
         prepared = replace(
@@ -901,14 +923,14 @@ class Session:
         )
         rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._handed)
         asked = Draft(payload=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
-        foreseen = self._stream.foresee(state, state.seq, [asked], now)
+        foreseen = self._stream.preview(state, state.seq, [asked], now)
         call = foreseen.prompt.calls
         left = self._archivist.automatic_since(state.history, since=self._asked_before(state))
         notices += tuple(no_room_for(one.left_out) for one in left if one.left_out)
         compactions = tuple(self._archivist.report_for(one, state.history) for one in left)
         report = report_on(call, state.prompt, planned, view, notices, compactions)
         prompt = Prompt(call=call, format=fmt.name, request=rendered.request, report=report, memory=rendered.memory)
-        return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen, beside=abroad)
+        return Decision([*drafts, *planned.drafts, asked], (prompt, view), next_state=foreseen, companion=abroad)
 
     def _planned(
         self,
@@ -964,7 +986,7 @@ class Session:
 
     def _declared(self, state: SessionState) -> int:
         """Characters that were declared here; what a parent has handed on is not counted against its child."""
-        handed = self._stream.at(state.opening_end).history.pinned if state.opened and state.opened.parent else ()
+        handed = self._stream.state_at(state.opening_end).history.pinned if state.opened and state.opened.parent else ()
         return sum(len(one.text) for one in state.history.pinned if one not in handed)
 
     def _must_survive(self, state: SessionState) -> tuple[RetainedItem, ...]:
@@ -973,7 +995,7 @@ class Session:
         everything = Leaving(runs=(tuple(range(len(said))),))
         return tuple(survivors(state.history, said, everything, self._meter).kept)
 
-    def _retained(self, text: str, key: str | None, *, kept: bool) -> Appended:
+    def _retained(self, text: str, key: str | None, *, kept: bool) -> AppendResult:
         item = RetainedItem("pinned", checked_item(text))
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
@@ -1016,7 +1038,7 @@ class Session:
     ) -> Decision[SessionState, bool]:
         drafts = [message_added(wire, fmt) for wire in not_yet_in(state.conversation, wires, fmt)]
         followed = self._followed(state, now, drafts)
-        return Decision([*drafts, *followed.session_events], True, beside=followed.resource_events)
+        return Decision([*drafts, *followed.session_events], True, companion=followed.resource_events)
 
     def _recall(self, state: SessionState, now: datetime) -> list[tuple[Layer, Recalled]]:
         moment = self._moment(state, now)
@@ -1078,7 +1100,7 @@ class Session:
         return events[-1].seq if events else 0
 
     def _rebuilt(self, event: Event, prepared: PromptPrepared) -> Prompt:
-        state = self._stream.at(event.seq - 1)
+        state = self._stream.state_at(event.seq - 1)
         prompt = rebuilt(
             state.prompt,
             state.history.sent,
@@ -1095,7 +1117,7 @@ class Session:
         return self._stream.refresh().documents if scope == "thread" else self._resource.refresh().documents
 
     def _documents_at(self, scope: Scope, seq: int) -> Documents:
-        return self._stream.at(seq).documents if scope == "thread" else self._resource.at(seq).documents
+        return self._stream.state_at(seq).documents if scope == "thread" else self._resource.state_at(seq).documents
 
     def _documents(self, scope: Scope) -> Documents:
         return self._stream.state.documents if scope == "thread" else self._resource.state.documents

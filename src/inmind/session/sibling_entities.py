@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from inmind.core.events.entities import EntitiesEvicted, EntitiesRestored, EntitiesSeen
-from inmind.core.fork import tell_after_fork
+from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.streams import ANONYMOUS, SESSION_PREFIX
 from inmind.entities.window import Entities
@@ -39,7 +39,7 @@ class SiblingEntities:
         self._store = store
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
-        tell_after_fork(self)
+        register_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class SiblingEntities:
     def _followed(self, resource: str, known: _Known) -> _Known:
         position, seen = known.position, dict(known.seen)
         while True:
-            news = self._store.since(position, kinds=_KINDS, most=_BATCH_SIZE, owner=resource)
+            news = self._store.events_since(position, kinds=_KINDS, limit=_BATCH_SIZE, owner=resource)
             for place, event in news:
                 position = place
                 if event is not None and event.stream.startswith(SESSION_PREFIX):

@@ -29,7 +29,7 @@ from inmind.core.text import shortened
 from inmind.documents.document import OVERVIEW_PATH, Documents
 from inmind.documents.overview import is_maintained, written_lines
 from inmind.documents.overview.event_log import OverviewLog
-from inmind.documents.scratchpad.state import Pads
+from inmind.documents.scratchpad.state import Scratchpads
 from inmind.dreams.affect.state import Felt
 from inmind.dreams.state import DreamingState
 from inmind.entities.window import Entities
@@ -60,7 +60,7 @@ class SessionState:
     history: History = field(default_factory=History)
     documents: Documents = field(default_factory=Documents)
     entities: Entities = field(default_factory=Entities)
-    scratchpads: Pads = field(default_factory=Pads)
+    scratchpads: Scratchpads = field(default_factory=Scratchpads)
     prompt: Standing = field(default_factory=Standing)
     opening_end: int = 0
     """Number of the last event that opening the session appended: nothing goes back beyond it."""
@@ -200,7 +200,7 @@ class SessionFold:
             history=History.thaw(frozen["history"], messages, self._stream),
             documents=Documents.thaw(frozen["documents"], self._stream),
             entities=Entities.thaw(frozen["entities"]),
-            scratchpads=Pads.thaw(frozen["pads"], self._stream),
+            scratchpads=Scratchpads.thaw(frozen["pads"], self._stream),
             prompt=Standing.thaw(frozen["standing"]),
             opening_end=frozen["begun"],
             undo_target=frozen["before"],
@@ -220,7 +220,7 @@ class ResourceState:
     """What a resource owns, shared by all of its sessions."""
 
     documents: Documents = field(default_factory=Documents)
-    scratchpads: Pads = field(default_factory=Pads)
+    scratchpads: Scratchpads = field(default_factory=Scratchpads)
     affect: Felt = field(default_factory=Felt)
     """How things have been going for it."""
     dreams: DreamingState = field(default_factory=DreamingState)
@@ -261,7 +261,7 @@ class ResourceFold:
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> ResourceState:  # noqa: ARG002 -- the protocol's
         return ResourceState(
             documents=Documents.thaw(frozen["documents"], self._stream),
-            scratchpads=Pads.thaw(frozen["pads"], self._stream),
+            scratchpads=Scratchpads.thaw(frozen["pads"], self._stream),
             affect=Felt.thaw(frozen["felt"]),
             dreams=DreamingState.thaw(frozen["dreams"]),
         )

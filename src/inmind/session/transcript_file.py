@@ -19,7 +19,7 @@ from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 from inmind.core.json import is_object
 from inmind.documents.document import FileCheck, FileStatus
 from inmind.errors import InmindError
-from inmind.store.atomic_files import DAMAGED, Folder, Growing
+from inmind.store.atomic_files import DAMAGED_SUFFIX, AppendFile, Folder
 from inmind.store.protocol import Store
 
 log = logging.getLogger("inmind")
@@ -44,7 +44,7 @@ class TranscriptFile:
         Answers with what people should know, if anything: a view may lag, a call must not fail.
         """
         try:
-            with self._folder.growing(FILE) as file:
+            with self._folder.open_append(FILE) as file:
                 length = len(file)
                 good, seq = position = self._position(file, length)
                 notice = "" if self._is_ours(file, length, position) else self._kept_aside(file)
@@ -53,7 +53,7 @@ class TranscriptFile:
                 known = fresh if fresh and fresh[0].seq == seq + 1 else self._store.read(self._stream, after=seq)
                 data = "".join(map(_line, known)).encode()
                 if good != length:
-                    file.cut(good)
+                    file.truncate(good)
                 if data:
                     file.append(data)
                 self._reached = (good + len(data), known[-1].seq if known else seq)
@@ -64,9 +64,9 @@ class TranscriptFile:
     def inspect(self, events: Sequence[Event]) -> FileCheck:
         """What `catch_up` would find in the file as it stands now, given all events; nothing is written."""
         whole = "".join(map(_line, events)).encode()
-        found = self._folder.read(FILE, most=len(whole))
-        if found.unreadable:
-            return FileCheck(FileStatus.FOREIGN, reason=found.unreadable)
+        found = self._folder.read(FILE, max_bytes=len(whole))
+        if found.read_error:
+            return FileCheck(FileStatus.FOREIGN, reason=found.read_error)
         if found.data is None:
             return FileCheck(FileStatus.MISSING if whole else FileStatus.CURRENT)
         if found.data == whole:
@@ -75,13 +75,13 @@ class TranscriptFile:
             return FileCheck(FileStatus.STALE)
         return FileCheck(FileStatus.DAMAGED, reason="it was changed by somebody else")
 
-    def _position(self, file: Growing, length: int) -> tuple[int, int]:
+    def _position(self, file: AppendFile, length: int) -> tuple[int, int]:
         """How many bytes are whole lines, and up to which event they go; below 0 when the end is none of ours."""
         if self._reached and length == self._reached[0]:
             return self._reached
         size = _CHUNK
         while True:
-            end = file.end(size)
+            end = file.read_end(size)
             good = end.rfind(b"\n") + 1
             start = end.rfind(b"\n", 0, good - 1) + 1 if good else 0
             if len(end) == length or start:
@@ -89,7 +89,7 @@ class TranscriptFile:
                 return length - len(end) + good, seq if _is_torn(end[good:]) else -1
             size *= 4
 
-    def _is_ours(self, file: Growing, length: int, position: tuple[int, int]) -> bool:
+    def _is_ours(self, file: AppendFile, length: int, position: tuple[int, int]) -> bool:
         """The end tells by itself. The middle is looked at when the file is first met, or has become shorter: to
         count its lines each time that another process has added some would cost more than the lines.
         """
@@ -99,7 +99,7 @@ class TranscriptFile:
         if not 0 < seq <= self._store.version(self._stream):
             return False
         grown = self._reached is not None and length > self._reached[0]
-        return grown or file.lines(good) == self._lines_until(seq)
+        return grown or file.count_lines(good) == self._lines_until(seq)
 
     def _lines_until(self, seq: int) -> int:
         """Counted without reading what the lines show. Events that come meanwhile are behind those in the summary."""
@@ -107,10 +107,10 @@ class TranscriptFile:
         later = self._store.read(self._stream, after=seq, until=sum(kinds.values()))
         return sum(kinds.get(kind, 0) for kind in _SHOWN) - sum(event.kind in _SHOWN for event in later)
 
-    def _kept_aside(self, file: Growing) -> str:
+    def _kept_aside(self, file: AppendFile) -> str:
         """Somebody changed it: their bytes stay, under another name; answers with what to say about it."""
-        found = file.end(len(file))
-        name = f"{FILE}{DAMAGED}{digest(found.hex())[:8]}"
+        found = file.read_end(len(file))
+        name = f"{FILE}{DAMAGED_SUFFIX}{digest(found.hex())[:8]}"
         self._folder.replace(name, found)
         notice = f"{FILE} was changed by somebody else; it is written anew, what stood there is in {name}"
         log.warning("inmind: %s", notice)

@@ -20,7 +20,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable
 from inmind.session.state import ResourceFold, ResourceState
 from inmind.store.postgres import PostgresStore
-from inmind.store.protocol import Adoption, Appended, Batch, Key, Store
+from inmind.store.protocol import AppendResult, Batch, BulkImport, Key, Store
 from inmind.store.stream import Decision, Stream
 
 STREAM = "resource/ada"
@@ -39,24 +39,26 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: str = "") -> Appended:
+def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: str = "") -> AppendResult:
     """A page behind whatever there is: read, decide, append, and again when somebody was faster."""
     key = a_key(name) if keyed else None
     while True:
         other = Batch(beside, [a_page(name)], store.version(beside)) if beside else None
         try:
-            return store.append(stream, [a_page(name)], expected=store.version(stream), at=now(), key=key, beside=other)
+            return store.append(
+                stream, [a_page(name)], expected=store.version(stream), at=now(), key=key, companion=other
+            )
         except Conflict:
             continue
 
 
 def adopt(store: PostgresStore, stream: str) -> None:
     """Three pages that were written elsewhere."""
-    with store.adopting() as adoption:
+    with store.bulk_import() as adoption:
         add_pages(adoption, stream)
 
 
-def add_pages(adoption: Adoption, stream: str) -> None:
+def add_pages(adoption: BulkImport, stream: str) -> None:
     for seq in (1, 2, 3):
         what = DocumentWritten(path=PATH, text=f"from elsewhere {seq}")
         adoption.add(Event(stream=stream, seq=seq, at=now(), payload=what, origin=Origin.USER, trust=Trust.PERSON))
@@ -73,7 +75,7 @@ def census(voice: Voice, *, url: str, stream: str = STREAM) -> list[str]:
     """As somebody sees it who was not there."""
     store = PostgresStore.open(url)
     found = names(store, stream)
-    places = [position for position, _ in store.since(0, kinds=["document"], most=1_000_000)]
+    places = [position for position, _ in store.events_since(0, kinds=["document"], limit=1_000_000)]
     assert places == sorted(set(places))
     assert all(count == version for count, version in _tables(store))
     store.close()
@@ -144,7 +146,7 @@ def _patiently(open: Callable[[], PostgresStore]) -> PostgresStore:
 
 def count_up(voice: Voice, *, url: str, threads: int, each: int) -> int:
     """Threads that read one number, add one and write it, by the loop that all of inmind decides by."""
-    store = PostgresStore.open(url, most=threads)
+    store = PostgresStore.open(url, max_connections=threads)
     decided = [0] * threads
     voice.wait()
 
@@ -252,7 +254,7 @@ def fork_in_a_transaction(voice: Voice, *, url: str) -> dict[str, list[str]]:
     here, there = os.pipe()
     pid, told = 0, list[str]()
     try:
-        with store.adopting() as adoption:
+        with store.bulk_import() as adoption:
             add_pages(adoption, "resource/parent")
             pid = os.fork()
             if pid:

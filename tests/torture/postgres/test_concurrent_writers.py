@@ -203,9 +203,9 @@ def test_a_newer_schema_is_read_and_not_written(tenant_url: str) -> None:
     for key in (True, False):
         with pytest.raises(ReadOnly, match="upgrade inmind"):
             put(newer, "new", keyed=key)
-    with pytest.raises(ReadOnly), newer.adopting():
+    with pytest.raises(ReadOnly), newer.bulk_import():
         pass
-    with newer.moment():
+    with newer.consistent_read():
         assert names(newer) == ["of old"]
     newer.close()
     assert ask(census, url=tenant_url) == ["of old"]
@@ -224,7 +224,7 @@ def test_who_has_it_open_while_a_newer_inmind_comes_writes_no_more(tenant_url: s
         for _ in range(2):
             with pytest.raises(ReadOnly, match=f"schema {len(MIGRATIONS) + 1}.*upgrade inmind"):
                 put(store, "new", keyed=key)
-    with pytest.raises(ReadOnly, match="upgrade inmind"), adopting.adopting():
+    with pytest.raises(ReadOnly, match="upgrade inmind"), adopting.bulk_import():
         pass
     for store in stores:
         assert names(store) == ["of old"] * 3

@@ -16,7 +16,7 @@ from torture.postgres.actors import STREAM, a_key, a_page, adopt, census, names,
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
 from inmind.store.postgres import PostgresStore, connection, pool
-from inmind.store.protocol import Appended, Key
+from inmind.store.protocol import AppendResult, Key
 
 APPEND = ".append"
 MOMENTS: list[tuple[Where, How]] = [
@@ -229,7 +229,7 @@ def test_many_cuts_at_random_lose_nothing_and_double_nothing(tenant_url: str, pr
 @pytest.mark.spec("K25")
 def test_the_same_key_in_another_tenant_is_another_key(tenants: Tenants, tenant_url: str) -> None:
     with tenants.fresh() as other:
-        answers: list[Appended] = []
+        answers: list[AppendResult] = []
         for url in (tenant_url, other):
             store = PostgresStore.open(url)
             answers.append(put(store, "one", keyed=True))

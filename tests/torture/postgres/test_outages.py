@@ -34,7 +34,7 @@ SOON = 1.0
 
 @contextmanager
 def opened(url: str, *, most: int = 4, seconds: float = SECONDS) -> Generator[PostgresStore]:
-    store = PostgresStore.open(url, seconds=seconds, most=most)
+    store = PostgresStore.open(url, seconds=seconds, max_connections=most)
     try:
         yield store
     finally:

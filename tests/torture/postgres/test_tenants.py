@@ -23,7 +23,7 @@ from torture.postgres.test_outages import works
 
 from inmind.errors import StoreBusy, StoreUnavailable, UnsafeStorage
 from inmind.store.postgres import PostgresStore
-from inmind.store.protocol import Published, Snapshot
+from inmind.store.protocol import PublishedVersion, Snapshot
 
 STRANGE = [
     "O'Brien",
@@ -48,7 +48,7 @@ def test_a_tenant_may_be_called_anything(own: Own, name: str) -> None:
     assert store.database.schema == name
     put(store, f"of {name}", keyed=True)
     put(store, f"again {name}", keyed=True, beside="resource/eve")
-    store.keep_snapshot(STREAM, Snapshot(seq=1, fold=1, body="{}"))
+    store.save_snapshot(STREAM, Snapshot(seq=1, fold_version=1, body="{}"))
     assert store.owners() == ["ada", "eve"]
     store.close()
     assert ask(census, url=url) == [f"of {name}", f"again {name}"]
@@ -150,13 +150,13 @@ def use_everything(store: PostgresStore, name: str) -> None:
     put(store, f"{name} plain", keyed=False)
     put(store, f"{name} keyed", keyed=True)
     put(store, f"{name} beside", keyed=True, beside="resource/beside")
-    store.keep_snapshot(STREAM, Snapshot(seq=1, fold=1, body="{}"))
-    store.mark_published(STREAM, "MEMORY.md", Published(digest="d", seq=1))
+    store.save_snapshot(STREAM, Snapshot(seq=1, fold_version=1, body="{}"))
+    store.mark_published(STREAM, "MEMORY.md", PublishedVersion(digest="d", seq=1))
     adopt(store, f"resource/{name}")
-    with store.moment():
-        assert store.since(0, kinds=["document"], most=100)
-        assert store.streams("resource/")
-    assert store.snapshot(STREAM, fold=1)
+    with store.consistent_read():
+        assert store.events_since(0, kinds=["document"], limit=100)
+        assert store.stream_names("resource/")
+    assert store.snapshot(STREAM, fold_version=1)
     assert store.summary(STREAM).kinds["document"] >= 3
 
 
@@ -196,7 +196,7 @@ def test_two_tenants_behind_a_transaction_pooler(own: Own) -> None:
         urls = {name: f"postgresql://{name}@127.0.0.1:{port}/postgres?sslmode=disable" for name in ("pool1", "pool2")}
         for name in urls:
             own.tenant(name)
-        stores = {name: PostgresStore.open(url, seconds=20, most=4) for name, url in urls.items()}
+        stores = {name: PostgresStore.open(url, seconds=20, max_connections=4) for name, url in urls.items()}
 
         def use(task: tuple[str, int]) -> None:
             name, number = task
@@ -218,13 +218,13 @@ def test_what_a_pooler_never_sent_on_was_not_stored_and_is_told_so(own: Own) -> 
     with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool3") as port:
         url = f"postgresql://pool3@127.0.0.1:{port}/postgres?sslmode=disable"
         own.tenant("pool3")
-        store = PostgresStore.open(url, seconds=20, most=2)
+        store = PostgresStore.open(url, seconds=20, max_connections=2)
         put(store, "before", keyed=False)
         with psycopg.connect(url) as other:
             other.execute("SELECT 1")
             with pytest.raises(StoreBusy, match="query_wait_timeout"):
                 store.append(STREAM, [a_page("while all were in use")], expected=1, at=now())
-            with pytest.raises(StoreBusy, match="query_wait_timeout"), store.adopting():
+            with pytest.raises(StoreBusy, match="query_wait_timeout"), store.bulk_import():
                 pass
         put(store, "between", keyed=False)
         own.server.stop()

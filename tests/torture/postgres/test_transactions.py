@@ -19,8 +19,8 @@ from torture.postgres.test_outages import SOON, opened
 from inmind import Memory
 from inmind.errors import StoreError, UnsafeStorage
 from inmind.store.postgres import PostgresStore, database
-from inmind.store.postgres.bulk_import import AT_A_TIME
-from inmind.store.protocol import Appended, Key, Receipt
+from inmind.store.postgres.bulk_import import BATCH_SIZE
+from inmind.store.protocol import AppendResult, Key, Receipt
 
 
 def is_past(seconds: float) -> Callable[[], bool]:
@@ -33,7 +33,7 @@ def test_a_moment_may_last_longer_than_a_call(own: Own) -> None:
     """Each question has its own time: so what reads all of a large memory ends."""
     with opened(own.tenant("slow"), seconds=SOON) as store:
         put(store, "one", keyed=False)
-        with store.moment():
+        with store.consistent_read():
             for _ in range(3):
                 store.database.read(lambda connection: connection.execute("SELECT pg_sleep($1)", (SOON / 2,)))
             assert names(store) == ["one"]
@@ -42,12 +42,12 @@ def test_a_moment_may_last_longer_than_a_call(own: Own) -> None:
 @pytest.mark.spec("J8")
 def test_an_import_may_last_longer_than_a_call(own: Own) -> None:
     with opened(own.tenant("slowly"), seconds=SOON) as store:
-        with store.adopting() as adoption:
+        with store.bulk_import() as adoption:
             add_pages(adoption, STREAM)
-            done = Appended(first=1, last=3, at=now(), repeated=False)
+            done = AppendResult(first=1, last=3, at=now(), repeated=False)
             for name in ("one", "two"):
                 wait_until(is_past(SOON * 0.75), "time stands still")
-                assert adoption.keep(Receipt(stream=STREAM, key=Key(value=name, request=name), appended=done))
+                assert adoption.add_receipt(Receipt(stream=STREAM, key=Key(value=name, request=name), appended=done))
         assert len(names(store)) == 3
 
 
@@ -73,7 +73,7 @@ def test_each_of_several_who_import_at_once_sees_what_it_has_brought(tenant_url:
     store, both = PostgresStore.open(tenant_url), threading.Barrier(2)
 
     def bring(stream: str) -> int:
-        with store.adopting() as adoption:
+        with store.bulk_import() as adoption:
             both.wait(timeout=10)
             add_pages(adoption, stream)
             both.wait(timeout=10)
@@ -162,4 +162,4 @@ def test_an_import_sends_many_events_at_once_whatever_they_speak_of(own: Own, tm
         before = own.server.log.count('COPY "brought".events')
         done = memory.import_bundle(tmp_path / "all.inmind")
     sent = own.server.log.count('COPY "brought".events') - before
-    assert (done.events > 100, 0 < sent <= done.events // AT_A_TIME + 1) == (True, True), (done.events, sent)
+    assert (done.events > 100, 0 < sent <= done.events // BATCH_SIZE + 1) == (True, True), (done.events, sent)

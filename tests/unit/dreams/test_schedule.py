@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF, DreamSchedule, may_ask_model, next_due_at, due_trigger
-from inmind.dreams.state import MAX_RESUME_AGE, LEASE_DURATION, DreamingState, RunningDream
+from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF, DreamSchedule, due_trigger, may_ask_model, next_due_at
+from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE, ActiveDream, DreamingState
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
@@ -65,9 +65,9 @@ def test_a_strong_feeling_brings_one_early_but_not_within_ten_minutes() -> None:
     assert why(begun(10 * MINUTES), strong=True, fresh=0) == ""
 
 
-def running(ago: timedelta, *, held: timedelta) -> RunningDream:
+def running(ago: timedelta, *, held: timedelta) -> ActiveDream:
     """A dream that has gathered a while ago, and was held until then."""
-    return RunningDream(dream=7, began=NOON - ago, until=NOON + held, gathered_at=NOON - ago, trigger="spike")
+    return ActiveDream(dream=7, began=NOON - ago, until=NOON + held, gathered_at=NOON - ago, trigger="spike")
 
 
 def test_none_is_due_while_one_is_running() -> None:
@@ -83,7 +83,9 @@ def test_one_that_was_left_in_the_middle_is_due_at_once_and_for_the_reason_for_w
 
 @pytest.mark.spec("B47", "K22")
 def test_one_that_is_left_again_and_again_waits_as_dreams_do_that_fail() -> None:
-    left = replace(begun(119 * MINUTES, failures=FAILURES_BEFORE_BACKOFF), running=running(119 * MINUTES, held=timedelta(0)))
+    left = replace(
+        begun(119 * MINUTES, failures=FAILURES_BEFORE_BACKOFF), running=running(119 * MINUTES, held=timedelta(0))
+    )
     assert why(left) == ""
     assert why(left, now=NOON + 121 * MINUTES) == "schedule"
     assert why(replace(left, failures=FAILURES_BEFORE_BACKOFF - 1)) == "spike"
@@ -108,7 +110,11 @@ def test_failures_in_a_row_make_the_wait_longer_up_to_a_day() -> None:
 
 @pytest.mark.spec("B47")
 def test_a_model_that_failed_time_and_again_is_left_alone_while_rules_go_on() -> None:
-    failed = DreamingState(last_started_at=NOON - 2 * timedelta(hours=1), model_asked_at=NOON - timedelta(hours=2), model_failures=FAILURES_BEFORE_BACKOFF)
+    failed = DreamingState(
+        last_started_at=NOON - 2 * timedelta(hours=1),
+        model_asked_at=NOON - timedelta(hours=2),
+        model_failures=FAILURES_BEFORE_BACKOFF,
+    )
     assert not may_ask_model(failed, RHYTHM, NOON)
     assert may_ask_model(failed, RHYTHM, NOON + timedelta(hours=2))
     assert may_ask_model(replace(failed, model_failures=FAILURES_BEFORE_BACKOFF - 1), RHYTHM, NOON)
@@ -137,7 +143,9 @@ def test_however_often_it_is_asked_dreams_keep_their_distance(
 
 
 def looked_again(dreaming: DreamingState | None = None, *, strong: bool = False, fresh: int = 5) -> datetime | None:
-    return next_due_at(dreaming or DreamingState(), RHYTHM, now=NOON, strong_affect=strong, count_new=lambda most: min(most, fresh))
+    return next_due_at(
+        dreaming or DreamingState(), RHYTHM, now=NOON, strong_affect=strong, count_new=lambda most: min(most, fresh)
+    )
 
 
 @pytest.mark.spec("G3", "J9")
@@ -155,7 +163,7 @@ def test_a_dream_that_has_to_wait_is_looked_for_when_it_is_due() -> None:
 
 @pytest.mark.spec("K20", "K22")
 def test_a_dream_of_somebody_else_is_looked_for_when_it_holds_no_more() -> None:
-    held = RunningDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
+    held = ActiveDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
     assert looked_again(DreamingState(running=held, last_started_at=NOON)) == NOON + LEASE_DURATION
     assert looked_again(DreamingState(running=replace(held, until=NOON), last_started_at=NOON)) == NOON
 

@@ -16,13 +16,13 @@ from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.dreams import DreamCommitted
 from inmind.core.settings import LimitSettings
 from inmind.dreams.models import ModelReply, OpenAICompatible, Question
-from inmind.dreams.state import LIMIT_REACHED, DreamingState, RunningDream
+from inmind.dreams.state import LIMIT_REACHED, ActiveDream, DreamingState
 from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.jobs.dreaming.history import Dream
 from inmind.jobs.dreaming.lease import LeftOff
 from inmind.jobs.rate_limits import OVERHEAD, Allowances, NoRoom
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Window
+from inmind.store.protocol import RateWindow
 from inmind.testing import ManualClock
 
 QUESTION = Question(system="be short", prompt="what is new? 今日", max_tokens=100)
@@ -52,7 +52,7 @@ def limited(
 
 
 def used(store: InMemoryStore, name: str, length: timedelta = timedelta(days=1)) -> int:
-    return store.used(Window.at(ManualClock()(), name, length))
+    return store.usage(RateWindow.at(ManualClock()(), name, length))
 
 
 def an_answer(*tokens: int) -> Callable[[], ModelReply]:
@@ -312,7 +312,7 @@ def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_wit
 @pytest.mark.parametrize(("reason", "failures"), [("it hung", 1), (f"{LIMIT_REACHED}of a day", 0)])
 def test_a_limit_says_nothing_of_the_model(reason: str, failures: int) -> None:
     now = ManualClock()()
-    running = RunningDream(dream=1, began=now, until=now, gathered_at=now, by="some-model")
+    running = ActiveDream(dream=1, began=now, until=now, gathered_at=now, by="some-model")
     dreamt = DreamCommitted(dream=1, proposer="rules", last_seq=0, journal_position=0, fallback_reason=reason)
     event = Event(stream="resource/ada", seq=2, at=now, payload=dreamt, origin=Origin.DREAM, trust=Trust.AGENT)
     assert DreamingState(running=running).apply(event).model_failures == failures

@@ -19,10 +19,10 @@ class Counting(InMemoryStore):
     most = 0
 
     def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
-        return self._counted(super().owners(after=after, most=most))
+        return self._counted(super().owners(after=after, limit=most))
 
     def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
-        return self._counted(super().streams(prefix, owner=owner, most=most))
+        return self._counted(super().stream_names(prefix, owner=owner, limit=most))
 
     def _counted(self, found: Sequence[str]) -> Sequence[str]:
         self.most = max(self.most, len(found))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from inmind.errors import UnsafeStorage
-from inmind.store.atomic_files import Folder, Found
+from inmind.store.atomic_files import FileState, Folder
 
 MOST = 10
 BEGINNING = b"x" * (MOST + 1)
@@ -23,12 +23,12 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "pages")
 
 
-def put(folder: Folder, name: str, data: bytes) -> Found:
+def put(folder: Folder, name: str, data: bytes) -> FileState:
     """The bytes in a file of its own, as an editor saves it, and what a look at it finds."""
     beside = folder.path / "beside"
     beside.write_bytes(data)
     os.replace(beside, folder.path / name)
-    return folder.read(name, most=MOST)
+    return folder.read(name, max_bytes=MOST)
 
 
 def without_links(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_other_bytes_under_the_same_name_are_kept_beside_each_other(folder: Fold
     kept: list[str] = []
     for end in (b"one", b"two", b"another", b"two"):
         put(folder, "detail/a.md", BEGINNING + end)
-        kept.append(folder.keep("detail/a.md", kept_as="detail/a.md.damaged-1"))
+        kept.append(folder.save_aside("detail/a.md", new_name="detail/a.md.damaged-1"))
     assert kept == ["detail/a.md.damaged-1", "detail/a.md.damaged-1-2", "detail/a.md.damaged-1-3", kept[1]]
     ends = [(folder.path / name).read_bytes().removeprefix(BEGINNING) for name in kept]
     assert ends == [b"one", b"two", b"another", b"two"]
@@ -61,7 +61,7 @@ def test_other_bytes_under_the_same_name_are_kept_beside_each_other(folder: Fold
 @pytest.mark.usefixtures("file_system")
 def test_a_copy_has_all_bytes_however_many(folder: Folder) -> None:
     put(folder, "a.md", b"y" * 3_000_000)
-    kept = folder.keep("a.md", kept_as="a.md.damaged-1")
+    kept = folder.save_aside("a.md", new_name="a.md.damaged-1")
     assert (folder.path / kept).stat().st_size == 3_000_000
 
 
@@ -69,13 +69,13 @@ def test_a_copy_has_all_bytes_however_many(folder: Folder) -> None:
 def test_a_large_file_that_only_begins_like_the_one_that_was_seen_is_not_displaced(folder: Folder) -> None:
     found = put(folder, "a.md", BEGINNING + b"seen")
     put(folder, "a.md", BEGINNING + b"saved since")
-    assert not folder.exchange("a.md", b"ours", found=found)
+    assert not folder.exchange("a.md", b"ours", expected=found)
     assert (folder.path / "a.md").read_bytes() == BEGINNING + b"saved since"
     assert sorted(path.name for path in folder.path.iterdir()) == ["a.md", "detail"]
 
 
 def test_a_large_file_that_still_stands_there_is_displaced(folder: Folder) -> None:
-    assert folder.exchange("a.md", b"ours", found=put(folder, "a.md", BEGINNING + b"seen"))
+    assert folder.exchange("a.md", b"ours", expected=put(folder, "a.md", BEGINNING + b"seen"))
     assert (folder.path / "a.md").read_bytes() == b"ours"
 
 
@@ -86,9 +86,17 @@ def test_a_folder_that_is_a_link_is_not_listed(folder: Folder, tmp_path: Path) -
     (outside / "secret.md").write_text("not yours to read")
     (folder.path / "archive").symlink_to(outside)
     put(folder, "detail/a.md", b"a")
-    assert (folder.listed("detail"), folder.listed("archive"), folder.listed("nowhere")) == ({"a.md": ""}, {}, {})
-    assert folder.barred("archive/secret.md") == "archive"
-    assert (folder.barred("detail/a.md"), folder.barred("nowhere/a.md"), folder.barred("a.md")) == ("", "", "")
+    assert (folder.list_files("detail"), folder.list_files("archive"), folder.list_files("nowhere")) == (
+        {"a.md": ""},
+        {},
+        {},
+    )
+    assert folder.first_non_folder("archive/secret.md") == "archive"
+    assert (
+        folder.first_non_folder("detail/a.md"),
+        folder.first_non_folder("nowhere/a.md"),
+        folder.first_non_folder("a.md"),
+    ) == ("", "", "")
 
 
 @pytest.mark.spec("F54")
@@ -104,19 +112,19 @@ def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> 
     before = sorted(outside.rglob("*"))
     acts: list[Callable[[], object]] = [
         lambda: folder.replace("a.md", b"ours"),
-        lambda: folder.exchange("a.md", b"ours", found=Found()),
-        lambda: folder.remove("a.md", found=Found(data=b"not yours to read", most=MOST)),
-        lambda: folder.keep("a.md", kept_as="b.md"),
-        lambda: folder.make("detail"),
-        lambda: folder.tidy(),
-        lambda: folder.locked().__enter__(),
-        lambda: folder.growing("a.md").__enter__(),
+        lambda: folder.exchange("a.md", b"ours", expected=FileState()),
+        lambda: folder.remove("a.md", expected=FileState(data=b"not yours to read", max_bytes=MOST)),
+        lambda: folder.save_aside("a.md", new_name="b.md"),
+        lambda: folder.make_subfolder("detail"),
+        lambda: folder.clean_up(),
+        lambda: folder.lock().__enter__(),
+        lambda: folder.open_append("a.md").__enter__(),
     ]
     for act in acts:
         with pytest.raises(UnsafeStorage, match="links are not followed"):
             act()
-    assert "links are not followed" in folder.read("a.md", most=MOST).unreadable
-    assert (folder.listed("s"), folder.barred("a.md"), sorted(outside.rglob("*"))) == ({}, linked, before)
+    assert "links are not followed" in folder.read("a.md", max_bytes=MOST).read_error
+    assert (folder.list_files("s"), folder.first_non_folder("a.md"), sorted(outside.rglob("*"))) == ({}, linked, before)
 
 
 def test_what_stands_in_a_folder_is_told_by_its_kind(folder: Folder) -> None:
@@ -126,7 +134,7 @@ def test_what_stands_in_a_folder_is_told_by_its_kind(folder: Folder) -> None:
     os.mkfifo(folder.path / "detail" / "pipe")
     for hidden in (".git", "a.md~", "#a.md#"):
         (folder.path / "detail" / hidden).write_text("x")
-    assert folder.listed("detail") == {"a.md": "a link", "b.md": "", "pipe": "no plain file", "sub": "a folder"}
+    assert folder.list_files("detail") == {"a.md": "a link", "b.md": "", "pipe": "no plain file", "sub": "a folder"}
 
 
 @pytest.mark.spec("F54")
@@ -134,16 +142,16 @@ def test_what_is_added_to_a_file_shows_under_no_other_name(folder: Folder, tmp_p
     outside = tmp_path / "outside"
     outside.write_bytes(b"theirs\n")
     os.link(outside, folder.path / "log")
-    with folder.growing("log") as file:
+    with folder.open_append("log") as file:
         file.append(b"ours\n")
     assert ((folder.path / "log").read_bytes(), outside.read_bytes()) == (b"ours\n", b"theirs\n")
-    with folder.growing("log") as file:
+    with folder.open_append("log") as file:
         file.append(b"more\n")
     assert (folder.path / "log").read_bytes() == b"ours\nmore\n"
 
 
 @pytest.mark.spec("F54")
 def test_a_file_says_whether_it_has_another_name(folder: Folder, tmp_path: Path) -> None:
-    assert not put(folder, "a.md", b"a").linked
+    assert not put(folder, "a.md", b"a").has_other_links
     os.link(folder.path / "a.md", tmp_path / "another")
-    assert folder.read("a.md", most=MOST).linked
+    assert folder.read("a.md", max_bytes=MOST).has_other_links

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.store.filesystem import Mount, mount_of, mounted
+from inmind.store.filesystem import Mount, find_mount, mount_of
 
 TABLE = """\
 22 27 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw
@@ -34,7 +34,7 @@ a line that is no mount
     ],
 )
 def test_a_path_lies_on_the_nearest_mount_above_it_and_on_the_last_of_several_there(path: str, mount: Mount) -> None:
-    assert mounted(TABLE, PurePosixPath(path)) == mount
+    assert find_mount(TABLE, PurePosixPath(path)) == mount
 
 
 @pytest.mark.spec("M42")
@@ -51,7 +51,7 @@ def test_what_reaches_beyond_this_machine_is_told_from_what_does_not(kind: str, 
 
 @given(st.text())
 def test_whatever_the_table_says_it_is_read(table: str) -> None:
-    assert isinstance(mounted(table, PurePosixPath("/home/ada")), Mount)
+    assert isinstance(find_mount(table, PurePosixPath("/home/ada")), Mount)
 
 
 def test_this_machine_says_what_the_temporary_folder_lies_on(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from inmind.dreams.models.anthropic import KEY_ENV as ANTHROPIC_KEY
 from inmind.dreams.models.openai import KEY_ENV as OPENAI_KEY
 from inmind.dreams.models.response import object_field, object_list
 from inmind.errors import InmindError, InvalidInput, ModelFailed
-from inmind.memory.memory import DEFAULT_WINDOW, MIN_WINDOW
+from inmind.memory.session_opener import DEFAULT_WINDOW, MIN_WINDOW
 
 
 class Known(NamedTuple):

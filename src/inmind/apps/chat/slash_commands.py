@@ -133,7 +133,7 @@ def _compact(chat: Chat, _: str) -> None:
 
 def _note(chat: Chat, text: str) -> None:
     taken = chat.session.note(text, origin=Origin.USER)
-    print_text(f"Noted at {format_timestamp(taken.at)} as {taken.id}.")
+    print_text(f"Noted at {format_timestamp(taken.date)} as {taken.id}.")
 
 
 def _search(chat: Chat, words: str) -> None:

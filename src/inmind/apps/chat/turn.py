@@ -24,14 +24,14 @@ from inmind.core.frozen import frozen
 from inmind.core.http import Json, Refused, Server
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Result, Text
-from inmind.core.messages.replies import Reply, Usage, read_as_far_as_it_came
+from inmind.core.messages.replies import Reply, ReplyUsage, read_as_far_as_it_came
 from inmind.core.messages.replies.reply import is_error
-from inmind.core.pricing import TokenUsage
+from inmind.core.pricing import Usage
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
 from inmind.history.conversation import ConversationEntry
-from inmind.memory.memory import DEFAULT_RESERVE
+from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.prompt.report import Prompt, Report
-from inmind.session.recorded import RecordResult
+from inmind.session.recorded import Recorded
 from inmind.session.session import Session
 
 MOST_ROUNDS = 24
@@ -83,7 +83,7 @@ class Turn:
     text: str
     report: Report
     """Of the last prompt."""
-    used: TokenUsage
+    used: Usage
     """By this answer alone."""
     notices: tuple[str, ...] = ()
     """What memory has to say beside it: what it had to archive, which file lags."""
@@ -145,8 +145,8 @@ class _Heard(NamedTuple):
 
 class _Round(NamedTuple):
     prompt: Prompt
-    recorded: RecordResult
-    used: TokenUsage
+    recorded: Recorded
+    used: Usage
     tools: tuple[Used, ...]
     notices: tuple[str, ...]
     stopped: bool
@@ -370,7 +370,7 @@ class Conversation:
             )
 
     def _settled(
-        self, reply: Reply | None, recorded: RecordResult, instead: str
+        self, reply: Reply | None, recorded: Recorded, instead: str
     ) -> tuple[tuple[Used, ...], BaseException | None]:
         """Answer every call of a reply: with what came of it, or with what is said `instead`; and what stopped that.
 
@@ -401,7 +401,7 @@ class Conversation:
                 self._listener.sees(used)
         return done, stop
 
-    def _memorys(self, reply: Reply | None, recorded: RecordResult) -> Iterator[Used]:
+    def _memorys(self, reply: Reply | None, recorded: Recorded) -> Iterator[Used]:
         """Calls of memory's own tools, with what it has answered."""
         wires = () if reply is None else reply.wires
         calls: dict[str, Call] = {call.id: call for wire in wires for call in self._spoken.read(wire).calls}
@@ -429,7 +429,7 @@ class Conversation:
 _STOPPED = "stopped"
 _TOO_LONG = "cut off: it has reached its length; ask it to go on"
 _UNENDED = "cut off: it ended without saying so; /retry asks again"
-_NOTHING = RecordResult(text="", results=[], host_calls=())
+_NOTHING = Recorded(text="", results=[], host_calls=())
 
 _USAGE = "stream_options"
 """What asks for usage at the end of a stream; a few servers refuse a request for that."""
@@ -458,11 +458,11 @@ def _seqs(line: Iterable[ConversationEntry]) -> Set[int]:
     return frozenset(entry.seq for entry in line)
 
 
-def _took(report: Report, usage: Usage | None) -> TokenUsage:
+def _took(report: Report, usage: ReplyUsage | None) -> Usage:
     """One call, as we estimate it, and as the provider has counted it. The session's own ledger has those of others,
     who may talk in it at the same time."""
     cached = 0 if report.cold else report.cached_prefix_tokens
-    estimated = TokenUsage(calls=1, cached=cached, uncached=report.tokens_used - cached)
+    estimated = Usage(calls=1, cached=cached, uncached=report.tokens_used - cached)
     if usage is None:
         return estimated
     return replace(
@@ -474,8 +474,8 @@ def _took(report: Report, usage: Usage | None) -> TokenUsage:
     )
 
 
-def _sum(ledgers: Iterable[TokenUsage]) -> TokenUsage:
+def _sum(ledgers: Iterable[Usage]) -> Usage:
     total: Counter[str] = Counter()
     for ledger in ledgers:
         total.update(ledger.freeze())
-    return TokenUsage(**total)
+    return Usage(**total)

@@ -16,7 +16,7 @@ from inmind.apps.cli.exit_codes import STORAGE
 from inmind.core.text import counted, printable
 
 if TYPE_CHECKING:
-    from inmind.apps.doctor import Examination, Finding
+    from inmind.apps.doctor import DoctorFinding, DoctorReport
 
 _MAX_SIMILAR = 5
 """Findings of one check that are printed; --json has all of them."""
@@ -34,10 +34,10 @@ def doctor(
     Works even if the home cannot be opened. Exits with 0 if there are no problems or only warnings, and with 5 if
     something cannot be opened, stored or trusted.
     """
-    from inmind.apps.doctor import Verdict, examine
+    from inmind.apps.doctor import Verdict, run_checks
 
     with _StepProgress() as watch, _mute_log_warnings():
-        found = examine(selected_place(), online=not offline, watch=watch)
+        found = run_checks(selected_place(), online=not offline, watch=watch)
     if as_json:
         print_json(
             {"home": str(found.home), "verdict": found.verdict, "findings": [asdict(one) for one in found.findings]}
@@ -50,7 +50,7 @@ def doctor(
         raise typer.Exit(STORAGE)
 
 
-def _report_lines(found: Examination) -> Iterator[tuple[str, str]]:
+def _report_lines(found: DoctorReport) -> Iterator[tuple[str, str]]:
     """Each line with its style."""
     for subject, about in groupby(found.findings, key=lambda finding: finding.subject):
         yield f"{subject}", "bold"
@@ -64,19 +64,19 @@ def _report_lines(found: Examination) -> Iterator[tuple[str, str]]:
     yield _summary(found), _COLOURS[found.verdict] if found.verdict != "ok" else "green"
 
 
-def _finding_lines(finding: Finding) -> Iterator[tuple[str, str]]:
-    yield f"  {finding.verdict:<8} {finding.check:<12} {finding.seen}", _COLOURS[finding.verdict]
-    if finding.mend:
-        yield f"{_FIX_PREFIX}{finding.mend}", ""
+def _finding_lines(finding: DoctorFinding) -> Iterator[tuple[str, str]]:
+    yield f"  {finding.verdict:<8} {finding.check:<12} {finding.message}", _COLOURS[finding.verdict]
+    if finding.fix:
+        yield f"{_FIX_PREFIX}{finding.fix}", ""
 
 
-def _summary(found: Examination) -> str:
+def _summary(found: DoctorReport) -> str:
     from inmind.apps.doctor import Verdict
 
-    troubles, warnings = len(found.of(Verdict.TROUBLE)), len(found.of(Verdict.WARNING))
+    troubles, warnings = len(found.with_verdict(Verdict.TROUBLE)), len(found.with_verdict(Verdict.WARNING))
     if not troubles and not warnings:
         return f"{found.home}: no problems found."
-    counts = [counted(troubles, "problem")] if troubles else []
+    counts = [counted(troubles, "trouble")] if troubles else []
     counts += [counted(warnings, "warning")] if warnings else []
     return f"{found.home}: {', '.join(counts)}."
 

@@ -32,7 +32,7 @@ from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.signals import handle_signals
 from inmind.core.text import counted, printable
 from inmind.documents.notes_page import format_timestamp
-from inmind.dreams.page.page import read
+from inmind.dreams.page.page import parse_page
 from inmind.dreams.state import LIMIT_REACHED
 from inmind.errors import DreamOvertaken, NotFound
 from inmind.jobs.dreaming.history import Dream
@@ -203,10 +203,10 @@ def _describe_inputs(dream: Dream) -> Iterator[str]:
 
 def _added_lines(before: str, after: str) -> list[str]:
     """Entries of `after` that are not in `before`, each with its section."""
-    known = {entry for _, entry in read(before).everything()}
+    known = {entry for _, entry in parse_page(before).all_entries()}
     return [
         f"{section}: {collapse_whitespace(entry)}" if section else collapse_whitespace(entry)
-        for section, entry in read(after).everything()
+        for section, entry in parse_page(after).all_entries()
         if entry not in known
     ]
 

@@ -68,8 +68,8 @@ def edit(
 ) -> None:
     """Edit a page or config.toml in $EDITOR. If stdin is a pipe, the new text is read from it.
 
-    Without --session or --resource, edits a page of the session last used in this folder. If another process changed the
-    page, nothing is overwritten; your text is kept in a file, and its path is printed.
+    Without --session or --resource, edits a page of the session last used in this folder. If another process changed
+    the page, nothing is overwritten; your text is kept in a file, and its path is printed.
     """
     with _open_memory(path, resource) as memory:
         check_exists(memory, session=session)

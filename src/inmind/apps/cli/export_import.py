@@ -28,7 +28,7 @@ from inmind.core.paths import shown_url
 from inmind.core.text import counted, printable
 from inmind.errors import InvalidInput
 from inmind.memory.memory import Memory
-from inmind.store.atomic_files import make_private, sync_folder
+from inmind.store.atomic_files import fsync_folder, make_private_folder
 
 if TYPE_CHECKING:
     from inmind.memory.bundle.export_bundle import Exported
@@ -70,8 +70,8 @@ def import_(
 
     Events that exist already are skipped, and streams that the file continues are continued; importing a file twice has
     no further effect. If a stream has diverged, the import is refused and the stream is named. The home is locked for
-    writers during the import, so import a large file while no agents run. Only import files that you trust as much as this
-    memory: a bundle states by itself who said what.
+    writers during the import, so import a large file while no agents run. Only import files that you trust as much as
+    this memory: a bundle states by itself who said what.
     """
     with _open_bundle(file) as bundle, _open_target() as memory, progress_bar("importing") as watch:
         imported = memory.import_bundle(bundle, only_new=only_new, watch=watch)
@@ -133,12 +133,12 @@ def _open_target() -> Generator[Memory]:
         with Memory.open(place, embedder=None) as memory:
             yield memory
         return
-    make_private(place.parent)
+    make_private_folder(place.parent)
     with aside(place) as folder:
         with Memory.open(staged := folder / "home", embedder=None) as memory:
             yield memory
         os.rename(staged, place)
-        sync_folder(place.parent)
+        fsync_folder(place.parent)
 
 
 @contextmanager
@@ -153,7 +153,10 @@ def _name_file_argument() -> Generator[None]:
 
 
 def _describe_export(exported: Exported) -> Iterator[str]:
-    counts = f"{counted(exported.sessions, 'session')}, {counted(exported.resources, 'resource')}, {counted(exported.events, 'event')}"
+    counts = (
+        f"{counted(exported.sessions, 'session')}, {counted(exported.resources, 'resource')}, "
+        f"{counted(exported.events, 'event')}"
+    )
     extra_files = f" and {counted(exported.kept, 'extra file')}" if exported.kept else ""
     yield f"Exported {counts}{extra_files} to {exported.path}: {exported.bytes:,} bytes, verified."
     yield f"SHA-256 {exported.sha256}"

@@ -53,8 +53,8 @@ def note(
             saved = opened.note(_read_text(text), importance=importance, kind=kind, origin=Origin.USER)
             resource = opened.resource
     if as_json:
-        return print_json({"id": saved.id, "at": saved.at.isoformat(), "resource": resource})
-    print_text(f"Saved at {format_timestamp(saved.at)} as {saved.id}.")
+        return print_json({"id": saved.id, "at": saved.date.isoformat(), "resource": resource})
+    print_text(f"Saved at {format_timestamp(saved.date)} as {saved.id}.")
     return None
 
 

@@ -9,7 +9,7 @@ import typer
 
 from inmind.apps.cli.console import JsonOption, console, print_json
 from inmind.core.pricing import Rates
-from inmind.memory.memory import DEFAULT_WINDOW
+from inmind.memory.session_opener import DEFAULT_WINDOW
 
 
 def replay(

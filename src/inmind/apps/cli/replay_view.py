@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inmind import InmindError, Rates
+from inmind import InmindError
 from inmind.apps.cli.console import progress_bar
 from inmind.apps.cli.exit_codes import SeveralErrors
 from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, short, total
 from inmind.apps.replay.report import Side, Uses, percentile
 from inmind.core.text import counted, printable, shortened
 from inmind.history.compaction.policy import CompressionPolicy
+from inmind.types import Rates
 
 MAX_LISTED_IDS = 20
 """Maximum number of ids that are printed; the JSON has all of them."""
@@ -195,8 +196,8 @@ def _describe_sizes(report: ReplayReport) -> Iterator[str]:
     average = bare.tokens / bare.calls if bare.calls else 0
     if 0 < average < SHORT_PROMPT_RATIO * added:
         yield (
-            f"Long conversations add about the same number. Prompts here have {average:.0f} tokens without memory, so the "
-            "ratios say little about long conversations."
+            f"Long conversations add about the same number. Prompts here have {average:.0f} tokens without memory, so "
+            "the ratios say little about long conversations."
         )
 
 
@@ -211,7 +212,7 @@ def _describe_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
         )
     if report.when_full is not None:
         ratio = report.price_ratio(rates, against=report.when_full)
-        yield f"Compacting as soon as it saves cost has {_format_ratio(ratio)} the price of compacting only a full window."
+        yield f"Compacting as soon as it saves cost costs {_format_ratio(ratio)} of compacting only a full window."
 
 
 def _describe_prompts(report: ReplayReport) -> Iterator[str]:

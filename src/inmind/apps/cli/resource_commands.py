@@ -189,7 +189,8 @@ def _resolve_owner(memory: Memory, whose: str | None) -> str:
 def _economics_rows(economics: CurrencyTotals) -> Iterator[tuple[str, str]]:
     yield (
         "earned",
-        f"{format_amount(economics.earned)} in {counted(economics.earnings, 'sale')}, {counted(economics.buyers, 'buyer')}",
+        f"{format_amount(economics.earned)} in {counted(economics.earnings, 'sale')}, "
+        f"{counted(economics.buyers, 'buyer')}",
     )
     if economics.spendings:
         yield "spent", f"{format_amount(economics.spent)}, {counted(economics.spendings, 'time')}"
@@ -200,7 +201,7 @@ def _economics_rows(economics: CurrencyTotals) -> Iterator[tuple[str, str]]:
     week = _curve([float(day) for day in economics.days], maximum=float(max(economics.days)) or 1.0)
     yield (
         "7 days",
-        f"{format_amount(economics.week)} {week} after {format_amount(economics.week_before)} in the 7 before",
+        f"{format_amount(economics.week)} {week} after {format_amount(economics.week_before)} in the 7 days before",
     )
 
 

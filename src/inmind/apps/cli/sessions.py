@@ -37,7 +37,7 @@ def sessions(
             return print_json([{**_info_fields(info), "folder": info.folder and str(info.folder)} for info in found])
         if not found:
             print_text(
-                f"No such sessions in {memory.location}."
+                f"No matching sessions in {memory.location}."
                 if here or resource
                 else f"No sessions in {memory.location} yet."
             )

@@ -32,8 +32,8 @@ from inmind.apps.cli.resource_commands import show_state
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.settings import Settings
-from inmind.core.text import counted, printable
-from inmind.documents.scratchpad.render import text_of
+from inmind.core.text import printable
+from inmind.documents.scratchpad.render import render_state
 from inmind.entities.render import render_block
 from inmind.errors import NotFound
 from inmind.history.compaction.report import KeptItem
@@ -42,7 +42,7 @@ from inmind.memory.memory import Memory
 from inmind.prompt.ingest import tool_names
 from inmind.prompt.report import Preview
 from inmind.session.session import Session
-from inmind.session.tools.tools import is_memory_tool
+from inmind.session.tools.registry import is_memory_tool
 
 show = typer.Typer(
     help="Show the state of a session or a resource.",
@@ -101,9 +101,7 @@ def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None
             print_text(f"\nPinned: {'; '.join(collapse_whitespace(str(entity)) for entity in pinned)}.")
         if beyond := list(entities.evicted_entities):
             deleted = sum(entity.deleted for entity in beyond)
-            print_text(
-                f"\n{counted(len(beyond), 'more entity', 'more entities')} outside the window; {deleted} of them deleted."
-            )
+            print_text(f"\nOutside the window: {len(beyond)} more, {deleted} of them deleted.")
     return None
 
 
@@ -114,7 +112,7 @@ def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> No
         held = {"thread": opened.state.scratchpads.by_name, "resource": opened.resource_state.scratchpads.by_name}
         if as_json:
             return print_json({scope: {name: pad.state for name, pad in pads.items()} for scope, pads in held.items()})
-        shown = [(scope, name, text_of(pad.state)) for scope, pads in held.items() for name, pad in pads.items()]
+        shown = [(scope, name, render_state(pad.state)) for scope, pads in held.items() for name, pad in pads.items()]
         for scope, name, text in shown:
             if len(shown) > 1:
                 print_text(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")

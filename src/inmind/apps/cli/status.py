@@ -40,11 +40,12 @@ def status(as_json: JsonOption = False) -> None:
 
 def _describe_status(status: Status) -> Iterator[str]:
     yield _line("queue", _describe_queue(status.queue))
-    since = f", the first since {format_timestamp(status.due_since)}" if status.due_since else ""
+    since = f", the oldest since {format_timestamp(status.due_since)}" if status.due_since else ""
     yield _line("due", f"{bounded_count_of(status.due, 'resource')}{since if status.due else ''}")
     yield _line(
         "index",
-        f"{bounded_count_of(status.behind, 'resource')} behind, {_bounded_count(status.without_vectors)} without vectors",
+        f"{bounded_count_of(status.behind, 'resource')} behind, "
+        f"{_bounded_count(status.without_vectors)} without embeddings",
     )
     for dream in status.dreams:
         yield _line("dream", _describe_running_dream(dream))
@@ -68,7 +69,7 @@ def _describe_queue(queue: Queue) -> str:
 
 def _describe_running_dream(dream: RunningDream) -> str:
     held = f"held by {dream.holder or 'an unknown process'} until {format_timestamp(dream.until)}"
-    abandoned = f"left in the middle, not heard of since {format_timestamp(dream.until)}"
+    abandoned = f"abandoned, lease expired {format_timestamp(dream.until)}"
     state = held if dream.holds else abandoned
     return f"{dream.resource}: {dream.stage}, by {dream.by}, since {format_timestamp(dream.began)}, {state}"
 

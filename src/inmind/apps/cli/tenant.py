@@ -110,8 +110,8 @@ def move_(
     """Move a tenant to another database or folder: copy, verify, grant access there, then erase here.
 
     Prints the new address before anything is erased. One of the two places always has everything: if the move is
-    interrupted, run it again and it continues. Writes during the move are copied too; for the last part writers wait, and
-    then get an error that the tenant is gone. Its agents need the new address.
+    interrupted, run it again and it continues. Writes during the move are copied too; for the last part writers wait,
+    and then get an error that the tenant is gone. Its agents need the new address.
     """
 
     def tell(address: str, copied: Copied) -> None:

@@ -78,7 +78,7 @@ class _WorkerOutput:
         waits = left.dreams or left.jobs
         self.print_note("All other due work is done." if waits else "All due work is done.")
         if left.dreams:
-            limits = [f"{use.name} is reached until {format_timestamp(use.until)}" for use in left.limits]
+            limits = [f"{use.name} reached until {format_timestamp(use.until)}" for use in left.limits]
             self.print_note(
                 f"Waiting: {bounded_count_of(left.dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
             )
@@ -96,7 +96,7 @@ def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
         house = upkeep_runner_of(memory)
         rounds: Iterable[Upkeep] = until_all_is_done(house)
         if not once:
-            out.print_note(f"Looking after {memory.location}, every {every:g} s.")
+            out.print_note(f"Running upkeep on {memory.location} every {every:g} s.")
             rounds = round_after_round(house, every, lambda error: print_error(error.code, str(error)))
         with suppress(KeyboardInterrupt):
             for done in rounds:
@@ -128,7 +128,9 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
             if once:
                 works.run_once()
             else:
-                out.print_note(f"Looking after {memory.location}, every {every:g} s, {jobs} at a time.")
+                out.print_note(
+                    f"Running upkeep on {memory.location} every {every:g} s, {counted(jobs, 'concurrent job')}."
+                )
                 works.run(every)
             return out.print_note("Stopped.") if works.is_leaving else out.print_summary(left_of(house, queue))
 

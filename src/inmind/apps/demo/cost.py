@@ -15,7 +15,7 @@ from typing import Any
 from rich.table import Column, Table
 from rich.text import Text
 
-from inmind import Rates, Session, TokenUsage
+from inmind import Session, Usage
 from inmind.apps.cli.console import plain_table
 from inmind.apps.demo import full_window, references
 from inmind.apps.demo.script import Act, Stage, line
@@ -25,6 +25,7 @@ from inmind.apps.replay.truncating_host import Host, Sizes, turns_of
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
+from inmind.types import Rates
 
 TITLE = "The price, from the ledger"
 
@@ -90,14 +91,14 @@ def bill(session: Session) -> Bill:
     recording = Recording(name=session.id, format="openai", messages=said, system=standing.system, tools=standing.tools)
     sizes = Sizes(recording)
     bare = BareAgent(Host(turns_of(recording), sizes), sizes)
-    heard, ours, theirs = 0, list[TokenUsage](), list[TokenUsage]()
+    heard, ours, theirs = 0, list[Usage](), list[Usage]()
     for what in events:
         if isinstance(what, MessageAdded):
             heard += 1
         elif isinstance(what, PromptPrepared):
             tail = what.used - what.cached - what.written
-            ours.append(TokenUsage(calls=1, cached=what.cached, written=what.written, uncached=tail))
-            theirs.append(bare.ask(heard) or TokenUsage())
+            ours.append(Usage(calls=1, cached=what.cached, written=what.written, uncached=tail))
+            theirs.append(bare.ask(heard) or Usage())
     return Bill(
         name=session.id,
         with_memory=list(accumulate(one.price(RATES) for one in ours)),

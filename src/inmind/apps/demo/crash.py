@@ -16,7 +16,7 @@ from time import perf_counter
 
 from inmind.apps.demo import crash_child
 from inmind.apps.demo.script import Act, Stage, labelled
-from inmind.apps.doctor import Examination, Verdict, examine
+from inmind.apps.doctor import DoctorReport, Verdict, run_checks
 from inmind.apps.signals import handle_signals
 from inmind.core.frozen import frozen
 from inmind.documents.document import NOTES_PAGE_PATH
@@ -38,7 +38,7 @@ class Aftermath:
     """Until the session was open again."""
     goes_on: bool
     """It takes another note."""
-    examined: Examination
+    examined: DoctorReport
 
     @property
     def sound(self) -> bool:
@@ -69,7 +69,7 @@ def play(stage: Stage) -> Act:
             "lost": lost,
             "half": half,
             "milliseconds": after.milliseconds,
-            "troubles": [finding.seen for finding in after.examined.of(Verdict.TROUBLE)],
+            "troubles": [finding.message for finding in after.examined.with_verdict(Verdict.TROUBLE)],
         },
         promises={
             "the process dies in the middle of a write": killed and len(told) == crash_child.TOLD,
@@ -116,12 +116,12 @@ def _came_back(home: Path) -> Aftermath:
         took = 1000 * (perf_counter() - begun)
         found = [note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH))]
         goes_on = bool(session.note("Here again.").id)
-    examined = examine(home, online=False, embedder=None)
+    examined = run_checks(home, online=False, embedder=None)
     return Aftermath(found=found, milliseconds=took, goes_on=goes_on, examined=examined)
 
 
-def _diagnosis(examined: Examination) -> str:
-    if troubles := examined.of(Verdict.TROUBLE):
-        return "; ".join(finding.seen for finding in troubles)
-    checked = {finding.check: finding.seen for finding in examined.findings}
+def _diagnosis(examined: DoctorReport) -> str:
+    if troubles := examined.with_verdict(Verdict.TROUBLE):
+        return "; ".join(finding.message for finding in troubles)
+    checked = {finding.check: finding.message for finding in examined.findings}
     return f"database: {checked['database']}; events: {checked['events']}"

@@ -175,7 +175,7 @@ def _ids() -> list[str]:
 def _known(session: Session, ids: Sequence[str]) -> list[str]:
     """Those that a call could use: memory would tell an invented one from them."""
     checked = session.check_call("warehouse_book", {"ids": list(ids)})
-    return [finding.id for finding in checked.findings if finding.status in ("held", "known")]
+    return [finding.id for finding in checked.findings if finding.status in ("in_window", "known")]
 
 
 def _text(prompt: Prompt) -> str:

@@ -7,10 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from inmind.apps.doctor.fix_hints import AGAIN, Steps
-from inmind.apps.doctor.folder import Entry, Survey
-from inmind.apps.doctor.result import Check, Finding, Subject
-from inmind.apps.doctor.streams import Folded, is_young
+from inmind.apps.doctor.folder import FileEntry, FolderScan
+from inmind.apps.doctor.result import RETRY_HINT, Check, DoctorFinding, FixHints, Subject
+from inmind.apps.doctor.streams import CheckedStream, is_recent
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.paths import resource_folder, session_folder
 from inmind.documents.document import FileCheck
@@ -20,15 +19,15 @@ from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.transcript_file import FILE as TRANSCRIPT
 from inmind.session.transcript_file import TranscriptFile
-from inmind.store.atomic_files import DAMAGED, Folder
+from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
 from inmind.store.protocol import Store
 
 PAGES = Check(Subject.PAGES, "pages")
-ASIDE = Check(Subject.PAGES, "kept aside")
-PADS = Check(Subject.PAGES, "scratchpads")
+DAMAGED_COPIES = Check(Subject.PAGES, "kept aside")
+SCRATCHPADS = Check(Subject.PAGES, "scratchpads")
 LEFTOVERS = Check(Subject.PAGES, "leftovers")
 
-_BY_ITSELF: Mapping[Standing, str] = {
+_NEXT_CALL_EFFECT: Mapping[Standing, str] = {
     Standing.EDITED: "was edited, and is taken in by the next call",
     Standing.STALE: "shows an older version, and is brought up by the next call",
     Standing.MISSING: "is gone, and comes again with the next call",
@@ -37,97 +36,105 @@ _BY_ITSELF: Mapping[Standing, str] = {
 """What the next call does, whoever makes it."""
 
 
-def session_pages(home: Path, of: Folded[SessionState], store: Store, steps: Steps) -> Iterator[Finding]:
-    folder = Folder(folder_of(home, of), home=home)
-    mend = steps.opening(of.owner)
+def check_session_pages(
+    home: Path, checked: CheckedStream[SessionState], store: Store, hints: FixHints
+) -> Iterator[DoctorFinding]:
+    folder = Folder(session_path(home, checked), home=home)
+    fix = hints.open_session(checked.owner)
     if folder.path.exists():  # else nobody has opened it here yet
-        transcript = TranscriptFile(folder, store, of.stream.name).inspect(of.events)
-        yield from _told(home, folder, TRANSCRIPT, transcript, mend, steps)
-    yield from _pages(home, folder, session_files(folder, of.stream, store), "working-memory/", mend, steps)
+        transcript = TranscriptFile(folder, store, checked.stream.name).inspect(checked.events)
+        yield from _file_findings(home, folder, TRANSCRIPT, transcript, fix, hints)
+    yield from _check_files(home, folder, session_files(folder, checked.stream, store), "working-memory/", fix, hints)
 
 
-def resource_pages(
-    home: Path, of: Folded[ResourceState], store: Store, steps: Steps, sessions: Mapping[Path, str]
-) -> Iterator[Finding]:
+def check_resource_pages(
+    home: Path, checked: CheckedStream[ResourceState], store: Store, hints: FixHints, sessions: Mapping[Path, str]
+) -> Iterator[DoctorFinding]:
     """`sessions`: by which folders are looked after. A resource that has none is looked after by its dreams alone."""
-    folder = Folder(resource_folder(home, of.owner), home=home)
+    folder = Folder(resource_folder(home, checked.owner), home=home)
     session = sessions.get(folder.path)
-    mend = steps.opening(session) if session else steps.inmind("dream", "run", of.owner)
-    yield from _pages(home, folder, resource_files(folder, of.stream, store), "", mend, steps)
+    fix = hints.open_session(session) if session else hints.inmind("dream", "run", checked.owner)
+    yield from _check_files(home, folder, resource_files(folder, checked.stream, store), "", fix, hints)
 
 
-def looked_after(home: Path, session: Folded[SessionState]) -> dict[Path, str]:
+def folders_restored_by(home: Path, session: CheckedStream[SessionState]) -> dict[Path, str]:
     """The folders that opening a session brings together with the journal: its own, and that of its resource."""
     opened = session.stream.state.opened
-    theirs = [resource_folder(home, opened.resource)] if opened else []
-    return dict.fromkeys((folder_of(home, session), *theirs), session.owner)
+    resource_folders = [resource_folder(home, opened.resource)] if opened else []
+    return dict.fromkeys((session_path(home, session), *resource_folders), session.owner)
 
 
-def folder_of(home: Path, session: Folded[SessionState]) -> Path:
+def session_path(home: Path, session: CheckedStream[SessionState]) -> Path:
     opened = session.stream.state.opened
     return session_folder(home, session.owner, opened.cwd if opened else "")
 
 
-def kept_aside(survey: Survey, home: Path, steps: Steps) -> Iterator[Finding]:
+def check_damaged_copies(scan: FolderScan, home: Path, hints: FixHints) -> Iterator[DoctorFinding]:
     """Damaged files whose bytes are kept: somebody has to look at them, and nobody else will take them away."""
-    for path in survey.kept_aside:
-        page = path.partition(DAMAGED)[0]
-        mend = f"take from it what {page} lacks, then {steps.shell('rm', home / path)}"
-        yield ASIDE.warning(f"{path}: what stood in {page} and could not be read", mend)
+    for path in scan.damaged_copies:
+        page = path.partition(DAMAGED_SUFFIX)[0]
+        fix = f"take from it what {page} lacks, then {hints.shell('rm', home / path)}"
+        yield DAMAGED_COPIES.warning(f"{path}: what stood in {page} and could not be read", fix)
 
 
-def leftovers(
-    left: Sequence[Entry], home: Path, steps: Steps, sessions: Mapping[Path, str], now: datetime
-) -> Iterator[Finding]:
+def check_leftovers(
+    entries: Sequence[FileEntry], home: Path, hints: FixHints, sessions: Mapping[Path, str], now: datetime
+) -> Iterator[DoctorFinding]:
     """What killed writers have left is tidied with the next call: one of them may have held a person's words."""
-    for entry in left:
-        if is_young(now.timestamp() - entry.modified):
-            yield LEFTOVERS.ok(f"{entry.path}: somebody is writing, or was killed just now", AGAIN)
+    for entry in entries:
+        if is_recent(now.timestamp() - entry.modified):
+            yield LEFTOVERS.ok(f"{entry.path}: somebody is writing, or was killed just now", RETRY_HINT)
             continue
         session = next((sessions[folder] for folder in (home / entry.path).parents if folder in sessions), None)
-        mend = steps.opening(session) if session else steps.shell("rm", home / entry.path)
-        yield LEFTOVERS.warning(f"{entry.path}: a program was killed while it wrote", mend)
+        fix = hints.open_session(session) if session else hints.shell("rm", home / entry.path)
+        yield LEFTOVERS.warning(f"{entry.path}: a program was killed while it wrote", fix)
 
 
-def in_use(stream: str) -> Finding:
+def stream_in_use(stream: str) -> DoctorFinding:
     return PAGES.ok(
-        f"somebody is writing to {stream}, or was killed just now: not all of it is in its files yet", AGAIN
+        f"somebody is writing to {stream}, or was killed just now: not all of it is in its files yet", RETRY_HINT
     )
 
 
-def set_aside(of: Folded[Any]) -> Iterator[Finding]:
+def check_set_aside_scratchpads(checked: CheckedStream[Any]) -> Iterator[DoctorFinding]:
     """Scratchpads whose saved state did not fit the schema any more. They are kept for ever, so nothing is wrong."""
-    for event in of.events:
+    for event in checked.events:
         if isinstance(event.payload, ScratchpadSetAside):
-            before = of.stream.at(event.seq - 1).pads.get(event.payload.scratchpad)
-            why = f"{event.payload.scratchpad} of {of.stream.name} was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
-            seen = f"{why}; it held {short_repr(before and before.state)}"
-            yield PADS.ok(seen, "session.scratchpad.set_aside has all of it, for session.scratchpad.update({…})")
+            before = checked.stream.state_at(event.seq - 1).pads.get(event.payload.scratchpad)
+            why = f"{event.payload.scratchpad} of {checked.stream.name} was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
+            message = f"{why}; it held {short_repr(before and before.state)}"
+            yield SCRATCHPADS.ok(
+                message, "session.scratchpad.set_aside has all of it, for session.scratchpad.update({…})"
+            )
 
 
-def _pages(
-    home: Path, folder: Folder, files: LiveFiles[Any], inside: str, mend: str, steps: Steps
-) -> Iterator[Finding]:
-    for path, judgement in files.inspect():
-        yield from _told(home, folder, inside + path, judgement, mend, steps)
+def _check_files(
+    home: Path, folder: Folder, files: LiveFiles[Any], prefix: str, fix: str, hints: FixHints
+) -> Iterator[DoctorFinding]:
+    for path, file_check in files.inspect():
+        yield from _file_findings(home, folder, prefix + path, file_check, fix, hints)
     for notice in files.notices():
         where = folder.path.relative_to(home)
         yield PAGES.warning(
-            f"{where}: {notice}", f"move or rename it: {steps.shell('ls', '-la', folder.path / inside)}"
+            f"{where}: {notice}", f"move or rename it: {hints.shell('ls', '-la', folder.path / prefix)}"
         )
 
 
-def _told(home: Path, folder: Folder, path: str, judgement: FileCheck, mend: str, steps: Steps) -> Iterator[Finding]:
+def _file_findings(
+    home: Path, folder: Folder, path: str, file_check: FileCheck, fix: str, hints: FixHints
+) -> Iterator[DoctorFinding]:
     file = folder.path / path
     place = file.relative_to(home)
-    match judgement.status:
+    match file_check.status:
         case Standing.CURRENT:
             return
         case Standing.SHARED:
-            yield PAGES.warning(f"{place} has a second name (a hard link), and is not taken in", steps.alone(file))
+            yield PAGES.warning(
+                f"{place} has a second name (a hard link), and is not taken in", hints.break_hard_link(file)
+            )
         case Standing.FOREIGN:
             yield PAGES.warning(
-                f"{place} is left alone: {judgement.reason}", f"if nobody needs it: {steps.shell('rm', '-r', file)}"
+                f"{place} is left alone: {file_check.reason}", f"if nobody needs it: {hints.shell('rm', '-r', file)}"
             )
         case finding:
-            yield PAGES.warning(f"{place} {_BY_ITSELF[finding].format(reason=judgement.reason)}", mend)
+            yield PAGES.warning(f"{place} {_NEXT_CALL_EFFECT[finding].format(reason=file_check.reason)}", fix)

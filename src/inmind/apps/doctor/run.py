@@ -14,12 +14,11 @@ from typing import cast
 
 import apsw
 
-from inmind.apps.doctor import database, dreams, folder, model, pages, search, streams, versions
-from inmind.apps.doctor.fix_hints import Steps
-from inmind.apps.doctor.postgres import examine_server
-from inmind.apps.doctor.result import Examination, Finding, Verdict, in_order, with_sound
-from inmind.apps.doctor.sqlite_readonly import StoreLookedAt, Way, undisturbed
-from inmind.apps.doctor.streams import Folded
+from inmind.apps.doctor import database, dreams, environment, folder, pages, search, streams
+from inmind.apps.doctor.postgres import check_server
+from inmind.apps.doctor.result import DoctorFinding, DoctorReport, FixHints, Verdict, add_ok_findings, sort_findings
+from inmind.apps.doctor.sqlite_readonly import ReadMode, ReadOnlyStore, read_undisturbed
+from inmind.apps.doctor.streams import CheckedStream
 from inmind.core.frozen import frozen
 from inmind.core.paths import DATABASE, checked_url, default_home, default_place, is_database
 from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
@@ -29,30 +28,30 @@ from inmind.search.embedders.base import Embedder
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.filesystem import mount_of
 from inmind.store.protocol import Clock
-from inmind.store.sqlite import left_of
+from inmind.store.sqlite import find_remains
 
-Watch = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
 
 @frozen
-class Patient:
+class CheckContext:
     """The home that is examined, and how to speak of it."""
 
     home: Path
-    steps: Steps
+    hints: FixHints
     clock: Clock
-    survey: folder.Survey
-    watch: Watch
+    scan: folder.FolderScan
+    watch: ProgressCallback
 
 
-def examine(
+def run_checks(
     home: str | Path | None = None,
     *,
     online: bool = True,
     embedder: str | Embedder | None = "auto",
     clock: Clock | None = None,
-    watch: Watch | None = None,
-) -> Examination:
+    watch: ProgressCallback | None = None,
+) -> DoctorReport:
     """Everything that is wrong with a home: the given one, that of the environment, or ~/.inmind. Nothing there is
     changed by it. Of a database, whether it can be worked with.
 
@@ -60,184 +59,199 @@ def examine(
     `watch` is told what is being looked at and how many events of it have been gone through, of how many; of 0 where
     that cannot be told.
     """
-    named = default_place() if home is None else home
-    if isinstance(named, str) and is_database(named):
-        return examine_server(checked_url(named, "home"), online=online)
-    usual, where = default_home().expanduser().absolute(), Path(named).expanduser().absolute()
-    steps = Steps(where, is_usual=where == usual)
-    there = folder.presence(where, steps)
-    findings = [there, versions.versions(), versions.extras(), database.library(apsw.sqlite_lib_version())]
-    if folder.may_be_walked(where):
-        home = where.resolve()
-        patient = Patient(home, steps, clock or _now, folder.walked(home), watch or _nobody)
-        told, configured = model.settings(home)
-        found, embedding = search.embedder(embedder, online=online)
-        findings += [*_ground(patient), configured, embedding]
-        findings += [model.endpoint(told.model, online=online)] if told else []
-        findings += _journal(patient, found)
-    return Examination(home=where, findings=in_order(findings))
+    place = default_place() if home is None else home
+    if isinstance(place, str) and is_database(place):
+        return check_server(checked_url(place, "home"), online=online)
+    default, path = default_home().expanduser().absolute(), Path(place).expanduser().absolute()
+    hints = FixHints(path, is_default=path == default)
+    presence = folder.check_home(path, hints)
+    findings = [
+        presence,
+        environment.check_versions(),
+        environment.check_extras(),
+        database.check_sqlite_version(apsw.sqlite_lib_version()),
+    ]
+    if folder.is_readable(path):
+        home = path.resolve()
+        context = CheckContext(home, hints, clock or _now, folder.scan_folder(home), watch or _ignore_progress)
+        settings, configured = environment.check_settings(home)
+        found, embedding = search.check_embedder(embedder, online=online)
+        findings += [*_check_folder(context), configured, embedding]
+        findings += [environment.check_model(settings.model, online=online)] if settings else []
+        findings += _check_journal(context, found)
+    return DoctorReport(home=path, findings=sort_findings(findings))
 
 
-def _ground(patient: Patient) -> Iterator[Finding]:
-    home, steps, survey = patient.home, patient.steps, patient.survey
-    mount, space = mount_of(home), folder.space_at(home)
-    yield from folder.access(survey, home, steps, user=os.geteuid())
+def _check_folder(context: CheckContext) -> Iterator[DoctorFinding]:
+    home, hints, survey = context.home, context.hints, context.scan
+    mount, space = mount_of(home), folder.disk_space(home)
+    yield from folder.check_permissions(survey, home, hints, user=os.geteuid())
     if not (mount.read_only or space.read_only):  # where nobody may write anything, whoever he is
-        yield from folder.rights(survey, home, steps, user=os.geteuid())
-    yield from folder.shapes(survey, home, steps)
-    yield from folder.disk(mount, space, home, steps)
-    yield folder.sizes(survey, steps)
+        yield from folder.check_writable(survey, home, hints, user=os.geteuid())
+    yield from folder.check_file_types(survey, home, hints)
+    yield from folder.check_disk(mount, space, home, hints)
+    yield folder.check_size(survey, hints)
 
 
-def _journal(patient: Patient, embedder: Embedder | None) -> list[Finding]:
-    path = patient.home / DATABASE
-    if not path.exists() or left_of(path):
+def _check_journal(context: CheckContext, embedder: Embedder | None) -> list[DoctorFinding]:
+    path = context.home / DATABASE
+    if not path.exists() or find_remains(path):
         return []
-    found = undisturbed(path, lambda way: _looked_at(patient, way, embedder))
-    return [database.unsettled()] if found is None else found
+    found = read_undisturbed(path, lambda mode: _check_store(context, mode, embedder))
+    return [database.database_busy()] if found is None else found
 
 
-def _looked_at(patient: Patient, way: Way, embedder: Embedder | None) -> list[Finding]:
+def _check_store(context: CheckContext, mode: ReadMode, embedder: Embedder | None) -> list[DoctorFinding]:
     try:
-        store = StoreLookedAt(way)
+        store = ReadOnlyStore(mode)
     except StoreError as error:
-        return [database.unopened(error, way.path, patient.steps)]
+        return [database.explain_open_error(error, mode.path, context.hints)]
     try:
-        return list(_database(patient, store, embedder))
+        return list(_check_database(context, store, embedder))
     finally:
         store.close()
 
 
-def _database(patient: Patient, store: StoreLookedAt, embedder: Embedder | None) -> Iterator[Finding]:
-    patient.watch("checking every page of the database", 0, 0)
-    sound = database.soundness(store, patient.steps)
-    yield sound
-    if sound.verdict is not Verdict.OK:
+def _check_database(context: CheckContext, store: ReadOnlyStore, embedder: Embedder | None) -> Iterator[DoctorFinding]:
+    context.watch("checking every page of the database", 0, 0)
+    integrity = database.check_integrity(store, context.hints)
+    yield integrity
+    if integrity.verdict is not Verdict.OK:
         return
     try:
-        schema = database.schema(store, patient.steps)
+        schema = database.check_schema(store, context.hints)
         yield schema
         if schema.verdict is not Verdict.OK:
             return
-        gone = _streams(patient, store)
-        patient.watch("checking the index of search", 0, 0)
-        standing, index = search.index(patient.home, store, patient.steps)
-        yield from _told(patient, store, gone)
+        checks = _check_streams(context, store)
+        context.watch("checking the index of search", 0, 0)
+        index_status, index = search.check_index(context.home, store, context.hints)
+        yield from _collect_findings(context, store, checks)
         yield index
-        if standing is not None and embedder is not None:
-            yield from search.vectors(standing, embedder, patient.steps)
+        if index_status is not None and embedder is not None:
+            yield from search.check_embeddings(index_status, embedder, context.hints)
     except StoreError as error:
-        yield database.unopened(error, store.path, patient.steps)
+        yield database.explain_open_error(error, store.path, context.hints)
 
 
 @frozen(kw_only=True)
-class _Gone:
+class _StreamCheck:
     """One stream, gone through."""
 
     name: str
-    findings: Sequence[Finding]
-    files: Sequence[Finding] = ()
+    findings: Sequence[DoctorFinding]
+    files: Sequence[DoctorFinding] = ()
     """What its pages look like. A page is never of the same moment as its stream: see `_confirmed`."""
     version: int = 0
-    is_fresh: bool = False
+    is_recent: bool = False
     """Its newest event may not have been shown in its files yet."""
     notes: int = 0
     """That wait for a dream."""
-    looks_after: Mapping[Path, str] = field(default_factory=dict[Path, str])
+    restores: Mapping[Path, str] = field(default_factory=dict[Path, str])
     """Of a session: the folders that opening it brings together with the journal."""
 
 
-def _streams(patient: Patient, store: StoreLookedAt) -> list[_Gone]:
+def _check_streams(context: CheckContext, store: ReadOnlyStore) -> list[_StreamCheck]:
     """Sessions first: by opening one of them the pages of its resource are mended."""
-    gone: list[_Gone] = []
-    looked_after: dict[Path, str] = {}
-    read, events = 0, store.position()
-    for name in (*store.streams(SESSION_PREFIX), *store.streams(RESOURCE_PREFIX)):
-        patient.watch("reading every event", read, events)
-        gone.append(_through(patient, store, name, looked_after))
-        looked_after |= gone[-1].looks_after
-        read += gone[-1].version
-    return gone
+    checks: list[_StreamCheck] = []
+    restored_by: dict[Path, str] = {}
+    read, events = 0, store.last_position()
+    for name in (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)):
+        context.watch("reading every event", read, events)
+        checks.append(_check_stream(context, store, name, restored_by))
+        restored_by |= checks[-1].restores
+        read += checks[-1].version
+    return checks
 
 
-def _told(patient: Patient, store: StoreLookedAt, gone: Sequence[_Gone]) -> list[Finding]:
-    survey, home, steps = patient.survey, patient.home, patient.steps
-    looked_after = {folder: session for one in gone for folder, session in one.looks_after.items()}
-    findings = [finding for one in gone for finding in one.findings]
-    findings += [finding for one in gone for finding in _confirmed(patient, store, one, looked_after)]
-    findings += pages.kept_aside(survey, home, steps)
-    findings += pages.leftovers(folder.unchanged(survey.leftovers, home), home, steps, looked_after, patient.clock())
-    sessions = sum(one.name.startswith(SESSION_PREFIX) for one in gone)
-    both = f"{counted(sessions, 'session')} and {counted(len(gone) - sessions, 'resource')}"
-    return with_sound(
+def _collect_findings(
+    context: CheckContext, store: ReadOnlyStore, checks: Sequence[_StreamCheck]
+) -> list[DoctorFinding]:
+    survey, home, hints = context.scan, context.home, context.hints
+    restored_by = {folder: session for one in checks for folder, session in one.restores.items()}
+    findings = [finding for one in checks for finding in one.findings]
+    findings += [finding for one in checks for finding in _confirm_file_findings(context, store, one, restored_by)]
+    findings += pages.check_damaged_copies(survey, home, hints)
+    findings += pages.check_leftovers(
+        folder.unchanged_entries(survey.leftovers, home), home, hints, restored_by, context.clock()
+    )
+    sessions = sum(one.name.startswith(SESSION_PREFIX) for one in checks)
+    both = f"{counted(sessions, 'session')} and {counted(len(checks) - sessions, 'resource')}"
+    return add_ok_findings(
         findings,
         {
-            streams.EVENTS: f"all {sum(one.version for one in gone):,} of {both} read back, none missing",
+            streams.EVENTS: f"all {sum(one.version for one in checks):,} of {both} read back, none missing",
             streams.SNAPSHOTS: "each says what its events add up to",
             streams.CLOCK: "nothing has happened in the future",
             pages.PAGES: "each file shows what the journal says",
-            pages.ASIDE: "nothing",
-            pages.PADS: "none set aside",
+            pages.DAMAGED_COPIES: "nothing",
+            pages.SCRATCHPADS: "none set aside",
             pages.LEFTOVERS: "none",
-            search.PASSED_OVER: "no message that cannot be read",
+            search.SKIPPED: "no message that cannot be read",
             dreams.LEASES: "none left behind",
             dreams.FAILURES: "none in a row",
-            dreams.NOTES: f"{counted(sum(one.notes for one in gone), 'note')} waiting",
+            dreams.NOTES: f"{counted(sum(one.notes for one in checks), 'note')} waiting",
         },
     )
 
 
-def _through(patient: Patient, store: StoreLookedAt, name: str, looked_after: Mapping[Path, str]) -> _Gone:
+def _check_stream(
+    context: CheckContext, store: ReadOnlyStore, name: str, restored_by: Mapping[Path, str]
+) -> _StreamCheck:
     """Whatever a stream leads to is a finding of that stream: all others are gone through as well."""
     try:
-        with store.moment():
-            return _at_one_moment(patient, store, name, looked_after)
+        with store.read_transaction():
+            return _check_in_transaction(context, store, name, restored_by)
     except StoreBusy:
         raise
     except Exception as error:  # events are data, and what folds and shows them may meet anything there
-        return _Gone(name=name, findings=[streams.unfit(name, error, patient.steps)])
+        return _StreamCheck(name=name, findings=[streams.describe_stream_error(name, error, context.hints)])
 
 
-def _at_one_moment(patient: Patient, store: StoreLookedAt, name: str, looked_after: Mapping[Path, str]) -> _Gone:
-    home, steps = patient.home, patient.steps
-    found = streams.folded(store, name, patient.clock)
-    now = patient.clock()
+def _check_in_transaction(
+    context: CheckContext, store: ReadOnlyStore, name: str, restored_by: Mapping[Path, str]
+) -> _StreamCheck:
+    home, hints = context.home, context.hints
+    loaded = streams.load_stream(store, name, context.clock)
+    now = context.clock()
     findings = [
-        *streams.snapshots(store, found, steps),
-        *streams.ahead(found, now),
-        *pages.set_aside(found),
-        *search.passed_over(found, steps),
+        *streams.check_snapshots(store, loaded, hints),
+        *streams.check_clock(loaded, now),
+        *pages.check_set_aside_scratchpads(loaded),
+        *search.check_unreadable_messages(loaded, hints),
     ]
-    gone = _Gone(name=name, findings=findings, version=found.stream.version, is_fresh=streams.is_fresh(found, now))
-    if isinstance(found.stream.state, SessionState):
-        session = cast("Folded[SessionState]", found)
-        files = pages.session_pages(home, session, store, steps)
-        return replace(gone, files=list(files), looks_after=pages.looked_after(home, session))
-    resource = cast("Folded[ResourceState]", found)
-    files = pages.resource_pages(home, resource, store, steps, looked_after)
-    theirs = [*findings, *dreams.dreams(resource, now, steps)]
-    return replace(gone, findings=theirs, files=list(files), notes=len(dreams.waiting(resource)))
+    check = _StreamCheck(
+        name=name, findings=findings, version=loaded.stream.version, is_recent=streams.is_stream_recent(loaded, now)
+    )
+    if isinstance(loaded.stream.state, SessionState):
+        session = cast("CheckedStream[SessionState]", loaded)
+        files = pages.check_session_pages(home, session, store, hints)
+        return replace(check, files=list(files), looks_after=pages.folders_restored_by(home, session))
+    resource = cast("CheckedStream[ResourceState]", loaded)
+    files = pages.check_resource_pages(home, resource, store, hints, restored_by)
+    all_findings = [*findings, *dreams.check_dreams(resource, now, hints)]
+    return replace(check, findings=all_findings, files=list(files), notes=len(dreams.waiting_notes(resource)))
 
 
-def _confirmed(
-    patient: Patient, store: StoreLookedAt, gone: _Gone, looked_after: Mapping[Path, str]
-) -> Sequence[Finding]:
+def _confirm_file_findings(
+    context: CheckContext, store: ReadOnlyStore, first: _StreamCheck, restored_by: Mapping[Path, str]
+) -> Sequence[DoctorFinding]:
     """What a second look sees too, of a stream that stands still.
 
     Whoever writes commits first and shows it then, and an editor may empty a file before it fills it: in between, and
     while the journal is read here, a page differs from it. That somebody writes is all that can be said of that.
     """
-    if not gone.files:
+    if not first.files:
         return ()
-    again = _through(patient, store, gone.name, looked_after)
-    if again.is_fresh or again.version != store.version(gone.name):
-        return [pages.in_use(gone.name)] if again.files else ()
-    return [finding for finding in again.files if finding in gone.files]
+    second = _check_stream(context, store, first.name, restored_by)
+    if second.is_recent or second.version != store.version(first.name):
+        return [pages.stream_in_use(first.name)] if second.files else ()
+    return [finding for finding in second.files if finding in first.files]
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _nobody(_doing: str, _done: int, _total: int) -> None:
+def _ignore_progress(_doing: str, _done: int, _total: int) -> None:
     pass

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from inmind.apps.doctor.fix_hints import AGAIN, Steps
-from inmind.apps.doctor.result import Check, Finding, Subject
-from inmind.apps.doctor.sqlite_readonly import IndexLookedAt, IndexStanding, StoreLookedAt, Way, undisturbed
-from inmind.apps.doctor.streams import Folded
+from inmind.apps.doctor.result import RETRY_HINT, Check, DoctorFinding, FixHints, Subject
+from inmind.apps.doctor.sqlite_readonly import IndexStatus, ReadMode, ReadOnlyIndex, ReadOnlyStore, read_undisturbed
+from inmind.apps.doctor.streams import CheckedStream
 from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.session import MessageAdded
 from inmind.core.paths import INDEX
@@ -21,95 +20,100 @@ from inmind.search.embedding import FEW_MISSING
 from inmind.search.engine import reader
 from inmind.search.index.base import AT_A_TIME
 from inmind.search.index.indexer import FOLLOWED
-from inmind.session.tools.tools import is_memory_tool
+from inmind.session.tools.registry import is_memory_tool
 
 INDEXED = Check(Subject.SEARCH, "index")
 EMBEDDER = Check(Subject.SEARCH, "embedder")
 VECTORS = Check(Subject.SEARCH, "vectors")
-PASSED_OVER = Check(Subject.SEARCH, "passed over")
+SKIPPED = Check(Subject.SEARCH, "passed over")
 
 _read = reader(is_memory_tool)
 """As the index reads messages."""
 
 
-def index(home: Path, store: StoreLookedAt, steps: Steps) -> tuple[IndexStanding | None, Finding]:
+def check_index(home: Path, store: ReadOnlyStore, hints: FixHints) -> tuple[IndexStatus | None, DoctorFinding]:
     """It is made of the journal, so whatever is wrong with it loses nothing."""
-    seen = undisturbed(home / INDEX, lambda way: _index(way, store, steps))
-    return seen or (None, INDEXED.ok("somebody began to write to it or ceased to, each time it was looked at", AGAIN))
+    message = read_undisturbed(home / INDEX, lambda mode: _check_index(mode, store, hints))
+    return message or (
+        None,
+        INDEXED.ok("somebody began to write to it or ceased to, each time it was looked at", RETRY_HINT),
+    )
 
 
-def _index(way: Way, store: StoreLookedAt, steps: Steps) -> tuple[IndexStanding | None, Finding]:
-    again = steps.inmind("upkeep")
-    if not way.path.exists():
-        if len(store.since(0, kinds=FOLLOWED, most=AT_A_TIME)) < AT_A_TIME:
+def _check_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple[IndexStatus | None, DoctorFinding]:
+    upkeep = hints.inmind("upkeep")
+    if not mode.path.exists():
+        if len(store.events_since(0, kinds=FOLLOWED, limit=AT_A_TIME)) < AT_A_TIME:
             return None, INDEXED.ok("none: the next search makes it")
-        return None, INDEXED.warning("there is none: the next search waits until it is made", again)
-    looked_at = IndexLookedAt(way, store, _read)
+        return None, INDEXED.warning("there is none: the next search waits until it is made", upkeep)
+    opened = ReadOnlyIndex(mode, store, _read)
     try:
-        flaws = looked_at.flaws()
-        standing = None if flaws else looked_at.standing()
+        flaws = opened.flaws()
+        status = None if flaws else opened.status()
     except StoreBusy:
-        return None, INDEXED.warning(f"{INDEX} was held by another program all the time", AGAIN)
+        return None, INDEXED.warning(f"{INDEX} was held by another program all the time", RETRY_HINT)
     except StoreError as error:
-        standing, flaws = None, [getattr(error, "reason", str(error))]
+        status, flaws = None, [getattr(error, "reason", str(error))]
     finally:
-        looked_at.close()
-    if standing is None:
-        files = sorted(way.path.parent.glob(f"{INDEX}*"))
-        anew = f"{steps.shell('rm', *files)}, then {again}: it is made of the journal"
-        return None, INDEXED.warning(f"damaged: {' '.join(flaws[0].split())}", anew)
-    if not standing.is_ours:
+        opened.close()
+    if status is None:
+        files = sorted(mode.path.parent.glob(f"{INDEX}*"))
+        rebuild = f"{hints.shell('rm', *files)}, then {upkeep}: it is made of the journal"
+        return None, INDEXED.warning(f"damaged: {' '.join(flaws[0].split())}", rebuild)
+    if not status.is_current:
         return None, INDEXED.warning(
-            "of another version, or of another journal: it is made anew by the next search", again
+            "of another version, or of another journal: it is made anew by the next search", upkeep
         )
-    if standing.behind >= AT_A_TIME:
-        return standing, INDEXED.warning(f"{AT_A_TIME} events or more behind: the next search waits for them", again)
-    behind = f", {counted(standing.behind, 'event')} behind" if standing.behind else ""
-    return standing, INDEXED.ok(f"sound{behind}")
+    if status.behind >= AT_A_TIME:
+        return status, INDEXED.warning(f"{AT_A_TIME} events or more behind: the next search waits for them", upkeep)
+    behind = f", {counted(status.behind, 'event')} behind" if status.behind else ""
+    return status, INDEXED.ok(f"sound{behind}")
 
 
-def passed_over(of: Folded[Any], steps: Steps) -> Iterator[Finding]:
+def check_unreadable_messages(checked: CheckedStream[Any], hints: FixHints) -> Iterator[DoctorFinding]:
     """Messages that nobody can read, as a hand in the database may leave them: the index goes on without them."""
-    for event in of.events:
+    for event in checked.events:
         if isinstance(event.payload, MessageAdded):
             try:
                 _read(event.payload)
             except DECODE_ERRORS as error:
-                seen = f"{event.id} cannot be read ({type(error).__name__}: {error}), and search passes it over"
-                yield PASSED_OVER.warning(seen, steps.bring_back)
+                message = f"{event.id} cannot be read ({type(error).__name__}: {error}), and search passes it over"
+                yield SKIPPED.warning(message, hints.restore_backup)
 
 
-def embedder(named: str | Embedder | None, *, online: bool) -> tuple[Embedder | None, Finding]:
+def check_embedder(choice: str | Embedder | None, *, online: bool) -> tuple[Embedder | None, DoctorFinding]:
     """Which one there is, and whether it answers."""
     try:
-        found = embedder_of(named)
+        found = embedder_of(choice)
         if found is None:
-            if named == "auto":
+            if choice == "auto":
                 return None, EMBEDDER.ok(
                     'none: search goes by words alone (`pip install "inmind[vectors]"` brings one)'
                 )
             return None, EMBEDDER.ok("none: search goes by words alone")
-        if not online and named != "auto":  # that one is here; of any other nobody knows where it is
+        if not online and choice != "auto":  # that one is here; of any other nobody knows where it is
             return found, EMBEDDER.ok(f"{found.name}, not asked")
         found.embed(["Is anybody there?"])
     except InvalidInput as error:
         return None, EMBEDDER.warning(
-            f"{named} cannot be used: expected {error.expected}", "see to that, or name another"
+            f"{choice} cannot be used: expected {error.expected}", "see to that, or name another"
         )
     except InmindError as error:
         return None, EMBEDDER.warning(f"{error}; search goes by words meanwhile", "see to that, or name another")
     return found, EMBEDDER.ok(f"{found.name} answers")
 
 
-def vectors(standing: IndexStanding, found: Embedder, steps: Steps) -> Iterator[Finding]:
-    again = steps.inmind("upkeep")
-    others = [name for name in standing.embedders if name != found.name]
-    upto = standing.embedders.get(found.name, 0)
-    if others and upto < standing.crystals:
-        seen = f"made by {', '.join(others)}, and {found.name} is in use here: found by words until they are made anew"
-        yield VECTORS.warning(seen, again)
-    elif upto + FEW_MISSING < standing.crystals:
-        seen = f"{counted(standing.crystals - upto, 'crystal')} without: found by their words alone"
-        yield VECTORS.warning(seen, again)
-    elif standing.crystals:
-        yield VECTORS.ok(f"of {upto:,} of {counted(standing.crystals, 'crystal')}")
+def check_embeddings(status: IndexStatus, found: Embedder, hints: FixHints) -> Iterator[DoctorFinding]:
+    upkeep = hints.inmind("upkeep")
+    others = [name for name in status.embedders if name != found.name]
+    done = status.embedders.get(found.name, 0)
+    if others and done < status.crystals:
+        message = (
+            f"made by {', '.join(others)}, and {found.name} is in use here: found by words until they are made anew"
+        )
+        yield VECTORS.warning(message, upkeep)
+    elif done + FEW_MISSING < status.crystals:
+        message = f"{counted(status.crystals - done, 'crystal')} without: found by their words alone"
+        yield VECTORS.warning(message, upkeep)
+    elif status.crystals:
+        yield VECTORS.ok(f"of {done:,} of {counted(status.crystals, 'crystal')}")

@@ -33,7 +33,7 @@ from inmind.apps.mcp.connections import Caller, Callers, configured
 from inmind.apps.mcp.project import Project, Usual
 from inmind.apps.mcp.session_pool import Keeper
 from inmind.errors import InmindError, NotFound
-from inmind.session.tools.tools import ToolResult
+from inmind.session.tools.base import ToolResult
 
 INSTRUCTIONS = (
     "Your working memory, which outlasts this conversation. At the start of a task call working_memory_show. Keep what "

@@ -17,8 +17,9 @@ from mcp_types import CallToolResult, TextContent, Tool
 from inmind.core.frozen import frozen
 from inmind.core.text import inert
 from inmind.errors import InmindError, InvalidInput
-from inmind.memory.memory import default_layers
-from inmind.session.tools.tools import TOOLS, ToolResult, tool_schemas
+from inmind.memory.session_opener import default_layers
+from inmind.session.tools.base import ToolResult
+from inmind.session.tools.registry import TOOLS, tool_schemas
 
 WITHIN = "within"
 """What the filter of a search by session is called here, where `session` says whose search it is."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from inmind.apps.replay.truncating_host import Host, Sizes
-from inmind.core.pricing import TokenUsage
+from inmind.core.pricing import Usage
 from inmind.errors import ContextOverflow
 
 
@@ -22,11 +22,11 @@ class BareAgent:
         self._sizes, self._spendable = sizes, spendable
         self._sent: tuple[int, int] | None = None
 
-    def ask(self, stop: int) -> TokenUsage | None:
+    def ask(self, stop: int) -> Usage | None:
         """What the call before this message costs; None when it cannot be made."""
         return self.host.ask(stop, partial(self._send, stop=stop))
 
-    def _send(self, start: int, stop: int) -> TokenUsage:
+    def _send(self, start: int, stop: int) -> Usage:
         head = self._sizes.head
         tokens = head + self._sizes.between(start, stop)
         if self._spendable is not None and tokens > self._spendable:
@@ -36,4 +36,4 @@ class BareAgent:
             began, ended = self._sent
             cached = head + (self._sizes.between(start, ended) if began == start else 0)
         self._sent = (start, stop)
-        return TokenUsage(calls=1, cached=cached, written=tokens - cached)
+        return Usage(calls=1, cached=cached, written=tokens - cached)

@@ -30,7 +30,7 @@ from inmind.apps.replay.truncating_host import Host, Sizes, turns_of
 from inmind.core.events.session import RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
-from inmind.core.pricing import TokenUsage
+from inmind.core.pricing import Usage
 from inmind.core.text import stands_in
 from inmind.entities.extract.tool_name import parse_tool_name
 from inmind.entities.ids.arguments import FoundId, find_ids
@@ -41,7 +41,8 @@ from inmind.history.command_output import told_apart
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy
 from inmind.history.compaction.retention import items_of, merged, missing, request_of
 from inmind.history.turns import Answered, Asked, By, Spoken
-from inmind.memory.memory import DEFAULT_RESERVE, DEFAULT_WINDOW, Memory
+from inmind.memory.memory import Memory
+from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.retained import RETAINED
@@ -134,14 +135,14 @@ class _Play:
         self._found: list[RetainedItem] = []
 
     def through(self, clock: _Clock) -> ReplayReport:
-        bare, full = TokenUsage(), TokenUsage()
+        bare, full = Usage(), Usage()
         for stop in self._asked_at():
             clock.now += BETWEEN_CALLS
             prompt = self._host.ask(stop, partial(self._prepare, stop=stop))
             costs, in_full = self._bare.ask(stop), self._full.ask(stop)
             if prompt is None:  # what the others could still have sent is not held against them
                 continue
-            bare, full = added(bare, costs or TokenUsage()), added(full, in_full or TokenUsage())
+            bare, full = added(bare, costs or Usage()), added(full, in_full or Usage())
             tokens = prompt.report.tokens
             self._entity_tokens.append(tokens.get(BLOCK, 0) + tokens["changes"])
             self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in THE_HOSTS_OWN))
@@ -270,5 +271,5 @@ def _in_mind(entities: Entities, found: FoundId) -> bool:
     return found.kind == "name" and found.id in called
 
 
-def _side(host: Host, ledger: TokenUsage) -> Side:
+def _side(host: Host, ledger: Usage) -> Side:
     return Side(ledger=ledger, cut_messages=host.cut_messages, cut_tokens=host.cut_tokens, did_not_fit=host.did_not_fit)

@@ -18,7 +18,7 @@ from typing import Any
 
 from inmind.core.events.session import Compacted
 from inmind.core.frozen import frozen
-from inmind.core.pricing import Rates, TokenUsage
+from inmind.core.pricing import Rates, Usage
 
 
 @frozen(kw_only=True)
@@ -182,7 +182,7 @@ class Compactions:
 class Side:
     """What one of the agents sent: the one with memory, the bare one, or the one without a window."""
 
-    ledger: TokenUsage = field(default_factory=TokenUsage)
+    ledger: Usage = field(default_factory=Usage)
     cut_messages: int = 0
     cut_tokens: int = 0
     did_not_fit: int = 0
@@ -338,10 +338,8 @@ def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
     )
 
 
-def added(one: TokenUsage, other: TokenUsage) -> TokenUsage:
-    return TokenUsage(
-        **{field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(TokenUsage)}
-    )
+def added(one: Usage, other: Usage) -> Usage:
+    return Usage(**{field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(Usage)})
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

@@ -23,16 +23,16 @@ import apsw
 from inmind.core.paths import DATABASE, as_file, checked_home
 from inmind.errors import Damaged, InmindError, InvalidInput, NotDurable, StorageFull, StoreBusy, UnsafeStorage
 from inmind.memory.bundle.staging import aside, sweep
-from inmind.store.atomic_files import make_private, sync_folder, translated
-from inmind.store.named_sql import named
-from inmind.store.sqlite import APPLICATION_ID, BUSY_SECONDS, SqliteStore, is_full
+from inmind.store.atomic_files import fsync_folder, make_private_folder, translate_os_error
+from inmind.store.named_sql import load_queries
+from inmind.store.sqlite import APPLICATION_ID, BUSY_SECONDS, SqliteStore, is_disk_full
 from inmind.store.tenants import NOTHING, Inventory, Tenant, Tenants, Where, checked_tenant, taken, unknown
 
 ERASED = 0x696E6D78
 """In the header of a journal instead of ours: what was in it is gone for good."""
 
 _TRIES = 3
-_sql = named("tenants")
+_sql = load_queries("tenants")
 
 
 class TenantHomes:
@@ -84,15 +84,15 @@ class TenantHomes:
             sweep(home)
             yield home
             return
-        make_private(self._folder)
+        make_private_folder(self._folder)
         with aside(home) as folder:
             yield (made := folder / "home")
             SqliteStore(made / DATABASE).close()
             try:
                 os.rename(made, home)
             except OSError as error:
-                raise taken(name) if os.path.lexists(home) else translated(error, home) from error
-            sync_folder(self._folder)
+                raise taken(name) if os.path.lexists(home) else translate_os_error(error, home) from error
+            fsync_folder(self._folder)
 
     def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder asks nobody for one
         return str(self._folder / as_file(checked_tenant(name)))
@@ -133,7 +133,7 @@ class TenantHomes:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise translated(error, self._folder) from error
+            raise translate_os_error(error, self._folder) from error
         for entry in entries:
             with suppress(InvalidInput):
                 name = checked_tenant(unquote(entry.name))
@@ -178,7 +178,7 @@ class TenantHomes:
         place, reason = str(path), str(error)
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
-        if connection is not None and is_full(error, connection):
+        if connection is not None and is_disk_full(error, connection):
             return StorageFull(place=place)
         if isinstance(error, apsw.IOError):
             return NotDurable(place=place, reason=reason)
@@ -251,8 +251,8 @@ def _remove(home: Path) -> None:
                 else:
                     os.unlink(entry.path)
             os.rmdir(home)
-            sync_folder(home.parent)
+            fsync_folder(home.parent)
             return
         except OSError as error:
             if tries == _TRIES:
-                raise translated(error, home) from error
+                raise translate_os_error(error, home) from error

@@ -33,7 +33,7 @@ from inmind.memory.folder_backend import SEED_BACKUP, FolderBackend
 from inmind.memory.memory import Memory
 from inmind.session.backend import Backend
 from inmind.store.protocol import Store
-from inmind.store.rows import as_row
+from inmind.store.rows import event_row
 from inmind.store.sqlite import SqliteStore
 from inmind.store.tenants import Held, Inventory, Tenants, Where, checked_password
 
@@ -209,7 +209,7 @@ def _settle(here: Where, there: Where, theirs: Memory, texts: Mapping[str, str])
     what cannot, since they have gone on in both places."""
     with opened(here) as ours, opened(there) as new:
         try:
-            with new.adopting() as adoption:
+            with new.bulk_import() as adoption:
                 for event in ours.read(SETTINGS_STREAM):
                     adoption.add(event)
         except Conflict:
@@ -260,7 +260,7 @@ def _digest(store: Store, stream: str, version: int) -> str:
 
 def _as_copied(event: Event) -> tuple[object, ...]:
     """But for what every journal says in its own numbers: how far a dream has read."""
-    return as_row(
+    return event_row(
         replace(event, payload=replace(event.payload, journal_position=0))
         if isinstance(event.payload, RecordsReadPosition)
         else event
@@ -269,7 +269,7 @@ def _as_copied(event: Event) -> tuple[object, ...]:
 
 def _keys(store: Store, stream: str) -> Iterator[tuple[object, ...]]:
     after: str | None = None
-    while batch := store.receipts(stream, after=after, most=AT_A_TIME):
+    while batch := store.receipts(stream, after=after, limit=AT_A_TIME):
         after = batch[-1].key.value
         for one in batch:
             did = one.appended
@@ -279,7 +279,7 @@ def _keys(store: Store, stream: str) -> Iterator[tuple[object, ...]]:
 def _is_copy(here: Where, there: Where) -> bool:
     """Whether what is there began as what is here. Nothing of two tenants has the same words at the same instant."""
     with opened(here) as ours, opened(there) as theirs:
-        for stream in ours.streams(""):
+        for stream in ours.stream_names(""):
             if stream != SETTINGS_STREAM and (first := ours.read(stream, until=1)):
                 return [*map(_as_copied, first)] == [*map(_as_copied, theirs.read(stream, until=1))]
     return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
 from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
-from inmind.dreams.state import RunningDream
+from inmind.dreams.state import ActiveDream
 from inmind.jobs.rate_limits import CALLS, DREAMS, Use
 from inmind.jobs.upkeep import Housekeeping, is_tended
 from inmind.store.job_status import Queue
@@ -25,7 +25,7 @@ something has happened last, since a dream that runs tells of it three times a m
 
 
 @frozen(kw_only=True)
-class RunningDream:
+class ActiveDream:
     """A dream that has begun and not ended."""
 
     resource: str
@@ -60,7 +60,7 @@ class Status:
     """Resources of which something is not found yet."""
     without_vectors: int
     """Resources of which something is found by its words alone, and could be by its meaning."""
-    dreams: tuple[RunningDream, ...]
+    dreams: tuple[ActiveDream, ...]
     limits: tuple[Use, ...]
     given_up: tuple[GivenUp, ...]
 
@@ -118,15 +118,15 @@ def left_of(house: Housekeeping, jobs: Jobs | None) -> Left:
     return Left(dreams=sum(map(house.is_due, filter(is_tended, house.store.owners()))) if full else 0, limits=full)
 
 
-def _running(house: Housekeeping, resources: Iterable[str]) -> Iterable[RunningDream]:
+def _running(house: Housekeeping, resources: Iterable[str]) -> Iterable[ActiveDream]:
     now = house.clock()
     for resource in resources:
         if (running := house.dreaming(resource).running) is not None and running.is_resumable(now):
             yield _shown(resource, running, holds=running.is_held(now))
 
 
-def _shown(resource: str, running: RunningDream, *, holds: bool) -> RunningDream:
-    return RunningDream(
+def _shown(resource: str, running: ActiveDream, *, holds: bool) -> ActiveDream:
+    return ActiveDream(
         resource=resource,
         dream=running.dream,
         stage=running.stage,

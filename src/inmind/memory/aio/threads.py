@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
-from inmind.core.fork import tell_after_fork
+from inmind.core.fork import register_after_fork
 from inmind.errors import Closed
 
 MAX_THREADS = 16
@@ -34,7 +34,7 @@ class CallThreads:
 
     def __init__(self) -> None:
         self._reset()
-        tell_after_fork(self)
+        register_after_fork(self)
 
     def after_fork(self) -> None:
         """Threads and calls of the parent process do not exist in the child."""

@@ -17,7 +17,7 @@ from inmind.core.events.codec import DECODE_ERRORS, KINDS, decode_payload, encod
 from inmind.errors import Damaged, InvalidInput
 from inmind.memory.bundle.check_types import MOST_NUMBER, misshapen
 from inmind.memory.bundle.check_values import moment_with_zone, refuse_nonsense
-from inmind.store.protocol import Appended, Key, Receipt
+from inmind.store.protocol import AppendResult, Key, Receipt
 
 
 def line_of_event(position: int, event: Event) -> str:
@@ -84,7 +84,7 @@ def receipt_of_line(line: bytes) -> Receipt:
         raise ValueError(f"an append from {first} to {last}")
     if _ESCAPE in line:
         to_json([said["stream"], said["key"], said["request"]]).encode()
-    appended = Appended(first=first, last=last, at=moment_with_zone(said["at"]))
+    appended = AppendResult(first=first, last=last, at=moment_with_zone(said["at"]))
     return Receipt(said["stream"], Key(said["key"], said["request"]), appended)
 
 

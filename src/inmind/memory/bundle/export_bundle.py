@@ -31,7 +31,7 @@ from inmind.memory.bundle.reader import Bundle, Watch
 from inmind.memory.bundle.staging import aside
 from inmind.memory.bundle.zip_reader import MOST_RATIO, SLACK, twin
 from inmind.session.backend import Backend
-from inmind.store.atomic_files import sync_folder, translated
+from inmind.store.atomic_files import fsync_folder, translate_os_error
 from inmind.store.protocol import Receipt, Store
 
 AT_A_TIME = 1_000
@@ -63,7 +63,7 @@ def export(place: Backend, to: Path, *, resource: str, now: datetime, overwrite:
         for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
             file.seek(0)
             file.truncate()
-            with zipfile.ZipFile(file, "w", compression=compression) as zip, place.store.moment():
+            with zipfile.ZipFile(file, "w", compression=compression) as zip, place.store.consistent_read():
                 writing = _Writing(zip)
                 left_out = _written(writing, place, resource, now, watch)
             # What repeats itself without end would be taken for a bomb, and is written as it is.
@@ -169,11 +169,13 @@ class _Places:
 
 
 def _events(store: Store, chosen: _Chosen, watch: Watch) -> Iterator[bytes]:
-    upto, places = store.position(owner=chosen.owner), _Places()
+    upto, places = store.last_position(owner=chosen.owner), _Places()
     lines: list[str] = []
-    for done, (position, event) in enumerate(store.all_up_to(upto, most=AT_A_TIME, owner=chosen.owner), start=1):
+    for done, (position, event) in enumerate(
+        store.events_up_to(upto, batch_size=AT_A_TIME, owner=chosen.owner), start=1
+    ):
         if event is None:
-            _tell_unread(store, store.streams("", owner=chosen.owner))
+            _tell_unread(store, store.stream_names("", owner=chosen.owner))
         if chosen.takes(event):
             lines.append(f"{places.line_of(position, event)}\n")
             if event.seq != chosen.versions[event.stream]:
@@ -196,7 +198,9 @@ def _tell_unread(store: Store, streams: Sequence[str]) -> NoReturn:
 def _receipts(store: Store, chosen: _Chosen) -> Iterator[Receipt]:
     """Keys of what is in the bundle. One that came meanwhile stands for events that are not; one of a stream without
     events is nobody's in particular."""
-    found = store.all_receipts(most=AT_A_TIME) if chosen.owner is None else _receipts_of(store, list(chosen.versions))
+    found = (
+        store.all_receipts(batch_size=AT_A_TIME) if chosen.owner is None else _receipts_of(store, list(chosen.versions))
+    )
     for receipt in found:
         if receipt.stream != SETTINGS_STREAM and receipt.appended.last <= chosen.versions.setdefault(receipt.stream, 0):
             yield receipt
@@ -205,7 +209,7 @@ def _receipts(store: Store, chosen: _Chosen) -> Iterator[Receipt]:
 def _receipts_of(store: Store, streams: Sequence[str]) -> Iterator[Receipt]:
     for stream in streams:
         after: str | None = None
-        while batch := store.receipts(stream, after=after, most=AT_A_TIME):
+        while batch := store.receipts(stream, after=after, limit=AT_A_TIME):
             after = batch[-1].key.value
             yield from batch
 
@@ -262,7 +266,7 @@ def _new(part: Path, to: Path) -> Generator[BinaryIO]:
         with open(part, "x+b", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             yield file
     except OSError as error:
-        raise translated(error, to) from error
+        raise translate_os_error(error, to) from error
 
 
 def _name(part: Path, to: Path, *, overwrite: bool) -> None:
@@ -277,4 +281,4 @@ def _name(part: Path, to: Path, *, overwrite: bool) -> None:
         except OSError:  # not every file system has links
             _refuse_existing(to, overwrite=False)
             os.rename(part, to)
-    sync_folder(to.parent)
+    fsync_folder(to.parent)

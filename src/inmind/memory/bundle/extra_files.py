@@ -28,8 +28,8 @@ from inmind.core.streams import SETTINGS_STREAM
 from inmind.documents.document import validate_text
 from inmind.errors import BundleDiverged, Conflict, UnsafeStorage
 from inmind.session.backend import Backend
-from inmind.store.atomic_files import DAMAGED, Folder
-from inmind.store.protocol import Adoption
+from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
+from inmind.store.protocol import BulkImport
 
 MOST_BYTES = 64 * 1_048_576
 """Of one such file; one that is larger is left out, and that is said. It is held in memory on its way."""
@@ -41,7 +41,7 @@ _DEEPEST = 8
 _ARRIVING = ".inmind-arriving-"
 _SETTINGS_BESIDE = f"{CONFIG}.imported"
 _OLDER = re.compile(r"sessions/--[^/]*--/[^/]+(?:\.jsonl|\.meta\.json)")
-_ASIDE = re.compile(rf"(?:sessions|resources)/.*(?:{re.escape(DAMAGED)}[^/]+|/MEMORY\.md\.seed-backup[^/]*)")
+_ASIDE = re.compile(rf"(?:sessions|resources)/.*(?:{re.escape(DAMAGED_SUFFIX)}[^/]+|/MEMORY\.md\.seed-backup[^/]*)")
 
 
 def is_kept(name: str) -> bool:
@@ -84,8 +84,8 @@ def kept_in(home: Path, places: Sequence[str]) -> Iterator[str]:
 
 def read_kept(home: Path, name: str) -> bytes | None:
     """None if it cannot be had: too large, a link, gone meanwhile."""
-    found = Folder(home).read(name, most=MOST_BYTES)
-    return found.data if found.whole else None
+    found = Folder(home).read(name, max_bytes=MOST_BYTES)
+    return found.data if found.is_complete else None
 
 
 class Arriving(Protocol):
@@ -102,7 +102,7 @@ class Arriving(Protocol):
 
     def arriving(self) -> AbstractContextManager[None]: ...
 
-    def lay(self, name: str, data: bytes, adoption: Adoption) -> None: ...
+    def lay(self, name: str, data: bytes, adoption: BulkImport) -> None: ...
 
     def name(self) -> None: ...
 
@@ -126,7 +126,7 @@ class Noting:
     def arriving(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def lay(self, name: str, data: bytes, adoption: Adoption) -> None:
+    def lay(self, name: str, data: bytes, adoption: BulkImport) -> None:
         if name != CONFIG:
             self.left_out += (name,)
             return
@@ -178,20 +178,20 @@ class Placing:
     @contextmanager
     def arriving(self) -> Generator[None]:
         """One import at a time; what lies there from one that was killed belongs to nobody."""
-        with self._folder.locked():
+        with self._folder.lock():
             self._take_away(self._left())
             try:
                 yield
             finally:
                 self._take_away(self._laid.values())
 
-    def lay(self, name: str, data: bytes, adoption: Adoption) -> None:  # noqa: ARG002 -- as a database has it
+    def lay(self, name: str, data: bytes, adoption: BulkImport) -> None:  # noqa: ARG002 -- as a database has it
         for place in self._places(name, data):
-            there = self._folder.read(place, most=len(data))
+            there = self._folder.read(place, max_bytes=len(data))
             if there.data == data:
                 return
-            if there.unreadable:
-                raise UnsafeStorage(place=str(self._folder.path / place), reason=there.unreadable)
+            if there.read_error:
+                raise UnsafeStorage(place=str(self._folder.path / place), reason=there.read_error)
             if there.data is None:
                 between, slash, _ = place.rpartition("/")
                 self._laid[place] = f"{between}{slash}{_ARRIVING}{_mark(place.encode())[:16]}"
@@ -201,13 +201,13 @@ class Placing:
 
     def name(self) -> None:
         for place, lies in self._laid.items():
-            self._folder.keep(lies, kept_as=place)
+            self._folder.save_aside(lies, new_name=place)
 
     def _take_away(self, laid: Iterable[str]) -> None:
         for lies in laid:
-            found = self._folder.read(lies, most=MOST_BYTES)
+            found = self._folder.read(lies, max_bytes=MOST_BYTES)
             if found.data is not None:
-                self._folder.remove(lies, found=found)
+                self._folder.remove(lies, expected=found)
 
     def _left(self) -> Sequence[str]:
         found = (path for place in PLACES for path in (self._folder.path / place).rglob(f"{_ARRIVING}*"))
@@ -217,7 +217,7 @@ class Placing:
     def _places(self, name: str, data: bytes) -> Iterator[str]:
         """A session has one name; of what lies there for people, another one will do."""
         if name == CONFIG:
-            yield from () if self._folder.read(name, most=len(data)).data != data else (name,)
+            yield from () if self._folder.read(name, max_bytes=len(data)).data != data else (name,)
             name = _SETTINGS_BESIDE
         yield name
         if not _OLDER.fullmatch(name):

@@ -29,8 +29,8 @@ from inmind.memory.bundle.manifest import JOURNAL
 from inmind.memory.bundle.reader import TOLD_EVERY, Bundle, Checked, Watch
 from inmind.memory.bundle.refusal import refused
 from inmind.session.backend import Backend
-from inmind.store.atomic_files import open_plain
-from inmind.store.protocol import Adoption, Receipt, Store
+from inmind.store.atomic_files import open_regular_file
+from inmind.store.protocol import BulkImport, Receipt, Store
 
 
 @frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Imported:
 def opened(path: Path) -> BinaryIO:
     """A file that somebody has named. One that could be read only once, or never ends, is none."""
     try:
-        return open_plain(path.resolve())
+        return open_regular_file(path.resolve())
     except FileNotFoundError as error:
         raise NotFound(what="bundle", name=str(path)) from error
     except OSError as error:
@@ -88,8 +88,8 @@ def bring_in(
     hashed = bundle.sha256()
     store, placing = place.store, arriving_at(place, now)
     with placing.arriving():
-        with store.adopting() as adoption, _refusing():
-            there = (*store.streams(SESSION_PREFIX), *store.streams(RESOURCE_PREFIX)) if only_new else ()
+        with store.bulk_import() as adoption, _refusing():
+            there = (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)) if only_new else ()
             if any(map(store.version, there)):
                 raise InvalidInput(field="home", value=str(place), expected="a home with nothing in it yet")
             arrival = _Arrival(store, adoption, checked)
@@ -124,7 +124,7 @@ def bring_in(
 class _Arrival:
     """Events on their way into a store, each looked at beside what stands there."""
 
-    def __init__(self, store: Store, adoption: Adoption, checked: Checked) -> None:
+    def __init__(self, store: Store, adoption: BulkImport, checked: Checked) -> None:
         self._store, self._adoption, self._theirs = store, adoption, checked.versions
         self._marks = deque(sorted(checked.marks))
         self._reached: dict[str, int] = {}
@@ -173,7 +173,7 @@ class _Arrival:
         try:
             return self._adoption.keep(receipt)
         except Conflict as error:
-            how = f"has the key {receipt.key.named!r} for something else here than in the bundle"
+            how = f"has the key {receipt.key.caller_key!r} for something else here than in the bundle"
             raise BundleDiverged(receipt.stream, how, expected=error.expected, actual=error.actual) from error
 
     def refuse_double_lives(self) -> None:
@@ -186,7 +186,7 @@ class _Arrival:
                 f"resource/{owner}", "has lived through the same in another order here than in the bundle"
             )
         for owner in sorted(self._dreamt):
-            for stream in self._store.streams(SESSION_PREFIX, owner=owner):
+            for stream in self._store.stream_names(SESSION_PREFIX, owner=owner):
                 if self._store.version(stream) > self._theirs.get(stream, 0):
                     how = f"has dreamt on in the bundle, and has lived on here, in {stream}"
                     raise BundleDiverged(f"resource/{owner}", how)

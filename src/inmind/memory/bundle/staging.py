@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from inmind.store.atomic_files import translated
+from inmind.store.atomic_files import translate_os_error
 
 _PREFIX = ".inmind-bundle-"
 _LOCK = "lock"
@@ -27,7 +27,7 @@ def aside(place: Path) -> Generator[Path]:
         sweep(place)
         folder, lock = _held(place.parent)
     except OSError as error:
-        raise translated(error, place) from error
+        raise translate_os_error(error, place) from error
     try:
         yield folder
     finally:

@@ -65,8 +65,12 @@ class ChildSessions:
 
         def decide(state: SessionState, at: datetime) -> Decision[SessionState, MergeReport]:
             last = state.merged_children.get(id, MergePoint(now.opening_end, now.opening_end, 0))
-            then = stream.at(last.seq)
-            pads = then.scratchpads if last.scratchpad_seq == last.seq else stream.at(last.scratchpad_seq).scratchpads
+            then = stream.state_at(last.seq)
+            pads = (
+                then.scratchpads
+                if last.scratchpad_seq == last.seq
+                else stream.state_at(last.scratchpad_seq).scratchpads
+            )
             child = ChildChanges(id=id, base=then, base_scratchpads=pads, state=now, layers=layers)
             written = merge_scratchpad(child, state, self._resource.state, pad)
             if last.event and last.seq == now.seq and (last.scratchpad_seq == now.seq or written.waiting):
@@ -78,12 +82,12 @@ class ChildSessions:
             abroad = written.drafts if pad is not None and pad.scope == "resource" else ()
             here = came.drafts[len(abroad) :]
             drafts = [Draft(payload=home, origin=Origin.OPERATOR), *here]
-            foreseen = self._stream.foresee(state, state.seq, drafts, at)
+            foreseen = self._stream.preview(state, state.seq, drafts, at)
             drafts += self._attention.sightings_from_child(foreseen, came.entities, at)
-            return Decision(drafts, MergeReport.of(home), beside=abroad)
+            return Decision(drafts, MergeReport.of(home), companion=abroad)
 
-        done = self._stream.commit(decide, key=named, beside=self._resource)
-        return done.answer or self._repeat_report(self._stream.at(done.appended.last).merged_children[id].event)
+        done = self._stream.commit(decide, key=named, companion=self._resource)
+        return done.result or self._repeat_report(self._stream.state_at(done.appended.last).merged_children[id].event)
 
     def _repeat_report(self, event: int) -> MergeReport:
         """What was reported then, once more."""

@@ -20,9 +20,9 @@ from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog, with_log_lines
 from inmind.documents.overview.maintain import overview_updates, with_pending_writes, without_generated_lines
 from inmind.documents.overview.template import OverviewSection
-from inmind.documents.scratchpad.merge3 import Clash, reconciled
+from inmind.documents.scratchpad.merge3 import MergeConflict, merge_three_way
 from inmind.documents.scratchpad.paths import ABSENT
-from inmind.documents.scratchpad.state import Pad, Pads
+from inmind.documents.scratchpad.state import SavedScratchpad, Scratchpads
 from inmind.entities.serialize import sighting_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.history.compaction.archive_page import moved, moved_path
@@ -44,7 +44,7 @@ class MergeReport:
     combined: tuple[str, ...] = ()
     """Where both had added, or had changed different lines: the parent's first, then what only the child had. Also the
     overview, where what occurred to the child is entered on the parent's."""
-    conflicts: tuple[Clash, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
     """Where both had changed the same. The parent's stays; the child's is here, and in its own session."""
     entities: int = 0
     """How many things the child had spoken of, which the parent now has in mind."""
@@ -74,7 +74,7 @@ class ChildChanges:
 
     id: str
     base: SessionState
-    base_scratchpads: Pads
+    base_scratchpads: Scratchpads
     """Its scratchpads when they last came home, which may be longer ago."""
     state: SessionState
     layers: Sequence[Layer]
@@ -103,7 +103,7 @@ class MergeChanges:
     entities: tuple[EntitySighting, ...] = ()
     taken: tuple[str, ...] = ()
     combined: tuple[str, ...] = ()
-    conflicts: tuple[Clash, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
     waiting: bool = False
     """Something could not be taken as things are: the next homecoming looks at all of it again."""
 
@@ -142,8 +142,8 @@ def _merge_own_scratchpad(
             if waits
             else MergeChanges()
         )
-    came = reconciled(theirs.held(child.base_scratchpads), layer.held(pads), theirs.held(child.state.scratchpads))
-    sides = [child.state.scratchpads.get(layer.name), *([pads.get(layer.name)] if came.joined else [])]
+    came = merge_three_way(theirs.held(child.base_scratchpads), layer.held(pads), theirs.held(child.state.scratchpads))
+    sides = [child.state.scratchpads.get(layer.name), *([pads.get(layer.name)] if came.combined else [])]
     sources, trust = _sources_and_trust([pad for pad in sides if pad])
     try:
         happened: Sequence[EventPayload] = layer.revised_by_child(pads, came)
@@ -152,8 +152,8 @@ def _merge_own_scratchpad(
         return MergeChanges(conflicts=(_scratchpad_conflict(child, pads, layer.name),))
     return MergeChanges(
         drafts=tuple(copy_draft(what, sources, trust) for what in happened),
-        taken=tuple(path or layer.name for path in came.brought),
-        combined=tuple(path or layer.name for path in came.joined),
+        taken=tuple(path or layer.name for path in came.taken),
+        combined=tuple(path or layer.name for path in came.combined),
         conflicts=tuple(replace(clash, path=clash.path or layer.name) for clash in came.conflicts),
     )
 
@@ -161,7 +161,7 @@ def _merge_own_scratchpad(
 def _unmerged_scratchpads(child: ChildChanges, layer: ScratchpadLayer | None) -> MergeChanges:
     """Scratchpads that the child has changed and this parent has no layer for."""
     others = [name for name in child.state.scratchpads.by_name if layer is None or name != layer.name]
-    clashes = tuple(_scratchpad_conflict(child, Pads(), name) for name in others if _is_changed(child, name))
+    clashes = tuple(_scratchpad_conflict(child, Scratchpads(), name) for name in others if _is_changed(child, name))
     return MergeChanges(conflicts=clashes, waiting=bool(clashes))
 
 
@@ -193,8 +193,8 @@ def _merge_document(child: ChildChanges, state: SessionState, path: str) -> Merg
     if ours is None:
         return MergeChanges((copy_draft(written, *_sources_and_trust([theirs])),), taken=(path,))
     sides = (base.text if base else "", ours.text, theirs.text)
-    came = reconciled(*(child.written_part(path, text, state.overview_lines) for text in sides))
-    origins = _sources_and_trust([theirs, ours] if came.joined else [theirs])
+    came = merge_three_way(*(child.written_part(path, text, state.overview_lines) for text in sides))
+    origins = _sources_and_trust([theirs, ours] if came.combined else [theirs])
     # What memory keeps here was not taken off by anybody: it stands on the page that comes home, too.
     text = (
         with_log_lines(came.text, state.overview_lines, state.language)
@@ -203,8 +203,8 @@ def _merge_document(child: ChildChanges, state: SessionState, path: str) -> Merg
     )
     return MergeChanges(
         (copy_draft(replace(written, text=text), *origins),) if text is not None else (),
-        taken=(path,) if came.brought else (),
-        combined=(path,) if came.joined else (),
+        taken=(path,) if came.taken else (),
+        combined=(path,) if came.combined else (),
         conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
     )
 
@@ -279,7 +279,9 @@ _EVENT_KINDS = {
 def _unmerged_document(child: ChildChanges, path: str) -> MergeChanges:
     """A page for which the parent has no place of its own."""
     base, theirs = child.base.documents.by_path.get(path), child.state.documents.by_path[path]
-    return MergeChanges(conflicts=(Clash(path, base.text if base else ABSENT, ABSENT, theirs.text),), waiting=True)
+    return MergeChanges(
+        conflicts=(MergeConflict(path, base.text if base else ABSENT, ABSENT, theirs.text),), waiting=True
+    )
 
 
 def _entities_since(child: ChildChanges) -> tuple[EntitySighting, ...]:
@@ -288,27 +290,27 @@ def _entities_since(child: ChildChanges) -> tuple[EntitySighting, ...]:
     return tuple(sighting_from(entity, "things") for entity in fresh)
 
 
-def conflict_json(clash: Clash) -> dict[str, Any]:
+def conflict_json(clash: MergeConflict) -> dict[str, Any]:
     """A conflict as JSON, in which what is absent is not there."""
     sides = {"base": clash.base, "ours": clash.ours, "theirs": clash.theirs}
     return {"path": clash.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
 
 
-def _conflict_from_json(told: Mapping[str, Any]) -> Clash:
-    return Clash(told["path"], *(told.get(side, ABSENT) for side in ("base", "ours", "theirs")))
+def _conflict_from_json(told: Mapping[str, Any]) -> MergeConflict:
+    return MergeConflict(told["path"], *(told.get(side, ABSENT) for side in ("base", "ours", "theirs")))
 
 
-def _scratchpad_conflict(child: ChildChanges, ours: Pads, name: str) -> Clash:
+def _scratchpad_conflict(child: ChildChanges, ours: Scratchpads, name: str) -> MergeConflict:
     """A whole scratchpad that cannot be taken, with all sides as they are kept, whether they fit or not."""
     kept = [pads.get(name) for pads in (child.base_scratchpads, ours, child.state.scratchpads)]
-    return Clash(name, *(pad.state if pad else ABSENT for pad in kept))
+    return MergeConflict(name, *(pad.state if pad else ABSENT for pad in kept))
 
 
 def _is_changed(child: ChildChanges, pad: str) -> bool:
     return child.base_scratchpads.get(pad) != child.state.scratchpads.get(pad)
 
 
-def _sources_and_trust(sides: Sequence[Document | Pad]) -> tuple[tuple[str, ...], Trust]:
+def _sources_and_trust(sides: Sequence[Document | SavedScratchpad]) -> tuple[tuple[str, ...], Trust]:
     """Where something comes from that was put together from these, and how far to trust it."""
     return tuple(side.source for side in sides), min((side.trust for side in sides), default=Trust.AGENT)
 

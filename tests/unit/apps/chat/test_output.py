@@ -15,13 +15,13 @@ from inmind.apps.chat.output import MOST_COMPARED, MOST_DIFF, Screen
 from inmind.apps.chat.providers import Piece
 from inmind.apps.chat.status import WIDTH, status_line
 from inmind.apps.chat.turn import Turn, Used
-from inmind.core.pricing import TokenUsage
+from inmind.core.pricing import Usage
 from inmind.prompt.report import Report
 
 pytestmark = pytest.mark.spec("I2")
 
 
-def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", ledger: TokenUsage | None = None) -> Turn:
+def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", ledger: Usage | None = None) -> Turn:
     report = Report(
         call=1,
         tokens={},
@@ -32,11 +32,11 @@ def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", le
         cold=False,
         anchor_moved="",
     )
-    return Turn(text="", report=report, used=ledger or TokenUsage(calls=1, uncached=used))
+    return Turn(text="", report=report, used=ledger or Usage(calls=1, uncached=used))
 
 
 def test_the_line_says_what_is_in_mind_how_full_it_is_and_what_it_took() -> None:
-    reported = TokenUsage(reported_calls=2, reported_prompt=1_000, reported_cached=500, completion=100)
+    reported = Usage(reported_calls=2, reported_prompt=1_000, reported_cached=500, completion=100)
     turn = a_turn(used=60_000, band="medium_compression", ledger=reported)
     assert status_line(turn, ["a.py"], (0.0, 0.0)) == (
         "in mind: a.py · medium compression, 47% of 128k · 1,100 tokens, 50% from cache"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
-from inmind import Budget, DocumentLayer, Memory, Prompt, Session
+from inmind import Memory, Prompt, Session
 from inmind.apps.cli.prompt_view import (
     SCALE_LIMIT,
     bar,
@@ -28,7 +28,8 @@ from inmind.apps.cli.prompt_view import (
     scale_to_width,
     table,
 )
-from inmind.memory.memory import default_layers
+from inmind.layers import Budget, DocumentLayer
+from inmind.memory.session_opener import default_layers
 from inmind.prompt.report import Report
 
 WIDTH = 80

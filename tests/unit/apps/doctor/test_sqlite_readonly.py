@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inmind.apps.doctor.sqlite_readonly import LOOKS, StoreLookedAt, Way, undisturbed
+from inmind.apps.doctor.sqlite_readonly import MAX_ATTEMPTS, ReadMode, ReadOnlyStore, read_undisturbed
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.store.sqlite import SqliteStore
@@ -30,8 +30,8 @@ def noted(store: SqliteStore) -> None:
 def test_what_is_read_in_a_moment_is_of_that_moment_whatever_is_written_meanwhile(path: Path) -> None:
     store = SqliteStore(path)
     noted(store)
-    looked_at = StoreLookedAt(Way.to(path))
-    with looked_at.moment():
+    looked_at = ReadOnlyStore(ReadMode.choose(path))
+    with looked_at.read_transaction():
         assert looked_at.version(STREAM) == 1
         noted(store)
         assert (looked_at.version(STREAM), len(looked_at.read(STREAM))) == (1, 1)
@@ -43,10 +43,10 @@ def test_what_is_read_in_a_moment_is_of_that_moment_whatever_is_written_meanwhil
 @pytest.mark.spec("J2")
 def test_what_was_seen_while_somebody_came_or_left_is_not_relied_on(path: Path) -> None:
     SqliteStore(path).close()
-    looks: list[Way] = []
+    looks: list[ReadMode] = []
 
-    def looking(disturbed: Callable[[int], bool]) -> Callable[[Way], int]:
-        def look(way: Way) -> int:
+    def looking(disturbed: Callable[[int], bool]) -> Callable[[ReadMode], int]:
+        def look(way: ReadMode) -> int:
             looks.append(way)
             if disturbed(len(looks)):
                 store = SqliteStore(path)
@@ -56,7 +56,7 @@ def test_what_was_seen_while_somebody_came_or_left_is_not_relied_on(path: Path) 
 
         return look
 
-    assert undisturbed(path, looking(lambda look: look == 1)) == 2
+    assert read_undisturbed(path, looking(lambda look: look == 1)) == 2
     looks.clear()
-    assert undisturbed(path, looking(lambda _: True)) is None
-    assert len(looks) == LOOKS
+    assert read_undisturbed(path, looking(lambda _: True)) is None
+    assert len(looks) == MAX_ATTEMPTS

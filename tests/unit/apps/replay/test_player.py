@@ -12,11 +12,11 @@ import pytest
 from builders import a_call, a_result, assistant, user
 from recorded_transcripts import ANTHROPIC, CHAT
 
-from inmind import Rates
 from inmind.apps.replay import Recording, ReplayReport, replay
 from inmind.core.events.session import RetainedItem
 from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import CompressionPolicy
+from inmind.types import Rates
 
 pytestmark = pytest.mark.spec("I8")
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind import Rates, TokenUsage
+from inmind import Usage
 from inmind.apps.replay import ReplayReport, total
 from inmind.apps.replay.report import Side, Unsaid, Use, percentile
 from inmind.core.events.session import Compacted
+from inmind.types import Rates
 
 pytestmark = pytest.mark.spec("I8")
 
@@ -85,7 +86,7 @@ def test_a_report_says_why_nothing_was_played(report: ReplayReport, why: str) ->
 
 
 def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_ratio() -> None:
-    memory, bare = Side(ledger=TokenUsage(cached=10, written=4)), Side(ledger=TokenUsage(written=4, uncached=1))
+    memory, bare = Side(ledger=Usage(cached=10, written=4)), Side(ledger=Usage(written=4, uncached=1))
     report = ReplayReport(name="r", memory=memory, bare=bare)
     assert report.price_ratio(RATES) == pytest.approx((10 * 0.1 + 4 * 1.25) / (4 * 1.25 + 1))
     assert ReplayReport(name="r").price_ratio(RATES) is None
@@ -94,8 +95,8 @@ def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_rati
 def test_a_price_stands_against_full_history_too_with_a_cache_and_without() -> None:
     report = ReplayReport(
         name="r",
-        memory=Side(ledger=TokenUsage(cached=10, written=4)),
-        full=Side(ledger=TokenUsage(cached=60, written=10)),
+        memory=Side(ledger=Usage(cached=10, written=4)),
+        full=Side(ledger=Usage(cached=60, written=10)),
     )
     shown = report.as_json(RATES)["against_full_history"]
     assert shown["price_ratio"] == pytest.approx((10 * 0.1 + 4 * 1.25) / (60 * 0.1 + 10 * 1.25))
@@ -103,9 +104,9 @@ def test_a_price_stands_against_full_history_too_with_a_cache_and_without() -> N
 
 
 def test_what_a_second_play_cost_is_said_only_where_there_was_one() -> None:
-    report = ReplayReport(name="r", memory=Side(ledger=TokenUsage(written=4)))
+    report = ReplayReport(name="r", memory=Side(ledger=Usage(written=4)))
     assert report.as_json(RATES)["compacting_only_when_full"] is None
-    twice = replace(report, when_full=Side(ledger=TokenUsage(written=5)))
+    twice = replace(report, when_full=Side(ledger=Usage(written=5)))
     assert twice.as_json(RATES)["compacting_only_when_full"]["price_ratio"] == pytest.approx(4 / 5)
 
 
@@ -135,7 +136,7 @@ def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
 
 def reports() -> st.SearchStrategy[ReplayReport]:
     numbers = st.integers(0, 1000)
-    ledgers = st.builds(TokenUsage, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
+    ledgers = st.builds(Usage, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
     sides = st.builds(Side, ledger=ledgers, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
     uses = st.builds(
         a_use,

@@ -6,8 +6,8 @@ import pytest
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
-from inmind.dreams.page.guards import Change, verdicts
-from inmind.dreams.page.page import TITLE
+from inmind.dreams.page.guards import PageChange, run_guards
+from inmind.dreams.page.page import PAGE_TITLE
 from inmind.dreams.page.sections import Section
 
 pytestmark = pytest.mark.spec("G6")
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spec("G6")
 
 def a_page(text: str, section: Section = Section.ACTIVE) -> str:
     headings = (f"## {one}\n\n{text}\n" if one is section else f"## {one}\n" for one in Section)
-    return f"{TITLE}\n\n" + "\n".join(headings)
+    return f"{PAGE_TITLE}\n\n" + "\n".join(headings)
 
 
 PLENTY = a_page("A page that says enough to be one, and a little more than that")
@@ -27,8 +27,8 @@ def pointers(number: int) -> str:
 
 
 def failed(before: str, after: str, *lines: PageLine, **more: object) -> list[str]:
-    change = Change(before=before, after=after, lines={line.text: line for line in lines}, **more)  # type: ignore[arg-type]
-    return [verdict.guard for verdict in verdicts(change) if not verdict.passed]
+    change = PageChange(before=before, after=after, dream_lines={line.text: line for line in lines}, **more)  # type: ignore[arg-type]
+    return [verdict.guard for verdict in run_guards(change) if not verdict.passed]
 
 
 def test_an_honest_change_passes_them_all() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.page.merge import of_both
-from inmind.dreams.page.page import read
+from inmind.dreams.page.merge import merge_pages
+from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.sections import Section
 
 pytestmark = pytest.mark.spec("G7", "A5")
@@ -20,32 +20,34 @@ def a_page(*bond: str, active: tuple[str, ...] = (), header: str = "_Last dream:
 
 
 def texts(page: str) -> list[str]:
-    return [text for _, text in read(page).everything()]
+    return [text for _, text in parse_page(page).all_entries()]
 
 
 def test_what_a_person_typed_and_what_a_dream_added_both_stand_there() -> None:
-    both = of_both(a_page("a"), a_page("a", "typed"), a_page("a", "dreamt", header="_Last dream: today_"))
-    assert read(both).entries(Section.BOND) == ("a", "typed", "dreamt")
-    assert read(both).header == "_Last dream: today_"
+    both = merge_pages(a_page("a"), a_page("a", "typed"), a_page("a", "dreamt", header="_Last dream: today_"))
+    assert parse_page(both).entries(Section.BOND) == ("a", "typed", "dreamt")
+    assert parse_page(both).header == "_Last dream: today_"
 
 
 def test_where_both_changed_a_line_the_person_s_stays_and_the_dream_s_stands_in_its_section() -> None:
-    both = of_both(a_page("a"), a_page("a, says Ada"), a_page(active=("a, as dreams put it",)))
-    assert read(both).entries(Section.BOND) == ("a, says Ada",)
-    assert read(both).entries(Section.ACTIVE) == ("a, as dreams put it",)
+    both = merge_pages(a_page("a"), a_page("a, says Ada"), a_page(active=("a, as dreams put it",)))
+    assert parse_page(both).entries(Section.BOND) == ("a, says Ada",)
+    assert parse_page(both).entries(Section.ACTIVE) == ("a, as dreams put it",)
 
 
 def test_what_a_dream_took_away_does_not_come_back_and_what_a_person_did_neither() -> None:
-    assert texts(of_both(a_page("a", "b", "c"), a_page("b", "c", "new"), a_page("a", "b"))) == ["b", "new"]
+    assert texts(merge_pages(a_page("a", "b", "c"), a_page("b", "c", "new"), a_page("a", "b"))) == ["b", "new"]
 
 
 def test_a_page_that_a_dream_left_alone_stays_as_it_was_typed() -> None:
     typed = "# Mine\n\n\n* oddly   spaced\n"
-    assert of_both("# Mine\n", typed, "# Mine\n") == typed
+    assert merge_pages("# Mine\n", typed, "# Mine\n") == typed
 
 
 def test_the_first_dream_of_a_page_comes_below_what_somebody_went_on_typing() -> None:
-    both = of_both("# Mine\n\n- tea\n", "# Mine\n\n- tea\n- cake\n", f"# Mine\n\n- tea\n\n---\n\n{a_page('dreamt')}")
+    both = merge_pages(
+        "# Mine\n\n- tea\n", "# Mine\n\n- tea\n- cake\n", f"# Mine\n\n- tea\n\n---\n\n{a_page('dreamt')}"
+    )
     assert both.startswith("# Mine\n\n- tea\n- cake\n\n---\n")
     assert texts(both) == ["tea", "cake", "dreamt"]
 
@@ -57,6 +59,6 @@ LINES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5).map(tuple)
 def test_each_entry_stands_or_is_gone_by_whoever_has_touched_it(
     base: tuple[str, ...], theirs: tuple[str, ...], dreamt: tuple[str, ...]
 ) -> None:
-    both = texts(of_both(a_page(*base), a_page(*theirs), a_page(*dreamt)))
+    both = texts(merge_pages(a_page(*base), a_page(*theirs), a_page(*dreamt)))
     kept = {*base} & {*theirs} & {*dreamt}
     assert sorted(both) == sorted(kept | ({*theirs} - {*base}) | ({*dreamt} - {*base}))

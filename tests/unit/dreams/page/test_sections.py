@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.dreams.affect.levels import Levels
-from inmind.dreams.page.sections import Section, weights
+from inmind.dreams.page.sections import Section, section_weights
 
 pytestmark = pytest.mark.spec("G5")
 
 
 def test_at_rest_every_section_counts_the_same() -> None:
-    assert weights(Levels()) == dict.fromkeys(Section, 1.0)
+    assert section_weights(Levels()) == dict.fromkeys(Section, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ def test_at_rest_every_section_counts_the_same() -> None:
     ],
 )
 def test_each_level_brings_its_section_forward_and_no_other(levels: Levels, section: Section) -> None:
-    assert weights(levels) == dict.fromkeys(Section, 1.0) | {section: 2.0}
+    assert section_weights(levels) == dict.fromkeys(Section, 1.0) | {section: 2.0}
 
 
 @given(dopamine=st.floats(0, 1), cortisol=st.floats(0, 1), oxytocin=st.floats(0, 1))
 def test_no_mood_pushes_anything_out(dopamine: float, cortisol: float, oxytocin: float) -> None:
-    by_section = weights(Levels(dopamine=dopamine, cortisol=cortisol, oxytocin=oxytocin))
+    by_section = section_weights(Levels(dopamine=dopamine, cortisol=cortisol, oxytocin=oxytocin))
     assert by_section.keys() == {*Section}
     assert all(1 <= weight <= 2 for weight in by_section.values())

@@ -1,0 +1,243 @@
+"""Types that all memory tools share: a tool, its context, its answer; and helpers for schemas and arguments.
+
+A tool decides on values: it gets a `ToolContext` and returns the events to append and the text for the model. So a
+reply with several tool calls is one decision and one commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from datetime import datetime
+from typing import Any
+
+from inmind.core.events.base import Draft
+from inmind.core.events.prompt import AnchoredBlock
+from inmind.core.events.session import ShownVersions
+from inmind.core.frozen import frozen
+from inmind.core.streams import ANONYMOUS
+from inmind.documents.document import (
+    Scope,
+    resolve_path,
+)
+from inmind.documents.scratchpad.state import ScratchpadState
+from inmind.entities.references.result import Resolution
+from inmind.errors import InvalidInput
+from inmind.history.compaction.build import Made
+from inmind.prompt.layers.base import Layer
+from inmind.prompt.layers.builtin import DocumentLayer
+from inmind.prompt.layers.scratchpad import scratchpad_in_sight
+from inmind.search.query import Hit, Query
+from inmind.session.state import ResourceState, SessionState
+
+
+@frozen
+class MemoryView:
+    """The memory blocks that a prompt would contain now, within their budgets."""
+
+    blocks: Sequence[AnchoredBlock]
+    complete: ShownVersions
+    """Pages, and the scratchpad, that are shown in full, with the events that wrote them."""
+
+
+@frozen(kw_only=True)
+class ToolContext:
+    """Everything that a tool may read."""
+
+    now: datetime
+    state: SessionState
+    resource_state: ResourceState
+    ancestors: Sequence[SessionState]
+    """States of the parent session, its parent, and so on."""
+    layers: Sequence[Layer]
+    seen: Mapping[str, Sequence[str]]
+    """Pages that the model had seen in full when it called, with the ids of the events that wrote the versions it saw.
+    """
+    page_as_seen: Callable[[str], str]
+    """Returns the text of a page as the model saw it; empty if it did not see it."""
+    scratchpad_as_seen: ScratchpadState | None
+    """The scratchpad as the model saw it; None if it did not see it, or saw only a part of a text."""
+    next_id: Callable[[Scope], str]
+    """Returns the id of the next event in the session's stream or in the resource's stream."""
+    resolve: Callable[[str], Resolution]
+    search: Callable[[Query], Sequence[Hit]]
+    compact: Callable[[dict[str, Any]], Made]
+    memory_view: Callable[[], MemoryView]
+
+    def knows(self, path: str) -> bool:
+        """Whether the model has seen the current version of a page in full."""
+        page = self.state.documents.by_path.get(path)
+        stream = f"{self.state.stream}#"
+        seen = (int(id.removeprefix(stream)) for id in self.seen.get(path, ()) if id.startswith(stream))
+        return page is not None and any(page.last_edit <= seq <= page.version for seq in seen)
+
+    @property
+    def scratchpad_text(self) -> str:
+        """The scratchpad as the model reads it: the session's, or an ancestor's that the session has a view of."""
+        found = scratchpad_in_sight(self.layers)
+        if found is None:
+            return ""
+        layer, height = found
+        state = (self.state, *self.ancestors)[height]
+        return layer.text(state.scratchpads if layer.scope == "thread" else self.resource_state.scratchpads)
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the session was opened without a resource."""
+        return self.state.opened is not None and self.state.opened.resource == ANONYMOUS
+
+    def page_text(self, path: str) -> str | None:
+        scope, name = resolve_path(path, anonymous=self.is_anonymous)
+        documents = self.state.documents if scope == "thread" else self.resource_state.documents
+        return documents.text(name) if name in documents.by_path else None
+
+
+@frozen(kw_only=True)
+class ToolAnswer:
+    """The outcome of a tool call: the text for the model and the events to append."""
+
+    text: str
+    content: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The same as JSON, in the schema of the tool's `output`; empty for an error."""
+    drafts: tuple[Draft, ...] = ()
+    """Events to append. Their sources do not include the call itself; the caller adds it."""
+    scope: Scope = "thread"
+    about: str = ""
+    """Path of the page that the answer shows or the call has written, or `SCRATCHPAD`."""
+    complete: bool = False
+    """Whether the answer shows all of that page, or the call has written all of it."""
+    shows: ShownVersions = ()
+    """Other pages that the answer shows in full, with the events that wrote them."""
+    tagged: bool = False
+    """The text has memory's tags around it and is already inert."""
+    error: bool = False
+    code: str = ""
+    """Code of the error, if `error` is set."""
+    diagnostic: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call had no effect. Under a tool's legacy name a refusal is not an error, only a diagnostic."""
+        return self.error or bool(self.diagnostic)
+
+
+@frozen
+class ToolDeclaration:
+    """A tool as one layer offers it."""
+
+    description: str
+    parameters: Mapping[str, Any]
+    open: bool = False
+    """Accepts fields outside the schema; the tool checks them itself."""
+
+
+@frozen(kw_only=True)
+class MemoryTool:
+    """One memory tool, declared once; the schemas of all providers are made from it."""
+
+    name: str
+    wire_name: str
+    """The name sent to providers. Most of them reject a slash."""
+    legacy_name: str = ""
+    """A name from an older convention. Errors under it are dropped with a diagnostic instead of shown to the model."""
+    title: str
+    """Human-readable title, for MCP clients."""
+    read_only: bool = False
+    """Changes nothing that can be read. A search is still recorded, because a hit makes a crystal last longer."""
+    overwrites: bool = False
+    """Can replace existing text. The call is therefore checked against what the caller has `seen`."""
+    shows_pages: bool = False
+    """The answer can show a page, or the scratchpad, in full; `seen` then names it."""
+    mcp_only: bool = False
+    """Offered only over MCP. Other callers get the same content in their prompt."""
+    uses_pages: bool = False
+    """Reads or writes pages, so edits in live files have to be read first."""
+    mcp_parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """Extra schema of parameters, by name, for MCP only. In a prompt it would cost tokens in every request."""
+    output: Mapping[str, Any]
+    """JSON schema of `content`."""
+    scope: Callable[[Layer, bool], Scope] = lambda _, __: "thread"
+    """Returns the stream that the tool writes to, given the layer and whether the session is anonymous."""
+    offered_by: Callable[[Layer], bool]
+    """Whether a layer offers this tool."""
+    declare: Callable[[Layer], ToolDeclaration | None]
+    """Returns the declaration for a layer, or None if the tool is not advertised there. A call is still executed."""
+    run: Callable[[ToolContext, Layer, dict[str, Any]], ToolAnswer]
+
+
+def has_pages(layer: Layer) -> bool:
+    return isinstance(layer, DocumentLayer) and resolve_path(layer.path)[0] == "thread"
+
+
+def object_schema(properties: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        **({"required": list(required)} if required else {}),
+    }
+
+
+def always_offered(description: str, parameters: Mapping[str, Any]) -> Callable[[Layer], ToolDeclaration | None]:
+    return lambda _: ToolDeclaration(description, parameters)
+
+
+TEXT = {"type": "string"}
+
+
+INTEGER = {"type": "integer"}
+
+
+TEXTS = {"type": "array", "items": TEXT}
+
+
+NUMBER = {"type": "number"}
+
+
+BOOLEAN = {"type": "boolean"}
+
+
+def required_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return object_schema(properties, required=tuple(properties))
+
+
+def list_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": required_object(properties)}
+
+
+def text_argument(arguments: Mapping[str, Any], key: str) -> str:
+    value = arguments.get(key)
+    if not isinstance(value, str):
+        raise InvalidInput(field=key, value=value, expected="a string")
+    return value
+
+
+def number_argument(arguments: Mapping[str, Any], key: str) -> Any:
+    """A number as the model wrote it; the caller checks its range.
+
+    Some models write numbers as text or with a decimal point. `truth` does the same for booleans.
+    """
+    value = arguments.get(key)
+    if isinstance(value, str) and _NUMERAL.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    return None if value == "" else int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_NUMERAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+
+
+@frozen(kw_only=True)
+class ToolResult:
+    """The result of a memory tool that was called with `Session.call_tool`."""
+
+    text: str
+    """What the model reads."""
+    content: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The same as JSON, in the schema of the tool's `outputSchema`; empty for an error."""
+    error: bool = False
+    code: str = ""
+    """Code of the error, if `error` is set."""
+    seen: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Pages, and the scratchpad, that the caller now knows in full, with the ids of the events that wrote them."""
+    repeated: bool = False
+    """The same call was made before with this key; nothing was done again."""

@@ -1,0 +1,255 @@
+"""The tools memory_read, memory_write and memory_list: pages of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.text import counted, cut
+from inmind.documents.document import (
+    MAX_LINE_CHARACTERS,
+    MEMORY_PAGE_PATH,
+    NOTES_PAGE_PATH,
+    OVERVIEW_PATH,
+    resolve_path,
+    split_lines,
+    validate_text,
+)
+from inmind.documents.overview.content import prompt_text
+from inmind.documents.overview.front_matter import front_matter_error
+from inmind.documents.overview.maintain import indexed_pages
+from inmind.documents.overview.sections import read_section, replace_section
+from inmind.documents.scratchpad.merge import append_text
+from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+from inmind.prompt.layers.base import Layer
+from inmind.prompt.layers.scratchpad import SCRATCHPAD, scratchpad_in_sight, truth
+from inmind.session.state import SessionState
+from inmind.session.tools.base import (
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    MemoryTool,
+    ToolAnswer,
+    ToolContext,
+    always_offered,
+    has_pages,
+    list_schema,
+    number_argument,
+    object_schema,
+    required_object,
+    text_argument,
+)
+
+MAX_LINES_READ = 400
+
+
+MAX_CHARACTERS_READ = MAX_LINE_CHARACTERS
+"""Limits of one `memory_read`: a longer answer would fill the context window."""
+
+
+MAX_PATHS_LISTED = 100
+"""Paths in one answer of `memory_list`; `from_line` continues."""
+
+
+MAX_PATHS_IN_HINT = 10
+"""Paths named in the error for an unknown path."""
+
+
+MAX_CONFLICT_CHARACTERS = 4_000
+
+
+MAX_LINE_NUMBER = 2**53
+
+
+def _read_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
+    path = text_argument(arguments, "path")
+    text = context.scratchpad_text if path == SCRATCHPAD else context.page_text(path)
+    if text is None:
+        raise NotFound(what="document", name=path, hint=f"available: {_paths_hint(_paths(context))}")
+    lines = split_lines(text)
+    first = _line_number(arguments, "from_line", 1, least=1, most=len(lines))
+    end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MAX_LINE_NUMBER))
+    shown, size = 0, 0
+    for line in lines[first - 1 : min(end, first - 1 + MAX_LINES_READ)]:
+        size += len(line) + 1
+        if shown and size > MAX_CHARACTERS_READ:
+            break
+        shown += 1
+    said = "\n".join(lines[first - 1 : first - 1 + shown])
+    last = first - 1 + shown
+    whole = first == 1 and last == len(lines)
+    content = {"path": path, "text": said, "from_line": first, "to_line": last, "lines": len(lines)}
+    if not whole:
+        more = f"; read on from_line {last + 1}" if last < len(lines) else ""
+        said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
+    about = path if path == SCRATCHPAD else resolve_path(path)[1]
+    return ToolAnswer(text=said or "(empty)", content=content, about=about, complete=whole)
+
+
+def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least: int, most: int) -> int:
+    given = number_argument(arguments, key) or default
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        raise InvalidInput(field=key, value=given, expected=f"a line number from {least} to {most}")
+    return given
+
+
+def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
+    path = _writable_path(text_argument(arguments, "path"))
+    text, section = text_argument(arguments, "text"), arguments.get("section") or ""
+    adds, page = truth(arguments, "append"), context.state.documents.by_path.get(path)
+    before = page.text if page else ""
+    if path in _archive_paths(context.state) and (section or not adds):
+        said = f"Nothing was written: {path} holds archived messages. Append to it, or use another path."
+        return ToolAnswer(text=said, error=True, code=InvalidPath.code)
+    if section:
+        old = read_section(before, text_argument(arguments, "section"))
+        unseen = not context.knows(path) and old != read_section(context.page_as_seen(path), section)
+        if unseen and not adds and prompt_text(old).strip():
+            asking = f"you have not seen the current text under {section}: memory_read {path}, then write again"
+            said = f"Nothing was written: {asking}. It reads:\n{_cut_section(old)}"
+            return ToolAnswer(text=said, error=True, code=Conflict.code)
+        text = replace_section(before, section, append_text(old, text) if adds else text)
+    elif adds:
+        text = append_text(before, text)
+    elif page is not None and not context.knows(path):
+        pointer = f"[cut: memory_read {path} shows the rest; use append or section to write a part]"
+        now = cut(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
+        said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
+        return ToolAnswer(text=said, about=path, complete=now.whole, error=True, code=Conflict.code)
+    written = Draft(payload=DocumentWritten(path=path, text=validate_text(text)), origin=Origin.ASSISTANT)
+    whole = not section and not adds
+    if page is not None and not whole:  # the part that stays keeps its source and trust
+        written = replace(written, sources=(page.source,), trust=page.trust)
+    same, size = page is not None and text == before, len(text.encode())
+    return ToolAnswer(
+        text=f"{path}: {counted(size, 'byte')}.{_front_matter_warning(path, text)}",
+        content={"path": path, "bytes": size, "changed": not same},
+        drafts=() if same else (written,),
+        about=path,
+        complete=whole,
+    )
+
+
+def _archive_paths(state: SessionState) -> set[str]:
+    """Pages that hold archived messages. Stubs refer to their lines, and the model has no other copy of the text."""
+    return {path for one in state.history.compactions for path in one.what.archives}
+
+
+def _front_matter_warning(path: str, text: str) -> str:
+    """A warning for the model if the front matter of the overview, which hosts read, is invalid."""
+    why = front_matter_error(text) if path == OVERVIEW_PATH else ""
+    return f" Its front matter cannot be read: {why}. Fix it." if why else ""
+
+
+def _cut_section(text: str) -> str:
+    return cut(text, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer="[cut: memory_read shows the rest]").text
+
+
+def _list_pages(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
+    paths = _paths(context)
+    first = _line_number(arguments, "from_line", 1, least=1, most=max(1, len(paths)))
+    last = min(len(paths), first - 1 + MAX_PATHS_LISTED)
+    listed: list[dict[str, Any]] = []
+    for path in paths[first - 1 : last]:
+        text = (context.scratchpad_text if path == SCRATCHPAD else context.page_text(path)) or ""
+        words = next((line.strip() for line in text.split("\n") if line.strip()), "")
+        listed.append({"path": path, "bytes": len(text.encode()), "begins": words[:100]})
+    lines = [f"{one['path']} ({counted(one['bytes'], 'byte')}): {one['begins']}" for one in listed]
+    if len(lines) < len(paths):
+        more = f"; list on from_line {last + 1}" if last < len(paths) else ""
+        lines.append(f"[{first} to {last} of {len(paths)}, the newest pages first{more}]")
+    content = {"documents": listed, "from_line": first, "all": len(paths)}
+    return ToolAnswer(text="\n".join(lines) or "There are none.", content=content)
+
+
+def _paths(context: ToolContext) -> list[str]:
+    """Paths of fixed documents first, then pages, newest first."""
+    pages = indexed_pages(context.state.documents)
+    documents = {**context.resource_state.documents.by_path, **context.state.documents.by_path}
+    always = sorted(path for path in documents if path not in pages)
+    return [*always, *([SCRATCHPAD] if context.scratchpad_text else []), *pages]
+
+
+def _paths_hint(paths: Sequence[str]) -> str:
+    more = len(paths) - MAX_PATHS_IN_HINT
+    return ", ".join(paths[:MAX_PATHS_IN_HINT]) + (f" and {more} more, which memory_list shows" if more > 0 else "")
+
+
+def _writable_path(path: str) -> str:
+    """Check that the model may write a path. Documents of the resource are written by people and by dreams."""
+    with suppress(InvalidPath):
+        scope, name = resolve_path(path)
+        if scope == "thread":
+            return name
+    raise InvalidPath(field="path", value=path, expected=f"{OVERVIEW_PATH}, detail/<name> or archive/<name>")
+
+
+READ_PAGE = MemoryTool(
+    name="memory_read",
+    wire_name="memory_read",
+    title="Read a page of memory",
+    read_only=True,
+    shows_pages=True,
+    uses_pages=True,
+    mcp_parameters={"path": {"description": f"Also {MEMORY_PAGE_PATH}: what is known about the user."}},
+    output=required_object({"path": TEXT, "text": TEXT, "from_line": INTEGER, "to_line": INTEGER, "lines": INTEGER}),
+    offered_by=lambda layer: has_pages(layer) or scratchpad_in_sight([layer]) is not None,
+    declare=always_offered(
+        f"Read {OVERVIEW_PATH}, detail/<name>, archive/<name>, {NOTES_PAGE_PATH} or {SCRATCHPAD}.",
+        object_schema({"path": TEXT, "from_line": INTEGER, "to_line": INTEGER}, required=("path",)),
+    ),
+    run=_read_page,
+)
+
+
+WRITE_PAGE = MemoryTool(
+    name="memory_write",
+    wire_name="memory_write",
+    title="Write a page of memory",
+    overwrites=True,
+    shows_pages=True,
+    uses_pages=True,
+    mcp_parameters={
+        "section": {"description": "A heading of the page."},
+        "append": {"description": "Add to the existing text."},
+    },
+    output=required_object({"path": TEXT, "bytes": INTEGER, "changed": BOOLEAN}),
+    offered_by=has_pages,
+    declare=always_offered(
+        f"Write {OVERVIEW_PATH}, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
+        "section, only the text under that heading.",
+        object_schema(
+            {
+                "path": TEXT,
+                "text": TEXT,
+                "section": TEXT,
+                "append": {"type": "boolean"},
+            },
+            required=("path", "text"),
+        ),
+    ),
+    run=_write_page,
+)
+
+
+LIST_PAGES = MemoryTool(
+    name="memory_list",
+    wire_name="memory_list",
+    title="List the pages of memory",
+    read_only=True,
+    uses_pages=True,
+    output=required_object(
+        {
+            "documents": list_schema({"path": TEXT, "bytes": INTEGER, "begins": TEXT}),
+            "from_line": INTEGER,
+            "all": INTEGER,
+        }
+    ),
+    offered_by=has_pages,
+    declare=always_offered("List what memory_read can read.", object_schema({"from_line": INTEGER})),
+    run=_list_pages,
+)

@@ -1,0 +1,236 @@
+"""The table of memory tools: schemas for providers, routing of calls, and execution.
+
+An error in a call becomes the call's answer, so that the agent can continue.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from inmind.core.messages.model import Call, Message, Opaque
+from inmind.core.text import inert
+from inmind.errors import InmindError, InvalidInput, NotFound
+from inmind.prompt.ingest import tool_names
+from inmind.prompt.layers.base import Layer
+from inmind.session.tools.base import (
+    MemoryTool,
+    ToolAnswer,
+    ToolContext,
+    ToolDeclaration,
+)
+from inmind.session.tools.compaction import COMPACT_HISTORY
+from inmind.session.tools.entities import OBSERVE_TOOL, RESOLVE_REFERENCE
+from inmind.session.tools.notes import ADD_NOTE
+from inmind.session.tools.pages import LIST_PAGES, READ_PAGE, WRITE_PAGE
+from inmind.session.tools.scratchpad import SHOW_MEMORY, UPDATE_SCRATCHPAD
+from inmind.session.tools.search import SEARCH_MEMORY
+
+
+def tool_schemas(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
+    """Schemas of the tools that these layers offer, in a provider's format or for MCP."""
+    made = _FORMATS.get(format)
+    if made is None:
+        raise InvalidInput(field="format", value=format, expected=f"one of {', '.join(_FORMATS)}")
+    tools = (tool for tool in TOOLS if not tool.mcp_only or format == _MCP)
+    pairs = ((tool, layer) for tool in tools if (layer := _offering_layer(tool, layers)) is not None)
+    return [made(tool, declaration) for tool, layer in pairs if (declaration := tool.declare(layer)) is not None]
+
+
+def is_memory_tool(name: str) -> bool:
+    return name in _BY_NAME
+
+
+def route_call(
+    name: str,
+    host_tools: Sequence[Mapping[str, Any]] | None,
+    tools_added: Callable[[], bool],
+    *,
+    layer_tools: Sequence[Mapping[str, Any]] = (),
+    memory_tools: bool = True,
+) -> Literal["host", "memory", "unknown"]:
+    """Decide who answers a tool call. Names of the host's tools take precedence over memory's.
+
+    Tools in `layer_tools`, offered by the host's layers, are the host's too.
+
+    A name that is in none of these lists may still be a host tool. It is "unknown" only if the host passed a list of
+    tools, all of them are plain functions, and no message added tools. `memory_tools`: whether this session has memory
+    tools.
+    """
+    if name in tool_names(host_tools or ()):
+        return "host"
+    if memory_tools and is_memory_tool(name):
+        return "memory"
+    if name in tool_names(layer_tools):
+        return "host"
+    return "unknown" if host_tools is not None and all(map(_is_function, host_tools)) and not tools_added() else "host"
+
+
+def adds_tools(messages: Iterable[Message]) -> bool:
+    """Whether messages of the conversation add tools to those passed with the request."""
+    parts = (part for message in messages for part in message.parts)
+    return any(isinstance(part, Opaque) and part.kind in _TOOL_ADDING_PARTS for part in parts)
+
+
+def find_tool(name: str, layers: Sequence[Layer]) -> tuple[MemoryTool, Layer]:
+    """Return a tool by any of its names, and the layer that offers it. Raises NotFound."""
+    tool = _BY_NAME.get(name)
+    layer = _offering_layer(tool, layers) if tool else None
+    if tool is None or layer is None:
+        known = ", ".join(one.wire_name for one in TOOLS if _offering_layer(one, layers) is not None)
+        raise NotFound(
+            what="memory tool", name=name, hint=f"available: {known}" if known else "this session has no memory tools"
+        )
+    return tool, layer
+
+
+def run_tool(call: Call, context: ToolContext) -> ToolAnswer:
+    """Run one call of a memory tool. An error becomes the answer, and nothing is changed."""
+    answer = _run(_BY_NAME[call.name], call, context)
+    said = answer.text if answer.tagged else inert(answer.text)
+    return replace(answer, text=said, content=_inert_values(answer.content))
+
+
+def _inert_values(value: Any) -> Any:
+    """Make all strings inert: a client may show this content to its model instead of the text."""
+    if isinstance(value, str):
+        return inert(value)
+    if isinstance(value, Mapping):
+        return {key: _inert_values(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON of our own
+    return [_inert_values(one) for one in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _run(tool: MemoryTool, call: Call, context: ToolContext) -> ToolAnswer:
+    layer = _offering_layer(tool, context.layers)
+    try:
+        if layer is None:
+            raise NotFound(what="memory tool", name=call.name, hint="not offered in this session")
+        declaration = None if call.name == tool.legacy_name else tool.declare(layer)
+        answer = tool.run(context, layer, known_arguments(parse_arguments(call), declaration))
+    except InmindError as error:
+        said = str(error) if tool.read_only else f"Nothing was changed. {error}"
+        answer = ToolAnswer(text=said, error=True, code=error.code)
+    if answer.error and call.name == tool.legacy_name:
+        return ToolAnswer(text=f"Dropped. {answer.text}", diagnostic=f"{call.name}: {answer.text}")
+    return answer
+
+
+def cut_off_answer() -> ToolAnswer:
+    """The answer to a call in a reply that the provider cut off. The call may be incomplete."""
+    return ToolAnswer(text="Nothing was changed. The reply was cut off: call again.", error=True)
+
+
+def unknown_tool_answer(call: Call, known: Sequence[str]) -> ToolAnswer:
+    """The answer to a call of a tool that does not exist."""
+    there = f"There are: {', '.join(known)}." if known else "There are none."
+    return ToolAnswer(text=f"There is no tool named {call.name}. {there}", error=True)
+
+
+TOOLS: tuple[MemoryTool, ...] = (
+    UPDATE_SCRATCHPAD,
+    ADD_NOTE,
+    SEARCH_MEMORY,
+    READ_PAGE,
+    WRITE_PAGE,
+    LIST_PAGES,
+    COMPACT_HISTORY,
+    RESOLVE_REFERENCE,
+    SHOW_MEMORY,
+    OBSERVE_TOOL,
+)
+
+_BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, tool.wire_name, tool.legacy_name) if name}
+
+
+def _as_openai(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
+    function = {
+        "name": tool.wire_name,
+        "description": declaration.description,
+        "parameters": dict(declaration.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _as_responses(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
+    return {"type": "function", **_as_openai(tool, declaration)["function"], "strict": False}
+
+
+def _as_anthropic(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
+    return {
+        "name": tool.wire_name,
+        "description": declaration.description,
+        "input_schema": dict(declaration.parameters),
+    }
+
+
+def _as_mcp(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
+    return {
+        "name": tool.wire_name,
+        "title": tool.title,
+        "description": declaration.description,
+        "inputSchema": _with_descriptions(declaration.parameters, tool.mcp_parameters),
+        "outputSchema": dict(tool.output),
+        "annotations": {
+            "readOnlyHint": tool.read_only,
+            "destructiveHint": tool.overwrites,
+            "idempotentHint": tool.read_only,
+            "openWorldHint": False,
+        },
+    }
+
+
+def _with_descriptions(parameters: Mapping[str, Any], words: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    properties = {name: {**one, **words.get(name, {})} for name, one in parameters["properties"].items()}
+    return {**parameters, "properties": properties}
+
+
+_FORMATS: dict[str, Callable[[MemoryTool, ToolDeclaration], dict[str, Any]]] = {
+    "openai": _as_openai,
+    "responses": _as_responses,
+    "anthropic": _as_anthropic,
+    "mcp": _as_mcp,
+}
+_MCP = "mcp"
+"""MCP clients get no prompt from us."""
+
+
+_TOOL_ADDING_PARTS = frozenset({"additional_tools", "tool_addition"})
+
+
+def _is_function(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool definition, in any provider's format, is a single named function."""
+    return tool.get("type", "function") in ("function", "custom") and bool(tool_names([tool]))
+
+
+def _offering_layer(tool: MemoryTool, layers: Sequence[Layer]) -> Layer | None:
+    return next((layer for layer in layers if tool.offered_by(layer)), None)
+
+
+def parse_arguments(call: Call) -> dict[str, Any]:
+    """The arguments as an object. Models often write invalid JSON."""
+    try:
+        given: Any = json.loads(call.arguments or "{}")
+        if isinstance(given, str):  # some models encode the object as a string
+            given = json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(field="arguments", value=call.arguments, expected=f"a JSON object ({error})") from error
+    if not isinstance(given, dict):
+        raise InvalidInput(field="arguments", value=given, expected="a JSON object")
+    return given  # pyright: ignore[reportUnknownVariableType] -- keys of a JSON object are texts
+
+
+def known_arguments(arguments: dict[str, Any], declaration: ToolDeclaration | None) -> dict[str, Any]:
+    """Arguments that the tool declares. An unknown name raises InvalidInput.
+
+    A misspelt name must not be ignored: with `apend` dropped, a write would overwrite instead of append. A null
+    is ignored, because some models fill unused parameters with it.
+    """
+    if declaration is None or declaration.open:
+        return arguments
+    known = declaration.parameters["properties"]
+    for name in arguments:
+        if name not in known and arguments[name] is not None:
+            raise InvalidInput(field="arguments", value=name, expected=", ".join(known) or "none")
+    return {name: value for name, value in arguments.items() if name in known}
