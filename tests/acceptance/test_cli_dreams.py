@@ -17,8 +17,7 @@ from rich.text import Text
 from terminal import at_once, command, fitting, inmind, on_a_screen
 
 from inmind import Memory
-from inmind.apps.cli.diffs import color_diff
-from inmind.apps.cli.dreams import describe_dream
+from inmind.apps.cli.dreams import color_diff, describe_dream
 from inmind.dreams.state import LIMIT_REACHED
 from inmind.testing import ManualClock
 
@@ -311,7 +310,7 @@ def test_a_dream_that_another_has_taken_over_meanwhile_says_so(noted: Home, whil
         with Memory.open(noted) as memory:
             running = memory.resource("ada").state.dreams.running
         assert running is not None
-        with Memory.open(noted, clock=ManualClock(running.until), settings={"model.name": ""}) as memory:
+        with Memory.open(noted, clock=ManualClock(running.lease_until), settings={"model.name": ""}) as memory:
             dream = memory.dream("ada", watch=end_at)
             assert (dream.id, dream.status, dream.by) == (running.dream, "done", "rules")
         end_at("over")

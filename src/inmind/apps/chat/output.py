@@ -18,7 +18,7 @@ from inmind.apps.chat.file_tools import Change
 from inmind.apps.chat.providers import Piece
 from inmind.apps.chat.turn import Used
 from inmind.apps.cli.console import collapse_whitespace
-from inmind.apps.cli.diffs import color_diff
+from inmind.apps.cli.dreams import color_diff
 from inmind.core.text import counted, printable, shortened
 
 if TYPE_CHECKING:

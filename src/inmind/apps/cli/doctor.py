@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +39,11 @@ def doctor(
         found = run_checks(selected_place(), online=not offline, watch=watch)
     if as_json:
         print_json(
-            {"home": str(found.home), "verdict": found.verdict, "findings": [asdict(one) for one in found.findings]}
+            {
+                "home": str(found.home),
+                "verdict": found.verdict,
+                "findings": [_finding_json(one) for one in found.findings],
+            }
         )
     else:
         screen = console()
@@ -48,6 +51,16 @@ def doctor(
             screen.print(printable(line), style=style, markup=False, soft_wrap=True)
     if found.verdict is Verdict.TROUBLE:
         raise typer.Exit(STORAGE)
+
+
+def _finding_json(finding: DoctorFinding) -> dict[str, str]:
+    return {
+        "subject": finding.subject,
+        "check": finding.check,
+        "verdict": finding.verdict,
+        "seen": finding.message,
+        "mend": finding.fix,
+    }
 
 
 def _report_lines(found: DoctorReport) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from inmind import Session
-from inmind.apps.cli.diffs import color_diff
+from inmind.apps.cli.dreams import color_diff
 from inmind.apps.cli.prompt_view import bar, prompt_texts, report_json
 from inmind.apps.demo.references import EDITOR, RESOURCE, SESSION
 from inmind.apps.demo.script import Act, Stage, assistant, call, labelled, result, user

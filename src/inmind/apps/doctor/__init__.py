@@ -1,10 +1,10 @@
-"""What is wrong with a home, and how to fix it. Looking changes nothing: not a byte, not a date.
+"""Checks of a home, with a fix for each problem. Read-only: changes no byte and no date.
 
-`examine` goes through everything that a home stands on, whether or not it can be opened. Whatever it finds is told with
-the one step that mends it, and each of these hints is carried out by a test that sees the finding go away.
+`run_checks` checks everything that a home depends on, whether or not the home can be opened. Each finding comes with
+the step that fixes it; a test carries out each of these steps and checks that the finding is gone.
 """
 
 from inmind.apps.doctor.result import DoctorFinding, DoctorReport, Subject, Verdict
 from inmind.apps.doctor.run import run_checks
 
-__all__ = ["DoctorReport", "DoctorFinding", "Subject", "Verdict", "run_checks"]
+__all__ = ["DoctorFinding", "DoctorReport", "Subject", "Verdict", "run_checks"]

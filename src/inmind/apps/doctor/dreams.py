@@ -1,4 +1,4 @@
-"""Dreams: whether one was left behind, whether they keep failing, and what waits for the next."""
+"""Checks of dreams: expired leases, repeated failures, and notes that wait too long."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ FAILURES = Check(Subject.DREAMS, "failures")
 NOTES = Check(Subject.DREAMS, "notes")
 
 MAX_NOTE_AGE = timedelta(days=2)
-"""For which a note waits where dreams come as they should: every two hours, whenever anybody is there to have them."""
+"""A note that waits longer means that dreams do not run; normally they run every two hours of use."""
 
 
 def check_dreams(checked: CheckedStream[ResourceState], now: datetime, hints: FixHints) -> Iterator[DoctorFinding]:
-    """Nothing of what sessions of nobody in particular share: they do not dream."""
+    """Findings about the dreams of one resource. Anonymous sessions do not dream."""
     if checked.owner == ANONYMOUS:
         return
     dreaming, run_dream = checked.stream.state.dreams, hints.inmind("dream", "run", checked.owner)
     if dreaming.running is not None and not dreaming.running.is_held(now):
         running = dreaming.running
-        message = f"dream {running.dream} of {checked.owner} never ended (begun {running.began:%Y-%m-%d %H:%M}, {running.stage})"
-        yield LEASES.warning(f"{message}; it holds up nobody", run_dream)
+        started = f"started {running.started_at:%Y-%m-%d %H:%M}, {running.stage}"
+        yield LEASES.warning(f"dream {running.dream} of {checked.owner} never ended ({started}); harmless", run_dream)
     if dreaming.failures >= FAILURES_BEFORE_BACKOFF:
-        message = f"{dreaming.failures} dreams of {checked.owner} in a row came to nothing: {_last_reason(checked, DreamFailed)}"
-        yield FAILURES.warning(f"{message}; the next ones wait longer and longer", f"see to that, then {run_dream}")
+        message = f"the last {dreaming.failures} dreams of {checked.owner} failed: {_last_reason(checked, DreamFailed)}"
+        yield FAILURES.warning(f"{message}; dreams are delayed by a backoff", f"fix the cause, then {run_dream}")
     elif dreaming.model_failures >= FAILURES_BEFORE_BACKOFF:
-        message = f"a model was asked {dreaming.model_failures} times in vain for {checked.owner}: {_last_reason(checked, DreamCommitted)}"
-        yield FAILURES.warning(f"{message}; rules dream meanwhile", f"see to the model, then {run_dream}")
+        reason = _last_reason(checked, DreamCommitted)
+        message = f"the last {dreaming.model_failures} model calls for {checked.owner} failed: {reason}"
+        yield FAILURES.warning(f"{message}; dreams use rules until then", f"fix the model, then {run_dream}")
     notes = waiting_notes(checked)
     since = min((_parse_time(note.at) for note in notes), default=now)
     if now - since > MAX_NOTE_AGE:
         message = f"{counted(len(notes), 'note')} of {checked.owner} waiting, the oldest since {since:%Y-%m-%d}"
-        yield NOTES.warning(message, f"{run_dream}, or let {hints.inmind('worker')} do that from now on")
+        yield NOTES.warning(message, f"{run_dream}, or keep {hints.inmind('worker')} running")
 
 
 def waiting_notes(checked: CheckedStream[ResourceState]) -> list[PageNote]:
@@ -50,7 +51,7 @@ def waiting_notes(checked: CheckedStream[ResourceState]) -> list[PageNote]:
 
 
 def _last_reason(checked: CheckedStream[ResourceState], kind: type[DreamFailed] | type[DreamCommitted]) -> str:
-    """Why the last one did not get what it wanted."""
+    """Reason of the last failure."""
     ends = (event.payload for event in reversed(checked.events) if isinstance(event.payload, kind))
     match next(ends, None):
         case DreamFailed(code=code, reason=reason):
@@ -58,11 +59,11 @@ def _last_reason(checked: CheckedStream[ResourceState], kind: type[DreamFailed] 
         case DreamCommitted(fallback_reason=reason) if reason:
             return str(reason)
         case _:
-            return "their programs were killed"
+            return "the process was killed"
 
 
 def _parse_time(stamp: str) -> datetime:
     try:
         return datetime.fromisoformat(stamp).astimezone(UTC)
-    except (ValueError, OverflowError):  # a person may have written any number of days there
+    except (ValueError, OverflowError):  # users can edit the notes page and write any date
         return datetime.max.replace(tzinfo=UTC)

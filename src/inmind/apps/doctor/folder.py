@@ -1,6 +1,6 @@
-"""The place: whether the home is there and its owner's alone, what it lies on, and what lies about in it.
+"""Checks of the folder: it exists, permissions, file system, free space, and unexpected files.
 
-The folder is walked once, without following a link and without opening anything; all else is told from what that saw.
+The folder is scanned once, without following links or opening files; the checks use only that scan.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ SPACE = Check(Subject.PLACE, "free space")
 SIZE = Check(Subject.PLACE, "size")
 
 LOW_SPACE_BYTES, MIN_SPACE_BYTES = 200 * 2**20, 20 * 2**20
-"""Bytes that are free. A dream, a migration and a checkpoint each write what is there once more."""
+"""Free bytes for a warning and for trouble. A dream, a migration and a checkpoint each write the data once more."""
 
 MAX_WAL_BYTES = 64 * 2**20
-"""Bytes of a write-ahead log, which goes back to 1 MB by itself wherever nobody holds on to an old state of it."""
+"""A longer write-ahead log means that a reader holds an old snapshot; normally the log shrinks to 1 MB."""
 
 _OTHERS_ANY, _OTHERS_WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
-"""What others than the owner may do."""
+"""Mode bits of users other than the owner."""
 
 _MAX_DEPTH = 8
-"""Steps into the home, which nothing of memory's takes."""
+"""Folder levels; inmind creates fewer."""
 
 _FILE_TYPES = {
     stat.S_IFLNK: "a link",
@@ -50,16 +50,16 @@ _FILE_TYPES = {
 
 @frozen
 class FileEntry:
-    """What stands at a path below the home; the home itself is at "."."""
+    """A path below the home; the home is "."."""
 
     path: str
     mode: int
     owner: int
     size: int
     link_count: int
-    """How many the file has."""
+    """Number of hard links."""
     modified: float = 0.0
-    """When it was last written, in seconds."""
+    """Modification time, in seconds."""
 
     @property
     def name(self) -> str:
@@ -67,7 +67,7 @@ class FileEntry:
 
     @property
     def file_type(self) -> str:
-        """What it is, if it is neither a folder nor a plain file."""
+        """Kind of special file; empty for a folder or a regular file."""
         return _FILE_TYPES.get(stat.S_IFMT(self.mode), "")
 
     @property
@@ -77,15 +77,15 @@ class FileEntry:
 
 @frozen
 class FolderScan:
-    """What a walk through a home has message."""
+    """All entries of a home."""
 
     entries: tuple[FileEntry, ...]
     unreadable: tuple[str, ...] = ()
-    """Folders that could not be looked into."""
+    """Folders that could not be listed."""
     too_deep: tuple[str, ...] = ()
-    """Folders whose paths are longer than the system takes."""
+    """Folders whose paths exceed the system limit."""
     unwritable: tuple[str, ...] = ()
-    """Folders and databases that whoever walked may not write."""
+    """Folders and databases that this process cannot write."""
 
     @property
     def files(self) -> list[FileEntry]:
@@ -93,58 +93,54 @@ class FolderScan:
 
     @property
     def leftovers(self) -> list[FileEntry]:
-        """Of writers that were killed, or have not come to an end yet."""
+        """Temporary files of writers that were killed or are still running."""
         return [entry for entry in self.files if is_leftover(entry.name)]
 
     @property
     def damaged_copies(self) -> list[str]:
-        """Damaged files that were kept beside what is shown in their place."""
+        """Copies of damaged live files, kept next to the restored ones."""
         return [entry.path for entry in self.files if DAMAGED_SUFFIX in entry.name]
 
     def with_mode_bits(self, others: int) -> list[str]:
-        """What has some of these bits. A link has none of its own."""
+        """Paths with one of these mode bits; links are skipped, their mode means nothing."""
         return [entry.path for entry in self.entries if entry.mode & others and not entry.file_type]
 
 
 @frozen(kw_only=True)
 class DiskSpace:
     free: int
-    """Bytes, for others than the administrator."""
+    """Bytes available to a normal user."""
     read_only: bool
 
 
 def check_home(home: Path, hints: FixHints) -> DoctorFinding:
-    """Whether there is a home to look into."""
+    """Check that the home exists and can be read."""
     try:
         status = home.stat()
     except FileNotFoundError:
         if home.is_symlink():
-            return HOME.trouble(
-                f"{home} is a link to what is not there", f"{hints.shell('rm', home)}, or make its target"
-            )
-        message, fix = f"there is none at {home}", f"begin one: {hints.inmind('chat')}, or Memory.open() in Python"
+            return HOME.trouble(f"{home} is a dangling link", f"{hints.shell('rm', home)}, or create its target")
+        message, fix = f"no home at {home}", f"create one: {hints.inmind('chat')}, or Memory.open() in Python"
         return HOME.warning(f"{message} yet", fix) if hints.is_default else HOME.trouble(message, fix)
     except OSError as error:
-        return HOME.trouble(
-            f"{home} cannot be looked at: {error.strerror}", "name another one: --home, or $INMIND_HOME"
-        )
+        return HOME.trouble(f"{home} cannot be read: {error.strerror}", "pass another home with --home or $INMIND_HOME")
     if not stat.S_ISDIR(status.st_mode):
         aside = hints.shell("mv", home, f"{home}.aside")
-        return HOME.trouble(f"{home} is no folder", f"{aside}, or name another one: --home, or $INMIND_HOME")
+        return HOME.trouble(f"{home} is not a folder", f"{aside}, or pass another home with --home or $INMIND_HOME")
     if not is_readable(home):
         own = status.st_uid == (user := os.geteuid())
         fix = hints.shell("chmod", "u+rwx", home) if own else _ownership_fix(status.st_uid, user, hints)
-        return HOME.trouble(f"{home} may not be looked into by you", fix)
+        return HOME.trouble(f"{home}: permission denied", fix)
     if left := find_remains(home / DATABASE):
         lost = "empty" if (home / DATABASE).exists() else "missing"
-        message = f"{home} has no journal: {DATABASE} is {lost}, and {left} is of a memory that was here"
+        message = f"{home} has no journal: {DATABASE} is {lost}, but {left} belongs to an earlier memory"
         aside = hints.shell("mv", home, f"{home}.aside")
-        return HOME.trouble(message, f"bring {DATABASE} back from a copy; to begin anew instead, {aside}")
+        return HOME.trouble(message, f"restore {DATABASE} from a backup; to start with an empty memory, {aside}")
     return HOME.ok(str(home))
 
 
 def is_readable(home: Path) -> bool:
-    """Asked by doing it: rights on paper and the rights of a process can differ."""
+    """True if the folder can be listed. Tries it: mode bits and actual rights can differ."""
     try:
         os.scandir(home).close()
         os.stat(home / ".")
@@ -154,12 +150,12 @@ def is_readable(home: Path) -> bool:
 
 
 def scan_folder(home: Path) -> FolderScan:
-    """Everything in a home; what goes away meanwhile was not there."""
+    """Scan a home; entries that disappear during the scan are skipped."""
     entries = [_make_entry(".", home.stat())]
     unreadable: list[str] = []
     too_deep: list[str] = []
     folders = [""]
-    while folders:  # not by calling itself: anybody may have put a folder into a folder a thousand times
+    while folders:  # a loop, not recursion: folders may be nested thousands deep
         folder = folders.pop()
         try:
             found = [entry for path in _list_folder(home, folder) if (entry := _stat_entry(home, path))]
@@ -175,14 +171,14 @@ def scan_folder(home: Path) -> FolderScan:
 
 
 def unchanged_entries(entries: Sequence[FileEntry], home: Path) -> list[FileEntry]:
-    """Which of them are still there, and just as they were."""
+    """Entries that still exist and have not changed since the scan."""
     return [entry for entry in entries if _stat_entry(home, entry.path) == entry]
 
 
 def check_permissions(scan: FolderScan, home: Path, hints: FixHints, *, user: int) -> Iterator[DoctorFinding]:
-    """Whether the home is its owner's alone, and whether that is whoever asks."""
+    """Check that the home belongs to this user and only to this user."""
     found = list(_permission_findings(scan, home, hints, user))
-    yield from found or [ACCESS.ok("its owner's alone")]
+    yield from found or [ACCESS.ok("only accessible to its owner")]
 
 
 def _permission_findings(scan: FolderScan, home: Path, hints: FixHints, user: int) -> Iterator[DoctorFinding]:
@@ -190,72 +186,73 @@ def _permission_findings(scan: FolderScan, home: Path, hints: FixHints, user: in
     for owner, path in foreign.items():
         is_all = all(entry.owner == owner for entry in scan.entries)
         fix = _ownership_fix(owner, user, hints) if is_all else hints.take_ownership(user)
-        yield ACCESS.trouble(f"{_first_and_count([path])} belongs to user {owner}, and you are {user}", fix)
+        yield ACCESS.trouble(f"{_first_and_count([path])} belongs to user {owner}, but you are user {user}", fix)
     restrict = hints.shell("chmod", "-R", "go-rwx", home)
     if writable := scan.with_mode_bits(_OTHERS_WRITE):
-        yield ACCESS.trouble(f"others may write {_first_and_count(writable)}", restrict)
+        yield ACCESS.trouble(f"other users can write {_first_and_count(writable)}", restrict)
     elif readable := scan.with_mode_bits(_OTHERS_ANY):
-        yield ACCESS.warning(f"others may read {_first_and_count(readable)}", restrict)
+        yield ACCESS.warning(f"other users can read {_first_and_count(readable)}", restrict)
     owners = {entry.path: entry.owner for entry in scan.entries}
     for path in scan.unreadable:
         own = owners.get(path) == user
         fix = hints.shell("chmod", "-R", "u+rwX", home / path) if own else hints.take_ownership(user)
-        yield ACCESS.trouble(f"{path} may not be looked into by you", fix)
+        yield ACCESS.trouble(f"{path}: permission denied", fix)
 
 
 def check_writable(scan: FolderScan, home: Path, hints: FixHints, *, user: int) -> Iterator[DoctorFinding]:
-    """Whether memory can write where it has to. Of what is somebody else's, `access` says whose it is."""
+    """Check that memory can write its folders and databases. Foreign owners are reported by `check_permissions`."""
     own = {entry.path: entry.mode for entry in scan.entries if entry.owner == user}
     read_only = [path for path in scan.unwritable if not own.get(path, stat.S_IWUSR) & stat.S_IWUSR]
     blocked = [path for path in scan.unwritable if path in own and path not in read_only]
     if read_only:
         yield WRITING.trouble(
-            f"{_first_and_count(read_only)} may not be written", hints.shell("chmod", "-R", "u+rwX", home)
+            f"{_first_and_count(read_only)} cannot be written", hints.shell("chmod", "-R", "u+rwX", home)
         )
     if blocked:
         lsattr = hints.shell("lsattr", "-d", home / blocked[0])
         yield WRITING.trouble(
-            f"{_first_and_count(blocked)} may not be written, whatever its mode says", f"{lsattr} tells what bars it"
+            f"{_first_and_count(blocked)} cannot be written despite its mode",
+            f"{lsattr} shows file attributes that prevent it",
         )
     if not scan.unwritable:
-        yield WRITING.ok("every folder and database can be written")
+        yield WRITING.ok("all folders and databases can be written")
 
 
 def check_file_types(scan: FolderScan, home: Path, hints: FixHints) -> Iterator[DoctorFinding]:
-    """Whether there is anything that files are not read from and written to: see `stores.files`."""
+    """Find special files, hard-linked databases and folders nested too deep; see `store.atomic_files`."""
     odd = [entry for entry in scan.entries if entry.file_type]
     for entry in odd:
-        message = f"{entry.path} is {entry.file_type}, which is neither read nor written nor followed"
-        yield FILE_TYPES.warning(message, f"if nobody needs it: {hints.shell('rm', home / entry.path)}")
+        message = f"{entry.path} is {entry.file_type}; it is ignored"
+        yield FILE_TYPES.warning(message, f"if it is not needed: {hints.shell('rm', home / entry.path)}")
     hard_linked = [entry for entry in scan.files if entry.path == DATABASE and entry.link_count > 1]
     for entry in hard_linked:
-        message = f"{entry.path} has a second name (a hard link), and whoever opens it by that one damages it"
-        yield FILE_TYPES.trouble(message, f"while nobody uses it, {hints.break_hard_link(home / entry.path)}")
+        message = f"{entry.path} has a hard link; opening it by the other name would damage it"
+        yield FILE_TYPES.trouble(message, f"while it is not in use, {hints.break_hard_link(home / entry.path)}")
     for path in scan.too_deep:
         top = "/".join(path.split("/")[:_MAX_DEPTH])
-        message = f"below {top} lie more folders in each other than a path can name"
-        yield FILE_TYPES.warning(message, f"if nobody needs them: {hints.shell('rm', '-r', home / top)}")
+        message = f"folders below {top} are nested deeper than the path length limit"
+        yield FILE_TYPES.warning(message, f"if they are not needed: {hints.shell('rm', '-r', home / top)}")
     if not odd and not hard_linked and not scan.too_deep:
-        yield FILE_TYPES.ok("folders and plain files alone")
+        yield FILE_TYPES.ok("only folders and regular files")
 
 
 def check_disk(mount: Mount, space: DiskSpace, home: Path, hints: FixHints) -> Iterator[DoctorFinding]:
-    """Whether the file system can keep promises, and has room for them."""
+    """Check that the file system is local, writable and has free space."""
     filesystem = f"{mount.kind or 'the file system'} at {mount.point}"
     if mount.is_shared:
-        message = f"{filesystem}: locks do not hold there, and two writers damage the journal"
+        message = f"{filesystem}: file locks are unreliable there, and two writers can corrupt the journal"
         yield DISK.trouble(message, hints.move_to_local_disk)
     if mount.read_only or space.read_only:
         writable = hints.shell("sudo", "mount", "-o", "remount,rw", mount.point)
         yield DISK.trouble(
-            f"{filesystem} is read-only, and opening takes writing", f"{writable}, or {hints.move_to_local_disk}"
+            f"{filesystem} is read-only, but opening a home writes", f"{writable}, or {hints.move_to_local_disk}"
         )
     if not (mount.is_shared or mount.read_only or space.read_only):
-        yield DISK.ok(mount.kind or "not told by this system")
+        yield DISK.ok(mount.kind or "unknown")
     free = f"{format_bytes(space.free)} free"
-    make_room = f"free some on {mount.point}; {hints.shell('du', '-sh', home)} shows what memory takes"
+    make_room = f"free space on {mount.point}; {hints.shell('du', '-sh', home)} shows the size of the home"
     if space.free < MIN_SPACE_BYTES:
-        yield SPACE.trouble(f"{free}: writing will stop, and nothing is lost by that", make_room)
+        yield SPACE.trouble(f"{free}: writes will fail soon; nothing gets lost", make_room)
     elif space.free < LOW_SPACE_BYTES:
         yield SPACE.warning(free, make_room)
     else:
@@ -267,10 +264,10 @@ def check_size(scan: FolderScan, hints: FixHints) -> DoctorFinding:
     log = sum(entry.size for entry in files if entry.path == f"{DATABASE}-wal")
     total = f"{format_bytes(sum(entry.size for entry in files))} in {counted(len(files), 'file')}"
     if log <= MAX_WAL_BYTES:
-        return SIZE.ok(f"{total}, {format_bytes(log)} of that write-ahead log")
+        return SIZE.ok(f"{total}, including {format_bytes(log)} of write-ahead log")
     users = hints.shell("fuser", hints.home / DATABASE)
-    message = f"{format_bytes(log)} of write-ahead log, of {total}: somebody holds on to an old state"
-    return SIZE.warning(message, f"end what has it open ({users} tells), then {hints.open_home}")
+    message = f"{format_bytes(log)} of write-ahead log, of {total}: a process holds an old snapshot"
+    return SIZE.warning(message, f"end the process that has it open ({users} shows it), then {hints.open_home}")
 
 
 def format_bytes(number: float) -> str:
@@ -299,12 +296,12 @@ def _stat_entry(home: Path, path: str) -> FileEntry | None:
 
 
 def _needs_write(entry: FileEntry) -> bool:
-    """In place. Pages are not: a new file takes the name of the old one, which only its folder has to allow."""
+    """True for folders and databases. Live files are replaced by rename, which only needs a writable folder."""
     return stat.S_ISDIR(entry.mode) or (entry.is_file and entry.path in (DATABASE, INDEX))
 
 
 def _may_write(path: Path) -> bool:
-    """Asked of the system: root may write anything, and somebody may have more rights than the mode says, or less."""
+    """Ask the system: root can write anything, and ACLs can allow more or less than the mode."""
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 

@@ -1,4 +1,4 @@
-"""The pages: whether each file shows what the journal says, and what was set aside because it could not be meant."""
+"""Checks of live files: each matches the journal; damaged copies, set-aside scratchpads, leftovers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from inmind.apps.doctor.result import RETRY_HINT, Check, DoctorFinding, FixHints
 from inmind.apps.doctor.streams import CheckedStream, is_recent
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.paths import resource_folder, session_folder
-from inmind.documents.document import FileCheck
-from inmind.documents.document import FileStatus as Standing
+from inmind.documents.document import FileCheck, FileStatus
 from inmind.errors import short_repr
 from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.state import ResourceState, SessionState
@@ -27,13 +26,13 @@ DAMAGED_COPIES = Check(Subject.PAGES, "kept aside")
 SCRATCHPADS = Check(Subject.PAGES, "scratchpads")
 LEFTOVERS = Check(Subject.PAGES, "leftovers")
 
-_NEXT_CALL_EFFECT: Mapping[Standing, str] = {
-    Standing.EDITED: "was edited, and is taken in by the next call",
-    Standing.STALE: "shows an older version, and is brought up by the next call",
-    Standing.MISSING: "is gone, and comes again with the next call",
-    Standing.DAMAGED: "is damaged ({reason}): the next call keeps it aside and shows the last good version",
+_NEXT_CALL_EFFECT: Mapping[FileStatus, str] = {
+    FileStatus.EDITED: "was edited; the next call imports the edit",
+    FileStatus.STALE: "is out of date; the next call updates it",
+    FileStatus.MISSING: "is missing; the next call writes it again",
+    FileStatus.DAMAGED: "is damaged ({reason}); the next call keeps a copy and restores the last good version",
 }
-"""What the next call does, whoever makes it."""
+"""Effect of the next call of any process."""
 
 
 def check_session_pages(
@@ -41,7 +40,7 @@ def check_session_pages(
 ) -> Iterator[DoctorFinding]:
     folder = Folder(session_path(home, checked), home=home)
     fix = hints.open_session(checked.owner)
-    if folder.path.exists():  # else nobody has opened it here yet
+    if folder.path.exists():  # otherwise the session was never opened in this home
         transcript = TranscriptFile(folder, store, checked.stream.name).inspect(checked.events)
         yield from _file_findings(home, folder, TRANSCRIPT, transcript, fix, hints)
     yield from _check_files(home, folder, session_files(folder, checked.stream, store), "working-memory/", fix, hints)
@@ -50,7 +49,10 @@ def check_session_pages(
 def check_resource_pages(
     home: Path, checked: CheckedStream[ResourceState], store: Store, hints: FixHints, sessions: Mapping[Path, str]
 ) -> Iterator[DoctorFinding]:
-    """`sessions`: by which folders are looked after. A resource that has none is looked after by its dreams alone."""
+    """Check the files of a resource.
+
+    `sessions` maps each folder to a session whose opening syncs it. Without one, only a dream syncs the folder.
+    """
     folder = Folder(resource_folder(home, checked.owner), home=home)
     session = sessions.get(folder.path)
     fix = hints.open_session(session) if session else hints.inmind("dream", "run", checked.owner)
@@ -58,7 +60,7 @@ def check_resource_pages(
 
 
 def folders_restored_by(home: Path, session: CheckedStream[SessionState]) -> dict[Path, str]:
-    """The folders that opening a session brings together with the journal: its own, and that of its resource."""
+    """The folders that opening this session syncs: that of the session and that of its resource."""
     opened = session.stream.state.opened
     resource_folders = [resource_folder(home, opened.resource)] if opened else []
     return dict.fromkeys((session_path(home, session), *resource_folders), session.owner)
@@ -70,41 +72,42 @@ def session_path(home: Path, session: CheckedStream[SessionState]) -> Path:
 
 
 def check_damaged_copies(scan: FolderScan, home: Path, hints: FixHints) -> Iterator[DoctorFinding]:
-    """Damaged files whose bytes are kept: somebody has to look at them, and nobody else will take them away."""
+    """Copies of damaged files. The user has to look at them; inmind never deletes them."""
     for path in scan.damaged_copies:
         page = path.partition(DAMAGED_SUFFIX)[0]
-        fix = f"take from it what {page} lacks, then {hints.shell('rm', home / path)}"
-        yield DAMAGED_COPIES.warning(f"{path}: what stood in {page} and could not be read", fix)
+        fix = f"copy what {page} lacks, then {hints.shell('rm', home / path)}"
+        yield DAMAGED_COPIES.warning(f"{path}: former content of {page} that could not be read", fix)
 
 
 def check_leftovers(
     entries: Sequence[FileEntry], home: Path, hints: FixHints, sessions: Mapping[Path, str], now: datetime
 ) -> Iterator[DoctorFinding]:
-    """What killed writers have left is tidied with the next call: one of them may have held a person's words."""
+    """Temporary files of killed writers. The next call cleans them up: one may hold an edit of a user."""
     for entry in entries:
         if is_recent(now.timestamp() - entry.modified):
-            yield LEFTOVERS.ok(f"{entry.path}: somebody is writing, or was killed just now", RETRY_HINT)
+            yield LEFTOVERS.ok(f"{entry.path}: a process is writing it, or was killed just now", RETRY_HINT)
             continue
         session = next((sessions[folder] for folder in (home / entry.path).parents if folder in sessions), None)
         fix = hints.open_session(session) if session else hints.shell("rm", home / entry.path)
-        yield LEFTOVERS.warning(f"{entry.path}: a program was killed while it wrote", fix)
+        yield LEFTOVERS.warning(f"{entry.path}: a process was killed during a write", fix)
 
 
 def stream_in_use(stream: str) -> DoctorFinding:
     return PAGES.ok(
-        f"somebody is writing to {stream}, or was killed just now: not all of it is in its files yet", RETRY_HINT
+        f"a process is writing to {stream}, or was killed just now: its files are not up to date yet", RETRY_HINT
     )
 
 
 def check_set_aside_scratchpads(checked: CheckedStream[Any]) -> Iterator[DoctorFinding]:
-    """Scratchpads whose saved state did not fit the schema any more. They are kept for ever, so nothing is wrong."""
+    """Scratchpads set aside because their state did not fit a new schema. OK: they are kept in the journal."""
     for event in checked.events:
         if isinstance(event.payload, ScratchpadSetAside):
             before = checked.stream.state_at(event.seq - 1).pads.get(event.payload.scratchpad)
-            why = f"{event.payload.scratchpad} of {checked.stream.name} was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
-            message = f"{why}; it held {short_repr(before and before.state)}"
+            why = f"was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
+            old_state = short_repr(before and before.state)
+            message = f"{event.payload.scratchpad} of {checked.stream.name} {why}; it held {old_state}"
             yield SCRATCHPADS.ok(
-                message, "session.scratchpad.set_aside has all of it, for session.scratchpad.update({…})"
+                message, "session.scratchpad.set_aside has the old state, for session.scratchpad.update({…})"
             )
 
 
@@ -126,15 +129,13 @@ def _file_findings(
     file = folder.path / path
     place = file.relative_to(home)
     match file_check.status:
-        case Standing.CURRENT:
+        case FileStatus.CURRENT:
             return
-        case Standing.SHARED:
+        case FileStatus.SHARED:
+            yield PAGES.warning(f"{place} has a hard link; edits in it are not imported", hints.break_hard_link(file))
+        case FileStatus.FOREIGN:
             yield PAGES.warning(
-                f"{place} has a second name (a hard link), and is not taken in", hints.break_hard_link(file)
-            )
-        case Standing.FOREIGN:
-            yield PAGES.warning(
-                f"{place} is left alone: {file_check.reason}", f"if nobody needs it: {hints.shell('rm', '-r', file)}"
+                f"{place} is ignored: {file_check.reason}", f"if it is not needed: {hints.shell('rm', '-r', file)}"
             )
         case finding:
             yield PAGES.warning(f"{place} {_NEXT_CALL_EFFECT[finding].format(reason=file_check.reason)}", fix)

@@ -1,6 +1,6 @@
-"""A database on a server: whether it lets us in, keeps what it acknowledges, and has the tables that this inmind knows.
+"""Checks of a PostgreSQL database: connection, durability settings, schema, search and settings.
 
-Nothing is made or brought up by looking: whoever opens such a memory does that.
+Read-only: tables are created and migrated only when the memory is opened.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ INDEXED = Check(Subject.SEARCH, "index")
 VECTORS = Check(Subject.SEARCH, "vectors")
 
 CONNECT_TIMEOUT_SECONDS = 5
-"""That somebody waits for a server."""
 
-_RETRY_HINT = "see to the server, or to the URL, and examine it again"
+_RETRY_HINT = "fix the server or the URL, then run the check again"
 _DURABILITY_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -43,7 +42,7 @@ def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
         from inmind.store.postgres.connection import settings_of
         from inmind.store.postgres.database import LEAST_VERSION, MIGRATIONS
     except ImportError:
-        yield CONNECTION.trouble("no database can be asked from here", '`pip install "inmind[postgres]"`')
+        yield CONNECTION.trouble("the PostgreSQL driver is not installed", '`pip install "inmind[postgres]"`')
         return
     connected: DoctorFinding | None = None
     try:
@@ -69,14 +68,14 @@ def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
 
 def _check_version(connection: Any, url: str, min_version: int) -> DoctorFinding:
     (version, role) = connection.execute("SELECT current_setting('server_version'), current_user").fetchone()
-    message = f"{shown_url(url)} lets {role} in, PostgreSQL {version}"
+    message = f"{shown_url(url)}, connected as {role}, PostgreSQL {version}"
     if connection.info.server_version < min_version * 10_000:
         return CONNECTION.trouble(message, f"upgrade the server to PostgreSQL {min_version} or later")
     return CONNECTION.ok(message)
 
 
 def _check_durability(connection: Any) -> DoctorFinding:
-    """What it acknowledges must survive a loss of power."""
+    """Check that acknowledged commits survive a power loss."""
     query = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY(%s)"
     values = dict(connection.execute(query, (list(_DURABILITY_SETTINGS),)).fetchall())
     if off := [name for name in _DURABILITY_SETTINGS if values.get(name) == "off"]:
@@ -89,11 +88,11 @@ def _check_writable(connection: Any) -> DoctorFinding:
     query = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')"
     (is_replica, read_only) = connection.execute(query).fetchone()
     if is_replica:
-        return WRITING.trouble("it only follows another server, and takes no writes", "name the one that it follows")
+        return WRITING.trouble("this server is a read-only replica", "use the URL of the primary server")
     if read_only == "on":
-        fix = "as its administrator, RESET that where it was set: ALTER ROLE, ALTER DATABASE or ALTER SYSTEM"
-        return WRITING.trouble("default_transaction_read_only is on: it takes no writes", fix)
-    return WRITING.ok("it takes writes")
+        fix = "as its administrator, RESET it with ALTER ROLE, ALTER DATABASE or ALTER SYSTEM"
+        return WRITING.trouble("default_transaction_read_only is on", fix)
+    return WRITING.ok("writable")
 
 
 def _check_schema(connection: Any, known: int) -> DoctorFinding:
@@ -102,10 +101,10 @@ def _check_schema(connection: Any, known: int) -> DoctorFinding:
         powers = "SELECT rolsuper OR rolcreaterole, rolname FROM pg_catalog.pg_roles WHERE rolname = current_user"
         (is_operator, role) = connection.execute(powers).fetchone()
         if is_operator:
-            message = f"{role} is an operator, and has no memory of its own"
-            return SCHEMA.warning(message, "examine a tenant by its own URL; `inmind tenant create NAME` makes one")
-        return SCHEMA.warning("no memory yet: whoever opens it first makes it", "`inmind --db URL chat`")
-    (current,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()  # noqa: S608 -- as the server spells it
+            message = f"{role} is an operator role without a memory"
+            return SCHEMA.warning(message, "check a tenant by its URL; `inmind tenant create NAME` creates one")
+        return SCHEMA.warning("no memory yet: opening it creates one", "`inmind --db URL chat`")
+    (current,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()  # noqa: S608 -- quoted by the server
     if current > known:
         message = f"{current}, and this inmind knows {known}: it is read, and not written"
         return SCHEMA.trouble(message, "`pip install --upgrade inmind`")
@@ -117,23 +116,27 @@ def _check_schema(connection: Any, known: int) -> DoctorFinding:
 
 
 def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
-    """What is behind is taken in by whoever asks next, so nothing is wrong with that."""
+    """State of the search index. OK if it is behind: the next search catches up."""
     (owners,) = connection.execute("SELECT quote_ident(current_user) || '.owners'").fetchone()
-    asked = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- as the server spells it
-    (all_of_them, behind) = connection.execute(asked).fetchone()
-    message = f"{counted(behind, 'owner')} of {all_of_them:,} with news, which their next search takes in"
-    yield INDEXED.ok(message if behind else "all is taken in")
+    asked = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- quoted by the server
+    (total, behind) = connection.execute(asked).fetchone()
+    message = f"{counted(behind, 'owner')} of {total:,} behind; the next search indexes the rest"
+    yield INDEXED.ok(message if behind else "up to date")
     (vector,) = connection.execute("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'vector'").fetchone()
-    found, told = search.check_embedder("auto", online=online)
-    yield told
+    found, finding = search.check_embedder("auto", online=online)
+    yield finding
     if vector:
-        yield VECTORS.ok("found by pgvector" if found else "none are made here; those that others make, pgvector finds")
+        yield VECTORS.ok(
+            "searched with pgvector"
+            if found
+            else "none are created here; those of other processes are searched with pgvector"
+        )
     else:
-        yield VECTORS.ok("none: found by words alone", "as its administrator, CREATE EXTENSION vector")
+        yield VECTORS.ok("none: keyword search only", "as its administrator, CREATE EXTENSION vector")
 
 
 def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
-    """Those that its config.toml says; what nobody knows keeps everybody out."""
+    """Check the stored config.toml. An unknown setting is trouble: opening the memory refuses it."""
     from inmind.memory.postgres_backend import open_postgres
 
     place = open_postgres(url)
@@ -148,7 +151,5 @@ def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
             environment.describe_setting_error(error), f"`inmind --db URL edit {CONFIG}`"
         )
         return
-    yield environment.CONFIG_CHECK.ok(
-        "every setting is known" if config.version else "none: all settings are the usual ones"
-    )
+    yield environment.CONFIG_CHECK.ok("all settings are valid" if config.version else "none: using the defaults")
     yield environment.check_model(parsed.model, online=online)

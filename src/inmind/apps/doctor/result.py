@@ -1,4 +1,4 @@
-"""What an examination finds: one line each, with the one line that mends it."""
+"""Findings of the doctor, and the shell commands that fix them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from inmind.core.frozen import frozen
 class Verdict(StrEnum):
     OK = "ok"
     WARNING = "warning"
-    """It works, and not as it should; or it will pass by itself."""
+    """It works with a limitation, or the problem will go away by itself."""
     TROUBLE = "trouble"
-    """Something cannot be opened, kept or believed."""
+    """Something cannot be opened, stored or trusted."""
 
 
 class Subject(StrEnum):
-    """What a finding is about, in the order in which they are told."""
+    """Subjects of findings, in the order of the report."""
 
     PLACE = "place"
     JOURNAL = "journal"
@@ -38,11 +38,11 @@ class DoctorFinding:
     verdict: Verdict
     message: str
     fix: str = ""
-    """The step that mends it: a command where there is one."""
+    """The step that fixes it: a command if there is one."""
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.OK and not self.fix:
-            raise ValueError("whoever finds something wrong says how to fix it")
+            raise ValueError("a warning or trouble needs a fix")
 
 
 @frozen(kw_only=True)
@@ -50,11 +50,11 @@ class DoctorReport:
     home: Path | str
     """The folder, or the URL of the database without its password."""
     findings: tuple[DoctorFinding, ...]
-    """By subject; of a check that found nothing wrong, one that says so."""
+    """Sorted by subject. A check without problems has one OK finding."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all."""
+        """The worst verdict of all findings."""
         found = {finding.verdict for finding in self.findings}
         return next(verdict for verdict in (Verdict.TROUBLE, Verdict.WARNING, Verdict.OK) if verdict in {*found, "ok"})
 
@@ -64,7 +64,7 @@ class DoctorReport:
 
 @frozen
 class Check:
-    """One thing that is looked at: how it is told whatever was found."""
+    """One check: creates its findings."""
 
     subject: Subject
     name: str
@@ -80,7 +80,7 @@ class Check:
 
 
 def add_ok_findings(findings: Sequence[DoctorFinding], ok_messages: Mapping[Check, str]) -> list[DoctorFinding]:
-    """The findings, and for each of these checks that found nothing wrong what it has gone through."""
+    """Append an OK finding for each of these checks that has no finding yet."""
     found = {(finding.subject, finding.check) for finding in findings}
     return [
         *findings,
@@ -89,19 +89,21 @@ def add_ok_findings(findings: Sequence[DoctorFinding], ok_messages: Mapping[Chec
 
 
 def sort_findings(findings: Sequence[DoctorFinding]) -> tuple[DoctorFinding, ...]:
-    """By subject, and what one check has found together: checks go from stream to stream, and people do not."""
+    """Sort by subject, then by check: checks run stream by stream, the report groups them."""
     subjects, checks = list(Subject), list(dict.fromkeys(finding.check for finding in findings))
     return tuple(sorted(findings, key=lambda one: (subjects.index(one.subject), checks.index(one.check))))
 
 
-RETRY_HINT = "examine it again in a moment"
+RETRY_HINT = "run the check again later"
 
 
 @frozen
 class FixHints:
+    """Fixes as shell commands for this home."""
+
     home: Path
     is_default: bool
-    """It is where the command line looks by itself."""
+    """The command line uses this home by default, so that commands need no --home."""
 
     def inmind(self, *arguments: str) -> str:
         where = () if self.is_default else ("--home", str(self.home))
@@ -111,33 +113,33 @@ class FixHints:
         return f"`{shlex.join(map(str, words))}`"
 
     def take_ownership(self, user: int) -> str:
-        """All of the home becomes a user's."""
+        """Give the whole home to a user."""
         return self.shell("sudo", "chown", "-R", str(user), self.home)
 
     def break_hard_link(self, file: Path) -> str:
-        """Gives a file with several names bytes of its own."""
+        """Replace a hard-linked file by a copy."""
         copy = f"{file}.alone"
         return f"`{shlex.join(['cp', '-p', str(file), copy])} && {shlex.join(['mv', copy, str(file)])}`"
 
     @property
     def move_to_local_disk(self) -> str:
-        """To another disk."""
-        return f"while nobody uses it, {self.shell('cp', '-a', self.home, '/on/a/local/disk')}, and name that by --home"
+        """Copy the home to another disk."""
+        return f"while it is not in use, {self.shell('cp', '-a', self.home, '/on/a/local/disk')}, then use that home"
 
     def sql(self, statement: str, database: str) -> str:
-        """By the SQLite that memory uses itself: another one may be of those that damage what several share."""
+        """Run SQL with the SQLite library of inmind: another version may corrupt a shared log."""
         return self.shell(sys.executable, "-m", "apsw", self.home / database, statement)
 
     @property
     def open_home(self) -> str:
-        """The least that opens the home, and with it brings up and recovers what needs that."""
+        """The shortest command that opens the home, which migrates and recovers the database."""
         return self.inmind("sessions")
 
     def open_session(self, session: str) -> str:
-        """Brings the pages of a session and of its resource together with the journal."""
+        """Sync the files of a session and of its resource with the journal."""
         return self.inmind("show", "overview", session)
 
     @property
     def restore_backup(self) -> str:
-        """Into a new home: what is damaged stays, for whoever wants to look into it."""
-        return "keep it as it is, and take the last `inmind export` into a new home: `inmind --home NEW import FILE`"
+        """Import a backup into a new home; the damaged one is kept for analysis."""
+        return "keep this home, and import the last `inmind export` into a new one: `inmind --home NEW import FILE`"

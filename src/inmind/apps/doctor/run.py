@@ -1,6 +1,6 @@
-"""The examination, from the ground up: the place, the database in it, the streams in that, and what is made of those.
+"""Runs all checks, bottom up: folder, database, streams, and what is derived from them.
 
-What stands on something that does not hold is not looked at: a hundred findings about one broken page help nobody.
+Checks that depend on a failed one are skipped: a hundred findings about one damaged page do not help.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ProgressCallback = Callable[[str, int, int], None]
 
 @frozen
 class CheckContext:
-    """The home that is examined, and how to speak of it."""
+    """The home to check, with everything that the checks share."""
 
     home: Path
     hints: FixHints
@@ -52,12 +52,10 @@ def run_checks(
     clock: Clock | None = None,
     watch: ProgressCallback | None = None,
 ) -> DoctorReport:
-    """Everything that is wrong with a home: the given one, that of the environment, or ~/.inmind. Nothing there is
-    changed by it. Of a database, whether it can be worked with.
+    """Check a home or a database; default: the environment, then ~/.inmind. Changes nothing.
 
-    Not `online`, nobody outside of this machine is asked anything. `embedder`: the one that the home is opened with.
-    `watch` is told what is being looked at and how many events of it have been gone through, of how many; of 0 where
-    that cannot be told.
+    `online=False` makes no network requests. `embedder` is the one that the home is opened with. `watch` gets the
+    current step, the events read and their total, which is 0 if unknown.
     """
     place = default_place() if home is None else home
     if isinstance(place, str) and is_database(place):
@@ -86,7 +84,7 @@ def _check_folder(context: CheckContext) -> Iterator[DoctorFinding]:
     home, hints, survey = context.home, context.hints, context.scan
     mount, space = mount_of(home), folder.disk_space(home)
     yield from folder.check_permissions(survey, home, hints, user=os.geteuid())
-    if not (mount.read_only or space.read_only):  # where nobody may write anything, whoever he is
+    if not (mount.read_only or space.read_only):  # on a read-only file system nothing is writable
         yield from folder.check_writable(survey, home, hints, user=os.geteuid())
     yield from folder.check_file_types(survey, home, hints)
     yield from folder.check_disk(mount, space, home, hints)
@@ -113,7 +111,7 @@ def _check_store(context: CheckContext, mode: ReadMode, embedder: Embedder | Non
 
 
 def _check_database(context: CheckContext, store: ReadOnlyStore, embedder: Embedder | None) -> Iterator[DoctorFinding]:
-    context.watch("checking every page of the database", 0, 0)
+    context.watch("checking the pages of the database", 0, 0)
     integrity = database.check_integrity(store, context.hints)
     yield integrity
     if integrity.verdict is not Verdict.OK:
@@ -124,7 +122,7 @@ def _check_database(context: CheckContext, store: ReadOnlyStore, embedder: Embed
         if schema.verdict is not Verdict.OK:
             return
         checks = _check_streams(context, store)
-        context.watch("checking the index of search", 0, 0)
+        context.watch("checking the search index", 0, 0)
         index_status, index = search.check_index(context.home, store, context.hints)
         yield from _collect_findings(context, store, checks)
         yield index
@@ -136,28 +134,28 @@ def _check_database(context: CheckContext, store: ReadOnlyStore, embedder: Embed
 
 @frozen(kw_only=True)
 class _StreamCheck:
-    """One stream, gone through."""
+    """Result for one stream."""
 
     name: str
     findings: Sequence[DoctorFinding]
     files: Sequence[DoctorFinding] = ()
-    """What its pages look like. A page is never of the same moment as its stream: see `_confirmed`."""
+    """Findings about its files. Files and stream are never read at the same moment: see `_confirm_file_findings`."""
     version: int = 0
     is_recent: bool = False
-    """Its newest event may not have been shown in its files yet."""
+    """Its newest event may not be written to its files yet."""
     notes: int = 0
-    """That wait for a dream."""
+    """Notes waiting for a dream."""
     restores: Mapping[Path, str] = field(default_factory=dict[Path, str])
-    """Of a session: the folders that opening it brings together with the journal."""
+    """For a session: the folders that opening it syncs with the journal."""
 
 
 def _check_streams(context: CheckContext, store: ReadOnlyStore) -> list[_StreamCheck]:
-    """Sessions first: by opening one of them the pages of its resource are mended."""
+    """Check sessions before resources: opening a session also syncs the files of its resource."""
     checks: list[_StreamCheck] = []
     restored_by: dict[Path, str] = {}
     read, events = 0, store.last_position()
     for name in (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)):
-        context.watch("reading every event", read, events)
+        context.watch("reading events", read, events)
         checks.append(_check_stream(context, store, name, restored_by))
         restored_by |= checks[-1].restores
         read += checks[-1].version
@@ -180,16 +178,16 @@ def _collect_findings(
     return add_ok_findings(
         findings,
         {
-            streams.EVENTS: f"all {sum(one.version for one in checks):,} of {both} read back, none missing",
-            streams.SNAPSHOTS: "each says what its events add up to",
-            streams.CLOCK: "nothing has happened in the future",
-            pages.PAGES: "each file shows what the journal says",
-            pages.DAMAGED_COPIES: "nothing",
+            streams.EVENTS: f"all {sum(one.version for one in checks):,} of {both} are readable, none missing",
+            streams.SNAPSHOTS: "all match their events",
+            streams.CLOCK: "no events in the future",
+            pages.PAGES: "all files match the journal",
+            pages.DAMAGED_COPIES: "none",
             pages.SCRATCHPADS: "none set aside",
             pages.LEFTOVERS: "none",
-            search.SKIPPED: "no message that cannot be read",
-            dreams.LEASES: "none left behind",
-            dreams.FAILURES: "none in a row",
+            search.SKIPPED: "no unreadable messages",
+            dreams.LEASES: "none expired",
+            dreams.FAILURES: "none repeated",
             dreams.NOTES: f"{counted(sum(one.notes for one in checks), 'note')} waiting",
         },
     )
@@ -198,13 +196,13 @@ def _collect_findings(
 def _check_stream(
     context: CheckContext, store: ReadOnlyStore, name: str, restored_by: Mapping[Path, str]
 ) -> _StreamCheck:
-    """Whatever a stream leads to is a finding of that stream: all others are gone through as well."""
+    """Check one stream. An exception becomes a finding, so that the other streams are still checked."""
     try:
         with store.read_transaction():
             return _check_in_transaction(context, store, name, restored_by)
     except StoreBusy:
         raise
-    except Exception as error:  # events are data, and what folds and shows them may meet anything there
+    except Exception as error:  # folding damaged events can raise anything
         return _StreamCheck(name=name, findings=[streams.describe_stream_error(name, error, context.hints)])
 
 
@@ -236,10 +234,10 @@ def _check_in_transaction(
 def _confirm_file_findings(
     context: CheckContext, store: ReadOnlyStore, first: _StreamCheck, restored_by: Mapping[Path, str]
 ) -> Sequence[DoctorFinding]:
-    """What a second look sees too, of a stream that stands still.
+    """File findings that a second check confirms while the stream does not change.
 
-    Whoever writes commits first and shows it then, and an editor may empty a file before it fills it: in between, and
-    while the journal is read here, a page differs from it. That somebody writes is all that can be said of that.
+    A writer commits first and then writes its files, and an editor may truncate a file before it writes it. A file that
+    differs in between is no problem; only "in use" is reported for it.
     """
     if not first.files:
         return ()

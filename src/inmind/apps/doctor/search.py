@@ -1,4 +1,4 @@
-"""Search: whether its index is there, sound and current, and whether meaning is found by the vectors that are there."""
+"""Checks of search: the index exists, is intact and current; the embedder works; embeddings exist."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ VECTORS = Check(Subject.SEARCH, "vectors")
 SKIPPED = Check(Subject.SEARCH, "passed over")
 
 _read = reader(is_memory_tool)
-"""As the index reads messages."""
+"""Reads messages like the index does."""
 
 
 def check_index(home: Path, store: ReadOnlyStore, hints: FixHints) -> tuple[IndexStatus | None, DoctorFinding]:
-    """It is made of the journal, so whatever is wrong with it loses nothing."""
+    """Check the index. It is derived from the journal, so a damaged one loses nothing."""
     message = read_undisturbed(home / INDEX, lambda mode: _check_index(mode, store, hints))
     return message or (
         None,
-        INDEXED.ok("somebody began to write to it or ceased to, each time it was looked at", RETRY_HINT),
+        INDEXED.ok("it changed during every attempt to read it", RETRY_HINT),
     )
 
 
@@ -44,62 +44,60 @@ def _check_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple
     upkeep = hints.inmind("upkeep")
     if not mode.path.exists():
         if len(store.events_since(0, kinds=FOLLOWED, limit=AT_A_TIME)) < AT_A_TIME:
-            return None, INDEXED.ok("none: the next search makes it")
-        return None, INDEXED.warning("there is none: the next search waits until it is made", upkeep)
+            return None, INDEXED.ok("none: the next search builds it")
+        return None, INDEXED.warning("missing: the next search has to wait while it is built", upkeep)
     opened = ReadOnlyIndex(mode, store, _read)
     try:
         flaws = opened.flaws()
         status = None if flaws else opened.status()
     except StoreBusy:
-        return None, INDEXED.warning(f"{INDEX} was held by another program all the time", RETRY_HINT)
+        return None, INDEXED.warning(f"{INDEX} is locked by another process", RETRY_HINT)
     except StoreError as error:
         status, flaws = None, [getattr(error, "reason", str(error))]
     finally:
         opened.close()
     if status is None:
         files = sorted(mode.path.parent.glob(f"{INDEX}*"))
-        rebuild = f"{hints.shell('rm', *files)}, then {upkeep}: it is made of the journal"
+        rebuild = f"{hints.shell('rm', *files)}, then {upkeep}, which rebuilds it from the journal"
         return None, INDEXED.warning(f"damaged: {' '.join(flaws[0].split())}", rebuild)
     if not status.is_current:
-        return None, INDEXED.warning(
-            "of another version, or of another journal: it is made anew by the next search", upkeep
-        )
+        return None, INDEXED.warning("version or journal changed: the next search rebuilds it", upkeep)
     if status.behind >= AT_A_TIME:
-        return status, INDEXED.warning(f"{AT_A_TIME} events or more behind: the next search waits for them", upkeep)
+        return status, INDEXED.warning(
+            f"{AT_A_TIME} or more events behind: the next search has to wait for them", upkeep
+        )
     behind = f", {counted(status.behind, 'event')} behind" if status.behind else ""
-    return status, INDEXED.ok(f"sound{behind}")
+    return status, INDEXED.ok(f"intact{behind}")
 
 
 def check_unreadable_messages(checked: CheckedStream[Any], hints: FixHints) -> Iterator[DoctorFinding]:
-    """Messages that nobody can read, as a hand in the database may leave them: the index goes on without them."""
+    """Messages that cannot be decoded, for example after a manual change of the database; the index skips them."""
     for event in checked.events:
         if isinstance(event.payload, MessageAdded):
             try:
                 _read(event.payload)
             except DECODE_ERRORS as error:
-                message = f"{event.id} cannot be read ({type(error).__name__}: {error}), and search passes it over"
+                message = f"{event.id} cannot be read ({type(error).__name__}: {error}); search skips it"
                 yield SKIPPED.warning(message, hints.restore_backup)
 
 
 def check_embedder(choice: str | Embedder | None, *, online: bool) -> tuple[Embedder | None, DoctorFinding]:
-    """Which one there is, and whether it answers."""
+    """Find the embedder and check that it works."""
     try:
         found = embedder_of(choice)
         if found is None:
             if choice == "auto":
-                return None, EMBEDDER.ok(
-                    'none: search goes by words alone (`pip install "inmind[vectors]"` brings one)'
-                )
-            return None, EMBEDDER.ok("none: search goes by words alone")
-        if not online and choice != "auto":  # that one is here; of any other nobody knows where it is
-            return found, EMBEDDER.ok(f"{found.name}, not asked")
-        found.embed(["Is anybody there?"])
+                return None, EMBEDDER.ok('none: keyword search only (`pip install "inmind[vectors]"` installs one)')
+            return None, EMBEDDER.ok("none: keyword search only")
+        if not online and choice != "auto":  # the automatic one is local; any other may be remote
+            return found, EMBEDDER.ok(f"{found.name}, not called")
+        found.embed(["test"])
     except InvalidInput as error:
         return None, EMBEDDER.warning(
-            f"{choice} cannot be used: expected {error.expected}", "see to that, or name another"
+            f"{choice} cannot be used: expected {error.expected}", "fix it, or choose another embedder"
         )
     except InmindError as error:
-        return None, EMBEDDER.warning(f"{error}; search goes by words meanwhile", "see to that, or name another")
+        return None, EMBEDDER.warning(f"{error}; keyword search only until then", "fix it, or choose another embedder")
     return found, EMBEDDER.ok(f"{found.name} answers")
 
 
@@ -108,12 +106,10 @@ def check_embeddings(status: IndexStatus, found: Embedder, hints: FixHints) -> I
     others = [name for name in status.embedders if name != found.name]
     done = status.embedders.get(found.name, 0)
     if others and done < status.crystals:
-        message = (
-            f"made by {', '.join(others)}, and {found.name} is in use here: found by words until they are made anew"
-        )
+        message = f"created by {', '.join(others)}, but {found.name} is in use here: keyword search only until they are rebuilt"
         yield VECTORS.warning(message, upkeep)
     elif done + FEW_MISSING < status.crystals:
-        message = f"{counted(status.crystals - done, 'crystal')} without: found by their words alone"
+        message = f"{counted(status.crystals - done, 'crystal')} without embeddings: found by keywords only"
         yield VECTORS.warning(message, upkeep)
     elif status.crystals:
-        yield VECTORS.ok(f"of {done:,} of {counted(status.crystals, 'crystal')}")
+        yield VECTORS.ok(f"for {done:,} of {counted(status.crystals, 'crystal')}")

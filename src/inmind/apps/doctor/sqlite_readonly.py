@@ -1,13 +1,14 @@
-"""A home's databases, for whoever only looks: not a byte is made, migrated, repaired or checkpointed by it.
+"""Reads the SQLite databases of a home without any write: no creation, migration, recovery or checkpoint.
 
-Reading is no such thing to SQLite by itself. It makes the files of a write-ahead log that are not there, recovers the
-log's index that a killed process has left, and folds the log into the database when the last one leaves. What keeps it
-from that depends on what stands beside the database:
+A normal SQLite connection writes even for reads: it creates missing files of the write-ahead log, recovers the log's
+index after a killed process, and checkpoints the log when the last connection closes. How to prevent that depends on
+the files next to the database:
 
-- the log's index (-shm): somebody has it open, or was killed. It is read and never written; where nobody alive vouches
-  for it, SQLite builds another one in memory.
-- a log without an index: whoever has the database for himself keeps one in memory. That takes a lock, and no byte.
-- neither: nobody writes, so it is read as a file that does not change. `undisturbed` looks again where it did.
+- the log's index (-shm) exists: a process has the database open, or was killed. The index is read and never written; if
+  no live process holds it, SQLite builds another one in memory.
+- a log without an index: an exclusive connection keeps the index in memory. That takes a lock, but writes no byte.
+- neither: there is no writer, so the database is read as an immutable file. `read_undisturbed` reads again if it
+  changed.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from inmind.store.sqlite import MIGRATIONS, SqliteStore, journal_mode
 BUSY_SECONDS = 5.0
 
 MAX_FLAWS = 20
-"""That are told of one file: a damaged page can make thousands."""
+"""Maximum number of errors listed for a file: one damaged page can cause thousands."""
 
 MAX_ATTEMPTS = 3
-"""At a database to which somebody began to write, or ceased to, while it was looked at."""
+"""Attempts to read a database without a writer starting or ending in between."""
 
-_REFUSAL = "it is only looked at"
+_REFUSAL = "it is opened read-only"
 _EXCLUSIVE, _EXISTING_SHM, _IMMUTABLE, _READ_ONLY = "mode=rw", "mode=ro&readonly_shm=1", "immutable=1", "mode=ro"
 _sql = load_queries("index")
 
@@ -47,12 +48,12 @@ T = TypeVar("T")
 
 @frozen
 class ReadMode:
-    """How a database can be read without a trace, by what stands beside it."""
+    """How to open a database without writing, chosen by the files next to it."""
 
     path: Path
     access: str
     fingerprint: tuple[int, int]
-    """Of the file: what is read as one that does not change had better not."""
+    """Size and modification time; an immutable read is valid only if they do not change."""
 
     @classmethod
     def choose(cls, path: Path) -> ReadMode:
@@ -60,13 +61,13 @@ class ReadMode:
 
     @property
     def is_still_valid(self) -> bool:
-        """Whether what was read by it can be relied on: nobody has begun to write to what was taken to stand still."""
+        """True if no writer has appeared or disappeared since the mode was chosen."""
         now = ReadMode.choose(self.path)
         return now.access == self.access and (self.access != _IMMUTABLE or now.fingerprint == self.fingerprint)
 
 
 def read_undisturbed(path: Path, read: Callable[[ReadMode], T]) -> T | None:
-    """What is message by a look that nobody's coming or going has disturbed; None where there was none in LOOKS."""
+    """Result of the first undisturbed read; None after MAX_ATTEMPTS disturbed ones."""
     for _ in range(MAX_ATTEMPTS):
         mode = ReadMode.choose(path)
         result = read(mode)
@@ -76,7 +77,7 @@ def read_undisturbed(path: Path, read: Callable[[ReadMode], T]) -> T | None:
 
 
 class ReadOnlyStore(SqliteStore):
-    """The journal of a home as it is. What would write is refused, and no snapshot is believed."""
+    """The journal of a home, read-only. Ignores snapshots, because they are checked against the events."""
 
     def __init__(self, mode: ReadMode) -> None:
         self._mode = mode
@@ -93,9 +94,9 @@ class ReadOnlyStore(SqliteStore):
 
     @contextmanager
     def read_transaction(self) -> Generator[None]:
-        """Everything that is read inside is of one moment, whatever others write meanwhile.
+        """All reads in the block see one state of the database.
 
-        Not for long: what they have written since is kept beside the database until it is over.
+        Keep it short: the write-ahead log cannot shrink during it.
         """
         with self._read_connection() as connection:
             connection.execute("BEGIN")
@@ -106,14 +107,14 @@ class ReadOnlyStore(SqliteStore):
                     connection.execute("ROLLBACK")
 
     def flaws(self) -> list[str]:
-        """What SQLite finds wrong with its own file, and rows that refer to none."""
+        """Errors that SQLite finds in the file, and rows with a dangling foreign key."""
         with self._read_connection() as connection:
             found = _flaws(connection)
             orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
         return [*found, *(f"row {row} of {table} refers to none of {of}" for table, row, of, _ in orphans)][:MAX_FLAWS]
 
-    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:  # noqa: ARG002 -- the port's
-        """None: what is to be compared with a snapshot must not have begun with it."""
+    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:  # noqa: ARG002 -- the signature of the protocol
+        """None: a state that is compared with a snapshot must not be derived from it."""
         return None
 
     def stored_snapshot(self, stream: str, *, fold: int) -> Snapshot | None:
@@ -129,19 +130,19 @@ class ReadOnlyStore(SqliteStore):
 
 @frozen(kw_only=True)
 class IndexStatus:
-    """How far an index is."""
+    """State of an index."""
 
     is_current: bool
-    """Of our shape, and made of this journal."""
+    """Has the current schema version and belongs to this journal."""
     behind: int
     """Events that it has not taken in yet, of at most AT_A_TIME."""
     crystals: int
     embedders: dict[str, int]
-    """Which have made vectors, and how many crystals each has been through."""
+    """Number of embedded crystals by embedder."""
 
 
 class ReadOnlyIndex(SqliteIndex):
-    """The index of a home as it is: not caught up, and not made anew."""
+    """The index of a home, read-only: not caught up and not rebuilt."""
 
     def __init__(self, mode: ReadMode, store: Store, read: Read) -> None:
         self._mode = mode
@@ -168,7 +169,7 @@ class ReadOnlyIndex(SqliteIndex):
 
 
 def _choose_access(path: Path) -> str:
-    """Where its log cannot be trusted there is none, and none is needed."""
+    """URI parameters for the connection. Without a safe write-ahead log a plain read-only mode is enough."""
     if journal_mode(apsw.sqlite_lib_version()) != "wal" or _size(path, "-journal"):
         return _READ_ONLY
     if Path(f"{path}-shm").exists():
@@ -178,8 +179,8 @@ def _choose_access(path: Path) -> str:
 
 def _connect_readonly(mode: ReadMode) -> Any:
     path, exclusive = mode.path, mode.access == _EXCLUSIVE
-    if not path.is_file():  # whoever opens a pipe to read it waits for ever
-        raise UnsafeStorage(place=str(path), reason="it is not a plain file")
+    if not path.is_file():  # opening a pipe would block
+        raise UnsafeStorage(place=str(path), reason="it is not a regular file")
     flags = apsw.SQLITE_OPEN_URI | (apsw.SQLITE_OPEN_READWRITE if exclusive else apsw.SQLITE_OPEN_READONLY)
     try:
         connection: Any = apsw.Connection(f"file:{quote(str(path))}?{mode.access}", flags=flags)
