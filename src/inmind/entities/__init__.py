@@ -1,5 +1,6 @@
-"""What is being talked about: typed ids taken from tools' results without a model, and what "it" means.
+"""Entities: typed ids taken from tool results and messages without a model, and reference resolution.
 
-`ids` says what an id looks like, `extract` makes sightings of what happens, `window` folds them, `block` shows them;
-`resolve` and `ground` answer questions about them.
+`extract` turns tool results and messages into sightings, `ids` recognises ids, `window` folds sightings into the
+entity window, `render` writes the block for the model, `references` resolves "it" and "that page", `grounding`
+checks the ids of a tool call.
 """

@@ -1,4 +1,4 @@
-"""What a host tells about its own things: types, id keys, extractors, and how much is held in mind."""
+"""Host configuration for entities: types, id keys, extractors and window size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inmind.entities.entity import Entity
 from inmind.errors import InvalidInput
 
 Extractor = Callable[[ToolObserved], Sequence[Entity]]
-"""From what a tool did to the things that it was about, the best match first."""
+"""Maps a tool outcome to the entities it is about, best match first."""
 
 DEFAULT_WINDOW = 10
 DEFAULT_MAX_PER_LIST = 3
@@ -23,22 +23,22 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class EntityRules:
-    """How things are found in what tools answer; the defaults know no application."""
+    """Rules for finding entities in tool results. The defaults assume no particular application."""
 
     window: int = DEFAULT_WINDOW
-    """Things that are held in mind."""
+    """Number of entities in the window."""
     max_per_list: int = DEFAULT_MAX_PER_LIST
-    """Things that one list brings in; the ids of the rest ride with the first."""
+    """Number of entities that one list adds to the window. The ids of the others become parts of the first."""
     types: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Types of the host, each with the other nouns that mean it: {"customer": ["client", "account holder"]}."""
+    """Types of the host, each with its synonyms: {"customer": ["client", "account holder"]}."""
     id_keys: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Keys whose values are ids, with the type of what they identify: {"matricule": "employee"}."""
+    """Keys whose values are ids, with the type of the entity: {"matricule": "employee"}."""
     extractors: Mapping[str, Extractor] = field(default_factory=dict[str, Extractor])
-    """By a pattern over tool names ("crm_*"), the first that matches; it then answers instead of our own."""
+    """Extractors by tool name pattern ("crm_*"). The first match replaces the built-in extraction."""
 
     def __post_init__(self) -> None:
-        for name, value in (("window", self.window), ("from_one_list", self.max_per_list)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+        for name, value in (("window", self.window), ("max_per_list", self.max_per_list)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may not use type checking
                 raise InvalidInput(field=f"entities.{name}", value=value, expected="1 or more")
         for type, nouns in _require_mapping(self.types, "types", str).items():
             noun_list = [nouns] if isinstance(nouns, str) else nouns
@@ -52,7 +52,7 @@ class EntityRules:
                 raise InvalidInput(field=f"entities.extractors.{pattern}", value=extractor, expected="a function")
 
     def type_for(self, noun: str) -> str:
-        """The host's type that a noun means; the noun itself where it means none."""
+        """Return the host's type for a noun, or the noun itself if no type has it."""
         for type, nouns in self.types.items():
             synonyms = [nouns] if isinstance(nouns, str) else nouns
             if noun == type or noun in (other.replace(" ", "_") for other in synonyms):
@@ -65,7 +65,7 @@ class EntityRules:
 
 def _require_mapping(mapping: Mapping[str, T], field: str, kind: type) -> Mapping[str, T]:
     if not isinstance(mapping, Mapping) or not all(isinstance(key, kind) and key for key in mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(field=f"entities.{field}", value=mapping, expected="a mapping with names as its keys")
+        raise InvalidInput(field=f"entities.{field}", value=mapping, expected="a mapping with non-empty text keys")
     return mapping
 
 

@@ -1,12 +1,13 @@
-"""How far apart two spellings are: the slips of a hand, counted."""
+"""Edit distance between two spellings, bounded."""
 
 from __future__ import annotations
 
 
 def edit_distance(first: str, second: str, *, max_distance: int) -> int:
-    """Letters that were added, left out, mistaken, or swapped with their neighbour; more than `most` is `most` + 1.
+    """Return the number of edits between two texts, or `max_distance` + 1 if there are more.
 
-    Each pair of places is looked at in a band of that width only, so long texts cost no more than their length.
+    An edit inserts, deletes or replaces a character or swaps two neighbours. Only a diagonal band of width
+    `max_distance` is computed, so the cost is linear in the length of the texts.
     """
     if first == second:
         return 0

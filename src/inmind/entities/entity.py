@@ -1,4 +1,4 @@
-"""A thing that is being talked about, and the ids that ride with it."""
+"""The Entity value: something with an id that tools accept and users refer to."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from inmind.core.frozen import frozen
 from inmind.entities.nouns import canonical_type
 
 MAX_PARTS = 64
-"""Ids that one thing carries. More than a block could ever show; a listing of thousands must not fill the state."""
+"""Maximum number of parts per entity. More than a block can show; a list of thousands must not fill the state."""
 
 EntityKey = tuple[str, str]
-"""What makes two entities the same: type and id."""
+"""Canonical type and id. Two entities with the same key are the same entity."""
 
 
 @frozen
 class Entity:
-    """A page, an order, a file: something with an id that tools take and people call "it"."""
+    """A page, an order, a file: something with an id that tools accept and users call "it"."""
 
     id: str
     type: str
     name: str = ""
-    """The newest; the id where none was ever seen."""
+    """Most recent name. The id if no name was ever seen."""
     aliases: tuple[str, ...] = ()
-    """Earlier names, the newest first."""
+    """Earlier names, newest first."""
     parent: EntityKey | None = None
     action: str = ""
-    """What a tool last did with it: the verb of the call."""
+    """Verb of the last tool call on it."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     source: str = ""
-    """The sighting that last brought it."""
+    """Id of the EntitiesSeen event that last updated it."""
     observed_in: str = ""
-    """The event that the sighting was made of: a message, or what a tool did."""
+    """Id of the event that the sighting was extracted from: a message or a tool result."""
     deleted: bool = False
     pinned: bool = False
     listed: bool = False
-    """So far it was only one of a list: nobody has opened, made or used it."""
+    """True while it was only seen as one entry of a list, never opened, created or used."""
     parts: tuple[EntityPart, ...] = ()
-    """The most recently seen first, and those of one result in the order of that result."""
+    """Most recently seen first; parts of one result keep the order of that result."""
     parts_left_out: int = 0
-    """Parts that were seen and are not kept here: a thing holds so many."""
+    """Number of parts that were seen but not kept, because of MAX_PARTS."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -53,14 +53,14 @@ class Entity:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything it was ever called, newest first; not its id."""
+        """Every name it had, newest first, without the id."""
         return tuple(name for name in (self.name, *self.aliases) if name != self.id)
 
     def __str__(self) -> str:
         return f'{self.id}, "{self.name}"'
 
     def to_sighting(self) -> EntitySighting:
-        """All that is known of it, as an event carries it."""
+        """Return everything known about it as an event carries it."""
         return EntitySighting(
             type=self.type,
             id=self.id,

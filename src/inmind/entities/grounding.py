@@ -1,12 +1,11 @@
-"""Was every id in a call ever seen? A guard against ids that a model made up, or copied wrong.
+"""Checks whether every id in a tool call was seen before: a guard against invented or misspelt ids.
 
-It reports and never refuses: a host may know ids that no tool has shown. What was seen counts wherever it was seen,
-in the window, in what left it, in the words of a message, in other sessions of the resource, and the dear ways to
-find out are gone only when the cheap ones have failed. For an id that nobody has seen it says which it may have
-been meant to be.
+It reports and never rejects, because a host may know ids that no tool has shown. An id counts as seen in the entity
+window, among evicted entities, in message texts, or in other sessions of the resource. The expensive sources are
+read only if the cheap ones do not have the id. For an unknown id the nearest known ids are suggested.
 
-Some ids say by their shape that they are one, and then it is enough that they were seen. A small number or a plain
-word says nothing by itself: it stands in many texts and names things of many types, so more is asked of it.
+Some ids are recognisable by their shape, and having been seen anywhere is enough. A small number or a plain word
+occurs in many texts and belongs to entities of several types, so its type must match too.
 """
 
 from __future__ import annotations
@@ -31,22 +30,25 @@ from inmind.entities.ids.shapes import handle_kind
 from inmind.entities.nouns import SYNONYMS, UNTYPED, canonical_type, split_words, type_matches
 from inmind.entities.window import MIN_UNIQUE_DIGITS, Entities
 
-IdStatus = Literal["held", "known", "heard", "elsewhere", "deleted", "new", "unknown"]
-"""How an id stands with this session: in mind; seen before and no longer in mind; only in the words of a message or
-of a tool; seen by another session of the resource; of a thing that was deleted; one that a call may well be the first
-to use, as a path, an address, or the id of what it makes; never seen by anybody."""
+IdStatus = Literal["in_window", "known", "mentioned", "other_session", "deleted", "new", "unknown"]
+"""How an id relates to this session.
+
+`in_window`: belongs to a window entity; `known`: seen before, no longer in the window; `mentioned`: only in the
+text of a message or tool result; `other_session`: seen by another session of the resource; `deleted`: its
+entity was deleted; `new`: a call may be the first to use it, such as a path, an email or the id of a created
+entity; `unknown`: never seen."""
 
 _RESTORE_VERBS = frozenset("restore undelete recover revert undo untrash".split())
 MAX_COMPARED_IDS = 2_000
-"""Known ids that an unknown one is compared with, the newest first."""
+"""Number of known ids that an unknown one is compared with, newest first."""
 MAX_NEAREST = 3
 MAX_UNKNOWN_COMPARED = 20
-"""Unknown ids of one call for which the nearest are looked for."""
+"""Number of unknown ids per call for which the nearest ids are looked up."""
 
 _CREATE_VERBS = frozenset("create insert make new register".split())
-# Whoever calls makes these up, so that a call which is repeated can be told from a second one.
+# The caller invents these, so that a repeated call can be recognised.
 _CALLER_CHOSEN_WORDS = frozenset("dedupe deduplication idempotence idempotency".split())
-# What is begun by these may be given a name by its client, under which it is known from then on.
+# A client may choose the id of an entity that these verbs create.
 _START_VERBS = _CREATE_VERBS | frozenset(
     "add book buy order pay place post reserve schedule send start submit transfer".split()
 )
@@ -54,16 +56,16 @@ _START_VERBS = _CREATE_VERBS | frozenset(
 
 @frozen(kw_only=True)
 class IdFinding:
-    """One id among the arguments of a call."""
+    """The check of one id in the arguments of a call."""
 
     path: str
-    """Where it stands in the arguments: `items[0].id`."""
+    """Path in the arguments: `items[0].id`."""
     id: str
     type: str
     status: IdStatus
     why: str
     nearest: tuple[EntityPart, ...] = ()
-    """Known ids that it may have been meant to be, the nearest first; only for one that was never seen."""
+    """Known ids that may have been meant, nearest first; only for an unknown id."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}" if self.path else self.why
@@ -71,19 +73,19 @@ class IdFinding:
 
 @frozen(kw_only=True)
 class CallCheck:
-    """What is known about each id in a call."""
+    """The check of every id in a call."""
 
     tool: str
     findings: tuple[IdFinding, ...] = ()
 
     @property
     def unknown(self) -> tuple[IdFinding, ...]:
-        """Those that were never seen."""
+        """Ids that were never seen."""
         return tuple(finding for finding in self.findings if finding.status == "unknown")
 
     @property
     def ok(self) -> bool:
-        """Was every id seen before, and is nothing among them deleted?"""
+        """True if every id was seen before and none is deleted."""
         return all(finding.status not in ("unknown", "deleted") for finding in self.findings)
 
     def __bool__(self) -> bool:
@@ -92,35 +94,38 @@ class CallCheck:
     def __str__(self) -> str:
         if not self.findings:
             return f"{self.tool}: no ids among the arguments"
-        return "\n".join(
-            [f"{self.tool}: {'ok' if self.ok else 'look again'}", *(f"  {each}" for each in self.findings)]
-        )
+        return "\n".join([f"{self.tool}: {self._summary()}", *(f"  {finding}" for finding in self.findings)])
+
+    def _summary(self) -> str:
+        statuses = [finding.status for finding in self.findings]
+        problems = [(statuses.count(status), status) for status in ("unknown", "deleted")]
+        return ", ".join(f"{n} {status} id{'s' if n > 1 else ''}" for n, status in problems if n) or "ok"
 
 
 @frozen(kw_only=True)
 class SessionTexts:
-    """The words of a session, by whose they are. The model's are not among them: they prove nothing."""
+    """Texts of a session by author, without those of the model, which prove nothing."""
 
     operator: str = ""
-    people: str = ""
+    user: str = ""
     tools: str = ""
 
     def speaker_of(self, id: str) -> str:
-        """Who has said this id; empty if nobody has.
+        """Return the author who mentioned this id, or "".
 
-        What a person writes with a digit in it, or quotes, or calls an id, is meant, and people leave out a "#"; any
-        other word of a sentence is a word. Tools write so much that any small number stands somewhere in it: there only
-        what can be nothing but an id counts.
+        In text of the user, a word counts as an id if it has a digit, is quoted or is called an id; the user may
+        omit a "#". Tool results are long enough to contain any small number, so only ids that are recognisable by
+        their shape count.
         """
-        if _is_marked_as_id(self.people, id) or (id[:1] == "#" and _is_marked_as_id(self.people, id[1:])):
-            return "a person"
+        if _is_marked_as_id(self.user, id) or (id[:1] == "#" and _is_marked_as_id(self.user, id[1:])):
+            return "the user"
         if stands_in(self.operator, id):
             return "the operator"
         return "a tool" if _is_unmistakable(id) and stands_in(self.tools, id) else ""
 
 
 def _is_marked_as_id(text: str, id: str) -> bool:
-    """Does a text hold this as an id, and not as any word of its sentences?"""
+    """Return True if the text contains this word as an id and not as an ordinary word."""
     if not stands_in(text, id) or not id[-1:].isalnum():
         return False
     if any(map(str.isdigit, id)) or "@" in id or re.search(rf"[\"'(`“‘]{re.escape(id)}[\"')`”’]", text):
@@ -141,21 +146,21 @@ def check_call(
     other_sessions: Callable[[], Iterable[Entities]] = tuple[Entities, ...],
     rules: EntityRules = DEFAULT_RULES,
 ) -> CallCheck:
-    """How each id among the arguments stands.
+    """Check every id in the arguments of a call.
 
-    `told` gives every text of the session, `elsewhere` what each other session of the resource has seen. Both may be
-    slow: they are asked once at most, and not for an id that the window or its past knows.
+    `texts` returns the texts of the session, `other_sessions` the entities of the other sessions of the resource.
+    Both may be slow: each is called at most once, and only for an id that this session's entities do not have.
     """
     tool_name = parse_tool_name(tool)
     checker = _CallChecker(tool_name, entities, texts=texts, other_sessions=other_sessions)
-    # A single word that is no verb we know says what is done rather than what with: approve(id=7).
+    # A single unknown word is taken for the verb, not the type: approve(id=7).
     own_type = tool_name.type if tool_name.verb or len(tool_name.nouns) > 1 else UNTYPED
     found = find_ids(arguments, own_type=own_type or UNTYPED, about_one=tool_name.about_one, rules=rules)
     return CallCheck(tool=tool, findings=tuple(map(checker.finding, found)))
 
 
 class _CallChecker:
-    """What is known, asked in the order of what it costs."""
+    """Looks an id up in all sources, cheapest first."""
 
     def __init__(
         self,
@@ -177,10 +182,10 @@ class _CallChecker:
         if respelling is not None:
             return self._check_unknown(found, respelling)
         if speaker := self._texts().speaker_of(found.id):
-            why = f"stands in what {speaker} answered" if speaker == "a tool" else f"was said by {speaker}"
-            return _make_finding(found, "heard", f"{found.id} {why}")
+            why = "appears in a tool result" if speaker == "a tool" else f"was mentioned by {speaker}"
+            return _make_finding(found, "mentioned", f"{found.id} {why}")
         if any(other.find(found) for other in self._other_sessions()):
-            return _make_finding(found, "elsewhere", f"{found.id} was seen in another session")
+            return _make_finding(found, "other_session", f"{found.id} was seen in another session")
         if reason := _reason_to_be_new(found, self._tool_name):
             return _make_finding(found, "new", f"{found.id} was never seen; {reason}")
         return self._check_unknown(found)
@@ -188,11 +193,13 @@ class _CallChecker:
     def _check_known(self, found: FoundId, known: EntityPart) -> IdFinding:
         entity = self._session_ids.entity(found, known)
         if entity is not None and entity.deleted and self._tool_name.verb in _RESTORE_VERBS:
-            return _make_finding(found, "known", f'{found.id}, "{entity.name}", was deleted, which this takes back')
+            return _make_finding(found, "known", f'{found.id}, "{entity.name}", was deleted; this call restores it')
         if entity is not None and entity.deleted:
             return _make_finding(found, "deleted", f'{found.id}, "{entity.name}", was deleted')
         if self._session_ids.in_window(found):
-            return _make_finding(found, "held", f"{found.id} is in mind{self._type_mismatch_note(found, known)}")
+            return _make_finding(
+                found, "in_window", f"{found.id} is in the window{self._type_mismatch_note(found, known)}"
+            )
         return _make_finding(found, "known", f"{found.id} was seen earlier{self._type_mismatch_note(found, known)}")
 
     def _check_unknown(self, found: FoundId, respelling: EntityPart | None = None) -> IdFinding:
@@ -207,7 +214,7 @@ class _CallChecker:
             if other_type
             else "was never seen"
         )
-        why = f"{found.id} {history}" + (f"; perhaps {suggestions} was meant" if suggestions else "")
+        why = f"{found.id} {history}" + (f"; did you mean {suggestions}?" if suggestions else "")
         return _make_finding(found, "unknown", why, nearest)
 
     def _find_nearest(self, found: FoundId) -> tuple[EntityPart, ...]:
@@ -222,17 +229,20 @@ class _CallChecker:
         return tuple(dict.fromkeys(part for _, part in near))[:MAX_NEAREST]
 
     def _type_mismatch_note(self, found: FoundId, known: EntityPart) -> str:
-        """An order's id where a user's is asked for. Only said where ids of users are known: a key may name a role."""
+        """Note that an id has another type than its key says.
+
+        Only if ids of the key's type are known, because a key may name a role.
+        """
         if UNTYPED in (found.type, known.type) or _has_type(known, found.type):
             return ""
         expected = any(
             _has_type(part, found.type) for _, part in islice(self._session_ids.entities.ids, MAX_COMPARED_IDS)
         )
-        return f", but as the id of another type: {known.type}, not {found.type}" if expected else ""
+        return f", but its type is {known.type}, not {found.type}" if expected else ""
 
 
 class _SeenIds:
-    """What one session has seen, asked by what a call means: an id that says nothing by itself with its type."""
+    """The ids one session has seen. An ambiguous id is looked up together with its type."""
 
     def __init__(self, entities: Entities) -> None:
         self.entities = entities
@@ -252,7 +262,7 @@ class _SeenIds:
         return any(part.id == found.id and _may_be_type(part, found.type) for part in _iter_parts(self.entities.window))
 
     def find_respelling(self, found: FoundId) -> EntityPart | None:
-        """What a tool has shown in another spelling, with a # or in capitals. Tools take an id as they spell it."""
+        """Return a known id that a tool showed in another spelling, with a # or in capitals."""
         if found.kind != "id":
             return None
         without_hash = found.id.removeprefix("#")
@@ -267,13 +277,13 @@ class _SeenIds:
         )
 
     def _was_shown_by_tool(self, part: EntityPart) -> bool:
-        """By a tool, rather than spelt by a person as people do."""
+        """Return True if a tool showed this spelling; a spelling of the user proves nothing."""
         entity = self.entities.get(part.id)
         return entity is None or bool(entity.action)
 
     @cached_property
     def _ambiguous_ids(self) -> dict[str, list[EntityPart]]:
-        """Everything that goes by one of the ids that many things go by."""
+        """All entities and parts with an id that is not recognisable by its shape."""
         by_id: dict[str, list[EntityPart]] = {}
         for part in chain(_iter_parts(self.entities.window), _iter_parts(self.entities.evicted_entities)):
             if not _is_unmistakable(part.id):
@@ -288,34 +298,34 @@ def _iter_parts(entities: Iterable[Entity]) -> Iterator[EntityPart]:
 
 
 def _reason_to_be_new(found: FoundId, tool: ToolName) -> str:
-    """Why a call may be the first to use this; empty where it may not."""
+    """Return why a call may be the first to use this id, or ""."""
     if found.kind != "id":
         return f"{_with_article(found.kind)} may be new"
     is_own_id, at_top = key_meaning(found.key).role == "own", found.path == found.key
-    # Something is added by the id that it has: only a plain `id` is that of what is made.
+    # "add" takes existing ids: only a plain `id` belongs to the created entity.
     if (
         at_top
         and (tool.verb in _CREATE_VERBS or (tool.verb == "add" and is_own_id))
         and (is_own_id or found.type == tool.type)
     ):
-        return "what is made may be given a new id"
+        return "a created entity may have a new id"
     key_words = split_words(found.key)
     named_by_client = (
         tool.verb in _START_VERBS and "client" in key_words[:-2]
-    )  # client_order_id: a client_id is a client's
+    )  # client_order_id; a client_id belongs to a client
     is_request_id = "request" in key_words and "request" not in tool.nouns
     if named_by_client or is_request_id or not _CALLER_CHOSEN_WORDS.isdisjoint(key_words):
-        return f"whoever calls chooses the {found.key}"
+        return f"the caller chooses the {found.key}"
     return ""
 
 
 def _is_unmistakable(id: str) -> bool:
-    """Can this be nothing but an id, by its shape?"""
+    """Return True if the shape can only be an id."""
     return handle_kind(id) is not None or (id.isdigit() and len(id) >= MIN_UNIQUE_DIGITS)
 
 
 def _may_be_type(part: EntityPart, type: str) -> bool:
-    """May what is known as this be meant by an id of that type? A role is filled by a user."""
+    """Return True if a known id can be meant by that type. A user can fill a role."""
     if UNTYPED in (part.type, type) or _has_type(part, type) or type_matches(type, {part.type}):
         return True
     return key_meaning(type).role == "person" and type_matches(part.type, {"user", *SYNONYMS["user"]})
@@ -340,7 +350,10 @@ def _has_type(part: EntityPart, type: str) -> bool:
 
 
 def _distance(found: FoundId, part: EntityPart) -> float | None:
-    """How far a known id is from one that was given: a name in its place, another spelling, or a slip or two."""
+    """Return the distance between two ids, or None if they are not near.
+
+    A name instead of the id or another spelling is distance 0; otherwise the number of typing errors counts.
+    """
     checked_id, known_id = found.id, part.id
     if part.name and part.name.casefold() == checked_id.casefold():
         return 0.0
@@ -357,5 +370,5 @@ def _distance(found: FoundId, part: EntityPart) -> float | None:
 
 
 def _alphanumeric(id: str) -> str:
-    """Letters and digits alone: "W123" for "#W123", "order_7" for "ORDER-7"."""
+    """Return letters and digits only: "W123" for "#W123", "order7" for "ORDER-7"."""
     return "".join(filter(str.isalnum, id)).casefold()

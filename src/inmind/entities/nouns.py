@@ -1,6 +1,6 @@
-"""Types are nouns: how they are spelt in tool names and keys, and their English plurals.
+"""Nouns as entity types: word splitting of tool names and keys, English plurals, synonyms.
 
-No list of types is needed for this: any noun becomes a type by itself. The built-in ones only have an alias.
+Any noun can become a type, so no list of types is required.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Collection
 from functools import lru_cache
 
 UNTYPED = "reference"
-"""The type of an id that nothing says anything about."""
+"""Type of an id whose type is unknown."""
 
 TYPE_ALIASES = {"image": "media"}
-"""Two names of one type: an image and a media item with the same id are the same thing."""
+"""Two names of one type: an image and a media item with the same id are the same entity."""
 
-# Compounds end in their noun, so one irregular serves all of them.
+# Only the last word of a compound is looked up, so one entry covers all compounds.
 _IRREGULAR: dict[str, str] = {
     one: many
     for one, _, many in (
@@ -48,7 +48,7 @@ COMMON_TYPES = frozenset(
     "transaction trip tweet user variant vehicle vendor version video visit volume voucher website widget "
     "workflow workspace pr".split()
 )
-"""What things are called in many applications. Any noun is a type; these are believed where little speaks for one."""
+"""Entity types common in many applications. They are accepted on weaker evidence than other nouns."""
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
     one: tuple(noun for noun in group.split(", ") if noun != one)
@@ -75,14 +75,14 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     )
     for one in group.split(", ")
 }
-"""What else people call a thing of a type. Only asked when nothing of the type itself is there."""
+"""Other words that users say for a type. Only used if no entity of the type itself matches."""
 
 _WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
 
 
 @lru_cache(maxsize=4096)
 def split_words(name: str) -> tuple[str, ...]:
-    """The words of a tool name or a key, in any convention, in small letters: cms_createPage, get-page, HTTPServer."""
+    """Split a tool name or key into lower-case words: cms_createPage, get-page, HTTPServer."""
     return tuple(word.lower() for word in _WORD.findall(name[:200]))
 
 
@@ -103,7 +103,7 @@ def plural(noun: str) -> str:
 
 @lru_cache(maxsize=4096)
 def singular(noun: str) -> str:
-    """The other way round; a noun that is singular already stays."""
+    """Return the singular of a noun; a singular noun is returned unchanged."""
     front, last = _last_word(noun)
     if last in _SINGULAR:
         return front + _SINGULAR[last]
@@ -119,7 +119,7 @@ def is_plural(noun: str) -> bool:
 
 
 def canonical_type(type: str) -> str:
-    """What a type is called when two are compared."""
+    """Return the name of a type that comparisons use."""
     return TYPE_ALIASES.get(type, type)
 
 
@@ -129,7 +129,7 @@ def _last_word(noun: str) -> tuple[str, str]:
 
 
 def head_nouns(type: str) -> tuple[str, ...]:
-    """The nouns that a type is called by: a payment_method is a payment method, and a method."""
+    """Return the nouns for a type: a payment_method is a "payment method" and a "method"."""
     parts = split_words(type)
     if not parts or type == UNTYPED:
         return ()
@@ -138,6 +138,6 @@ def head_nouns(type: str) -> tuple[str, ...]:
 
 
 def type_matches(type: str, nouns: Collection[str]) -> bool:
-    """Is this type what one of the nouns says?"""
+    """Return True if one of the nouns names this type."""
     types = {canonical_type(noun) for noun in nouns}
     return any(canonical_type(head) in types for head in head_nouns(type))

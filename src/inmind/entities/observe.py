@@ -1,4 +1,4 @@
-"""From what happened to what it brings to mind: the events that keep the window current."""
+"""Turns messages and tool outcomes into the events that update the entity window."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from inmind.entities.window import Entities
 
 @frozen
 class Observation:
-    """Something that may speak of things: what a person said, or what a tool did."""
+    """A user message or a tool outcome to extract entities from."""
 
     content: str | ToolObserved
     origin: Origin
     source: str
-    """The event that tells of it."""
+    """Id of the event that stores it."""
 
 
 def draft_entity_events(
@@ -34,9 +34,9 @@ def draft_entity_events(
     stream: str,
     version: int,
 ) -> list[Draft]:
-    """The sightings in order, each with what has no place any more for it, as if each had come by itself.
+    """Return the sighting events in order, each followed by the evictions it causes.
 
-    They will stand in the stream right after `version`.
+    They will be appended to the stream directly after `version`.
     """
     drafts: list[Draft] = []
     for observation in observations:
@@ -58,7 +58,7 @@ def draft_entity_events(
 
 
 def draft_evictions(entities: Entities, rules: EntityRules) -> list[Draft]:
-    """Things for which there is no place any more: an event, so that deep memory can take them in."""
+    """Return an event for entities that no longer fit; search indexes them from it."""
     evicted = entities.overflow(rules.window)
     if not evicted:
         return []

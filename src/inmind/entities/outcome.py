@@ -1,7 +1,7 @@
-"""Whether a call did what it was asked, by what its answer says of itself.
+"""Decides from a tool result whether the call failed or a deletion was refused.
 
-A failed call adds nothing, and what was not deleted is not dead. Providers have a field for this and tools have words;
-an answer that only speaks of failure (a build that failed, a guide to errors) is none.
+A failed call adds no entities, and an entity whose deletion failed stays alive. Providers have a field for errors;
+tools report them in text. A result about failures (a failed build, a guide to errors) is not a failed call.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 from inmind.entities.parse_result import is_list, is_object, looks_like_json, parse_layers
 
 _MAX_SENTENCE_CHARS = 300
-"""Characters in which a text says that something failed."""
+"""Length of text in which a failure is reported."""
 
 
 def is_failure(result: object) -> bool:
-    """Does a result say of itself that the call did not succeed, whichever way it is written down?"""
+    """Return True if a result says that the call failed, in any of its layers."""
     if isinstance(result, str) and not (looks_like_json(result) or _OUTCOME_LINE.search(result)):
-        return reports_failure(result)  # all of a conversation may be asked, and reading YAML takes its time
+        return reports_failure(result)  # callers check whole conversations, and parsing YAML is slow
     return any(map(reports_failure, parse_layers(result)))
 
 
 def reports_failure(value: object) -> bool:
-    """The same of one of its readings, for those who have them."""
+    """Return True if one parsed layer of a result says that the call failed."""
     if isinstance(value, str):
         head = value[:_MAX_SENTENCE_CHARS]
         return bool(_FAILURE.match(head) or (len(value) < _MAX_SENTENCE_CHARS and _REFUSAL.match(head)))
@@ -37,7 +37,9 @@ def reports_failure(value: object) -> bool:
         return True
     if value.get("errors") and not _has_data(value.get("data")):
         return "data" in value or not any(is_object(item) or item is True for item in value.values())
-    has_little_else = "id" not in value or len(value) < 4  # a build with the status failed is no failed call
+    has_little_else = (
+        "id" not in value or len(value) < 4
+    )  # an object with a failed status, such as a build, is not a failed call
     if has_little_else and (any(_is_bad_status(value.get(field)) for field in _STATUS_KEYS) or exit_code(value)):
         return True
     is_flat = not any(is_object(item) or is_list(item) for item in value.values())
@@ -46,7 +48,7 @@ def reports_failure(value: object) -> bool:
 
 
 def exit_code(value: object) -> int:
-    """What a command ended with; 0 where nothing says so."""
+    """Return the exit code of a command, or 0 if the result has none."""
     if not is_object(value):
         return 0
     objects = [value, *(value[key] for key in ("metadata", "meta") if is_object(value.get(key)))]
@@ -55,7 +57,7 @@ def exit_code(value: object) -> int:
 
 
 def deletion_refused(result: object) -> bool:
-    """Does the answer to a deletion leave it open, or deny, that anything was deleted?"""
+    """Return True if the result of a deletion denies or does not confirm it."""
     if isinstance(result, str):
         return len(result) < _MAX_SENTENCE_CHARS and _DELETION_REFUSED.search(result) is not None
     if is_object(result):
@@ -69,7 +71,7 @@ def deletion_refused(result: object) -> bool:
 
 
 def split_deletion(result: object) -> tuple[set[str], set[str] | None]:
-    """Of a deletion that answers for each id: those that were not deleted, and those that were, if it says so."""
+    """Return the ids that a bulk deletion did not delete, and those it did if it lists them."""
     if not is_object(result):
         return set(), None
     not_deleted = {str(id) for key in _NOT_DELETED_KEYS for id in _scalar_items(result.get(key))}
@@ -89,7 +91,7 @@ _NOT_DELETED_KEYS = ("failed", "skipped", "not_deleted", "notDeleted", "not_foun
 
 
 def is_empty_result(value: object) -> bool:
-    """Nothing was found."""
+    """Return True if the result says that nothing was found."""
     return value is None or value in ("", [], {}) or (isinstance(value, str) and value.strip().lower() in _EMPTY_TEXTS)
 
 
@@ -108,9 +110,10 @@ _OTHER_KEYS = (
     "content",
     "structuredContent",
 )
-# A pair that may say so where it stands for the whole answer, which is at the beginning of a line.
+_OUTCOME_KEYS = (*_EXIT_CODE_KEYS, *_STATUS_KEYS, *_SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS)
+# A key at the start of a line that may describe the whole result.
 _OUTCOME_LINE = re.compile(
-    rf"""^["']?(?:{"|".join((*_EXIT_CODE_KEYS, *_STATUS_KEYS, *_SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS))})["']? *:""",
+    rf"""^["']?(?:{"|".join(_OUTCOME_KEYS)})["']? *:""",
     re.MULTILINE,
 )
 _EMPTY_TEXTS = frozenset(
@@ -126,7 +129,7 @@ def _is_bad_status(status: object) -> bool:
 
 
 def _has_data(data: object) -> bool:
-    """GraphQL answers with errors beside what it could find; with nothing found, the call failed."""
+    """GraphQL returns errors together with partial data; without data the call failed."""
     return any(item is not None for item in data.values()) if is_object(data) else data is not None
 
 
@@ -139,8 +142,8 @@ _FAILURE = re.compile(
     r"(?: exit| return)? (?:code|status)(?:\s*[:=]\s*|\s+)[1-9]\d{0,2}\b)",
     re.IGNORECASE,
 )
-# One sentence that says no. A longer answer, or an object, may hold these words and speak of something else; so does
-# one that begins with what was done.
+# A single sentence that refuses. Longer results and objects may contain these words in another meaning, and so may a
+# sentence that starts with a completed action.
 _REFUSAL = re.compile(
     r"\s*(?![{\[])(?!(?:created|updated|added|saved|sent|moved|renamed|done|success\w*|ok)\b)[^\n{\[]{0,150}"
     r"(?:\bnot found\b|\bdoes(?: not|n't) exist\b|\bno such \w+|\b(?:permission|access) denied\b|\bunauthori[sz]ed\b|"

@@ -1,9 +1,9 @@
-"""What a tool answered, as a value, whichever way it was written down.
+"""Parses a tool result into plain values.
 
-Tools answer with objects, with JSON or YAML or a Python literal in a string, with MCP content blocks, or with plain
-words. This only reads: it never raises, and what it cannot read stays the text that it is. The YAML here is the
-part of it that tools print, read in one pass over the lines, and a broken document is read as far as it goes; a
-full parser takes a hundred times the time that `observe` has, and refuses what an agent's tools often answer.
+Results are objects, JSON, YAML or Python literals in a string, MCP content blocks, or plain text. Parsing never
+raises: what cannot be parsed stays text. The YAML parser supports the subset that tools print, in one pass over the
+lines, and reads a broken document as far as possible; a full parser takes a hundred times the time budget of
+`observe` and rejects output that tools often produce.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from functools import lru_cache
 from typing import Any, TypeGuard
 
 MAX_JSON_CHARS = 4_000_000
-"""Characters of a text that are still read as JSON: parsing more would hold up the agent."""
+"""Longer texts are not parsed as JSON, because parsing would block the agent."""
 MAX_YAML_CHARS = 200_000
 MAX_LITERAL_CHARS = 50_000
 MAX_TABLE_ROWS = 1_000
 
-# JSON inside JSON inside a content block is as deep as real tools go.
+# JSON inside JSON inside a content block is the deepest nesting seen in real tools.
 _MAX_LAYERS = 6
 _MAX_NAME_CHARS = 60
-# What a table, a sentence or a line of code has and a name has not.
+# Characters of tables, sentences and code that names do not contain.
 _NOT_A_NAME = re.compile(r"[|\t,:;{}\[\]=<>]|  |[.!?]$")
 _CLOSING_BRACKETS = {"{": "}", "[": "]"}
 
@@ -38,14 +38,14 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def parse_result(result: object) -> Any:
-    """A tool's result as plain values; a text that is nothing else stays a text."""
+    """Return a tool result as plain values; text that cannot be parsed stays text."""
     return parse_layers(result)[-1]
 
 
 def parse_layers(result: object) -> list[Any]:
-    """A result as it came, then what it is written down or wrapped around, and so on inwards: the last is the value.
+    """Return the result, then each value unwrapped or parsed from it; the last is the value.
 
-    Wrappers say things of their own: that a call failed is known by none of what is inside of `isError`.
+    Wrappers carry information that the inner value lacks, such as `isError`.
     """
     layers = [result]
     while len(layers) <= _MAX_LAYERS and (inner := _unwrap(layers[-1])) is not None:
@@ -54,12 +54,12 @@ def parse_layers(result: object) -> list[Any]:
 
 
 def looks_like_json(text: str) -> bool:
-    """By its first character: whatever else is read is written in words that people may have meant as words."""
+    """Return True if the first character can start JSON."""
     return text.lstrip()[:1] in ("{", "[", '"')
 
 
 def parse_name_list(text: str) -> list[str]:
-    """The names in a text that has one on each line, under a heading or behind bullets; none for any other text."""
+    """Return the names of a text with one name per line, with heading or bullets, else none."""
     lines = [line.strip().strip("-*•").strip() for line in text[:MAX_YAML_CHARS].splitlines() if line.strip()]
     if len(lines) < 2:
         return []
@@ -74,7 +74,7 @@ def parse_name_list(text: str) -> list[str]:
 
 
 def is_content_blocks(value: object) -> TypeGuard[list[dict[str, Any]]]:
-    """Content blocks, as MCP and the providers have them."""
+    """Return True for a list of content blocks of MCP or a provider."""
     return is_list(value) and bool(value) and all(is_object(block) and _is_block(block) for block in value)
 
 
@@ -86,7 +86,7 @@ def _is_block(block: dict[str, Any]) -> bool:
 
 
 def _unwrap(value: Any) -> Any:
-    """What is in it, one step further; None where it is the value itself."""
+    """Return the value one layer further in, or None if it is not wrapped."""
     if isinstance(value, str):
         return _parse_text(value.strip())
     if is_object(value):
@@ -129,7 +129,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _parse_literal(text: str) -> Any:
-    """A Python object as its `repr`: what a tool prints that was written in a hurry."""
+    """Parse a Python `repr`."""
     if len(text) > MAX_LITERAL_CHARS:
         return None
     try:
@@ -152,20 +152,20 @@ _YAML_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "
 
 @lru_cache(maxsize=4)
 def _parse_yaml(text: str) -> Any:
-    """The value of a document whose every line begins an item, a pair, or goes on with the last scalar.
+    """Parse a document in which every line starts an item or pair, or continues a scalar.
 
-    Remembered, since several ask the same outcome, one right after the other; nobody changes what was read.
+    Cached, because several callers parse the same result in a row. Callers must not modify the value.
     """
     lines = list(_logical_lines(text.split("\n")))
     if not any(_YAML_PAIR.match(body) or _YAML_ITEM.match(body) for _, body in lines):
         return None
     value, end = _parse_node(lines, 0, -1, 0)
-    # Prose with a colon in it is no document: most of its lines would be left over.
+    # Prose that contains a colon is not a document: most of its lines would remain unread.
     return value if end >= len(lines) and (is_object(value) or is_list(value)) else None
 
 
 def _logical_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Indent and text of each line; a quoted scalar over several lines, or a block scalar, is one."""
+    """Yield indent and text of each line; a multi-line quoted or block scalar is one line."""
     index = 0
     while index < len(lines):
         line = lines[index]
@@ -209,7 +209,10 @@ def _is_closed(scalar: str) -> bool:
 
 
 def _parse_node(lines: list[tuple[int, str]], index: int, parent_indent: int, depth: int) -> tuple[Any, int]:
-    """The value that begins at a line and stands deeper than `above`; and the line behind it."""
+    """Parse the value that starts at a line and is indented deeper than `parent_indent`.
+
+    Returns the value and the index of the line after it.
+    """
     if index >= len(lines) or depth > 50:
         return None, index
     indent, body = lines[index]
@@ -245,7 +248,7 @@ def _parse_mapping(lines: list[tuple[int, str]], index: int, indent: int, depth:
         if match is None:
             if line_indent == indent:
                 break
-            if last and isinstance(pairs[last], str):  # a plain scalar that goes on in the next line
+            if last and isinstance(pairs[last], str):  # a plain scalar continued on the next line
                 pairs[last] = f"{pairs[last]} {body}"
             index += 1
             continue
@@ -271,7 +274,7 @@ def _parse_scalar(text: str) -> Any:
         return value if isinstance(value, str) else text[1:-1]
     if _YAML_NUMBER.fullmatch(text):
         if text[:1] in "+0" and text not in ("0", "+") and not text.startswith("0."):
-            return text  # 007 is no number, or not only
+            return text  # 007 must keep its zeros
         return float(text) if "." in text else int(text)
     if _CLOSING_BRACKETS.get(text[0]) == text[-1]:
         value = _parse_json(text)

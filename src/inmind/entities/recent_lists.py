@@ -1,7 +1,7 @@
-"""What was shown together, in the order in which it was shown.
+"""Lists as they were shown, so that "the second image" can be counted later.
 
-Whatever is used moves to the front, things of the window as well as parts of a thing. People go on counting in the
-list that they saw: the second image is still the second after somebody has opened it, or deleted the first.
+Used entities move to the front of the window, and used parts to the front of their entity. Users keep counting in
+the list they saw: the second image stays the second after it was opened or the first was deleted.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from inmind.entities.entity import EntityKey
 from inmind.entities.nouns import canonical_type
 
 MAX_LISTINGS = 10
-"""Lists of things that are remembered, and as many of parts: the newest."""
+"""Number of lists of entities kept, newest first, and as many lists of parts."""
 
 MAX_LISTING_ENTRIES = 1_000
-"""Of one list. A list of thousands must not fill the state."""
+"""Maximum entries per list. A list of thousands must not fill the state."""
 
 
 class Listing(NamedTuple):
-    """Several of one type."""
+    """Several entities or parts of one type that were shown together."""
 
     parent: EntityKey | None
-    """The thing that they are parts of; None for a list of things."""
+    """Entity that the entries are parts of; None for a list of entities."""
     keys: tuple[EntityKey, ...]
 
     @property
     def slot(self) -> tuple[EntityKey | None, str]:
-        """Where a newer list takes the place of this one."""
+        """A newer list with the same slot replaces this one."""
         return self.parent, self.keys[0][0]
 
     def replace_key(self, old: EntityKey, new: EntityKey) -> Listing:
-        """The same list, when it is known of which type something in it is."""
+        """Return the list with one key replaced, after the type of an entry became known."""
         return Listing(
             new if self.parent == old else self.parent, tuple(new if key == old else key for key in self.keys)
         )
@@ -42,14 +42,15 @@ class Listing(NamedTuple):
 def update_listings(
     listings: Sequence[Listing], sightings: Sequence[tuple[EntitySighting, EntityKey]]
 ) -> tuple[Listing, ...]:
-    """The lists after one more sighting, those of things first, and the newest of each first.
+    """Return the lists after one more event, lists of entities first, newest first.
 
-    Several of a type are a list, with what rides beside them. So are several that were merely named, as in "compare
-    these two"; but who names things of a list speaks of that list, and does not make another one.
+    Two or more entities of one type form a list, together with the parts that were in the same list. Entities that
+    were only mentioned ("compare these two") form a list too, unless one of them is already in a list: then the
+    mention is about that list.
     """
-    shown = [(thing, key) for thing, key in sightings if thing.how in ("seen", "listed")]
-    is_list = len(shown) > 1 or any(thing.how == "listed" for thing, _ in shown)
-    also_listed = [part for thing, _ in shown if is_list for part in thing.parts if part.from_same_list]
+    shown = [(sighting, key) for sighting, key in sightings if sighting.how in ("seen", "listed")]
+    is_list = len(shown) > 1 or any(sighting.how == "listed" for sighting, _ in shown)
+    also_listed = [part for sighting, _ in shown if is_list for part in sighting.parts if part.from_same_list]
     lists = _listings_by_type(
         None, [*(key for _, key in shown), *((canonical_type(part.type), part.id) for part in also_listed)]
     )
@@ -58,19 +59,19 @@ def update_listings(
         listing for listing in _listings_by_type(None, [key for _, key in sightings]) if known.isdisjoint(listing.keys)
     ]
     part_lists = [
-        _listings_by_type(key, [(canonical_type(p.type), p.id) for p in thing.parts if not p.from_same_list])
-        for thing, key in sightings
+        _listings_by_type(key, [(canonical_type(p.type), p.id) for p in sighting.parts if not p.from_same_list])
+        for sighting, key in sightings
     ]
     newest: dict[tuple[EntityKey | None, str], Listing] = {}
     for listing in (*lists, *mentioned, *(listing for several in part_lists for listing in several), *listings):
         newest.setdefault(listing.slot, listing)
-    of_things = [listing for listing in newest.values() if listing.parent is None]
+    of_entities = [listing for listing in newest.values() if listing.parent is None]
     of_parts = [listing for listing in newest.values() if listing.parent is not None]
-    return (*of_things[:MAX_LISTINGS], *of_parts[:MAX_LISTINGS])
+    return (*of_entities[:MAX_LISTINGS], *of_parts[:MAX_LISTINGS])
 
 
 def _listings_by_type(parent: EntityKey | None, keys: Iterable[EntityKey]) -> list[Listing]:
-    """By type, those of which there is more than one."""
+    """Group keys by type and return a list for each type with at least two keys."""
     by_type: dict[str, dict[EntityKey, None]] = {}
     for key in keys:
         by_type.setdefault(key[0], {}).setdefault(key)

@@ -1,4 +1,4 @@
-"""The [WORKING MEMORY] block: what the model reads of the things in mind.
+"""Renders the entity window as the [WORKING MEMORY] block for the model.
 
     [WORKING MEMORY]
     orders:
@@ -9,10 +9,10 @@
         payment_methods: paypal_7644869
     (2 more not shown)
 
-Types stand in the order of their most recent thing. A part that is a thing of its own is not said twice. When the block
-is over its budget, a part that several things share stays with the most recent of them, then the names of parts go,
-then the parts, and the block says how many went: first those that the conversation shows anyway, then the oldest. The
-things themselves go last, oldest first.
+Types are ordered by their most recent entity. A part that is an entity itself is not repeated. If the block exceeds its
+budget, it is reduced in this order: a part shared by several entities stays with the most recent one; names of parts
+are dropped; parts are dropped, those visible in the conversation first, then the oldest; entities are dropped, oldest
+first. The block says how many parts and entities were dropped.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def _never_visible(_: str) -> bool:
 
 @frozen
 class _EntityRow:
-    """A thing and those of its parts that stand with it."""
+    """An entity and the parts shown with it."""
 
     entity: Entity
     parts: tuple[EntityPart, ...]
 
 
 def render_block(entities: Entities) -> str:
-    """All of it, with its banner."""
+    """Return the complete block with its banner."""
     return f"{BANNER}\n{render_lines(entities).text}"
 
 
@@ -60,7 +60,10 @@ def render_lines(
     count: Counter = len,
     visible: Callable[[str], bool] = _never_visible,
 ) -> Cut:
-    """The block below its banner, inside a budget if there is one. `visible`: does the conversation show this event?"""
+    """Return the block without its banner, reduced to fit the budget if there is one.
+
+    `visible` tells whether the conversation still shows an event.
+    """
     if not entities.window:
         return Cut(EMPTY, 0)
     rows = _rows(entities.window, unique_parts=False)
@@ -75,12 +78,11 @@ def render_lines(
 def render_changes(
     entities: Entities, sources: Container[str], visible: Callable[[str], bool], *, budget: int, count: Counter
 ) -> str | None:
-    """What the model cannot know of things that were spoken of since a block was shown that came from these sources,
-    in one line inside a budget. None where the block differs and nothing was spoken of: its lines tell how.
+    """Return one line about entities that changed since a block was rendered, or None.
 
-    A thing stands in the message that told of it. Only when that is gone, or never was in the conversation, is it said
-    here, with its parts, those of the most recent things first; and when it has died, since the block still has it
-    alive.
+    `sources` are the events that the shown block was rendered from. An entity is repeated, with its parts, only if
+    the message that shows it is no longer in the conversation or never was, or if it was deleted since, because the
+    shown block still lists it. None means that no entity was mentioned since; the block itself may still differ.
     """
     changed = [entity for entity in entities if entity.source not in sources]
     if not changed:
@@ -114,7 +116,7 @@ def _inline(entity: Entity, *, parts: bool) -> str:
 
 
 def _fit(rows: Sequence[_EntityRow], hidden: int, removal_order: Sequence[str], *, budget: int, count: Counter) -> Cut:
-    """The most that fits: the names of parts go first, oldest things first, then parts, then things."""
+    """Return the longest version that fits. Names of parts go first, then parts, then entities."""
 
     def without_names(n: int) -> Cut:
         return Cut(_render_rows(rows, left_out=hidden, names=len(rows) - n), hidden)
@@ -140,8 +142,10 @@ def _fit(rows: Sequence[_EntityRow], hidden: int, removal_order: Sequence[str], 
 
 
 def _rows(window: Sequence[Entity], *, unique_parts: bool) -> list[_EntityRow]:
-    """Things with their parts, but for those that are things or names of things; each part with one thing only, or
-    with all that carry it."""
+    """Return the entities with their parts, except parts that are entities or their names.
+
+    With `unique_parts`, each part is shown with one entity only.
+    """
     shown = {said for entity in window for said in (entity.id, entity.name)}
     rows: list[_EntityRow] = []
     for entity in window:
@@ -153,8 +157,10 @@ def _rows(window: Sequence[Entity], *, unique_parts: bool) -> list[_EntityRow]:
 
 
 def _removal_order(rows: Sequence[_EntityRow], visible: Callable[[str], bool]) -> list[str]:
-    """The parts in the order in which they have to go: what the conversation shows too, then what an older list held
-    beside its best, then the oldest."""
+    """Return part ids in the order in which they are dropped.
+
+    Parts visible in the conversation come first, then parts of older lists, then the oldest.
+    """
     oldest = [(line, part) for line in reversed(rows) for part in reversed(line.parts)]
     newest = rows[0].entity.source
     visible_parts = [part.id for line, part in oldest if visible(line.entity.observed_in)]
@@ -163,7 +169,7 @@ def _removal_order(rows: Sequence[_EntityRow], visible: Callable[[str], bool]) -
 
 
 def _render_rows(rows: Sequence[_EntityRow], *, left_out: int, names: int) -> str:
-    """Things by their types; the parts of the first `names` things with their names."""
+    """Render the entities grouped by type; the parts of the first `names` entities have names."""
     by_type: dict[str, list[str]] = {}
     for index, line in enumerate(rows):
         group = by_type.setdefault(_single_line(line.entity.type), [])
@@ -187,12 +193,12 @@ def _part_lines(parts: Sequence[EntityPart], *, named: bool) -> list[str]:
 
 
 def _quote_safe(name: str) -> str:
-    """A name as it may stand between quotes: were one in it, the rest could pass for an id."""
+    """Make a name safe between quotes: with a quote in it, the rest could pass for an id."""
     return _single_line(name).replace('"', "'")
 
 
 def _format_id(text: str) -> str:
-    """An id as it is; between quotes where it has in it what could pass for the end of one, or for a mark of ours."""
+    """Return the id, as a JSON string if it contains characters of our syntax."""
     line = _single_line(text)
     return json.dumps(line, ensure_ascii=False) if _SPECIAL_CHARS.search(line) else line
 
@@ -201,12 +207,12 @@ _SPECIAL_CHARS = re.compile(r"[()\[\],;\"]")
 
 
 def _single_line(text: str) -> str:
-    """In one line, or what is stored could pass for lines of ours."""
+    """Collapse to one line, so that stored text cannot pass for lines of the block."""
     return text if text.isprintable() else " ".join(text.split())
 
 
 def _smallest_fitting(limit: int, fits: Callable[[int], bool]) -> int:
-    """The least n up to `most` that fits, given that `most` does."""
+    """Return the smallest n up to `limit` that fits, given that `limit` does."""
     low, high = 0, limit
     while low < high:
         middle = (low + high) // 2

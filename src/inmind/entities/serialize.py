@@ -1,9 +1,8 @@
-"""The window as a checkpoint that a host keeps, and every version of it that was ever given out.
+"""The entity window as a checkpoint that a host stores; reads every released version.
 
-Version 1 is the oldest: id, name and type of each, the most recent first. Version 2 has what a thing is and how it
-behaves in a window: its earlier names, its parent, its parts, whether it is pinned, deleted, or was only listed. When
-it was seen, and by which event, is written for whoever reads a checkpoint; in the session that takes it, things are
-seen when they are restored. What left the window before is not among it.
+Version 1 has id, name and type of each entity, most recent first. Version 2 adds aliases, parent, parts, and
+whether the entity is pinned, deleted or was only listed. Timestamps and source events are informational: restored
+entities count as seen when they are restored. Evicted entities are not included.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ def serialize(entities: Entities) -> dict[str, Any]:
 
 
 def deserialize(data: object) -> tuple[EntitySighting, ...]:
-    """The things of a checkpoint, the most recent first. Refused whole if any of it does not fit."""
+    """Parse a checkpoint, most recent first. Raises InvalidInput if any part of it is invalid."""
     if not isinstance(data, Mapping):
-        raise InvalidInput(field="data", value=data, expected="a checkpoint, as serialize() gives it")
+        raise InvalidInput(field="data", value=data, expected="a checkpoint created by serialize()")
     mapping = cast(Mapping[str, Any], data)
     version = mapping.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:
@@ -42,9 +41,9 @@ def deserialize(data: object) -> tuple[EntitySighting, ...]:
 
 
 def sighting_from(value: object, field: str) -> EntitySighting:
-    """An entity as a host hands it in: one of ours, or an object with id, type and name.
+    """Parse an entity given by a host: an Entity, or a mapping with id, type and name.
 
-    A host speaks of it by itself, so it is not one of a list; and an object may have its name under any usual key.
+    It does not count as listed. A mapping may have its name under any usual key.
     """
     if isinstance(value, Entity):
         return _parse_entity({**_entity_to_dict(value), "listed": False}, field)
@@ -70,9 +69,14 @@ def _entity_to_dict(entity: Entity) -> dict[str, Any]:
         "deleted": entity.deleted,
         "pinned": entity.pinned,
         "listed": entity.listed,
-        "parts": [part._asdict() for part in entity.parts],
+        "parts": [_part_to_dict(part) for part in entity.parts],
         "parts_left_out": entity.parts_left_out,
     }
+
+
+def _part_to_dict(part: EntityPart) -> dict[str, Any]:
+    """`beside` is part of the checkpoint format."""
+    return {"type": part.type, "id": part.id, "name": part.name, "beside": part.from_same_list}
 
 
 def _parse_entity(item: object, field: str) -> EntitySighting:
@@ -135,25 +139,25 @@ def _parse_count(value: object, field: str) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
-        raise InvalidInput(field=field, value=value, expected="how many, 0 or more")
+        raise InvalidInput(field=field, value=value, expected="a count, 0 or more")
     return value
 
 
 def _parse_exact_line(value: object, field: str) -> str:
-    """What something goes by, exactly as it is. An id may be a number where it comes from."""
+    """Parse an id or type, unchanged. A number is accepted."""
     text = _parse_line(value, field)
     if not text or (isinstance(value, str) and text != value):
-        raise InvalidInput(field=field, value=value, expected="a text of one line, without control characters")
+        raise InvalidInput(field=field, value=value, expected="one line of text, without control characters")
     return text
 
 
 def _parse_line(value: object, field: str) -> str:
-    """What something is called: a text of one line, or none. What nobody can see is left out of it."""
+    """Parse one line of text, possibly empty. Control characters are removed."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**30:
         value = str(value)
     value = value or ""
     if not isinstance(value, str) or len(value) > 500 or not _is_single_line(value):
-        raise InvalidInput(field=field, value=value, expected="a text of one line, at most 500 characters")
+        raise InvalidInput(field=field, value=value, expected="one line of text, at most 500 characters")
     return value if value.isprintable() else "".join(c for c in value if unicodedata.category(c) != "Cc")
 
 

@@ -1,8 +1,8 @@
-"""Which things the agent is holding in mind: the window, most recently used first.
+"""The entity window: entities that the conversation is about, most recently used first.
 
-It is a fold. What was seen comes in as events, and so does what has to leave: how many things a window holds is
-the session's choice of that day, so it must not be worked out again from a later one. Nothing that was ever seen
-is forgotten here. What left the window is still known, and comes back as it was when somebody speaks of it again.
+It is a fold over events. Sightings are events, and so are evictions: the window size is a setting of the session
+and must not be re-applied with a later value. Evicted entities stay known and return with all their data when they
+are mentioned again.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from inmind.entities.recent_lists import Listing, update_listings
 MAX_ALIASES = 5
 
 MIN_UNIQUE_DIGITS = 6
-"""Numbers of fewer digits are counted up from one for each type anew: page 7 is not order 7."""
+"""Shorter numbers are counted per type: page 7 and order 7 are different entities."""
 
 
 @frozen
 class Entities:
-    """What is in mind, and what is known beyond it."""
+    """The entity window, and everything known beyond it."""
 
     window: tuple[Entity, ...] = ()
     evicted: Known[EntityKey, Entity | None] = field(default_factory=Known[EntityKey, "Entity | None"])
-    """Things that had a place and lost it, as they were then; None for one that has come back."""
+    """Evicted entities as they were at that time; None for one that has come back."""
     ids: Known[str, EntityPart] = field(default_factory=Known[str, EntityPart])
-    """Every id that was ever seen, in whatever role."""
+    """Every id that was ever seen, as an entity or as a part."""
     listings: tuple[Listing, ...] = ()
-    """What was shown together: lists of things first, then of parts, and the newest of each first."""
+    """Lists that were shown: lists of entities first, then lists of parts, each newest first."""
 
     def __iter__(self) -> Iterator[Entity]:
         return iter(self.window)
@@ -56,17 +56,17 @@ class Entities:
         return self.window[index]
 
     def of(self, type: str) -> tuple[Entity, ...]:
-        """Those of a type, under any of its names, in singular or plural."""
+        """Return the entities of a type, under any of its names, in singular or plural."""
         wanted = {canonical_type(type), canonical_type(singular(type))}
         return tuple(entity for entity in self.window if canonical_type(entity.type) in wanted)
 
     def latest(self, type: str | None = None) -> Entity | None:
-        """The most recent that is alive, of any type or of one."""
+        """Return the most recent entity that is not deleted, of any type or of one type."""
         candidates = self.window if type is None else self.of(type)
         return next((entity for entity in candidates if not entity.deleted), None)
 
     def get(self, id: str, type: str | None = None) -> Entity | None:
-        """The thing with this id, in the window or beyond it."""
+        """Return the entity with this id, in the window or evicted."""
         if type is not None:
             key = (canonical_type(type), id)
             return next((entity for entity in self.window if entity.key == key), None) or self.evicted.get(key)
@@ -74,36 +74,36 @@ class Entities:
 
     @property
     def ids_by_recency(self) -> list[str]:
-        """Every id that was ever seen: those in mind first, the things most recently spoken of before all others."""
-        things = (entity.id for entity in self.window)
+        """Every id ever seen: ids of window entities first, then their parts, then all others."""
+        entity_ids = (entity.id for entity in self.window)
         parts = (part.id for entity in self.window for part in entity.parts)
-        return list(dict.fromkeys([*things, *parts, *(id for id, _ in self.ids)]))
+        return list(dict.fromkeys([*entity_ids, *parts, *(id for id, _ in self.ids)]))
 
     @property
     def evicted_entities(self) -> Iterator[Entity]:
-        """Things that are known and not in the window, the last to leave first."""
+        """Evicted entities, most recently evicted first."""
         return (entity for _, entity in self.evicted if entity)
 
     def owner(self, id: str) -> Entity | None:
-        """The thing in the window that this id is, or is a part of; the most recent one, if there are several."""
+        """Return the most recent window entity with this id or with a part of this id."""
         for entity in self.window:
             if entity.id == id:
                 return entity
         return next((entity for entity in self.window if any(part.id == id for part in entity.parts)), None)
 
     def holds(self, id: str) -> bool:
-        """Is this id in mind, as a thing or as a part of one?"""
+        """Return True if the id belongs to a window entity or one of its parts."""
         return self.owner(id) is not None
 
     def apply(self, event: Event) -> Entities:
         match event.payload:
-            case EntitiesSeen(sightings=things):
+            case EntitiesSeen(sightings=sightings):
                 observed_in = event.sources[0] if event.sources else event.id
-                return self.add_sightings(things, at=event.at, source=event.id, observed_in=observed_in)
-            case EntitiesEvicted(sightings=things):
-                return self._evict_keys({(canonical_type(thing.type), thing.id) for thing in things})
-            case EntitiesRestored(sightings=things):
-                return self._restore(things, event.at, event.id)
+                return self.add_sightings(sightings, at=event.at, source=event.id, observed_in=observed_in)
+            case EntitiesEvicted(sightings=sightings):
+                return self._evict_keys({(canonical_type(sighting.type), sighting.id) for sighting in sightings})
+            case EntitiesRestored(sightings=sightings):
+                return self._restore(sightings, event.at, event.id)
             case EntityPinned(type=type, id=id, pinned=pinned):
                 window = (replace(e, pinned=pinned) if e.key == (canonical_type(type), id) else e for e in self.window)
                 return replace(self, window=tuple(window))
@@ -111,10 +111,10 @@ class Entities:
                 return self
 
     def overflow(self, size: int) -> tuple[Entity, ...]:
-        """Those that have to leave a window of this size, oldest first; a pinned one never has to.
+        """Return the entities to evict for a window of this size, oldest first. Pinned ones stay.
 
-        What was only listed leaves before what was opened or used, or a few searches would clear the desk; but for
-        the newest list, which is what is being looked at.
+        Entities that were only listed are evicted before entities that were opened or used; otherwise a few
+        searches would empty the window. The newest list is exempt, because the user is looking at it.
         """
         excess = len(self.window) - size
         if excess <= 0:
@@ -126,7 +126,7 @@ class Entities:
         return tuple(entity for entity in removable if entity.key in removed)
 
     def evict(self, entities: Sequence[Entity]) -> Entities:
-        """They lose their places and stay known."""
+        """Remove entities from the window; they stay known."""
         return self._evict_keys({entity.key for entity in entities}) if entities else self
 
     def freeze(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Entities:
     def add_sightings(
         self, sightings: Sequence[EntitySighting], *, at: datetime, source: str, observed_in: str
     ) -> Entities:
-        """All of them at the front, in their order; the dead stay where they are."""
+        """Move the sighted entities to the front, in their order. Deleted entities do not move."""
         window = {entity.key: entity for entity in self.window}
         evicted, ids = self.evicted, self.ids
         listings: tuple[Listing, ...] = self.listings
@@ -163,7 +163,7 @@ class Entities:
         for sighting in sightings:
             existing = self._find_existing(sighting, window)
             entity = _apply_sighting(existing or self._create(sighting, at), sighting, at, source)
-            if sighting.how != "used" or existing is None:  # what only names it does not show what is inside
+            if sighting.how != "used" or existing is None:  # a mention does not show its parts
                 entity = replace(entity, observed_in=observed_in)
             if existing is not None and existing.key != entity.key:
                 window.pop(existing.key, None)
@@ -189,17 +189,19 @@ class Entities:
         return Entities(window=window, evicted=evicted, ids=ids, listings=update_listings(listings, alive))
 
     def _find_existing(self, sighting: EntitySighting, window: Mapping[EntityKey, Entity]) -> Entity | None:
-        """The entity that this sighting is of.
+        """Return the known entity that a sighting is about, or None.
 
-        A mere mention of an id is of whatever has that id, or carries it as a part; and an id that nothing was
-        known about is no second thing when its type becomes known, or the other way round.
+        A mention matches any entity with that id, or with a part of that id. An untyped id and a typed one with the
+        same id are the same entity, in either order.
         """
         for key in ((canonical_type(sighting.type), sighting.id), (UNTYPED, sighting.id)):
             if found := window.get(key) or self.evicted.get(key):
                 return found
         if sighting.how in ("seen", "listed", "told") and sighting.type != UNTYPED:
             return None
-        if sighting.how == "deleted" and sighting.type != UNTYPED:  # another type is another thing: it must not die
+        if (
+            sighting.how == "deleted" and sighting.type != UNTYPED
+        ):  # another type is another entity and must not be deleted
             return None
         same_id = (e for e in window.values() if e.id == sighting.id and _may_match(sighting, e.type))
         found = next(same_id, None)
@@ -214,7 +216,7 @@ class Entities:
         return found
 
     def _create(self, sighting: EntitySighting, at: datetime) -> Entity:
-        """It may have been a part of something before, and then it has a name and a type."""
+        """Create an entity. If its id was a part before, the name and type of the part are used."""
         known = self.ids.get(sighting.id)
         if known is not None and not _may_match(sighting, known.type):
             known = None
@@ -231,15 +233,15 @@ class Entities:
         return replace(self, window=tuple(e for e in self.window if e.key not in keys), evicted=evicted)
 
     def _restore(self, sightings: Sequence[EntitySighting], at: datetime, source: str) -> Entities:
-        """As a checkpoint had them: dead ones have their places too."""
+        """Put the entities of a checkpoint in front, deleted ones included."""
         restored = [
             replace(
-                _apply_sighting(Entity(thing.id, thing.type, thing.name, first_seen=at), thing, at, source),
-                deleted=thing.how == "deleted",
-                pinned=thing.pinned,
-                listed=thing.how == "listed",
+                _apply_sighting(Entity(sighting.id, sighting.type, sighting.name, first_seen=at), sighting, at, source),
+                deleted=sighting.how == "deleted",
+                pinned=sighting.pinned,
+                listed=sighting.how == "listed",
             )
-            for thing in sightings
+            for sighting in sightings
         ]
         first = {entity.key: entity for entity in reversed(restored)}
         restored = [entity for entity in restored if first[entity.key] is entity]
@@ -254,9 +256,9 @@ class Entities:
 
 
 def _apply_sighting(entity: Entity, sighting: EntitySighting, at: datetime, source: str) -> Entity:
-    """An entity with what one sighting adds to it."""
+    """Return the entity updated by one sighting."""
     is_part = sighting.how == "used" and sighting.id != entity.id
-    if is_part:  # one of its parts was
+    if is_part:  # the sighting is of one of its parts
         used = next(part for part in entity.parts if part.id == sighting.id)
         parts = (used, *(part for part in entity.parts if part.id != sighting.id))
         return replace(entity, parts=parts, last_seen=at, source=source, listed=False)
@@ -283,14 +285,20 @@ def _apply_sighting(entity: Entity, sighting: EntitySighting, at: datetime, sour
 
 
 def _may_match(sighting: EntitySighting, type: str) -> bool:
-    """Can something of this type be what has this id? A small number is the id of many things; other ids of one."""
+    """Return True if an entity of this type can be the one sighted.
+
+    A small number is the id of entities of several types. Any other id belongs to one entity.
+    """
     if UNTYPED in (type, sighting.type) or canonical_type(type) == canonical_type(sighting.type):
         return True
     return not (sighting.id.isdigit() and len(sighting.id) < MIN_UNIQUE_DIGITS)
 
 
 def _drop_part(deleted: EntitySighting, entity: Entity, source: str) -> Entity:
-    """An entity that no longer carries what was deleted; no message shows it like that."""
+    """Return the entity without a deleted part.
+
+    No message shows it in this form, so `observed_in` is cleared.
+    """
     parts = tuple(part for part in entity.parts if part.id != deleted.id or not _may_match(deleted, part.type))
     return entity if len(parts) == len(entity.parts) else replace(entity, parts=parts, source=source, observed_in="")
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spec("B5")
         ({"window": 0}, "entities.window"),
         ({"window": True}, "entities.window"),
         ({"window": "10"}, "entities.window"),
-        ({"from_one_list": 0}, "entities.from_one_list"),
+        ({"max_per_list": 0}, "entities.max_per_list"),
         ({"types": ["page"]}, "entities.types"),
         ({"types": {"": ["page"]}}, "entities.types"),
         ({"types": {"page": [7]}}, "entities.types.page"),

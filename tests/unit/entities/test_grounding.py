@@ -24,18 +24,18 @@ PAGE = EntitySighting("page", "page-123", "About Us")
 GONE = EntitySighting("page", "page-666", "Old News")
 
 
-def in_mind(*things: EntitySighting) -> Entities:
+def window_with(*things: EntitySighting) -> Entities:
     return Entities().apply(an_event(EntitiesSeen(things)))
 
 
-SHOP = in_mind(ORDER, USER, PAGE)
+SHOP = window_with(ORDER, USER, PAGE)
 
 
 def checked(arguments: Any, entities: Entities = SHOP, tool: str = "update_order", **known: Any) -> CallCheck:
     return check_call(tool, arguments, entities, **known)
 
 
-def standing(arguments: Any, entities: Entities = SHOP, **known: Any) -> str:
+def status_of(arguments: Any, entities: Entities = SHOP, **known: Any) -> str:
     [finding] = checked(arguments, entities, **known).findings
     return finding.status
 
@@ -44,33 +44,33 @@ def never() -> Any:
     raise AssertionError("nobody had to ask")
 
 
-def told(**words: str) -> Callable[[], SessionTexts]:
+def session_texts(**words: str) -> Callable[[], SessionTexts]:
     return lambda: SessionTexts(**words)
 
 
 def test_an_id_in_mind_is_held_as_a_thing_and_as_a_part() -> None:
-    check = checked({"order_id": "#W2378156", "item_ids": ["11112222"]}, told=never, elsewhere=never)
+    check = checked({"order_id": "#W2378156", "item_ids": ["11112222"]}, texts=never, other_sessions=never)
     assert [(f.path, f.status) for f in check.findings] == [("order_id", "in_window"), ("item_ids[0]", "in_window")]
     assert check.ok
 
 
 def test_an_id_that_left_the_window_is_known() -> None:
     left = SHOP.apply(an_event(EntitiesEvicted((ORDER,)), 2))
-    assert standing({"order_id": "#W2378156"}, left, told=never, elsewhere=never) == "known"
+    assert status_of({"order_id": "#W2378156"}, left, texts=never, other_sessions=never) == "known"
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ({"people": "cancel #W9999999 please"}, "was mentioned by the user"),
-        ({"people": "cancel W9999999 please"}, "was mentioned by the user"),
+        ({"user": "cancel #W9999999 please"}, "was mentioned by the user"),
+        ({"user": "cancel W9999999 please"}, "was mentioned by the user"),
         ({"operator": "the example order is #W9999999"}, "was mentioned by the operator"),
         ({"tools": '{"note": "see #W9999999."}'}, "appears in a tool result"),
     ],
     ids=["a person", "a person who leaves out the #", "the operator", "a tool"],
 )
 def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words: dict[str, str], why: str) -> None:
-    [finding] = checked({"order_id": "#W9999999"}, told=told(**words)).findings
+    [finding] = checked({"order_id": "#W9999999"}, texts=session_texts(**words)).findings
     assert (finding.status, finding.why) == ("mentioned", f"#W9999999 {why}")
 
 
@@ -80,24 +80,24 @@ def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words:
     [("#W639052", "order #W6390527"), ("39052", "order #W6390527"), ("838450784", '"item_id": "8384507844"')],
 )
 def test_a_piece_of_what_was_said_was_not_said(given: str, said: str, whose: str) -> None:
-    assert standing({"order_id": given}, told=told(**{whose: said})) == "unknown"
+    assert status_of({"order_id": given}, texts=session_texts(**{whose: said})) == "unknown"
 
 
 @pytest.mark.parametrize("given", ["90210", 42, "Desk", "olivedo"])
 def test_a_small_number_or_a_name_is_heard_from_people_and_not_from_tools(given: str | int) -> None:
     said = 'We call 42 people in 90210 about the "Desk" of Olivie (olivedo)'
-    assert standing({"item_id": given}, told=told(tools=said)) == "unknown"
-    assert standing({"item_id": given}, told=told(people=said)) == "mentioned"
-    assert standing({"item_id": given}, told=told(operator=said)) == "mentioned"
+    assert status_of({"item_id": given}, texts=session_texts(tools=said)) == "unknown"
+    assert status_of({"item_id": given}, texts=session_texts(user=said)) == "mentioned"
+    assert status_of({"item_id": given}, texts=session_texts(operator=said)) == "mentioned"
 
 
 @pytest.mark.parametrize("given", ["call", "people", "about"])
 def test_any_word_of_a_sentence_is_no_id(given: str) -> None:
-    assert standing({"item_id": given}, told=told(people="We call 42 people about it")) == "unknown"
+    assert status_of({"item_id": given}, texts=session_texts(user="We call 42 people about it")) == "unknown"
 
 
 def test_a_long_number_is_heard_from_tools_too() -> None:
-    assert standing({"item_id": "8384507844"}, told=told(tools="8384507844 is in stock")) == "mentioned"
+    assert status_of({"item_id": "8384507844"}, texts=session_texts(tools="8384507844 is in stock")) == "mentioned"
 
 
 def test_words_and_other_sessions_are_asked_last_and_once() -> None:
@@ -109,24 +109,24 @@ def test_words_and_other_sessions_are_asked_last_and_once() -> None:
 
     def elsewhere() -> list[Entities]:
         asked.append("elsewhere")
-        return [in_mind(PAGE), in_mind(EntitySighting("order", "#W9999999"))]
+        return [window_with(PAGE), window_with(EntitySighting("order", "#W9999999"))]
 
     def check(arguments: Any) -> list[str]:
-        return [f.status for f in checked(arguments, told=words, elsewhere=elsewhere).findings]
+        return [f.status for f in checked(arguments, texts=words, other_sessions=elsewhere).findings]
 
     assert check({"order_id": "#W2378156"}) == ["in_window"]
     assert asked == []
     assert check({"order_id": "#W5555555"}) == ["mentioned"]
     assert asked == ["words"]
     assert check({"order_ids": ["#W9999999", "#W8888888"], "user_id": "nobody_1"}) == [
-        "elsewhere",
+        "other_session",
         "unknown",
         "unknown",
     ]
     assert asked == ["words", "words", "elsewhere"]
 
 
-SEVENS = in_mind(
+SEVENS = window_with(
     EntitySighting("page", "7", "Home"), EntitySighting("section", "hero", parts=(EntityPart("item", "42"),))
 )
 
@@ -152,8 +152,8 @@ def test_what_many_things_go_by_counts_with_its_type(arguments: dict[str, Any], 
     entities = SEVENS.apply(an_event(left, 2)) if out else SEVENS
     [finding] = checked(arguments, entities, tool="update_page").findings
     assert finding.status == (("known" if out else "in_window") if meant else "unknown")
-    seen = standing(arguments, Entities(), tool="update_page", elsewhere=lambda: [entities])
-    assert seen == ("elsewhere" if meant else "unknown")
+    seen = status_of(arguments, Entities(), tool="update_page", other_sessions=lambda: [entities])
+    assert seen == ("other_session" if meant else "unknown")
 
 
 def test_a_small_number_of_another_type_is_said_to_be_one() -> None:
@@ -162,21 +162,21 @@ def test_a_small_number_of_another_type_is_said_to_be_one() -> None:
 
 
 def test_two_things_with_one_small_number_are_told_apart() -> None:
-    entities = in_mind(EntitySighting("page", "7", "Home")).apply(
+    entities = window_with(EntitySighting("page", "7", "Home")).apply(
         an_event(EntitiesSeen((EntitySighting("order", "7", how="deleted"),)), 2)
     )
-    assert standing({"page_id": 7}, entities) == "in_window"
-    assert standing({"order_id": 7}, entities) == "deleted"
-    assert standing({"user_id": 7}, entities) == "unknown"
+    assert status_of({"page_id": 7}, entities) == "in_window"
+    assert status_of({"order_id": 7}, entities) == "deleted"
+    assert status_of({"user_id": 7}, entities) == "unknown"
 
 
 def test_who_fills_a_role_goes_by_the_id_of_a_user() -> None:
-    assert standing({"assignee_id": 3}, in_mind(EntitySighting("user", "3", "Ada"))) == "in_window"
+    assert status_of({"assignee_id": 3}, window_with(EntitySighting("user", "3", "Ada"))) == "in_window"
 
 
 def test_a_tool_without_a_noun_says_no_type() -> None:
-    assert standing({"id": 7}, SEVENS, tool="approve") == "in_window"
-    assert standing({"id": 7}, SEVENS, tool="get_user") == "unknown"
+    assert status_of({"id": 7}, SEVENS, tool="approve") == "in_window"
+    assert status_of({"id": 7}, SEVENS, tool="get_user") == "unknown"
 
 
 def test_an_invented_id_is_unknown_and_the_call_is_not_ok() -> None:
@@ -211,29 +211,29 @@ def test_the_id_that_was_meant_is_the_nearest(arguments: dict[str, str], meant: 
 def test_another_spelling_of_what_a_tool_showed_is_unknown_though_a_person_used_it(given: str) -> None:
     shown = EntitySighting("order", "#W2378156", action="get")
     many = [EntitySighting("order", f"#V{n:07}") for n in range(MAX_COMPARED_IDS)]
-    entities = in_mind(shown).apply(an_event(EntitiesSeen(tuple(many)), 2))
-    [finding] = checked({"order_id": given}, entities, told=told(people=f"cancel {given}")).unknown
+    entities = window_with(shown).apply(an_event(EntitiesSeen(tuple(many)), 2))
+    [finding] = checked({"order_id": given}, entities, texts=session_texts(user=f"cancel {given}")).unknown
     assert finding.nearest[0].id == "#W2378156"
 
 
 def test_a_short_id_in_small_letters_has_the_right_one_as_its_nearest() -> None:
-    [finding] = checked({"order_id": "#w2"}, in_mind(EntitySighting("order", "#W2"))).unknown
+    [finding] = checked({"order_id": "#w2"}, window_with(EntitySighting("order", "#W2"))).unknown
     assert finding.nearest[0].id == "#W2"
 
 
 def test_a_number_that_a_person_wrote_with_a_hash_may_be_used_without() -> None:
-    mentioned = in_mind(EntitySighting("issue", "#1234", how="used"))
-    assert standing({"issue_id": 1234}, mentioned, told=told(people="close issue #1234")) == "mentioned"
+    mentioned = window_with(EntitySighting("issue", "#1234", how="used"))
+    assert status_of({"issue_id": 1234}, mentioned, texts=session_texts(user="close issue #1234")) == "mentioned"
 
 
 def test_of_two_as_near_the_one_of_the_right_type_comes_first() -> None:
-    entities = in_mind(EntitySighting("invoice", "A-1002"), EntitySighting("order", "A-1003"))
+    entities = window_with(EntitySighting("invoice", "A-1002"), EntitySighting("order", "A-1003"))
     [finding] = checked({"order_id": "A-1001"}, entities).unknown
     assert [part.id for part in finding.nearest] == ["A-1003", "A-1002"]
 
 
 def test_a_deleted_thing_is_a_finding() -> None:
-    entities = in_mind(PAGE, GONE).apply(
+    entities = window_with(PAGE, GONE).apply(
         an_event(EntitiesSeen((EntitySighting("page", "page-666", how="deleted"),)), 2)
     )
     check = checked({"page_id": "page-666"}, entities, tool="publish_page")
@@ -245,7 +245,7 @@ def test_a_deleted_thing_is_a_finding() -> None:
 def test_an_id_of_another_type_is_said_to_be() -> None:
     [finding] = checked({"user_id": "#W2378156"}).findings
     assert finding.status == "in_window"
-    assert "another type: order, not user" in finding.why
+    assert "its type is order, not user" in finding.why
 
 
 def test_a_key_that_names_a_role_is_no_other_type() -> None:
@@ -286,7 +286,7 @@ def test_an_address_may_be_new_and_is_called_by_its_article() -> None:
     ids=str,
 )
 def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any], expected: str) -> None:
-    assert standing(arguments, tool=tool) == expected
+    assert status_of(arguments, tool=tool) == expected
 
 
 @each_row(
@@ -303,7 +303,7 @@ def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any]
     ],
 )
 def test_a_plain_number_is_an_id_where_it_says_which_one(tool: str, number: int | str, expected: list[str]) -> None:
-    entities = in_mind(EntitySighting("pr", "12", "Fix login"), EntitySighting("pr", "13", "Bump deps"))
+    entities = window_with(EntitySighting("pr", "12", "Fix login"), EntitySighting("pr", "13", "Bump deps"))
     assert [f.status for f in checked({"number": number}, entities, tool=tool).findings] == expected
 
 
@@ -319,7 +319,7 @@ def test_a_call_without_ids_is_ok() -> None:
 
 
 def test_many_unknown_ids_beside_many_known_ones_end() -> None:
-    entities = in_mind(*(EntitySighting("order", f"#W{n:07}") for n in range(3_000)))
+    entities = window_with(*(EntitySighting("order", f"#W{n:07}") for n in range(3_000)))
     check = checked({"order_ids": [f"#V{n:07}" for n in range(300)]}, entities)
     assert len(check.unknown) == 300
     assert all(len(finding.nearest) <= MAX_NEAREST for finding in check.unknown)
@@ -331,7 +331,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
         st.lists(inner) | st.dictionaries(st.sampled_from(["id", "order_id", "user_ids", "path", "x"]), inner)
     ),
 )
-WORDS = st.builds(SessionTexts, operator=st.text(), people=st.text(), tools=st.text())
+WORDS = st.builds(SessionTexts, operator=st.text(), user=st.text(), tools=st.text())
 
 
 @given(arguments=JSON, tool=st.text(), words=WORDS)

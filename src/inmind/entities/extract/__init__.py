@@ -1,1 +1,1 @@
-"""Which things are spoken of: in what tools do (`things`, out of `records`), and in what people say (`mentions`)."""
+"""Extracts entity sightings from tool results (`from_result`) and messages (`from_message`)."""

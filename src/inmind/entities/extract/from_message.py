@@ -1,4 +1,4 @@
-"""Which things a person's message speaks of: ids that stand in it, and names of things that are known."""
+"""Finds entities in a user message: ids in its text, and names of known entities."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from inmind.entities.nouns import singular
 from inmind.entities.window import Entities
 
 MAX_TEXT_CHARS = 4_000
-"""Characters of a message in which names are looked for."""
+"""Length of a message that is searched for names."""
 MAX_EVICTED = 50
-"""Things outside the window whose names are looked for, the last to leave first."""
+"""Number of evicted entities whose names are looked for, most recently evicted first."""
 _WORD = re.compile(r"[a-z0-9]+|[^\W_]")
 _HASH_NUMBER = re.compile(r"(?<![\w#&])#(\d{1,9})(?![\w-])")
 _MIN_NAME_CHARS = 3
@@ -27,11 +27,11 @@ _MIN_NAME_CHARS = 3
 def sightings_from_message(
     text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES
 ) -> tuple[EntitySighting, ...]:
-    """What a message brings to the front, in the order in which it speaks of it."""
+    """Return the entities that a message mentions, in the order of the text."""
     ids = [(text.find(f.id), f.type, _known_spelling(f.id, entities)) for f in find_ids_in_text(text, rules=rules)]
     found = {id: (place, EntitySighting(type, id, how="used")) for place, type, id in ids}
     head = text[:MAX_TEXT_CHARS]
-    for match in _HASH_NUMBER.finditer(head):  # too short to be an id by itself: it is one that is known
+    for match in _HASH_NUMBER.finditer(head):  # too short to be recognised by its shape: only known ids count
         if known := entities.ids.get(match[1]):
             found.setdefault(known.id, (match.start(), EntitySighting(known.type, known.id, how="used")))
     folded = head.casefold()
@@ -49,13 +49,13 @@ def sightings_from_message(
 
 @lru_cache(maxsize=4096)
 def _first_word(name: str) -> str:
-    """The first word of a name: without it in a text, the name is not there either."""
+    """Return the first word of a name: if the text lacks it, the name is not in the text."""
     match = _WORD.search(name.casefold())
     return match[0] if match else ""
 
 
 def _known_spelling(id: str, entities: Entities) -> str:
-    """An id as it is known: people leave out the # of an order, and type in small letters."""
+    """Return the known spelling of an id: users omit the # of an order and type lower case."""
     spellings = (id, f"#{id}", id.removeprefix("#"), id.upper(), f"#{id.upper()}", id.lower())
     return next((spelling for spelling in spellings if spelling in entities.ids), id)
 
@@ -74,10 +74,10 @@ def _entity_names(entity: Entity) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _find_name(name: str, type: str, text: str, folded: str) -> int:
-    """Where a name stands as words of their own; -1 where it does not.
+    """Return the position of a name in the text, or -1.
 
-    A single word may be any word: it counts as it is spelt and inside of a sentence ("go to Contact"), between quotes,
-    or beside its type ("the contact page"), and not in "Please contact me".
+    A name of one word may be an ordinary word. It counts if it is spelt like the name inside a sentence ("go to
+    Contact"), is quoted, or stands next to its type ("the contact page"); not in "Please contact me".
     """
     if not name.isascii():
         return folded.find(name.casefold()) if len(name) > 1 else -1

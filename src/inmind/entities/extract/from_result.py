@@ -1,9 +1,9 @@
-"""Which things a tool's outcome is about, without a model.
+"""Turns a tool result into entity sightings, without a model.
 
-The type comes from the object's own `type`, else from the tool's name, else from the key that holds it. Whatever
-has an id of its own at the top of a result is a *thing*; the ids inside it are its *parts* and ride with it. A list
-brings in its first few things, and the ids of the rest ride with the best of them: nothing that the model might
-pick is lost, and one search does not push everything else out of mind.
+The type comes from the object's `type` field, else from the tool name, else from the key that holds the object. An
+object with an id at the top of a result is an entity; the ids inside it are its parts. Of a list, the first few
+entries become entities and the ids of the others become parts of the first: every id stays available, and one
+search does not evict everything else.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from inmind.entities.serialize import sighting_from
 from inmind.errors import ExtractorFailed
 
 _CREATE_VERBS = frozenset("add book create insert make new register".split())
-# What such tools answer with is many lines and no list of names.
+# Tools for these types return text of many lines, not a list of names.
 _TEXT_TYPES = frozenset(
     "comment detail error instruction line log lyric message news note output result step test".split()
 )
 _NO_KEY = "_"
-"""Stands above a value that has no key, and says nothing of it."""
+"""Placeholder key for a value without a key."""
 
 MAX_UNNAMED_ENTRIES = 40
-"""Entries of a list without ids that are looked through for those of others."""
+"""Number of entries of a list without own ids that are searched for other ids."""
 MAX_USED_ARGUMENTS = 10
-"""Arguments of one call that count as used."""
+"""Number of arguments of one call that count as used."""
 
 
 def sightings_from_result(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tuple[EntitySighting, ...]:
-    """What one outcome brings to mind, the best match first. A failed call brings nothing."""
+    """Return the entities of one tool outcome, best match first. A failed call returns none."""
     layers = parse_layers(outcome.result)
     if outcome.error or any(map(reports_failure, layers)):
         return ()
@@ -59,13 +59,15 @@ def sightings_from_result(outcome: ToolObserved, rules: EntityRules = DEFAULT_RU
     if extractor is not None:
         return _from_host_extractor(*extractor, outcome)
     value = layers[-1]
-    if is_empty_result(value) and parse_tool_name(outcome.tool).is_read:  # what is not there proves no id
+    if (
+        is_empty_result(value) and parse_tool_name(outcome.tool).is_read
+    ):  # an empty result does not prove that the id exists
         return ()
     return _ResultExtractor(outcome, value, rules).sightings()
 
 
 class _ResultExtractor:
-    """One call that succeeded: its tool's name, its arguments, and its result as a value."""
+    """Extracts from one successful call: tool name, arguments and parsed result."""
 
     def __init__(self, outcome: ToolObserved, value: Any, rules: EntityRules) -> None:
         self._rules, self._value = rules, limit_keys(value) if is_object(value) else value
@@ -86,9 +88,9 @@ class _ResultExtractor:
             self._add_from_arguments(records[0])
         found = [self._sighting(record, record.how) for record in records[: self._rules.window]]
         numbers = {
-            part.id for thing in found for part in thing.parts if part.type == "number"
-        }  # the same by another id
-        covered = {thing.id for thing in found} | numbers
+            part.id for sighting in found for part in sighting.parts if part.type == "number"
+        }  # another id of the same entity
+        covered = {sighting.id for sighting in found} | numbers
         return (*found, *self._used_sightings([found for found in self._used if found.id not in covered]))
 
     def _records(self) -> list[ResultRecord]:
@@ -105,19 +107,22 @@ class _ResultExtractor:
         return [record for group in groups for record in _limit_list(group, self._rules)]
 
     def _value_or_lines(self) -> Any:
-        """The value, or the lines of a text where a tool that speaks of many answers with one name a line."""
+        """Return the value, or the lines if a listing tool returned one name per line."""
         names = self._tool_name.plural and self._tool_name.is_read and self._tool_name.type not in _TEXT_TYPES
         return (parse_name_list(self._value) or None) if names and isinstance(self._value, str) else self._value
 
     def _records_by_name(self) -> list[list[ResultRecord]]:
-        """What was asked for by name, and is answered by name: {"City Hub": "Rating: 4.2"}."""
+        """Records for a result keyed by the requested names: {"City Hub": "Rating: 4.2"}."""
         requested = {found.id: found.type for found in self._used}
         if not is_object(self._value) or not self._value or not all(key in requested for key in self._value):
             return []
         return [[self._reader.describe(requested[key], key, {_NO_KEY: item}) for key, item in self._value.items()]]
 
     def _records_from_loose_ids(self) -> list[list[ResultRecord]]:
-        """The ids in a result whose objects have none: parts of what the arguments name, or things by themselves."""
+        """Records for a result whose objects have no id.
+
+        The ids found are parts of the entity named by the arguments, or entities if there is none.
+        """
         value = self._value[:MAX_UNNAMED_ENTRIES] if is_list(self._value) else self._value
         parts = self._reader.describe(UNTYPED, "", {self._tool_name.type or _NO_KEY: value}).parts
         target = self._target()
@@ -127,10 +132,10 @@ class _ResultExtractor:
         return [[ResultRecord(target.type, target.id, parts=parts, from_arguments=True)]]
 
     def _record_of_target(self) -> ResultRecord | None:
-        """The thing that the arguments name and the result describes without repeating its id."""
+        """Record of the entity that the arguments name and the result describes without its id."""
         if not is_object(self._value) or self._reader.has_own_id(self._value) or is_only_wrappers(self._value):
             return None
-        if self._tool_name.removes_from:  # what it answers with is what something was taken out of
+        if self._tool_name.removes_from:  # the result describes the container
             return None
         if any(singular(key.lower()) == self._tool_name.type for key in self._value):
             return None
@@ -140,7 +145,7 @@ class _ResultExtractor:
         return self._reader.describe(target.type, target.id, self._value)
 
     def _record_from_text(self, text: str) -> ResultRecord | None:
-        """A result in words: a bare id, or ids among other words."""
+        """Record for a text result: a bare id, or ids in prose."""
         if looks_like_id(text) or (self._tool_name.verb in _CREATE_VERBS and _is_created_id(text)):
             return ResultRecord(self._tool_name.type or UNTYPED, text)
         found = [self._with_tool_type(f) for f in find_ids_in_text(text, rules=self._rules) if f.kind != "url"]
@@ -153,10 +158,11 @@ class _ResultExtractor:
         return ResultRecord(target.type, target.id, parts=parts, from_arguments=target.type != self._tool_name.type)
 
     def _with_tool_type(self, found: FoundId) -> FoundId:
-        """An id that the text says nothing about is of what the tool is about."""
+        """Give an untyped id the type of the tool."""
         return replace(found, type=self._tool_name.type) if found.type == UNTYPED and self._tool_name.type else found
 
     def _target(self) -> FoundId | None:
+        """Return the argument that names the entity the call is about."""
         for type in self._tool_name.types:
             for found in self._used:
                 if found.type == type:
@@ -164,7 +170,7 @@ class _ResultExtractor:
         return next((found for kind in ("id", "path", "name") for found in self._used if found.kind == kind), None)
 
     def _add_from_arguments(self, main: ResultRecord) -> None:
-        """What the arguments add: a name for what was made, the thing it was made in."""
+        """Add the name, parent and parts that the arguments give."""
         if not main.name and self._tool_name.arguments_name_result and is_object(self._arguments):
             main.name = name_of(self._arguments, main.type)
         removed_type = self._tool_name.type if self._tool_name.removes_from else ""
@@ -175,7 +181,7 @@ class _ResultExtractor:
             main.parts.setdefault(found.id, EntityPart(found.type, found.id))
 
     def _deletion_sightings(self, records: Sequence[ResultRecord]) -> tuple[EntitySighting, ...]:
-        """Tombstones for what the verb was done to; everything else that the call names was only used."""
+        """Return deletions for the ids that were deleted; other ids were only used."""
         if deletion_refused(self._value) or (is_object(self._arguments) and self._arguments.get("dry_run") is True):
             return tuple(self._used_sightings(self._used))
         not_deleted, confirmed = split_deletion(self._value)
@@ -211,7 +217,7 @@ class _ResultExtractor:
 
 
 def _limit_list(group: Sequence[ResultRecord], rules: EntityRules) -> Sequence[ResultRecord]:
-    """Those of one list that get a place. The others ride with the first."""
+    """Return the entries of a list that become entities; the others become parts of the first."""
     kept, rest = group[: rules.max_per_list], group[rules.max_per_list :]
     for record in kept:
         record.listed = len(group) > 1
@@ -222,12 +228,12 @@ def _limit_list(group: Sequence[ResultRecord], rules: EntityRules) -> Sequence[R
 
 
 def _is_created_id(text: str) -> bool:
-    """The whole answer of a tool that creates something: a number, or a word with a digit in it."""
+    """Return True for the whole result of a create tool: a number, or a word with a digit."""
     return text.isascii() and parse_id(text) is not None and (text.isdigit() or is_code(text))
 
 
 def _with_host_types(rules: EntityRules, tool: ToolName) -> ToolName:
-    """A tool's nouns as the host's types, those first."""
+    """Map the nouns of a tool name to the host's types, those types first."""
     if not rules.types:
         return tool
     types = dict.fromkeys(map(rules.type_for, tool.types))
@@ -235,10 +241,10 @@ def _with_host_types(rules: EntityRules, tool: ToolName) -> ToolName:
 
 
 def _from_host_extractor(pattern: str, extractor: Extractor, outcome: ToolObserved) -> tuple[EntitySighting, ...]:
-    """A host's extractor: whatever it does wrong is said with its name."""
+    """Run a host extractor. Any error is raised as ExtractorFailed with its pattern."""
     try:
         sightings = [sighting_from(entity, f"answer[{n}]") for n, entity in enumerate(extractor(outcome))]
-    except Exception as error:  # a host's code may raise anything, and answer with anything
+    except Exception as error:  # host code may raise and return anything
         reason = f"{type(error).__name__}: {error}"
         raise ExtractorFailed(pattern=pattern, tool=outcome.tool, reason=reason) from error
     verb = parse_tool_name(outcome.tool).verb

@@ -1,7 +1,7 @@
-"""Which id is an object's own, and of what type it is.
+"""Finds the id, type and name of an object in a result.
 
-Asked of every object of every result. The entries of a list are alike, so what objects with the same keys have for an
-id is worked out once for each result.
+This runs for every object of every result. List entries have the same keys, so the id key is found once per set of
+keys and result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from inmind.entities.ids.shapes import is_code, parse_code, parse_id
 from inmind.entities.nouns import UNTYPED, singular, split_words
 from inmind.entities.parse_result import is_list, is_object
 
-# What some applications have instead of an id, the best first.
+# Keys that identify an object without an id, best first.
 _HANDLE_KEYS = (
     "username",
     "handle",
@@ -33,9 +33,9 @@ _HANDLE_KEYS = (
 )
 _FALLBACK_KEYS = frozenset((*_HANDLE_KEYS, "number"))
 
-# Other ids of the same object, which are no parents of it.
+# Alternate ids of the same object. They are not its parent.
 _ALTERNATE_ID_NOUNS = ("node", "i_cal", "ical", "external", "internal", "client", "request", "global", "public")
-# What a `type` may say that is no type.
+# Values of a `type` field that are not entity types.
 _NOT_TYPES = ("success", "ok", "error", "list", "object", "array", "string", "text", "json", "result", "data")
 
 OwnId = tuple[str, str, str]
@@ -43,15 +43,15 @@ OwnId = tuple[str, str, str]
 
 
 class _IdKey(NamedTuple):
-    """What objects of one make have for an id."""
+    """The type and id key shared by all objects with the same keys."""
 
     type: str
     key: str
-    """Empty where they have none."""
+    """Empty if they have no id."""
 
 
 class IdentityFinder:
-    """Tells the ids of the objects in one result."""
+    """Finds the ids of the objects in one result."""
 
     def __init__(self, rules: EntityRules) -> None:
         self._rules = rules
@@ -59,7 +59,7 @@ class IdentityFinder:
         self._id_keys_by_shape: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def find_own(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
-        """Type and id of an object, and the key that holds the id."""
+        """Return type, id and id key of an object."""
         keys = tuple(value)
         id_keys = self._id_keys(keys)
         if not id_keys:
@@ -79,25 +79,25 @@ class IdentityFinder:
         return own
 
     def find_only(self, value: Mapping[str, Any]) -> OwnId | None:
-        """For an object inside of another: the one id that it has, whatever its type."""
+        """For a nested object: return its single id, whatever its type."""
         id_keys = self._id_keys(tuple(value))
         if len(id_keys) != 1 or not (id := parse_id(value[id_keys[0]])):
             return None
-        says, type = key_meaning(id_keys[0])
-        return (self._rules.type_for(type), id, id_keys[0]) if says == "id" else None
+        role, type = key_meaning(id_keys[0])
+        return (self._rules.type_for(type), id, id_keys[0]) if role == "id" else None
 
     def find_fallback(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
-        """For an object at the top without an id of its type: any id it has, or what it goes by instead of one."""
+        """For a top-level object without an id of its type: return any id, or a handle."""
         id_keys = self._id_keys(tuple(value))
         if not id_keys and _FALLBACK_KEYS.isdisjoint(value):
             return None
         for key in id_keys:
-            says, type = key_meaning(key)
-            if says == "id" and (id := parse_id(value[key])):
+            role, type = key_meaning(key)
+            if role == "id" and (id := parse_id(value[key])):
                 return self._rules.type_for(type), id, key
-            if says == "code" and (id := parse_code(type, value[key])):
+            if role == "code" and (id := parse_code(type, value[key])):
                 return self._rules.type_for(type), id, key
-            if says == "own":  # it has an id, and one that cannot be used: its name is none
+            if role == "own":  # its id is unusable, and its name is not an id
                 return None
         hints = self._type_hints(value, types)
         if hints and (id := parse_id(value.get("number"))):
@@ -110,7 +110,7 @@ class IdentityFinder:
         return None
 
     def find_parent(self, value: Mapping[str, Any], type: str, own_key: str) -> tuple[str, str] | None:
-        """The thing of another type that an object names first."""
+        """Return the first entity of another type that the object refers to."""
         for key, item in value.items():
             meaning = key_meaning(key)
             if (
@@ -127,18 +127,18 @@ class IdentityFinder:
         for key, item in value.items():
             if key in self._rules.id_keys and (id := parse_id(item)):
                 return self._rules.id_keys[key], id, key
-            says, type = key_meaning(key)
-            if says == "own":
+            role, type = key_meaning(key)
+            if role == "own":
                 if (id := parse_id(item)) and not (key == "key" and is_key_value_pair(value)):
                     hints = self._type_hints(value, types)
                     better = parse_id(value.get("key")) if id.isdigit() else None
-                    if better and is_code(better):  # what people call it by, beside the number of a row
+                    if better and is_code(better):  # users know it by this key, not by the row number
                         id, key = better, "key"
                     return hints[0] if hints else UNTYPED, id, key
-            elif says == "id":
+            elif role == "id":
                 if id := parse_id(item):
                     typed.setdefault(self._rules.type_for(type), (id, key))
-            elif says == "code" and (id := parse_code(type, item)):
+            elif role == "code" and (id := parse_code(type, item)):
                 typed.setdefault(self._rules.type_for(type), (id, key))
         if typed:
             for hint in self._type_hints(value, types):
@@ -147,7 +147,7 @@ class IdentityFinder:
         return None
 
     def _id_keys(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of an object's keys that speak of ids."""
+        """Return the keys of an object that hold ids."""
         id_keys = self._id_keys_by_shape.get(keys)
         if id_keys is None:
             known = self._rules.id_keys
@@ -162,7 +162,7 @@ class IdentityFinder:
 
 
 def _declared_type(value: Mapping[str, Any]) -> str:
-    """An object's own word for what it is, if it is one."""
+    """Return the type that an object states in a field, or ""."""
     for key in ("type", "__typename", "object", "kind"):
         word = value.get(key)
         if word in _NOT_TYPES:
@@ -173,7 +173,7 @@ def _declared_type(value: Mapping[str, Any]) -> str:
 
 
 def is_key_value_pair(value: Mapping[str, Any]) -> bool:
-    """{"key": "colour", "value": "red"}: its key is the name of a property and no id."""
+    """Return True for {"key": "colour", "value": "red"}: its key names a property."""
     return "key" in value and "value" in value
 
 
@@ -190,7 +190,7 @@ _MAX_NAMED_KEYS = 1_000
 
 
 def name_of(value: object, type: str) -> str:
-    """What an object calls itself, in one line; nothing where it does not."""
+    """Return the name of an object on one line, or ""."""
     if not is_object(value):
         return ""
     for key in _name_keys(tuple(value), type) if len(value) <= _MAX_NAMED_KEYS else ():
@@ -201,7 +201,7 @@ def name_of(value: object, type: str) -> str:
 
 @lru_cache(maxsize=2048)
 def _name_keys(keys: tuple[str, ...], type: str) -> tuple[str, ...]:
-    """Those of an object's keys that may hold its name, the best first, in any spelling."""
+    """Return the keys that may hold the name, best first, in any spelling."""
     by_words = {split_words(key): key for key in reversed(keys)}
     wanted = (*((name,) for name in NAME_KEYS), (*split_words(type), "name"), *_OTHER_NAME_KEYS)
     exact = [name for name in NAME_KEYS if name in keys]

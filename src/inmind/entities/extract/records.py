@@ -1,8 +1,8 @@
-"""The records in a result: objects with ids, in every shape that tools put them in.
+"""Finds the objects with ids in a tool result, in every structure that tools use.
 
-`{page: {...}}`, `{pages: [...]}`, `{matches: [...]}`, a bare object or list, wrappers, GraphQL edges, JSON:API
-attributes, objects by their ids, ids by their names. This runs on every result of every tool, so it looks at each
-value once, asks a key what it says instead of a value what it may be, and stops when it has enough.
+Supported: `{page: {...}}`, `{pages: [...]}`, `{matches: [...]}`, a bare object or list, wrappers, GraphQL edges,
+JSON:API attributes, objects keyed by id, ids keyed by name. This runs on every result of every tool, so it visits
+each value once, decides by keys before values, and stops at its limits.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from inmind.entities.nouns import UNTYPED
 from inmind.entities.parse_result import is_list, is_object, parse_result
 
 MAX_RECORDS = 120
-"""Entries of one list that are looked at."""
+"""Number of entries of one list that are read."""
 MAX_KEYS = 1_000
-"""Keys of one object that are looked at."""
+"""Number of keys of one object that are read."""
 MAX_TEXT_CHARS = 8_000
-"""Characters of texts inside a result that are searched for ids, all texts together."""
+"""Total length of text inside a result that is searched for ids."""
 _SHORT_TEXT_CHARS = 24
-"""Characters of a text that is a word or two: its shape was looked at already."""
+"""Texts up to this length are a word or two, and are classified by shape only."""
 _MAX_DEPTH = 30
 
 _DELETED_FLAGS = ("deleted", "is_deleted", "isDeleted", "trashed", "in_trash")
 
-# Keys that hold things and say nothing about what they are.
+# Keys that hold entities but do not name their type.
 _WRAPPERS = frozenset(
     "attributes body content data edges hits items list matches node nodes objects output payload records "
     "response result results rows value values".split()
 )
 _BUILT_IN_TYPES = frozenset("page section collection entry media image post task".split())
-# Tools with such a noun answer with a number for each name, not with an id.
+# Tools for these types return a number per name, not an id.
 _NUMBER_TYPES = frozenset(
     "phone contact fax price count total amount population score balance rate stat zip number".split()
 )
-# What stands beside the part of an object that holds its properties.
+# Keys next to a nested object that holds the properties.
 _ENVELOPE_KEYS = frozenset({"id", "Id", "ID", "key", "kind", "uid"})
 
 _MAY_HAVE_ID = re.compile(r"[0-9@]|\.[A-Za-z]")
-"""What a text must have for any id to be in it."""
+"""A text without these characters contains no id."""
 
 
 @dataclass(slots=True)
@@ -63,13 +63,13 @@ class ResultRecord:
     parent: tuple[str, str] | None = None
     parts: dict[str, EntityPart] = field(default_factory=dict[str, EntityPart])
     listed: bool = False
-    """It is one of a list."""
+    """True for an entry of a list."""
     deleted: bool = False
-    """It says of itself that it was deleted."""
+    """True if the object itself says that it was deleted."""
     omitted_parts: int = 0
-    """Ids that were there and are not among its parts."""
+    """Number of ids inside it that are not in `parts`."""
     from_arguments: bool = False
-    """The arguments name it and the result only tells of it: that proves no life."""
+    """True if the id comes from the arguments and the result only describes it, which does not prove that it exists."""
 
     @property
     def how(self) -> str:
@@ -79,7 +79,7 @@ class ResultRecord:
 
 
 class RecordReader:
-    """Reads one result. `types` are what its tool may be about, the likeliest first."""
+    """Reads one result. `types` are the types the tool may be about, most likely first."""
 
     def __init__(self, types: Sequence[str], rules: EntityRules, *, plural: bool) -> None:
         self._types, self._rules, self._plural = types, rules, plural
@@ -88,20 +88,20 @@ class RecordReader:
         self._identity = IdentityFinder(rules)
 
     def groups(self, value: Any) -> list[list[ResultRecord]]:
-        """Records by the list or the key that held them, in order."""
+        """Return the records grouped by the list or key that held them, in order."""
         return self._groups(value, self._types, 0)
 
     def has_own_id(self, value: Mapping[str, Any]) -> bool:
-        """Does an object have an id of its own?"""
+        """Return True if an object has an id."""
         return self._identity.find_own(value, self._types) is not None
 
     def describe(self, type: str, id: str, value: dict[str, Any]) -> ResultRecord:
-        """What is known to have this id, with everything that an object says of it."""
+        """Return a record with a known id and everything that an object says about it."""
         record = ResultRecord(type, id, name_of(value, type))
         self._collect_details(value, record)
         return record
 
-    # -- things --------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------
 
     def _groups(self, value: Any, types: Sequence[str], depth: int) -> list[list[ResultRecord]]:
         if depth > _MAX_DEPTH:
@@ -120,29 +120,29 @@ class RecordReader:
         if mapped:
             return [mapped]
         held = [(key, item) for key, item in value.items() if is_object(item) or is_list(item) or _may_be_json(item)]
-        alone = sum(key.lower() not in _WRAPPERS for key, _ in held) <= 1
+        single = sum(key.lower() not in _WRAPPERS for key, _ in held) <= 1
         groups: list[list[ResultRecord]] = []
         for key, item in held:
-            groups += self._groups(item, self._types_for(key, types, alone=alone), depth + 1)
+            groups += self._groups(item, self._types_for(key, types, single=single), depth + 1)
         return groups
 
-    def _types_for(self, key: str, types: Sequence[str], *, alone: bool) -> Sequence[str]:
-        """What the value of a key may be: what the tool says, unless the key is the better witness."""
+    def _types_for(self, key: str, types: Sequence[str], *, single: bool) -> Sequence[str]:
+        """Return the types for a key's value: those of the tool, unless the key is specific."""
         if key.lower() in _WRAPPERS:
             return types
         noun = self._rules.type_for(key_meaning(key).type)
-        if noun in types or noun in _BUILT_IN_TYPES or noun in self._rules.types or not alone or not types:
+        if noun in types or noun in _BUILT_IN_TYPES or noun in self._rules.types or not single or not types:
             return (noun, *(type for type in types if type != noun))
         return (*types, noun)
 
     def _list_records(self, items: list[Any], types: Sequence[str]) -> list[list[ResultRecord]]:
-        """The entries that are something, each once. Only those that may get a place are looked into."""
+        """Return each entry once. Only entries that can become entities are searched for parts."""
         records: dict[str, ResultRecord] = {}
         entries = _flatten(items)
         for item in entries:
             if is_object(item):
-                deep = len(records) < self._rules.max_per_list
-                record = self._record(item, types, deep=deep) or self._nested_record(item, types)
+                is_shown = len(records) < self._rules.max_per_list
+                record = self._record(item, types, with_parts=is_shown) or self._nested_record(item, types)
             else:
                 record = self._scalar_record(item, types)
             if record is not None:
@@ -154,12 +154,12 @@ class RecordReader:
         return [group]
 
     def _nested_record(self, item: dict[str, Any], types: Sequence[str]) -> ResultRecord | None:
-        """An entry that holds its thing under a key, as {"page": {...}} in a list."""
+        """Record of an entry that holds its object under one key: {"page": {...}}."""
         inner = [value for value in item.values() if is_object(value)]
         return self._record(inner[0], types) if len(inner) == 1 else None
 
     def _scalar_record(self, item: object, types: Sequence[str]) -> ResultRecord | None:
-        """An entry of a list of plain words: channels, hotels, file names go by their names."""
+        """Record of a plain text entry: channels, hotels and files are identified by name."""
         if not isinstance(item, str):
             return None
         text = item.strip()
@@ -172,7 +172,7 @@ class RecordReader:
         return ResultRecord(types[0], text) if plain else None
 
     def _map_records(self, value: dict[str, Any], types: Sequence[str]) -> list[ResultRecord]:
-        """Objects by their ids, or ids by the names of what they identify."""
+        """Records of an object that maps ids to objects, or names to ids."""
         first, held = next(iter(value.items()), ("", None))
         noun = types[0] if types else UNTYPED
         if is_object(held):
@@ -193,31 +193,31 @@ class RecordReader:
         return []
 
     def _keyed_record(self, key: str, item: dict[str, Any], types: Sequence[str], noun: str) -> ResultRecord:
-        """An object that stands under its id, which it may repeat."""
+        """Record of an object keyed by its id, which it may repeat."""
         record = self._record(item, types) if self._identity.find_own(_unwrap_node(item), types) else None
         return record or self.describe(noun, key, item)
 
-    def _record(self, value: dict[str, Any], types: Sequence[str], *, deep: bool = True) -> ResultRecord | None:
-        """An object at the top of a result; one that is not looked into deep has its id and name only."""
+    def _record(self, value: dict[str, Any], types: Sequence[str], *, with_parts: bool = True) -> ResultRecord | None:
+        """Record of a top-level object. Without `with_parts` it has id and name only."""
         value = _unwrap_node(value)
         own = self._identity.find_own(value, types) or self._identity.find_fallback(value, types)
         if own is None:
             return None
         type, id, key = own
         record = ResultRecord(type, id, name_of(value, type))
-        if deep:
+        if with_parts:
             self._collect_details(value, record, key)
             record.parent = self._identity.find_parent(value, type, key)
         return record
 
     def _collect_details(self, value: Mapping[str, Any], record: ResultRecord, key: str = "") -> None:
-        """What an object holds beside its own id and name, and whether it is dead."""
+        """Add the parts of an object and whether it is deleted."""
         self._omitted_parts = 0
         self._collect_parts(value, record.parts, 0, skip=key)
         for own in (record.id, record.name):
             record.parts.pop(own, None)
         number = parse_id(value.get("number"))
-        if number and number != record.id:  # what people call it by, beside the id of a row
+        if number and number != record.id:  # users know it by this number, not by the row id
             record.parts.setdefault(number, EntityPart("number", number))
         record.omitted_parts = self._omitted_parts
         record.deleted = any(value.get(flag) is True for flag in _DELETED_FLAGS)
@@ -227,7 +227,7 @@ class RecordReader:
     def _collect_parts(
         self, value: Mapping[str, Any], parts: dict[str, EntityPart], depth: int, *, skip: str = ""
     ) -> None:
-        """Every id below an object, with the type that its key or its object gives it, in order."""
+        """Collect every id below an object, in order, typed by its key or its object."""
         if depth > _MAX_DEPTH:
             return
         for key, item in value.items():
@@ -235,25 +235,25 @@ class RecordReader:
                 return
             if key == skip:
                 continue
-            says, noun = key_meaning(key)
+            role, noun = key_meaning(key)
             if isinstance(item, str):
-                if says or _MAY_HAVE_ID.search(item):
-                    self._collect_from_text(key, says, item, parts)
+                if role or _MAY_HAVE_ID.search(item):
+                    self._collect_from_text(key, role, item, parts)
             elif is_object(item):
-                if says != "private":
+                if role != "private":
                     self._collect_from_object(item, parts, depth + 1, noun)
             elif is_list(item):
-                if says != "private":
-                    self._collect_from_list(key, says, item, parts, depth + 1, noun)
-            elif item is not None and says in ("own", "id"):
+                if role != "private":
+                    self._collect_from_list(key, role, item, parts, depth + 1, noun)
+            elif item is not None and role in ("own", "id"):
                 found = parse_handle(key, item, self._rules)
                 if found:
                     add_part(parts, EntityPart(found[0], found[1]))
-            if says == "key":
+            if role == "key":
                 add_part(parts, EntityPart(noun, key))
 
-    def _collect_from_text(self, key: str, says: str, text: str, parts: dict[str, EntityPart]) -> None:
-        if says == "private":
+    def _collect_from_text(self, key: str, role: str, text: str, parts: dict[str, EntityPart]) -> None:
+        if role == "private":
             return
         found = parse_handle(key, text, self._rules)
         if found:
@@ -268,7 +268,7 @@ class RecordReader:
                     add_part(parts, EntityPart(found_id.type, found_id.id))
 
     def _collect_from_list(
-        self, key: str, says: str, items: list[Any], parts: dict[str, EntityPart], depth: int, noun: str
+        self, key: str, role: str, items: list[Any], parts: dict[str, EntityPart], depth: int, noun: str
     ) -> None:
         are_codes = _are_similar_codes(items)
         for index, item in enumerate(items):
@@ -281,7 +281,7 @@ class RecordReader:
                 self._collect_from_object(item, parts, depth, noun, entry=True)
             elif is_list(item):
                 if depth < _MAX_DEPTH:
-                    self._collect_from_list(key, says, item, parts, depth + 1, noun)
+                    self._collect_from_list(key, role, item, parts, depth + 1, noun)
             else:
                 found = parse_handle(key, item, self._rules)
                 if found and found[2] != "url":
@@ -310,7 +310,7 @@ class RecordReader:
 
 
 def add_part(parts: dict[str, EntityPart], part: EntityPart) -> None:
-    """A part once, with its name if it has one anywhere."""
+    """Add a part once, keeping a name if any occurrence has one."""
     known = parts.get(part.id)
     if known is None:
         parts[part.id] = part
@@ -319,13 +319,13 @@ def add_part(parts: dict[str, EntityPart], part: EntityPart) -> None:
 
 
 def is_only_wrappers(value: Mapping[str, Any]) -> bool:
-    """All that an object holds has a wrapper's name around it."""
+    """Return True if all nested values are under wrapper keys."""
     held = [key.lower() for key, item in value.items() if is_object(item) or is_list(item)]
     return bool(held) and all(key in _WRAPPERS for key in held)
 
 
 def _unwrap_node(value: dict[str, Any]) -> dict[str, Any]:
-    """An object out of what GraphQL and JSON:API put around it."""
+    """Unwrap an object from GraphQL and JSON:API envelopes."""
     if "node" in value and is_object(value["node"]):
         return value["node"]
     for inner in ("attributes", "metadata", "fields", "properties"):
@@ -335,12 +335,12 @@ def _unwrap_node(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def limit_keys(value: dict[str, Any]) -> dict[str, Any]:
-    """An object with as many of its keys as are looked at."""
+    """Return the object with at most MAX_KEYS keys."""
     return value if len(value) <= MAX_KEYS else dict(islice(value.items(), MAX_KEYS))
 
 
 def _flatten(items: list[Any]) -> list[Any]:
-    """The entries of a list and of the lists in it, so many of them."""
+    """Return the entries of a list and its nested lists, at most MAX_RECORDS."""
     flat: list[Any] = []
     pending = [iter(items)]
     while pending and len(flat) < MAX_RECORDS:
@@ -356,7 +356,7 @@ def _flatten(items: list[Any]) -> list[Any]:
 
 
 def _may_be_json(item: object) -> bool:
-    """A text that may be JSON."""
+    """Return True for text that may be JSON."""
     return isinstance(item, str) and item[:1] in ("{", "[") and item[-1:] in ("}", "]")
 
 
@@ -367,7 +367,7 @@ def _is_map_key(key: str, value: Mapping[str, Any]) -> bool:
 
 
 def _are_entries(value: Mapping[str, Any]) -> bool:
-    """Objects of one make under keys that are no properties: {"u1": {"name": …}, "u2": {"name": …}}."""
+    """Return True for objects with equal keys under generated keys: {"u1": {…}, "u2": {…}}."""
     if len(value) < 2 or not all(is_object(item) and item for item in value.values()):
         return False
     alike = len({tuple(item) for item in value.values()}) == 1
@@ -379,7 +379,7 @@ def _are_numbers_of_one_kind(ids: Sequence[str]) -> bool:
 
 
 def _are_similar_codes(items: Sequence[Any]) -> bool:
-    """Codes of one make, such as a booking system gives out: some of them may happen to have no digit in them."""
+    """Return True for codes of one format, such as booking codes; some may have no digit."""
     if not items or not all(type(item) is str and 5 <= len(item) <= 40 and item.isalnum() for item in items):
         return False
     if len({len(item) for item in items}) > 1 or any(item.isdigit() for item in items):

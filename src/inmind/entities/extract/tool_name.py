@@ -1,4 +1,4 @@
-"""What a tool is about, by its name alone: the verb, the nouns, and whether it takes something away."""
+"""Parses a tool name into verb, types and number: what the tool does, and to what."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WRITE_VERBS = frozenset(
 )
 _DELETE_VERBS = frozenset("delete destroy discard drop erase purge remove rm trash unlink".split())
 _VERBS = _READ_VERBS | _WRITE_VERBS | _DELETE_VERBS
-# These are nouns as often as verbs: they count as a verb only where they lead.
+# Nouns as often as verbs: they count as a verb only in first position.
 _NOUN_OR_VERB = frozenset(
     "book build call check copy count draft export import invite issue list mark order place post query return run "
     "schedule share show start stop tail view watch".split()
@@ -34,28 +34,28 @@ _IGNORED_WORDS = frozenset(
     "onestop pending recent result results single specific status the text type types uuid value values v1 v2 v3 "
     "api tool async".split()
 )
-# What is done to so many of something.
+# Verbs whose `number` argument may be a quantity.
 _QUANTITY_VERBS = frozenset(
     "add book buy create draw duplicate generate insert issue make new order place post register reserve return send "
     "transfer".split()
 )
-# Nouns that say little without the one before them.
+# Nouns that are too general without the preceding noun.
 _WEAK_NOUNS = frozenset("group line link method plan point record request set unit".split())
 
 
 @frozen
 class ToolName:
-    """A tool's name, taken apart."""
+    """A parsed tool name."""
 
     verb: str
     types: tuple[str, ...]
-    """What it may be about, in singular, the likeliest first."""
+    """Types it may be about, in singular, most likely first."""
     plural: bool
-    """Its noun is a plural."""
+    """True if its noun is a plural."""
     nouns: frozenset[str] = frozenset()
-    """Every noun in its name, in singular."""
+    """Every noun in the name, in singular."""
     removes_from: bool = False
-    """What it is done to is taken out of something else, as from a cart, and lives on."""
+    """True if it removes its object from a container, such as a cart, without deleting it."""
 
     @property
     def type(self) -> str:
@@ -71,24 +71,24 @@ class ToolName:
 
     @property
     def arguments_name_result(self) -> bool:
-        """Do its arguments say what a thing is called, rather than what is looked for?"""
+        """True if the arguments hold the name of the entity, not a search term."""
         return self.verb in _WRITE_VERBS
 
     @property
     def about_one(self) -> bool:
-        """Is it about a single thing, of which a plain `number` says which one it is, and not how many?"""
+        """True if it is about one entity: a plain `number` argument is then an id, not a count."""
         return bool(self.verb) and not self.plural and self.verb not in _QUANTITY_VERBS
 
 
 @lru_cache(maxsize=2048)
 def parse_tool_name(name: str) -> ToolName:
-    """cms_createPage, create_page, pages.list, mcp__cms__get-page: a page, in every convention."""
+    """Parse cms_createPage, create_page, pages.list or mcp__cms__get-page: all mean a page."""
     parts = split_words(name.rsplit("__", 1)[-1] if name.startswith("mcp__") else name)
     verb_index = _verb_index(parts)
     verb = parts[verb_index] if verb_index is not None else ""
     rest = parts[verb_index + 1 :] if verb_index is not None else parts
     nouns, plural = _nouns(rest)
-    if not nouns and verb_index:  # pages.list is about pages; jira_search and web_search only say where
+    if not nouns and verb_index:  # pages.list is about pages; jira_search and web_search name the system
         nouns, plural = _nouns(parts[:verb_index])
         nouns = [noun for noun in nouns[-1:] if plural or noun in COMMON_TYPES]
     if verb not in _READ_VERBS and verb != "empty" and not {"trash", "bin"}.isdisjoint(parts):
@@ -106,7 +106,7 @@ def _verb_index(parts: tuple[str, ...]) -> int | None:
 
 
 def _nouns(parts: tuple[str, ...]) -> tuple[list[str], bool]:
-    """The nouns up to a preposition, and whether the last of them is a plural."""
+    """Return the nouns up to a preposition, and whether the last one is plural."""
     nouns: list[str] = []
     for word in parts:
         if word in _PREPOSITIONS and nouns:

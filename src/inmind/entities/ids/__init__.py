@@ -1,1 +1,1 @@
-"""What an id looks like: by the key it stands under, by its shape, and in running text."""
+"""Recognises ids: by their key, by their shape, in arguments and in text."""

@@ -1,4 +1,4 @@
-"""The ids among the arguments of a call, and the handle that any value under any key is."""
+"""Finds the ids in the arguments of a tool call."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from inmind.entities.nouns import UNTYPED
 from inmind.entities.parse_result import is_list, is_object, parse_result
 
 MAX_NODES = 20_000
-"""Values of one call that are looked at."""
+"""Number of values of one call that are read."""
 
 
 @frozen
 class FoundId:
-    """An id among the arguments of a call."""
+    """An id in the arguments of a call or in a text."""
 
     path: str
     key: str
     type: str
     id: str
     kind: str = "id"
-    """`id`, or a `path`, an `email`, a `url`, a `name`: handles that a call may well use for the first time."""
+    """`id`, or a handle that a call may use for the first time: `path`, `email`, `url`, `name`."""
 
 
 def find_ids(
@@ -37,10 +37,10 @@ def find_ids(
     tool_nouns: Collection[str] = (),
     rules: EntityRules = DEFAULT_RULES,
 ) -> list[FoundId]:
-    """The ids among the arguments of a call, in order.
+    """Return the ids in the arguments of a call, in order.
 
-    `own` is what the tool is about, which a plain `id` means; where it is about `one` of them, a plain `number` is
-    what `pr_number` would be. `about` are the nouns in its name: what it takes under one of them goes by a name, as
+    `own_type` is the type the tool is about, which a plain `id` refers to; with `about_one`, a plain `number` is
+    read like `pr_number`. `tool_nouns` are the nouns in the tool name: a value under one of them is a name, such as
     the channel of `get_users_in_channel`.
     """
     found: dict[tuple[str, str], FoundId] = {}
@@ -56,7 +56,7 @@ def find_ids(
 
 
 def _iter_leaves(value: object) -> Iterator[tuple[str, str, Any]]:
-    """Every scalar with its path and the nearest key above it, in order, without recursion."""
+    """Yield every scalar with its path and nearest key, in order, without recursion."""
     pending: list[tuple[str, str, Any]] = [("", "", value)]
     for _ in range(MAX_NODES):
         if not pending:
@@ -79,13 +79,13 @@ def _make_found_id(
     if handle_found is None:
         return None
     type, id, kind = handle_found
-    says = key_meaning(key).role
+    role = key_meaning(key).role
     return FoundId(
-        path, key, rules.type_for(own_type) if says == "own" and key not in rules.id_keys else type, id, kind
+        path, key, rules.type_for(own_type) if role == "own" and key not in rules.id_keys else type, id, kind
     )
 
 
-# What a call may say of a thing, and is none.
+# Properties of an entity, which are not entities.
 _NOT_ENTITIES = frozenset(
     "address amount body category city content country currency date day description direction language location "
     "message mode month name option order_type price priority query reason size state status street summary text time "
@@ -94,34 +94,34 @@ _NOT_ENTITIES = frozenset(
 
 
 def _find_named(path: str, key: str, value: object, tool_nouns: Collection[str], rules: EntityRules) -> FoundId | None:
-    says, type = key_meaning(key)
-    if type in _NOT_ENTITIES or not isinstance(value, str) or not (says == "name" or (not says and type in tool_nouns)):
+    role, type = key_meaning(key)
+    if type in _NOT_ENTITIES or not isinstance(value, str) or not (role == "name" or (not role and type in tool_nouns)):
         return None
     text = value.strip()
     return FoundId(path, key, rules.type_for(type), text, "name") if is_name(text) else None
 
 
 def parse_handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
-    """Type, id and kind of the handle that a value under a key is; None for everything else."""
+    """Return type, id and kind of the handle under a key, or None."""
     if key in rules.id_keys:
         text = parse_id(value)
         return (rules.id_keys[key], text, "id") if text else None
-    says, type = key_meaning(key)
-    if says == "private":
+    role, type = key_meaning(key)
+    if role == "private":
         return None
-    if says in ("own", "id"):
+    if role in ("own", "id"):
         text = parse_id(value)
         return (rules.type_for(type), text, id_kind(text)) if text else None
-    if says == "code" and (text := parse_code(type, value)):
+    if role == "code" and (text := parse_code(type, value)):
         return rules.type_for(type), text, "id"
     if not isinstance(value, str):
         return None
     text = value.strip()
-    if says == "path" and 0 < len(text) <= 200 and "\n" not in text:
+    if role == "path" and 0 < len(text) <= 200 and "\n" not in text:
         return type, text, "path"
     kind = handle_kind(text)
     if kind is None:
-        return (rules.type_for(type), text, "name") if says == "person" and is_name(text) else None
+        return (rules.type_for(type), text, "name") if role == "person" and is_name(text) else None
     return HANDLE_TYPES.get(kind) or rules.type_for(type), text, kind
 
 

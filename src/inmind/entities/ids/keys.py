@@ -1,4 +1,4 @@
-"""What a key says of its value: that it is an id, and of what; or that it is nobody's business."""
+"""Classifies a JSON key: whether its value is an id, and of which type, or private."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _CODE_WORDS = frozenset(
     "number numbers no nr num code codes ref reference sku skus isbn iban vin imei symbol ticker tracking pnr".split()
 )
 _PATH_WORDS = frozenset("path paths file files filepath filename filenames directory folder".split())
-# A secret is not to be shown again, and a trace belongs to a machine.
+# Secrets must not be shown again, and trace ids are meaningless to the user.
 PRIVATE_WORDS = frozenset(
     "token tokens secret secrets password passwd passphrase pwd apikey credential credentials auth authorization "
     "bearer jwt otp cvv cvc ssn cookie signature nonce csrf cursor etag trace span correlation phone "
     "telephone fax zip postal postcode".split()
 )
-# Who or where somebody is: such a key holds a plain name where there are no ids.
+# Keys for a person or place: their value is a plain name if the application has no ids.
 _PERSON_WORDS = frozenset(
     "assignee attendee author channel creator invitee login member organiser organizer owner participant receiver "
     "recipient reporter sender user username".split()
 )
-# What makes a key one that opens something.
+# Words that make "key" a credential.
 _SECRET_KEY_WORDS = frozenset("api access private secret signing encryption ssh license".split())
 _NOT_CODE_WORDS = frozenset(
     "error status country area language currency state province room house page line version build exit response "
     "http color colour row column card serial_count total".split()
 )
-# Which of several is meant, not what it is.
+# Words that select one of several and do not change the type.
 MODIFIERS = frozenset(
     "new old current target source original selected my our your default primary first last next previous from to "
     "external internal existing related linked all other the parent".split()
@@ -39,17 +39,17 @@ MODIFIERS = frozenset(
 
 
 class KeyMeaning(NamedTuple):
-    """What a key says of its value."""
+    """The role of a key and the type of its value."""
 
     role: str
-    """`own`: the id of the object; `id`: of another; `code`: an id if it has the shape of one; `path`; `person`: who
-    goes by a plain name; `name`: what something is called; `private`; `key`: it is an id itself; or nothing."""
+    """`own`: id of the object itself; `id`: id of another object; `code`: an id if the value has the shape of one;
+    `path`; `person`: a person identified by name; `name`: a name; `private`; `key`: the key itself is an id; or ""."""
     type: str
 
 
 @lru_cache(maxsize=8192)
 def key_meaning(key: str) -> KeyMeaning:
-    """`order_id` is the id of an order, `id` of the object itself, `flight_number` may be one, `price` is none."""
+    """Classify a key: `order_id` is an order's id, `id` the object's own, `price` is not an id."""
     parts = split_words(key)
     if not parts:
         return KeyMeaning("", UNTYPED)

@@ -1,4 +1,4 @@
-"""Ids that stand in running text: what a person writes, what a tool answers in words."""
+"""Finds ids in running text: user messages and text results of tools."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from inmind.entities.ids.shapes import MAX_ID_CHARS, handle_kind
 from inmind.entities.nouns import COMMON_TYPES, UNTYPED
 
 _MIN_NUMBER_DIGITS = 3
-"""Digits of what is called a number: "order number 7" may be the seventh."""
+"""Shorter numbers after "number" may be a position: "order number 7"."""
 MAX_IDS = 64
-"""Ids that are taken from one text."""
+"""Number of ids taken from one text."""
 MAX_TEXT_CHARS = 10_000
-"""Characters of a text that are searched for ids: the beginning says what it is about."""
+"""Length of a text that is searched for ids."""
 
-# A word that may be an id, an email or a file, by what it must have; a code in capitals; a word in quotes. The look
-# ahead is short, so that no text can make it look at everything from everywhere.
+# A word that may be an id, an email or a file; a code in capitals; a quoted word. The lookahead is bounded, so that no
+# text causes quadratic time.
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_])[#@]?"
     r"(?:(?=[\w.:/+~#-]{0,60}(?:\d|@|\.[A-Za-z]))[A-Za-z0-9][\w.:/@+~#-]*|[A-Z]{5,12}(?!\w))"
     r"|(?<=[\"'])[A-Za-z][\w-]{2,40}(?=[\"'])"
 )
-# Without any of these there is no such word, and most prose has none.
+# A text without any of these has no such word; most prose has none.
 _MAY_HAVE_ID = re.compile(r"[0-9@]|\.[A-Za-z]|[A-Z]{5}|[\"'][A-Za-z]")
 _ID_CUES = frozenset("id number no code reference ref".split())
 _NOT_TYPE_WORDS = frozenset(
@@ -42,17 +42,17 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 
 class _PrecedingWords(NamedTuple):
-    """What the words right before an id say of it."""
+    """Information about an id from the words directly before it."""
 
     type: str = ""
     announces_id: bool = False
-    """They speak of an id, or of a number or code of something."""
+    """They mention an id, or a number or code of something."""
     says_id: bool = False
     secret: bool = False
 
 
 def find_ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[FoundId]:
-    """Ids that stand in running text, each with the type that the words before it say."""
+    """Return the ids in running text, typed by the words before them."""
     found: dict[str, FoundId] = {}
     text = text[:MAX_TEXT_CHARS]
     if not _MAY_HAVE_ID.search(text):
@@ -86,7 +86,7 @@ def _is_capital_code(token: str) -> bool:
 
 
 def _preceding_words(text: str, start: int) -> _PrecedingWords:
-    """ "order #W2378156", "user ID: mei_8020", "its number is 4711", "the token 9f3a"."""
+    """Parse "order #W2378156", "user ID: mei_8020", "its number is 4711", "the token 9f3a"."""
     if text[max(0, start - 2) : start] == "  ":  # the next column of a table
         return _PrecedingWords()
     near = text[max(0, start - 40) : start].rstrip(" \t\"'(#:=")

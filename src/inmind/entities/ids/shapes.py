@@ -1,7 +1,7 @@
-"""What an id looks like by its shape alone.
+"""Recognises an id by its shape alone.
 
-Only shapes count that people use for nothing else. A number of ten digits may be a product and may be a telephone; so
-prices, dates, counts, sizes and telephone numbers are ids where a key says so and nowhere else.
+Only shapes with no other common use count. A number of ten digits may be a product or a telephone number, so
+prices, dates, counts, sizes and telephone numbers are ids only if their key says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_AN_ID = re.compile(
     r"|\d{1,2}[-/.:]\d{1,2}.*"  # a date or a time
     r"|.*\d(?:am|pm|AM|PM)\b.*"
     r"|\d+(?:x\d+)+"  # a size
-    r"|[vV]?\d+(?:\.\d+)+\S*"  # a version, an address of the network
+    r"|[vV]?\d+(?:\.\d+)+\S*"  # a version or an IP address
     r"|\d+(?:-[a-z]+)+(?:-\d+)?"  # 4-piece, 1-on-1
     r"|[A-Za-z]+\d{1,2}"  # python3
     r"|[a-z]+-?\d+[a-z]{1,2}"  # gpt-4o
@@ -41,10 +41,10 @@ _NOT_AN_ID = re.compile(
     r"|[A-Z][a-z]+\d{1,3}"  # Boeing737
     r"|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-_./]?\d{1,4}(?:\D.*)?"
     r"|(?i:q[1-4]|fy|h[12]|ww?|week)[-_/]?(?:19|20)?\d\d"
-    r"|(?:application|audio|font|image|model|multipart|text|video)/.*"  # a kind of content
+    r"|(?:application|audio|font|image|model|multipart|text|video)/.*"  # a MIME type
     r"|\$.*|.*[%=<>{}()\[\]|\"'`\\,;!?*].*",
 )
-# Keys that open accounts, as their issuers mark them, and signed tokens: not to be kept wherever they stand.
+# API keys with the prefixes of their issuers, and signed tokens: never stored.
 _CREDENTIAL = re.compile(
     r"(?:sk|pk|rk)[-_](?:live|test|proj|ant)[-_].*|sk-[A-Za-z0-9]{16,}|gh[opsur]_.*|github_pat_.*|glpat-.*|xox[abeprs]-.*"
     r"|A(?:KIA|SIA)[A-Z0-9]{12,}|AIza[\w-]{20,}|eyJ[\w-]{8,}\..*"
@@ -61,7 +61,7 @@ _FILE = re.compile(r"(?:[\w~.@-]{0,100}/){0,20}[\w@+-][\w.@+-]{0,100}\.(\w{1,7})
 
 
 def looks_like_id(text: str) -> bool:
-    """A shape that people use for nothing else: letters and digits in one word that is no measure, date or version."""
+    """Return True for letters and digits in one word that is not a measure, date or version."""
     if not 4 <= len(text) <= MAX_ID_CHARS:
         return False
     digits = sum(map(str.isdigit, text))
@@ -98,13 +98,13 @@ _ABBREVIATIONS = frozenset("img sec usr cus inv ord msg doc proj req evt prod ca
 
 
 def _is_id_prefix(prefix: str) -> bool:
-    """PROJ-7, INV-42, page-12: not covid-19 or gpt-4."""
+    """Return True for the prefix of PROJ-7, INV-42 or page-12; False for covid-19 or gpt-4."""
     known = prefix.lower() in COMMON_TYPES or prefix.lower() in _ABBREVIATIONS
     return known or (prefix.isupper() and len(prefix) > 1 and prefix.lower() not in _NOT_PREFIXES)
 
 
 def parse_id(value: object) -> str | None:
-    """A value under a key that says it is an id. A number is one too; a truth, a fraction or a paragraph is not."""
+    """Return a value under an id key as text. Booleans, fractions and long texts are not ids."""
     if isinstance(value, str):
         text = value.strip()
         if not 0 < len(text) <= MAX_ID_CHARS or not text.isprintable():
@@ -116,7 +116,7 @@ def parse_id(value: object) -> str | None:
 
 
 def handle_kind(text: str) -> str | None:
-    """Which kind of handle a whole text is by its shape: an id, an email, a path, a url, or none."""
+    """Return the kind of handle a whole text is by its shape: id, email, path, url, or None."""
     if len(text) > 200 or len(text) < 4 or "\n" in text or " " in text:
         return None
     if "@" in text and _EMAIL.fullmatch(text):
@@ -134,7 +134,7 @@ def _is_file(text: str) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Under a key that speaks of a number or a code, a word with digits and letters in it."""
+    """Return True for a word with digits and letters, under a key for numbers or codes."""
     return _CODE.fullmatch(text) is not None
 
 
@@ -142,14 +142,17 @@ _CODE = re.compile(r"(?=[^\d]*\d)(?=[\W\d_]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_-]{2,
 
 
 def parse_code(noun: str, value: object) -> str | None:
-    """A value under `<noun>_number` or the like: where the noun is of things, a bare number is one too."""
+    """Return a value under `<noun>_number` or similar.
+
+    A bare number counts if the noun is an entity type.
+    """
     if isinstance(value, str) and is_code(value.strip()):
         return value.strip()
     return parse_id(value) if noun in COMMON_TYPES and isinstance(value, int | str) and str(value).isdigit() else None
 
 
 def is_name(text: str) -> bool:
-    """What people and places are called: a few words, and no number, sentence or answer."""
+    """Return True for the name of a person or place: a few words, not a number or a sentence."""
     if not 0 < len(text) <= 60 or not text.isprintable() or text.count(" ") > 5 or text.lower() in _NOT_NAMES:
         return False
     return text[0].isalpha() and text[-1] not in ".!?;:,"

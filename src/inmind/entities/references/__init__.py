@@ -1,5 +1,6 @@
-"""What a person's words refer to, without a model.
+"""Resolves references in text ("it", "the second image") to entities, without a model.
 
-`english` and `chinese` read a text into the vocabulary of `reference`; `scene` is what may be meant, `naming` knows it
-by name; `meaning` decides for one reference, `resolver` for the text. `resolution` is what a host is answered with.
+`english` and `chinese` parse a text into phrases (`phrase`); `context` holds the entities that may be meant,
+`name_match` finds them by name; `candidates` decides one reference, `resolve` the whole text; `result` has the
+values returned to the host.
 """

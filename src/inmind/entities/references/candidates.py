@@ -1,8 +1,8 @@
-"""Which things one reference means, and how sure that is.
+"""Decides which entities one reference means, and with which confidence.
 
-A phrase leaves some things possible, most recent first. Each way of picking among them is a function here: by place,
-by being the other one, by having come before, by age, or as the most recent. What is no better than a guess is asked,
-and so is what nobody had in mind: deep memory answers to a name or an id, while "the page" there is only a suggestion.
+A phrase leaves candidates, most recent first. Each way of choosing among them is a function: by position, as the
+other one, as the previous one, by age, or as the most recent. An uncertain choice becomes a question. Entities
+found by search are accepted for a name or an id; for "the page" they are only suggested.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from inmind.entities.references.result import Candidate, Reference
 MAX_CANDIDATES = 5
 
 LOW_CONFIDENCE = 0.1
-"""The confidence in what has the right type and the wrong name: worth asking about, once deep memory has been asked."""
+"""Confidence for a candidate with the right type and the wrong name: ask only if a search found nothing better."""
 
 _SEARCH_FACTOR = 0.8
-"""What is left of a confidence when nothing of the kind is in mind."""
+"""Factor on the confidence if the entity comes from a search and not from the window."""
 
 
 @frozen(kw_only=True)
 class ReferenceBuilder:
-    """The words of one reference, about to be given a meaning."""
+    """Builds the result for one reference."""
 
     full_text: str
-    """The text that they stand in."""
+    """The text that contains the reference."""
     span: tuple[int, int]
     kind: Kind
     noun: str = ""
@@ -43,7 +43,9 @@ class ReferenceBuilder:
 
     @classmethod
     def of(cls, phrase: Phrase, full_text: str, context: ReferenceContext) -> ReferenceBuilder:
-        return cls(full_text=full_text, span=phrase.span, kind=phrase.kind, noun=phrase.noun, from_search=context.from_search)
+        return cls(
+            full_text=full_text, span=phrase.span, kind=phrase.kind, noun=phrase.noun, from_search=context.from_search
+        )
 
     @property
     def text(self) -> str:
@@ -51,11 +53,11 @@ class ReferenceBuilder:
 
     @property
     def noun_or_default(self) -> str:
-        return self.noun or "thing"
+        return self.noun or "entity"
 
     @property
     def where(self) -> str:
-        return "in deep memory" if self.from_search else "in mind"
+        return "in deep memory" if self.from_search else "in the window"
 
     def resolved(
         self, entities: Sequence[Entity], confidence: float, why: str, *, others: Sequence[Entity] = ()
@@ -66,7 +68,7 @@ class ReferenceBuilder:
             confidence, why = confidence * _SEARCH_FACTOR, self._with_location(why)
         share = round((1 - confidence) / (len(others) + 1), 2)
         candidates = [Candidate(entity=entity, confidence=round(confidence, 2), why=why) for entity in entities]
-        candidates += [Candidate(entity=entity, confidence=share, why="it would fit too") for entity in others]
+        candidates += [Candidate(entity=entity, confidence=share, why="it also fits") for entity in others]
         return Reference(
             text=self.text,
             span=self.span,
@@ -111,7 +113,7 @@ class ReferenceBuilder:
 
 
 def _distinct_label(entity: Entity) -> str:
-    """A name that others have too, with what else is known: News (page p1)."""
+    """Label an entity whose name is shared with type and id: News (page p1)."""
     type = "" if entity.type == UNTYPED else entity.type
     id = "" if entity.id == entity.name else entity.id
     known = f"{type} {id}".strip()
@@ -119,14 +121,14 @@ def _distinct_label(entity: Entity) -> str:
 
 
 def best_matches(phrase: Phrase, context: ReferenceContext) -> tuple[tuple[Entity, ...], float]:
-    """What the words of a phrase fit best, of its type, and how well; nothing if they hardly fit anything."""
+    """Return the candidates that the words of a phrase fit best, and how well; none below 0.5."""
     fits = [(entity, context.name_index.fit(phrase.words, entity)) for entity in context.candidates_for(phrase)]
     best = max((fit for _, fit in fits), default=0.0)
     return (tuple(entity for entity, fit in fits if fit > best - 0.01), best) if best >= 0.5 else ((), 0.0)
 
 
 def resolve_description(builder: ReferenceBuilder, phrase: Phrase, context: ReferenceContext) -> Reference:
-    """ "the red one", "the About page": words that should be in a name."""
+    """Resolve "the red one", "the About page": words that should be in a name."""
     fitting, fit = best_matches(phrase, context)
     words = " ".join(phrase.words)
     if not fitting:
@@ -153,7 +155,7 @@ def resolve_phrase(
     context: ReferenceContext,
     named: Sequence[Entity] = (),
 ) -> Reference:
-    """What a phrase picks among the things that it leaves possible; `named` are those that the text names besides."""
+    """Choose among the candidates of a phrase; `named` are entities named elsewhere in the text."""
     if not pool:
         deleted_match = next(
             (dead for dead in context.deleted if phrase.nouns and type_matches(dead.type, phrase.nouns)), None
@@ -212,11 +214,11 @@ def _resolve_single(
         return builder.resolved([top], 0.8, f"the first of {len(listed) + 1} that were listed together", others=rest)
     if not phrase.demonstrative:
         return builder.ambiguous((top, *listed), f"{len(listed) + 1} of them were listed together")
-    why = f"the first of {len(listed) + 1} that were listed together, though any of them would fit"
+    why = f"the first of {len(listed) + 1} that were listed together, though any of them fits"
     return builder.resolved([top], 0.7, why, others=rest)
 
 
-_QUALIFIED = "the words behind it say which, and they describe what we do not know"
+_QUALIFIED = "the words after it select one by something that is not known"
 
 
 def _resolve_after_deletion(builder: ReferenceBuilder, pool: tuple[Entity, ...], just_deleted: Entity) -> Reference:
@@ -244,11 +246,11 @@ def _resolve_plural(
         return (
             builder.ambiguous(all_entities, _TRUNCATED)
             if context.is_truncated(all_entities)
-            else builder.resolved(all_entities, 0.7, f"every {builder.noun_or_default} in mind")
+            else builder.resolved(all_entities, 0.7, f"every {builder.noun_or_default} in the window")
         )
     same_action = tuple(takewhile(lambda e: e.action and (e.type, e.action) == (top.type, top.action), pool))
-    if len(same_action) > 1 and not context.listed_with(top, pool):  # two pages, created one by one
-        return builder.resolved(same_action, 0.55, f"the last for which the tool was to {top.action}")
+    if len(same_action) > 1 and not context.listed_with(top, pool):  # for example two pages created one after the other
+        return builder.resolved(same_action, 0.55, f"the entities of the last {top.action} calls")
     if listed and (listed[0].key == top.key or not is_plural(top.type)):
         if context.is_truncated(listed):
             return builder.ambiguous(listed, _TRUNCATED)
@@ -256,7 +258,7 @@ def _resolve_plural(
     return builder.resolved([top], 0.55, f"the most recent {builder.noun_or_default}", others=rest)
 
 
-_TRUNCATED = "there were more in the list than are known here"
+_TRUNCATED = "the list had more entries than are stored"
 
 
 def _resolve_count(
@@ -266,16 +268,16 @@ def _resolve_count(
     if len(listed) == count:
         return builder.resolved(listed, 0.9, f"the {count} that were listed together")
     if len(pool) == count:
-        return builder.resolved(pool, 0.85, f"every {builder.noun_or_default} in mind")
+        return builder.resolved(pool, 0.85, f"every {builder.noun_or_default} in the window")
     if len(pool) < count:
-        return builder.ambiguous(pool, f"only {len(pool)} of them in mind")
+        return builder.ambiguous(pool, f"only {len(pool)} of them in the window")
     if phrase.exhaustive:
-        return builder.ambiguous(pool, f"{len(pool)} of them are in mind, and not {count}")
+        return builder.ambiguous(pool, f"{len(pool)} of them are in the window, not {count}")
     return builder.resolved(pool[:count], 0.55, f"the {count} most recent", others=pool[count:])
 
 
 def _remaining_list(phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext) -> tuple[Entity, ...]:
-    """What is left in mind of the last list, if that is more than one: these, and what rides beside them."""
+    """Return the window entities of the last list, if there are at least two."""
     in_window = (
         entity
         for entity in context.listing_for(phrase, pool)
@@ -288,7 +290,7 @@ def _remaining_list(phrase: Phrase, pool: tuple[Entity, ...], context: Reference
 def _resolve_ordinal(
     builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
 ) -> Reference:
-    """Counted in the last list that was shown, else by age."""
+    """Count in the last list that was shown, else by age."""
     listed = context.listing_for(phrase, pool)
     if phrase.numbered:
         numbered = [entity for entity in (*pool, *listed) if entity.id.lstrip("#") == str(phrase.position)]
@@ -307,7 +309,7 @@ def _resolve_ordinal(
     if phrase.position < 0 and context.is_truncated(listed):
         return builder.ambiguous(not_deleted[-MAX_CANDIDATES:], _TRUNCATED)
     if phrase.position == -1 and not phrase.count:
-        if pool[0] not in listed:  # after something else, "the last one" is simply the most recent
+        if pool[0] not in listed:  # "the last one" is the most recent if another entity was used since
             return builder.resolved(pool[:1], 0.6, "the most recent", others=pool[1:])
         if pool[0] != not_deleted[-1] and not context.is_untouched(listed):
             return builder.ambiguous(
@@ -319,7 +321,7 @@ def _resolve_ordinal(
     if set(chosen) <= set(not_deleted) and chosen_without_deleted in ((), chosen):
         why = f'"{builder.text}" {where}'
         if not all(map(context.holds, chosen)):
-            return builder.ambiguous(chosen, f"{why}, and no longer in mind")
+            return builder.ambiguous(chosen, f"{why}, and no longer in the window")
         return builder.resolved(chosen, confidence, why, others=[e for e in not_deleted if e not in chosen])
     deleted_names = ", ".join(f'"{entity.name}"' for entity in entries if entity not in not_deleted)
     fitting = tuple(entity for entity in dict.fromkeys((*chosen, *chosen_without_deleted)) if entity in not_deleted)
@@ -328,7 +330,7 @@ def _resolve_ordinal(
 
 
 def _at_position(phrase: Phrase, entries: tuple[Entity, ...]) -> tuple[Entity, ...]:
-    """What stands at the places that a phrase says; nothing, unless all of them are there."""
+    """Return the entities at the positions of a phrase; nothing unless all of them exist."""
     count = phrase.count or 1
     start = phrase.position - 1 if phrase.position > 0 else len(entries) + phrase.position + 1 - count
     chosen = entries[start : start + count] if start >= 0 else ()
@@ -342,7 +344,7 @@ def _resolve_other(
     context: ReferenceContext,
     named: Sequence[Entity],
 ) -> Reference:
-    """Not the one that was just spoken of. With more than one left, nobody can know."""
+    """Resolve "the other one": any but the one just named. Ambiguous if several remain."""
     known = {entity.key for entity in named}
     excluded = next((entity for entity in pool if entity.key in known), pool[0])
     rest = tuple(entity for entity in pool if entity.key not in {excluded.key, *known})
@@ -353,7 +355,7 @@ def _resolve_other(
     listed_keys = {entity.key for entity in context.listed_with(excluded, pool)}
     rest = tuple(entity for entity in rest if entity.key in listed_keys) or rest
     if len(rest) == (phrase.count or 1):
-        return builder.resolved(rest, 0.8, f'what is not "{excluded.name}"')
+        return builder.resolved(rest, 0.8, f'the one that is not "{excluded.name}"')
     if phrase.plural and not phrase.count:
         return builder.resolved(rest, 0.65, f'all but "{excluded.name}"')
     return builder.ambiguous(rest, f'{len(rest)} of them are not "{excluded.name}"')
@@ -362,7 +364,7 @@ def _resolve_other(
 def _resolve_previous(
     builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
 ) -> Reference:
-    """What came before the most recent; in one list nothing did, so there it is what came before the list."""
+    """Resolve "the previous one": before the most recent, or before its list if it was listed."""
     latest, *before = pool
     if listed := context.listed_with(latest, pool):
         listed_keys = {latest.key, *(entity.key for entity in listed)}
@@ -386,17 +388,17 @@ def _resolve_oldest(
     first, *rest = context.by_age(pool)
     together = [entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen]
     if together and first in context.listing_for(phrase, pool):
-        return builder.ambiguous([first, *together], f"{len(together) + 1} of them came together, before the others")
+        return builder.ambiguous([first, *together], f"{len(together) + 1} of them were first seen together")
     return builder.resolved([first], 0.7, f"the first {builder.noun_or_default} that was seen", others=rest)
 
 
 def _resolve_newest(
     builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
 ) -> Reference:
-    """Is the newest the last that was used, or the last that turned up? Where the two differ, nobody can know."""
+    """Resolve "the newest": ambiguous if the last used and the last first seen differ."""
     used, seen = pool[0], context.by_age(pool)[-1]
     if context.listed_with(used, pool):
         return _resolve_single(builder, replace(phrase, demonstrative=False), pool, context)
     if used.key != seen.key:
-        return builder.ambiguous([used, seen], f'"{used.name}" was used last, "{seen.name}" turned up last')
+        return builder.ambiguous([used, seen], f'"{used.name}" was used last, "{seen.name}" was first seen last')
     return builder.resolved([used], 0.8, f"the most recent {builder.noun_or_default}", others=pool[1:])

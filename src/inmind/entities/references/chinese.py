@@ -1,10 +1,9 @@
-"""The references in a Chinese text.
+"""Finds references in Chinese text.
 
-Chinese marks neither plural nor article, so a reference shows by its demonstrative, its number and its measure word
-(那张图片, 第二个页面), and a bare noun is as definite as the verb in front of it lets it be: 删除页面 is about a page
-that is there, 新建页面 is not. What stands between that verb and the noun describes it (删除定价页面), and since no
-space says where the verb ends, the usual verbs are known here. Behind another verb we ask once too often, and that is
-the cheaper mistake.
+Chinese marks neither plural nor article. A reference is recognised by its demonstrative, number and measure word
+(那张图片, 第二个页面). A bare noun is definite depending on the verb before it: 删除页面 refers to an existing
+page, 新建页面 does not. Words between the verb and the noun describe it (删除定价页面); as no space ends the verb,
+common verbs are listed here. After another verb the resolver asks, which is the cheaper error.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ NOUN_TYPES: dict[str, tuple[str, ...]] = {
     }.items()
     for noun in several.split()
 }
-"""What the common types are called."""
+"""Chinese nouns for common types."""
 
 _MEASURE = "[个張张篇条份件项位封本部家间只款趟班笔幅段节页辆套首处名台座行列块则支棵]"
 _DIGITS = {"一": 1, "二": 2, "两": 2, "俩": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
@@ -81,7 +80,7 @@ _CREATE_VERB_BEFORE = re.compile("(?:新建|创建|新增|添加|增加|加|建|
 _RESTORE_PHRASE = re.compile("恢复|还原|撤销删除|找回")
 _UNDO_PHRASE = re.compile("撤销|撤回")
 
-# What is no description of the noun that it stands before: verbs, particles, pronouns, words of time and politeness.
+# Words that do not describe the noun after them: verbs, particles, pronouns, words of time and politeness.
 _NOT_DESCRIPTIVE_WORDS = (
     "删除 删掉 删去 删 移除 移动 移到 移 打开 关闭 查看 看看 看 修改 编辑 更新 更改 改 发布 发送 发 保存 "
     "复制 重命名 命名 添加 增加 加入 加 新建 创建 建立 建 生成 制作 做 写 设置 设计 设为 放到 放在 放 "
@@ -94,7 +93,7 @@ _NOT_DESCRIPTIVE_WORDS = (
     "能 可以 会 应该 必须 继续 直接 马上 立即"
 )
 _NOT_DESCRIPTIVE = re.compile("|".join(sorted(_NOT_DESCRIPTIVE_WORDS.split(), key=len, reverse=True)))
-# What may follow 那个 besides, and is no noun: how it is, what is done with it.
+# Other words that may follow 那个 and are not nouns: adjectives and verbs.
 _PREDICATE_WORDS = (
     "很 太 真 最 更 比 较 没 行 好 可 贵 便宜 大 小 多 少 高 低 长 短 合适 适合 错 挺 非常 特别 有 应 值 属于 包含 "
     "包括 开 关 坏 丢 如何 怎 谁 嘛 呀 啦 哦 而 但 因 并 且 以 来 去 卖 拿 送 寄 取 走 停 存 撤 传 读 听 试 算 留 保 "
@@ -117,7 +116,7 @@ _RUN_BEFORE_NOUN = re.compile("[\u3400-\u9fffA-Za-z0-9_-]+ ?$")
 _MAX_DESCRIPTION_CHARS = 24
 _LATIN = re.compile("[A-Za-z0-9_-]+")
 
-# Traditional characters of the words here, each with its simplified one: a text keeps its length.
+# Traditional characters of these words with their simplified form. The mapping keeps the length of a text.
 _SIMPLIFIED = str.maketrans(
     "個頁這張圖條項節輛處臺塊則間筆網區記錄訂單戶顧檔郵電訊預約貨會議動賓館廳飯賬號帳評論視頻問題聯係繫鏈鍵組標籤備註發遞裝車倉庫務體詞資夾刪後兩倆們復還銷舊創寫剛當現應該對為給將請幫與從",
     "个页这张图条项节辆处台块则间笔网区记录订单户顾档邮电讯预约货会议动宾馆厅饭账号帐评论视频问题联系系链键组标签备注发递装车仓库务体词资夹删后两俩们复还销旧创写刚当现应该对为给将请帮与从",
@@ -130,7 +129,7 @@ def is_chinese(text: str) -> bool:
 
 
 def find_phrases(text: str, nouns: Collection[str]) -> list[Phrase]:
-    """The references in a text, in its order. `nouns` are the types that are known; those in Chinese are read too."""
+    """Return the references of a text in order. `nouns` are the known types."""
     if not is_chinese(text):
         return []
     host_nouns = {noun.translate(_SIMPLIFIED): noun for noun in nouns if is_chinese(noun)}
@@ -149,7 +148,7 @@ def find_phrases(text: str, nouns: Collection[str]) -> list[Phrase]:
 
 
 def _join_nouns(first: Phrase, second: Phrase) -> Phrase:
-    """In a row of nouns the last is what it is about, and the others describe it: 产品页面 is a page."""
+    """Join adjacent nouns: the last is the type, the others describe it: 产品页面 is a page."""
     span = (first.span[0], second.span[1])
     return replace(
         first,
@@ -162,7 +161,7 @@ def _join_nouns(first: Phrase, second: Phrase) -> Phrase:
 
 
 def _join_demonstrative(text: str, phrase: Phrase, before: Phrase) -> Phrase | None:
-    """A demonstrative and a bare noun as one, if only what describes the noun stands between them: 那个定价页面."""
+    """Join a demonstrative and a noun with only a description between them: 那个定价页面."""
     between = text[before.span[1] : phrase.span[0]]
     is_demonstrative = (
         before.kind == "pronoun" and before.demonstrative and _DEMONSTRATIVE_END.search(text, *before.span)
@@ -179,7 +178,7 @@ def _join_demonstrative(text: str, phrase: Phrase, before: Phrase) -> Phrase | N
 
 
 def _with_description(text: str, phrase: Phrase, before: Phrase | None) -> Phrase:
-    """A bare noun with the words in front of it that say which one: 定价页面, Pricing 页面."""
+    """Add the words before a bare noun that describe it: 定价页面, Pricing 页面."""
     start = max(before.span[1] if before else 0, phrase.span[0] - _MAX_DESCRIPTION_CHARS)
     run = _RUN_BEFORE_NOUN.search(text, start, phrase.span[0])
     if run is None or phrase.indefinite:
@@ -193,7 +192,10 @@ def _with_description(text: str, phrase: Phrase, before: Phrase | None) -> Phras
 
 
 def _description_start(text: str) -> int:
-    """Behind the last word that describes nothing; but 关于我们 is a name, and so is the 设置 of 打开设置页面."""
+    """Return where the description starts: after the last word that describes nothing.
+
+    关于我们 is a name, and so is the 设置 of 打开设置页面.
+    """
     skipped = list(_NOT_DESCRIPTIVE.finditer(text))
     start = skipped[-1].end() if skipped else 0
     if start < len(text):
@@ -205,27 +207,28 @@ def _description_start(text: str) -> int:
 
 
 def _unknown_noun(text: str, start: int, end: int, nouns: re.Pattern[str]) -> tuple[str, bool]:
-    """The noun right behind a demonstrative that is none of our types, 台灯 in 那个台灯; and whether it only describes.
+    """Return the unknown noun after a demonstrative, and whether it is only a description.
 
-    What may be a verb or an adjective is none, nor is what describes a noun that we know.
+    An example is 台灯 in 那个台灯. A word that may be a verb or adjective is not a noun, nor is a word that describes a
+    known noun.
     """
     stop = end
     while stop < len(text) and _HAN.match(text, stop) and not nouns.match(text, stop):
         skipped = _NOT_A_NOUN.match(text, stop)
         if skipped and (stop != end + 1 or len(skipped[0]) > 1 or skipped[0] in "的了吗呢吧是不也都就很"):
-            break  # a noun has two characters, mostly: the 能 of 功能 is no verb
+            break  # most nouns have two characters: the 能 of 功能 is not a verb
         stop += 1
     noun, next_char = text[end:stop], text[stop : stop + 1]
     if not noun or len(noun) > _MAX_UNKNOWN_NOUN_CHARS or nouns.match(text, stop) or _VERB_SUFFIX.match(text, stop):
         return "", False
     if text[max(0, start - 1) : start] in {"把", "将"} and not _HAN.match(next_char):
-        return "", False  # 把这个打印出来: it ends in its verb
+        return "", False  # 把这个打印出来: the verb follows
     describes = next_char == "的" and (not _HAN.match(text, stop + 1) or _NOT_A_NOUN.match(text, stop + 1) is not None)
     return noun, describes
 
 
 def _search_words(text: str) -> Iterator[str]:
-    """What to look for in names: Latin words, and each two characters that stand together."""
+    """Yield the words to look for in names: Latin words, and each pair of adjacent characters."""
     for part in re.findall(f"{_LATIN.pattern}|{_HAN.pattern}+", text):
         if not _HAN.match(part) or len(part) == 1:
             yield part.lower()
@@ -303,9 +306,8 @@ def _iter_phrases(text: str, host_nouns: Mapping[str, str]) -> Iterator[Phrase]:
         )
 
 
-# The ways to refer, the longer first. N is a noun, B one that is clear by itself, M a measure word, H any character, #
-# a number and % one above one. A reference ends in its noun, if it has one and no number behind it, and the way is the
-# name of its group.
+# Forms of a reference, longer ones first. N is a noun, B an unambiguous noun, M a measure word, H any character, # a
+# number and % a number above one. A reference ends with its noun, unless a number follows it. Each form is a group.
 _PHRASE_FORMS = {
     "dead": "(?:刚才|刚刚|刚|被|已经|已|我|之前)*+(?:删除|删掉|删|移除)了?的(?:这|那)?一?M?N?",
     "new": "(?:一|几|若干|某|新的?一?)M[^，。；！？]{0,20}?N|新的?N",
@@ -348,7 +350,7 @@ def _phrase_pattern(host_nouns: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def _unambiguous_nouns(host_nouns: tuple[str, ...]) -> re.Pattern[str]:
-    """The nouns that are clear by themselves."""
+    """Match the nouns of more than one character."""
     return re.compile(_alternatives([noun for noun in {*NOUN_TYPES, *host_nouns} if len(noun) > 1]))
 
 
@@ -361,7 +363,7 @@ def _alternatives(nouns: Collection[str]) -> str:
 
 
 def _last_noun(text: str, host_nouns: Collection[str]) -> str:
-    """The noun that a reference ends in."""
+    """Return the noun that a reference ends with."""
     ends = (text[start:] for start in range(max(0, len(text) - _MAX_NOUN_CHARS), len(text)))
     return next((end for end in ends if end in NOUN_TYPES or end in host_nouns), "")
 

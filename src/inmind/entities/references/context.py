@@ -1,7 +1,7 @@
-"""What a reference may mean: the things in mind, as a listener has them before the inner eye.
+"""The entities a reference may mean, with the state that a listener keeps.
 
-The window knows what was used last. A listener knows a little more: what the other one just spoke of, what was shown
-in one list and in which order, what died last, and that an order's items are things too.
+The window knows what was used last. In addition: entities that the previous message named, lists in the order they
+were shown, the last deletion, and parts as entities.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from inmind.entities.references.phrase import Phrase
 from inmind.entities.window import Entities
 
 MAX_PARTS = 5_000
-"""Parts of all things together that are looked at."""
+"""Total number of parts that are considered."""
 
-# Types that a text may speak of though nothing of the kind is in mind: then we can say that none is known.
+# Types recognised even if no such entity exists, so that the answer can be "no page is known".
 _DEFAULT_NOUNS = frozenset("page section collection entry image media post task order user file email message".split())
 
 
@@ -32,11 +32,11 @@ class ReferenceContext:
     ) -> None:
         self.rules = rules
         self.from_search = from_search
-        """These things are from deep memory, and none of them is in mind."""
+        """These entities come from a search; none of them is in the window."""
         self.window = tuple(entities)
         self._entities = entities
         self.named_before: tuple[Entity, ...] = ()
-        """What was named in the words before, in their order."""
+        """Entities named in the previous message, in order."""
         if previous_text:
             unambiguous = (
                 m.entities
@@ -47,19 +47,19 @@ class ReferenceContext:
 
     @cached_property
     def alive(self) -> tuple[Entity, ...]:
-        """What was just spoken of first, then by when it was used."""
+        """Entities that are not deleted: named in the previous message first, then by last use."""
         named = {entity.key for entity in self.named_before}
         rest = (entity for entity in self.window if not entity.deleted and entity.key not in named)
         return (*self.named_before, *rest)
 
     @cached_property
     def deleted(self) -> tuple[Entity, ...]:
-        """The last to be deleted first."""
+        """Deleted entities, last deleted first."""
         return tuple(sorted((e for e in self.window if e.deleted), key=_last_seen, reverse=True))
 
     @cached_property
     def just_deleted(self) -> Entity | None:
-        """The thing whose deletion is the last that happened, if it is."""
+        """The entity whose deletion is the latest change, if any."""
         if (
             not self.deleted
             or self.named_before
@@ -70,13 +70,13 @@ class ReferenceContext:
 
     @cached_property
     def parts(self) -> tuple[Entity, ...]:
-        """Each part as a thing of its own, whose parent is the thing that it is in."""
+        """Each part as an entity whose parent is its owner."""
         parts = (_part_as_entity(part, entity) for entity in self.window if not entity.deleted for part in entity.parts)
         return tuple(islice(parts, MAX_PARTS))
 
     @cached_property
     def nouns(self) -> frozenset[str]:
-        """What people may call the types of these things, in the singular."""
+        """Nouns that users may say for the types of these entities, in singular."""
         types = {entity.type for entity in (*self.window, *self.parts)}
         known = {head for type in types for head in head_nouns(type)}
         synonyms = {other for noun in known for other in SYNONYMS.get(noun, ())}
@@ -90,7 +90,10 @@ class ReferenceContext:
         return NameIndex((*self.window, *self.parts), nouns=self.nouns)
 
     def candidates_for(self, phrase: Phrase) -> tuple[Entity, ...]:
-        """What the noun of a phrase lets it mean. Things come before parts, and its own type before its like."""
+        """Return the entities that the noun of a phrase allows.
+
+        Entities come before parts, and exact types before synonyms.
+        """
         candidates = self.alive
         if phrase.deleted:
             candidates = self.deleted or (() if self.from_search else self.alive)
@@ -99,7 +102,7 @@ class ReferenceContext:
         types = {self.rules.type_for(noun) for noun in phrase.nouns} | set(phrase.nouns)
         synonyms = {other for noun in types for other in SYNONYMS.get(noun, ())}
         for nouns in (types, synonyms):
-            if found := tuple(thing for thing in candidates if type_matches(thing.type, nouns)):
+            if found := tuple(entity for entity in candidates if type_matches(entity.type, nouns)):
                 return found
             parts = () if phrase.deleted else tuple(part for part in self.parts if type_matches(part.type, nouns))
             if parts:
@@ -107,9 +110,10 @@ class ReferenceContext:
         return ()
 
     def listing_for(self, phrase: Phrase, candidates: Sequence[Entity]) -> tuple[Entity, ...]:
-        """The last list that has any of these, as it was shown: what was used, left or died since has its place still.
+        """Return the last list with one of the candidates, as it was shown.
 
-        Of words that describe only what they fit is counted, and the dead are counted as they died.
+        Entities that were used, evicted or deleted since keep their position. If the phrase has descriptive words,
+        only the candidates are counted; deleted entities are counted in the order of their deletion.
         """
         keys = {entity.key for entity in candidates}
         named = tuple(entity for entity in self.named_before if entity.key in keys)
@@ -125,16 +129,16 @@ class ReferenceContext:
         return tuple(self._entity_for(key) for key in listing.keys if key in keys or not phrase.words)
 
     def holds(self, entity: Entity) -> bool:
-        """Is it in mind, as a thing or riding with one?"""
+        """Return True if it is in the window, as an entity or a part."""
         return entity.key in self._window_by_key or entity.key in self._parts_by_key
 
     def is_untouched(self, listing: Sequence[Entity]) -> bool:
-        """Was nothing of a list used since it was shown?"""
+        """Return True if nothing of a list was used since it was shown."""
         sources = {entity.source for entity in listing if not entity.deleted}
         return len(sources) == 1 or all(entity in self.named_before for entity in listing)
 
     def shown_together(self, candidates: Sequence[Entity]) -> tuple[Entity, ...]:
-        """What still stands together as one event brought it, as far as it is among these: none of it used since."""
+        """Return the candidates that one event showed together and that were not used since."""
         keys = {entity.key for entity in candidates}
         named = tuple(entity for entity in self.named_before if entity.key in keys)
         if len(named) > 1:
@@ -149,25 +153,25 @@ class ReferenceContext:
         return group + tuple(entity for entity in _rest_of_list(group) if entity.key not in self._window_by_key)
 
     def with_listed_rest(self, candidates: Sequence[Entity]) -> tuple[Entity, ...]:
-        """These, and what rides beside them: the rest of the lists that brought them."""
+        """Return the candidates and the other entries of their lists."""
         all_entities = {entity.key: entity for entity in candidates}
         for entity in candidates:
             all_entities |= {other.key: other for other in _rest_of_list([entity]) if other.key not in all_entities}
         return tuple(all_entities.values())
 
     def is_truncated(self, candidates: Sequence[Entity]) -> bool:
-        """Was there more in their list than is kept of it?"""
+        """Return True if their list had more entries than are stored."""
         ids = {entity.id for entity in candidates}
         holders = {entity.key for entity in candidates} | {entity.parent for entity in candidates}
         truncated = (entity for entity in self.window if entity.parts_left_out and entity.key in holders)
-        return any(part.from_same_list or part.id in ids for thing in truncated for part in thing.parts)
+        return any(part.from_same_list or part.id in ids for entity in truncated for part in entity.parts)
 
     def by_age(self, candidates: Sequence[Entity]) -> tuple[Entity, ...]:
-        """The first that was ever seen first."""
+        """Return the candidates, first seen first."""
         return tuple(sorted(candidates, key=lambda entity: _seen_order(entity, entity.first_seen)))
 
     def listed_with(self, entity: Entity, candidates: Sequence[Entity]) -> tuple[Entity, ...]:
-        """What was shown in one list with it; nothing, if it alone was spoken of since."""
+        """Return the other entries of its list, or nothing if only this entity was named since."""
         if [spoken.key for spoken in self.named_before] == [entity.key]:
             return ()
         listed = self.shown_together(candidates)
@@ -176,7 +180,7 @@ class ReferenceContext:
         return tuple(other for other in listed if other.key != entity.key)
 
     def _entity_for(self, key: EntityKey) -> Entity:
-        """What stands at a place of a list: in mind, gone from there, or riding with another."""
+        """Return the entity for a list entry: from the window, evicted, or a part."""
         if found := self._window_by_key.get(key) or self._entities.evicted.get(key) or self._parts_by_key.get(key):
             return found
         type, id = key
@@ -193,7 +197,7 @@ class ReferenceContext:
 
 
 def _rest_of_list(group: Sequence[Entity]) -> tuple[Entity, ...]:
-    """A long list brings few things in; the others ride with its first, and can still be counted."""
+    """Return the entries of a long list that are stored as parts of its first entity."""
     if not group:
         return ()
     first, ids = group[0], {entity.id for entity in group}
@@ -207,7 +211,7 @@ def _part_as_entity(part: EntityPart, owner: Entity) -> Entity:
 
 
 def _seen_order(entity: Entity, seen: datetime | None) -> tuple[float, int]:
-    """A moment at which it was seen. Events of one moment are told apart by their numbers."""
+    """Return a sort key for a time; events of the same time are ordered by their number."""
     number = entity.source.rpartition("#")[2]
     return seen.timestamp() if seen else 0.0, int(number) if number.isascii() and number.isdigit() else 0
 

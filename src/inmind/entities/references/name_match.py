@@ -1,8 +1,8 @@
-"""Which things a text names, and how well a description fits a name.
+"""Finds entity names in a text, and measures how well a description fits a name.
 
-A name is a row of words, and a Chinese character is a word of its own here, so that one search serves both ways of
-writing. Everything is looked up in maps that are made once, so a text costs its length, however many things there
-are; only a misspelt word is compared with one name after another, and of those a text may have a few.
+A name is a sequence of words; a Chinese character counts as a word, so one search serves both scripts. Lookups use
+maps that are built once, so the cost depends on the length of the text and not on the number of entities. Only
+misspelt words are compared with every name, at most MAX_TYPOS of them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from inmind.entities.nouns import singular
 MatchKind = Literal["id", "name", "alias", "part", "typo"]
 
 MAX_NAME_WORDS = 12
-"""Words of a name that are looked at."""
+"""Number of words of a name that are indexed."""
 MAX_TYPOS = 40
-"""Words of a text that may be misspelt names."""
+"""Number of words of a text that are compared with all names."""
 
 _HAN = "\u3400-\u9fff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
@@ -30,7 +30,7 @@ _ID = re.compile(r"#?[A-Za-z0-9][A-Za-z0-9_./:@+#-]*")
 _DEFINITE = re.compile(r"\b(?:the|this|that|my|your|our) $", re.IGNORECASE)
 _QUOTES = frozenset("\"'“”‘’「」『』《》`")
 
-# They say nothing about which thing is meant, even where they are part of a name.
+# Words that do not identify an entity, even as part of a name.
 _COMMON_WORDS = frozenset(
     "a an the and or of in on at to for from by with it its this that these those is are was be my your our new old "
     "one two all both i you we they me us up out no not as do does did how what who which where when why can will "
@@ -46,16 +46,16 @@ _COMMON_CHINESE_PAIRS = frozenset(
 
 @frozen
 class Mention:
-    """Words of a text that name something. More than one thing only where the words fit several equally well."""
+    """Words of a text that name something; several entities if the words fit them equally."""
 
     start: int
     end: int
     entities: tuple[Entity, ...]
     match_kind: MatchKind
     fit: float
-    """How much of the name was said, 0 to 1."""
+    """Share of the name that was said, 0 to 1."""
     weaker_matches: tuple[Entity, ...] = ()
-    """Those whose names have the words too, and much else: meant only when a noun beside them says so."""
+    """Entities with these words in a longer name: meant only if a noun next to them says so."""
 
 
 @frozen
@@ -67,7 +67,7 @@ class _NameWord:
 
 
 class NameIndex:
-    """What each of some things is called, ready to be searched for."""
+    """Index of the names of entities."""
 
     def __init__(self, entities: Iterable[Entity], *, nouns: Collection[str] = ()) -> None:
         self._nouns = nouns
@@ -80,7 +80,7 @@ class NameIndex:
             self._add(entity)
 
     def mentions(self, text: str, *, excluded_spans: Sequence[tuple[int, int]] = ()) -> list[Mention]:
-        """What is named in a text, in its order; spans in `unless` are not looked at."""
+        """Return the names found in a text, in order. `excluded_spans` are skipped."""
         words = [word for word in _split_name_words(text) if not _within(word.start, word.end, excluded_spans)]
         found = [m for m in self._find_ids(text) if not _within(m.start, m.end, excluded_spans)]
         found += self._find_full_names(words, taken=found)
@@ -90,7 +90,10 @@ class NameIndex:
         return sorted(found, key=lambda mention: mention.start)
 
     def fit(self, words: Sequence[str], entity: Entity) -> float:
-        """How many of the describing words are in its names, 0 to 1; a misspelt one counts for less."""
+        """Return the share of descriptive words found in its names, 0 to 1.
+
+        A misspelt word counts less.
+        """
         own = self._words_by_key.get(entity.key, ())
         return sum(_word_fit(word, own) for word in words) / len(words) if words else 0.0
 
@@ -99,7 +102,7 @@ class NameIndex:
         for id in {entity.id, entity.id.lower(), bare_id, f"#{bare_id}" if bare_id.isdigit() else bare_id}:
             if _is_recognisable(id):
                 self._ids.setdefault(id, []).append(entity)
-        spelt = list(self._words_by_key.get(entity.key, ()))  # the same thing, as a part of another, may have no name
+        spelt = list(self._words_by_key.get(entity.key, ()))  # the same entity may occur without a name, as a part
         names: list[tuple[str, MatchKind]] = [(entity.name, "name"), *((alias, "alias") for alias in entity.aliases)]
         if entity.id.isalpha() and entity.id != entity.name:
             names.append((entity.id, "name"))
@@ -144,7 +147,7 @@ class NameIndex:
         return found
 
     def _find_partial_names(self, text: str, words: Sequence[_NameWord], *, taken: Sequence[Mention]) -> list[Mention]:
-        """Rows of words that are in the name of the same things, though not the whole of it."""
+        """Find runs of words that are part of the names of the same entities."""
         found: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
         run: list[_NameWord] = []
@@ -193,7 +196,7 @@ class NameIndex:
             yield Mention(start, end, entities, "part", best, beyond)
 
     def _is_deliberate(self, text: str, run: Sequence[_NameWord], covered: float) -> bool:
-        """Was a name meant, or is it a word that happens to be in one?"""
+        """Return True if a name was meant, not a word that happens to be in one."""
         start, end = run[0].start, run[-1].end
         if text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES and start:
             return True
@@ -217,7 +220,7 @@ class NameIndex:
         return found
 
     def _can_stand_alone(self, words: tuple[str, ...]) -> bool:
-        """A name of one common word or a mere number would be found in every other sentence."""
+        """False for one common word or a bare number, which occur in many sentences."""
         if len(words) != 1:
             return True
         return self._is_distinctive(words[0]) and not words[0].isdigit()
@@ -229,7 +232,7 @@ class NameIndex:
 
 
 def is_typo(word: str, target: str) -> bool:
-    """Could one word be the other, misspelt? Hardly anybody misses the first letter."""
+    """Return True if a word may be a misspelling of another. The first letter must be right."""
     allowed = 2 if len(target) >= 8 else 1
     return (
         word[:1] == target[:1]
@@ -245,7 +248,7 @@ def _word_fit(word: str, name_words: Sequence[str]) -> float:
 
 
 def _covered_share(words: Collection[str], entity: Entity) -> float:
-    """The share of a name's letters that were said, for the name of which most was."""
+    """Return the share of letters of a name that the words cover, for the best of its names."""
     best = 0.0
     for name in (entity.name, *entity.aliases):
         bases = [word.folded for word in _split_name_words(name[:200])]
@@ -264,7 +267,7 @@ def _is_han(word: str) -> bool:
 
 
 def _is_recognisable(id: str) -> bool:
-    """Long enough, or odd enough, that it is not in a text by chance."""
+    """Return True if an id is long or unusual enough not to occur by chance."""
     if id.isalpha():
         return False
     return len(id) >= 4 or (len(id) >= 2 and not id.isdigit())

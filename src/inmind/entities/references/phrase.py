@@ -1,7 +1,7 @@
-"""How people point at things: the words for one reference, before anybody asks which thing is meant.
+"""A reference as it was phrased, before it is resolved.
 
-Each language has its own reader (`english`, `chinese`) and all of them answer in this one vocabulary, so what a
-reference means is decided once, in `resolve`.
+Each language has a parser (`english`, `chinese`) that produces these values, so the meaning is decided once, in
+`candidates` and `resolve`.
 """
 
 from __future__ import annotations
@@ -13,47 +13,47 @@ from inmind.core.frozen import frozen
 Pick = Literal["recent", "place", "other", "previous", "oldest", "newest"]
 
 Kind = Literal["id", "name", "ordinal", "other", "plural", "typed", "pronoun"]
-"""What a reference goes by; "them" is a pronoun, "both" a plural."""
+"""How the reference names its entity; "them" is a pronoun, "both" a plural."""
 
 
 @frozen(kw_only=True)
 class Phrase:
-    """One reference as it was said: "it", "the second image", "those two", "the deleted page", "第二张图片"."""
+    """One reference: "it", "the second image", "those two", "the deleted page", "第二张图片"."""
 
     span: tuple[int, int]
-    """Where it stands in the text."""
+    """Start and end in the text."""
     nouns: tuple[str, ...] = ()
-    """The types it may be about; none for "it" and "the other one"."""
+    """Types it may be about; empty for "it" and "the other one"."""
     noun: str = ""
-    """The type as it was said, for asking back."""
+    """The type as the user said it, for asking back."""
     words: tuple[str, ...] = ()
-    """What describes it, in small letters: "the *red* one". Part of a name, mostly."""
+    """Descriptive words in lower case: "the *red* one". Mostly part of a name."""
     pick: Pick = "recent"
     position: int = 0
-    """Counted from 1; from the end when negative."""
+    """Counted from 1; from the end if negative."""
     numbered: bool = False
-    """Its place was said as a number, "image 3", which may as well be its id."""
+    """The position was a number, "image 3", which may also be an id."""
     plural: bool = False
     count: int = 0
-    """How many there should be: 2 for "both". 0 where nobody said."""
+    """Expected number of entities: 2 for "both"; 0 if not said."""
     exhaustive: bool = False
     """There are no others: "both pages", "all three"."""
     maybe_singular: bool = False
-    """A plural that one thing may be called by as well: "they" of a shop, "those" of trousers."""
+    """A plural that can also mean one entity: "they" for a shop, "those" for trousers."""
     qualified: bool = False
-    """What follows says which one, in words that we cannot judge: "the one on the left"."""
+    """Followed by words that select one and cannot be evaluated: "the one on the left"."""
     possessive: str = ""
-    """The pronoun that it begins with: "its sections", "their price"."""
+    """The pronoun it begins with: "its sections", "their price"."""
     demonstrative: bool = False
-    """"this page" and "it", as against a plain "the page"."""
+    """True for "this page" and "it", false for a plain "the page"."""
     deleted: bool = False
     undo: bool = False
-    """What was last done is to be taken back: a thing that was just deleted is what "undo that" is about."""
+    """The last action is to be reverted: "undo that" refers to an entity that was just deleted."""
     indefinite: bool = False
-    """"a page" is yet to be made, or any: it points at nothing, and the words in it name nothing."""
+    """"a page" is yet to be created: it refers to nothing, and its words name nothing."""
 
     def possessor(self) -> Phrase:
-        """What the pronoun in front of it means, where the noun is none of our types: the "it" of "its price"."""
+        """Return the pronoun as a phrase, if the noun is no known type: the "it" of "its price"."""
         is_their = self.possessive == "their"
         return Phrase(
             span=self.span,
@@ -66,7 +66,7 @@ class Phrase:
 
     @property
     def is_bare(self) -> bool:
-        """A noun and nothing that points, counts or describes."""
+        """True for a noun without determiner, count or description."""
         plain = self.pick == "recent" and not (self.words or self.demonstrative or self.count or self.deleted)
         return bool(self.nouns) and plain
 

@@ -1,33 +1,31 @@
-"""What "it" means: the things that a text refers to, found without a model, with the doubt that is left.
+"""Resolves the references of a text to entities, without a model, with a confidence.
 
-A text may hold several references ("move it to the About page"). Each is resolved; the answer as a whole is for the
-one that says most about itself: an id, then a name, then a description ("the second image", "that page"), then a
-pronoun; of two alike, the first, and both where they are joined ("the gray one and the red one"). But what a verb is
-done to comes before what a preposition leads to: "delete it from the About page" is about "it".
+A text may hold several references ("move it to the About page"). Each is resolved. The result for the whole text is
+that of the most specific one: an id, then a name, then a description ("the second image", "that page"), then a
+pronoun; of two of one kind the first, or both if they are joined ("the gray one and the red one"). The object of a verb
+outranks what follows a preposition: "delete it from the About page" is about "it".
 
-The policy on doubt:
+Policy for uncertain references:
 
-- "it", "this" and "that page" mean the most recent thing that fits. After a list that is its best match, with less
-  confidence, and with still less after a list of two or three, all of which were in view. "the page" points less:
-  after a long search it is still the best match, and after a short list we ask.
-- "the second image" is counted in the last list as it was shown, whatever was used since. Where something of it was
-  deleted and the place is another without it, where "the last one" may be the last that was used, and where what
-  stands at the place is no longer in mind: we ask.
-- What is dead is meant only by its name, or by words that speak of its death ("restore it", "the deleted page").
-  When the last thing that happened is that a thing was deleted, "it" can only be another: we take the one of its
-  type if there is one, and ask if there are several.
+- "it", "this" and "that page" mean the most recent entity that fits. After a list that is its best match, with lower
+  confidence, and lower still after a list of two or three. "the page" is weaker: after a long search it is still the
+  best match; after a short list the result is a question.
+- "the second image" is counted in the last list as it was shown, whatever was used since. The result is a question if a
+  deletion changed the position, if "the last one" may be the last used, or if the entity is no longer in the window.
+- A deleted entity is meant only by its name or by words for deletion ("restore it", "the deleted page"). If a deletion
+  was the last action, "it" means another entity: the only other one of its type, or a question if there are several.
 - Words that fit several names equally well, "the other one" of more than two, and a description that fits nothing
-  that is known: we ask. A wrong thing changed costs more than a question.
-- Deep memory, which is asked when nothing in mind fits, answers to a name or an id. "the page" is not what nobody had
-  in mind: what there is of the kind we ask about.
-- What is said not to be meant ("not that page", "all images except the first", "every page but the home one") is not
-  meant, and where nothing else is left we ask.
-- "a page" is yet to be made, and refers to nothing; neither do the words in it.
+  known: a question. Changing the wrong entity costs more than a question.
+- Entities from a search, which is used if nothing in the window fits, are accepted for a name or an id. For "the page"
+  they are only suggested in a question.
+- Excluded entities ("not that page", "all images except the first", "every page but the home one") are not meant; if
+  nothing else is left, the result is a question.
+- "a page" is yet to be created and refers to nothing; neither do the words in it.
 
-Confidence is about the share of references resolved in that way that was right, over all recorded dialogues of
-`bench/resolving.py`. They hold too few ordinals, deletions, misspellings and parts of names to say anything of those:
-there it is an estimate. The least of them vary most: in the dialogues that the rules were not fitted to, about half of
-what was resolved with 0.6 was right.
+Confidence is roughly the share of references resolved in that way that was right, over all recorded dialogues of
+`bench/resolving.py`. They contain too few ordinals, deletions, misspellings and partial names to measure those: there
+it is an estimate. Low values vary most: in dialogues that the rules were not fitted to, about half of what was resolved
+with 0.6 was right.
 """
 
 from __future__ import annotations
@@ -56,11 +54,11 @@ from inmind.entities.references.result import Candidate, Reference, Resolution
 from inmind.entities.window import Entities
 
 MAX_TEXT_CHARS = 4_000
-"""Characters that are looked at: what a message refers to stands at its beginning."""
+"""Length of a text that is read."""
 MAX_SEARCHED_ENTITIES = 5_000
-"""Things of deep memory that are looked at: the first that are given."""
+"""Number of searched entities that are considered."""
 MAX_REFERENCES = 40
-"""Names and phrases that are read, each: a text with more is a document, and about no single thing."""
+"""Maximum names, and maximum phrases, per text. A text with more is a document."""
 
 _KIND_RANK: dict[Kind, int] = {"id": 0, "name": 1, "ordinal": 2, "other": 2, "plural": 2, "typed": 2, "pronoun": 3}
 _JOINING_WORDS = re.compile(
@@ -107,10 +105,10 @@ def resolve(
     searched: Iterable[Entity] = (),
     rules: EntityRules = DEFAULT_RULES,
 ) -> Resolution:
-    """What a text refers to.
+    """Resolve the references of a text.
 
-    `after` is what was said just before, by the assistant: what it named is more in mind than what a tool listed.
-    `deep` is asked for only when nothing in mind fits.
+    `previous_text` is the assistant's last message: entities it named are more salient than those a tool listed.
+    `searched` is only iterated if nothing in the window fits.
     """
     excerpt = text[:MAX_TEXT_CHARS]
     context = ReferenceContext(entities, previous_text=previous_text[:MAX_TEXT_CHARS], rules=rules)
@@ -143,17 +141,17 @@ def resolve(
 
 def _unresolved_reason(text: str) -> str:
     strange = _UNKNOWN_ID.search(text)
-    return f"{strange[0]} was never seen" if strange else "nothing in it refers to a thing"
+    return f"{strange[0]} was never seen" if strange else "nothing in it refers to an entity"
 
 
-# -- reading ----------------------------------------------------------------------------------------------------
+# -- finding references -----------------------------------------------------------------------------------------
 
 
 def _find_references(text: str, context: ReferenceContext) -> list[Reference]:
-    """Every reference in a text with its meaning, in the order of the text.
+    """Return every reference of a text, resolved, in text order.
 
-    Names come first, since they settle what the phrases around them mean; pronouns last, since they take up what
-    the others named.
+    Names are resolved first, because they decide what the phrases around them mean; pronouns last, because they
+    refer to what the others named.
     """
     phrases = [*english.find_phrases(text, context.nouns), *chinese.find_phrases(text, context.nouns)][:MAX_REFERENCES]
     indefinite = [phrase for phrase in phrases if phrase.indefinite]
@@ -171,7 +169,7 @@ def _find_references(text: str, context: ReferenceContext) -> list[Reference]:
     ruled_out: dict[EntityKey, Entity] = {}
     for phrase in sorted(phrases, key=lambda phrase: (phrase.kind == "pronoun", not _is_ruled_out(text, phrase.span))):
         if phrase.kind == "pronoun" and context.from_search and not phrase.deleted:
-            continue  # what is not in mind is never "it"
+            continue  # "it" only refers to entities in the window
         ruled_out |= {e.key: e for r in references if _is_ruled_out(text, r.span) for e in r.entities}
         reference = _resolve_words(text, phrase, context, references, indefinite, ruled_out)
         if not _is_ruled_out(text, phrase.span):
@@ -184,7 +182,7 @@ def _find_references(text: str, context: ReferenceContext) -> list[Reference]:
 
 
 def _adapt_to_context(phrase: Phrase, context: ReferenceContext) -> Phrase:
-    """A phrase, as far as what it says hangs on what there is and on what happened."""
+    """Adapt a phrase to the entities that exist and the last action."""
     if phrase.undo and context.just_deleted:
         phrase = replace(phrase, deleted=True)
     return phrase.possessor() if phrase.possessive and not context.candidates_for(phrase) else phrase
@@ -212,7 +210,7 @@ def _resolve_words(
 
 
 def _is_ruled_out(text: str, span: tuple[int, int]) -> bool:
-    """Is it named as what is not meant: "not that page", "all except the first", "every page but this one"?"""
+    """Return True for "not that page", "all except the first", "every page but this one"."""
     if _NEGATION_BEFORE.search(text, max(0, span[0] - 20), span[0]):
         return True
     all_but = _ALL_BUT_BEFORE.search(text, max(0, span[0] - 60), span[0])
@@ -225,20 +223,20 @@ def _as_ruled_out(reference: Reference) -> Reference:
         span=reference.span,
         kind=reference.kind,
         verdict="none",
-        why=f'"{reference.text}" is said not to be meant',
+        why=f'"{reference.text}" is excluded by the text',
     )
 
 
 def _exclude(
     reference: Reference, ruled_out: Collection[EntityKey], builder: ReferenceBuilder, pool: Sequence[Entity]
 ) -> Reference:
-    """ "all the images except the first": of several, those that are not ruled out. If all are, we ask."""
+    """Remove excluded entities: "all the images except the first". Ask if none remains."""
     remaining = tuple(entity for entity in reference.entities if entity.key not in ruled_out)
     if len(remaining) == len(reference.entities):
         return reference
     if not remaining:
         others = [entity for entity in pool if entity.key not in ruled_out]
-        why = f'"{reference.entities[0].name}" is said not to be meant'
+        why = f'"{reference.entities[0].name}" is excluded by the text'
         return builder.ambiguous(others, why) if others else builder.unresolved(why)
     candidates = tuple(c for c in reference.candidates if c.entity.key not in ruled_out)
     return replace(reference, entities=remaining, candidates=candidates)
@@ -247,7 +245,7 @@ def _exclude(
 def _resolve_names(
     text: str, mentions: Sequence[Mention], phrases: Sequence[Phrase], context: ReferenceContext
 ) -> list[Reference]:
-    """What names and ids mean. Two names in one phrase are meant together: "the black and grey coats"."""
+    """Resolve names and ids. Two names in one phrase are combined: "the black and grey coats"."""
     found: dict[tuple[int, int], Reference] = {}
     for mention in mentions:
         phrase = next((phrase for phrase in phrases if _belongs_to_phrase(text, phrase, mention)), None)
@@ -259,7 +257,7 @@ def _resolve_names(
 
 
 def _belongs_to_phrase(text: str, phrase: Phrase, mention: Mention) -> bool:
-    """Is the name inside the phrase, or right beside a noun of its own: "the page About Us", "Contact 页面"?"""
+    """Return True if the name is in the phrase or next to its noun: "the page About Us"."""
     start, end = phrase.span
     if _overlap(phrase.span, (mention.start, mention.end)):
         return True
@@ -270,8 +268,10 @@ def _belongs_to_phrase(text: str, phrase: Phrase, mention: Mention) -> bool:
 
 
 def _overrides_name(phrase: Phrase, mention: Mention, context: ReferenceContext) -> bool:
-    """Is a phrase to be believed rather than the name in it? "the black coat" is no jacket that is called Black, and
-    "image #3" no order whose id is 3."""
+    """Return True if a phrase outweighs the name in it.
+
+    "the black coat" is not a jacket named Black, and "image #3" is not an order with id 3.
+    """
     if phrase.numbered:
         return True
     if not phrase.words or mention.match_kind == "id":
@@ -313,7 +313,10 @@ def _resolve_name(text: str, mention: Mention, phrase: Phrase | None, context: R
 
 
 def _disambiguate(text: str, mention: Mention, context: ReferenceContext) -> tuple[Entity, ...]:
-    """Of several things with one name, those of the noun beside it ("the post News"), and the living."""
+    """Of several entities with one name, prefer the type next to it ("the post News").
+
+    Then entities that are not deleted.
+    """
     fitting = mention.entities
     if (len(fitting) == 1 and not mention.weaker_matches) or mention.match_kind == "id":
         return fitting
@@ -330,7 +333,7 @@ def _disambiguate(text: str, mention: Mention, context: ReferenceContext) -> tup
 def _resolve_pronoun(
     text: str, phrase: Phrase, context: ReferenceContext, references: Sequence[Reference], indefinite: Sequence[Phrase]
 ) -> Reference:
-    """A pronoun takes up what the clause before it named; of its own clause it means something else."""
+    """Resolve a pronoun to what the previous clause named, not to what its clause names."""
     builder = ReferenceBuilder.of(phrase, text, context)
     named = [reference for reference in references if reference.kind != "pronoun" and reference.verdict == "resolved"]
     for reference in sorted(named, key=lambda reference: reference.span, reverse=True):
@@ -348,27 +351,27 @@ def _resolve_pronoun(
         and not _POSSESSIVE.match(builder.text)
     ):
         return builder.ambiguous(
-            pool, "nothing else is in mind than what its own sentence names", confidence=LOW_CONFIDENCE
+            pool, "only entities named in the same sentence are in the window", confidence=LOW_CONFIDENCE
         )
     pool = others or pool
     created_nouns = {
         noun for other in indefinite for noun in other.nouns if _same_clause(text, other.span, phrase.span)
     }
     if created_nouns and _TARGET_BEFORE.search(text, max(0, phrase.span[0] - 10), phrase.span[0]):
-        # "add a section to it": what a section goes into is no section
+        # "add a section to it": the target is not a section
         pool = tuple(entity for entity in pool if not type_matches(entity.type, created_nouns)) or pool
     return resolve_phrase(builder, phrase, pool, context)
 
 
-# -- what a text is most about ----------------------------------------------------------------------------------
+# -- the main reference -----------------------------------------------------------------------------------------
 
 
 def _main_reference(text: str, references: Sequence[Reference]) -> Reference | None:
-    """The reference that says most about itself, together with those that are joined to it.
+    """Return the most specific reference, combined with those joined to it.
 
-    In "delete the images from the About page" the images are what it is about: what a preposition leads to comes
-    after what none does, and in one clause even after a pronoun ("delete it from the About page"). Chinese says what
-    something is done to with 把.
+    In "delete the images from the About page" the images are the object: a reference after a preposition ranks
+    below one without, and within a clause even below a pronoun ("delete it from the About page"). In Chinese, 把
+    marks the object.
     """
     known = _join_references(text, [reference for reference in references if reference.verdict != "none"] or references)
     objects = [reference for reference in known if not _follows_preposition(text, reference)]
@@ -382,18 +385,18 @@ def _main_reference(text: str, references: Sequence[Reference]) -> Reference | N
 
 
 def _is_object(text: str, reference: Reference) -> bool:
-    """Is it what 把 says something is done to? Not so where it only says whose: 把那个页面的第一张图."""
+    """Return True if 把 marks it as the object, and not only its owner: 把那个页面的第一张图."""
     start, end = reference.span
     return _OBJECT_MARKER.search(text, max(0, start - 3), start) is not None and not text.startswith("的", end)
 
 
 def _follows_preposition(text: str, reference: Reference) -> bool:
-    """Does a preposition lead to it?"""
+    """Return True if a preposition precedes it."""
     return _PREPOSITION_BEFORE.search(text, max(0, reference.span[0] - 10), reference.span[0]) is not None
 
 
 def _join_references(text: str, references: Sequence[Reference]) -> list[Reference]:
-    """The same references, with those made one that "and" holds together."""
+    """Combine references that are joined by "and"."""
     joined: list[Reference] = []
     for reference in references:
         before = joined[-1] if joined and "pronoun" not in (joined[-1].kind, reference.kind) else None
@@ -405,7 +408,7 @@ def _join_references(text: str, references: Sequence[Reference]) -> list[Referen
 
 
 def _combine(text: str, first: Reference, second: Reference) -> Reference:
-    """Two references as one. As long as one of them is in doubt, so is the whole."""
+    """Combine two references. If one is uncertain, the result is uncertain."""
     span = (first.span[0], second.span[1])
     uncertain = next(
         (r for r in (first, second) if r.verdict == "ambiguous"), first if second.verdict == "none" else None
@@ -428,11 +431,11 @@ def _combined_candidates(first: Reference, second: Reference) -> tuple[Candidate
     return tuple(sorted(chosen, key=lambda candidate: -candidate.confidence)[:MAX_CANDIDATES])
 
 
-# -- places in a text -------------------------------------------------------------------------------------------
+# -- positions in a text ----------------------------------------------------------------------------------------
 
 
 def _new_name_span(text: str, start: int) -> tuple[int, int]:
-    """ "rename it to …": what follows is a name that nothing has yet."""
+    """Return the span after "rename it to …": a name that nothing has yet."""
     end = _NAME_END.search(text, start)
     return start, end.start() if end else len(text)
 

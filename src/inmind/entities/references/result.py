@@ -1,4 +1,4 @@
-"""What the resolver answers with: values that a host can hold without loading the languages behind them."""
+"""Values returned by the resolver. Separate, so that importing them does not load the language tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Verdict = Literal["resolved", "ambiguous", "none"]
 
 @frozen(kw_only=True)
 class Candidate:
-    """A thing that may be meant."""
+    """An entity that may be meant."""
 
     entity: Entity
     confidence: float
@@ -22,7 +22,7 @@ class Candidate:
 
 @frozen(kw_only=True)
 class Reference:
-    """One reference in a text, with what it refers to."""
+    """One reference in a text and the entities it refers to."""
 
     text: str
     span: tuple[int, int]
@@ -30,20 +30,20 @@ class Reference:
     verdict: Verdict
     entities: tuple[Entity, ...] = ()
     candidates: tuple[Candidate, ...] = ()
-    """The best first, those that were chosen among them."""
+    """Best first, including the chosen ones."""
     confidence: float = 0.0
     why: str = ""
     question: str = ""
 
     @property
     def entity(self) -> Entity | None:
-        """The one thing that is meant; None for several, and for none."""
+        """The entity that is meant; None for several or none."""
         return self.entities[0] if len(self.entities) == 1 else None
 
 
 @frozen(kw_only=True)
 class Resolution:
-    """What a text refers to: the answer for what it is most about, and every reference in it."""
+    """The resolution of a text: its main reference, and all references."""
 
     text: str
     verdict: Verdict
@@ -51,13 +51,13 @@ class Resolution:
     candidates: tuple[Candidate, ...] = ()
     confidence: float = 0.0
     question: str = ""
-    """What to ask the user, in the language of the text; empty unless the verdict is ambiguous."""
+    """Question to ask the user, in the language of the text; empty unless ambiguous."""
     why: str = ""
     references: tuple[Reference, ...] = ()
 
     @property
     def entity(self) -> Entity | None:
-        """The one thing that is meant; None for several, and for none."""
+        """The entity that is meant; None for several or none."""
         return self.entities[0] if len(self.entities) == 1 else None
 
     def __str__(self) -> str:
