@@ -94,7 +94,7 @@ def carried_out(proposal: Proposal, material: DreamMaterial, page: str) -> Rewri
         RewriteContext(
             now=NOW,
             dream_lines=material.dream_lines,
-            people_entries={},
+            user_lines={},
             adopted_entries=material.adopted,
             weights={},
             search=material.search,

@@ -17,7 +17,7 @@ from typing import Final
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.edits import Add, Rewrite
-from inmind.dreams.page.eviction import PRECIOUS
+from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE
 from inmind.dreams.page.sections import Section
 from inmind.dreams.user_facts import to_third_person
 from inmind.search.claims import Answer, Statement, differ, read
@@ -70,9 +70,9 @@ class LineIndex:
         there = (
             self._by_wording.get((foreign, statement.wording))
             or self._find_contradicted(said, statement, foreign)
-            or self._alike(said, foreign)
+            or self._find_similar(said, foreign)
         )
-        if there is None or (there.fixed and said.importance >= PRECIOUS):
+        if there is None or (there.fixed and said.importance >= MIN_PROTECTED_IMPORTANCE):
             self._put(_IndexedLine(said), statement)
         elif not there.fixed:
             self._merge(there, said, statement)
@@ -102,7 +102,7 @@ class LineIndex:
         self._by_wording[foreign, statement.wording] = entry
         for question, answer in statement.answers.items():
             self._by_question[foreign, question] = entry, answer
-        for word in {*self._worded(entry.add.text)}:
+        for word in {*self._words_of(entry.add.text)}:
             self._by_word[word].append(entry)
             self._word_counts[word] += 1
 
@@ -113,7 +113,7 @@ class LineIndex:
         if not new:
             return
         instead = said.at >= before.at and _overrules(statement, _parse(before.text))
-        more = len(self._worded(said.text)) > len(self._worded(before.text)) and not _overrules(
+        more = len(self._words_of(said.text)) > len(self._words_of(before.text)) and not _overrules(
             _parse(before.text), statement
         )
         kept = new if instead or more else new[: max(0, MAX_LINE_SOURCES - len(before.sources))]
@@ -141,21 +141,21 @@ class LineIndex:
                     return entry
         return None
 
-    def _alike(self, said: Add, foreign: bool) -> _IndexedLine | None:
+    def _find_similar(self, said: Add, foreign: bool) -> _IndexedLine | None:
         """The line with nearly the same words.
 
         Two texts that are so much alike share one of their rarest words: only lines with one of these are looked at.
         """
-        mine = self._worded(said.text)
+        mine = self._words_of(said.text)
         rarest = sorted({*mine}, key=lambda word: (self._word_counts[word], word))
         telling = rarest[: len(rarest) - ceil(MIN_SIMILARITY * len(rarest)) + 1]
         looked_at = {id(entry): entry for word in telling for entry in self._by_word.get(word, ())[-_MAX_CANDIDATES:]}
         for entry in looked_at.values():
-            if (entry.add.trust is Trust.DATA) == foreign and _is_similar(mine, self._worded(entry.add.text)):
+            if (entry.add.trust is Trust.DATA) == foreign and _is_similar(mine, self._words_of(entry.add.text)):
                 return entry
         return None
 
-    def _worded(self, text: str) -> list[str]:
+    def _words_of(self, text: str) -> list[str]:
         if text not in self._words_cache:
             self._words_cache[text] = words(to_third_person(text))
         return self._words_cache[text]

@@ -12,7 +12,7 @@ from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, PageLine
 from inmind.core.frozen import frozen
 from inmind.dreams.affect.levels import Levels
 from inmind.dreams.economics import CurrencyTotals
-from inmind.dreams.page.page import Page
+from inmind.dreams.page.page import MemoryPage
 from inmind.search.crystal import Crystal
 
 
@@ -48,7 +48,7 @@ class Insight:
 @frozen(kw_only=True)
 class DreamMaterial:
     now: datetime
-    page: Page
+    page: MemoryPage
     """MEMORY.md as it was when the dream began."""
     dream_lines: Mapping[str, PageLine]
     """Of those on the page the ones that dreams have written, by their text. Whatever else stands there is people's."""

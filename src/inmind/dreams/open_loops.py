@@ -19,7 +19,7 @@ from inmind.core.frozen import frozen
 from inmind.core.language.prose import compiled
 from inmind.core.text import shortened
 from inmind.dreams.activity import Utterance, split_turns, unanswered_turns
-from inmind.dreams.page.fact_checks import denies
+from inmind.dreams.page.fact_checks import is_negated
 from inmind.dreams.questions import is_question
 from inmind.dreams.requests import MAX_REQUEST_SENTENCES, any_of, is_request, normalize_sentence
 from inmind.entities.extract.tool_name import parse_tool_name
@@ -116,7 +116,7 @@ def _is_closed(loop: frozenset[str], sign: _CloseSignal) -> bool:
 
 def _reports_completion(sentence: str) -> bool:
     """What somebody has not done is still open; what nobody wants any more is not."""
-    return not denies(sentence) or bool(compiled(_CANCELLED).search(sentence.casefold()))
+    return not is_negated(sentence) or bool(compiled(_CANCELLED).search(sentence.casefold()))
 
 
 _CANCELLED = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"

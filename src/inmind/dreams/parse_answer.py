@@ -18,10 +18,10 @@ from inmind.core.events.dreams import PageLine
 from inmind.core.frozen import frozen
 from inmind.core.text import inert
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
-from inmind.dreams.page.eviction import PRECIOUS, share
-from inmind.dreams.page.fact_checks import invented, lost, quotes
-from inmind.dreams.page.guards import ABOUT_PEOPLE
-from inmind.dreams.page.pointers import LONGEST_KEYWORDS
+from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, max_retired
+from inmind.dreams.page.fact_checks import invented_facts, is_quote_of, lost_facts
+from inmind.dreams.page.guards import IDENTITY_SECTIONS
+from inmind.dreams.page.pointers import MAX_KEYWORDS_CHARACTERS
 from inmind.dreams.page.sections import Section
 from inmind.dreams.prompt_labels import LabelledSource, Labels
 from inmind.dreams.propose_by_rules import quote_tool_text
@@ -127,7 +127,7 @@ class _EditParser:
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
         self._used_labels: set[str] = set()
-        self._retires_left = share(len(labels.lines))
+        self._retires_left = max_retired(len(labels.lines))
 
     def parse(self, value: object) -> Edit:
         if not isinstance(value, dict):
@@ -179,8 +179,8 @@ class _EditParser:
         _check_trust(min(trusts), section)
         text = _mark_tool_text(text, min(trusts))
         _check_facts(text, [*(source.text for source in sources), *(line.text for line in lines)])
-        lost_facts = [one for line in lines for one in lost(line.text, text)]
-        if lost_facts and not any(quotes(text, source.text) for source in sources):
+        lost_facts = [one for line in lines for one in lost_facts(line.text, text)]
+        if lost_facts and not any(is_quote_of(text, source.text) for source in sources):
             raise _InvalidEdit(f"text: {', '.join(lost_facts)} would be lost")
         self._used_labels |= {*labels}
         return Rewrite(
@@ -197,9 +197,9 @@ class _EditParser:
         line = self._find_line(label)
         topic, keywords = (
             _parse_text(fields, "topic", MAX_TOPIC_CHARACTERS),
-            _parse_text(fields, "keywords", LONGEST_KEYWORDS),
+            _parse_text(fields, "keywords", MAX_KEYWORDS_CHARACTERS),
         )
-        if line.importance >= PRECIOUS:
+        if line.importance >= MIN_PROTECTED_IMPORTANCE:
             raise _InvalidEdit(f"line: {label} is too important to leave")
         if not self._retires_left:
             raise _InvalidEdit("line: enough lines leave in this dream")
@@ -259,7 +259,7 @@ def _parse_text(fields: Mapping[str, Any], name: str, max_characters: int) -> st
 
 
 def _check_trust(trust: Trust, section: Section) -> None:
-    if trust <= Trust.DATA and section in ABOUT_PEOPLE:
+    if trust <= Trust.DATA and section in IDENTITY_SECTIONS:
         raise _InvalidEdit(f"{section} is nothing that tools have a say in")
 
 
@@ -272,7 +272,7 @@ _TOOL_MARK = re.compile(r'\A\(from a tool\) "?(?P<said>.*?)"?\Z')
 
 
 def _check_facts(text: str, sources: Sequence[str]) -> None:
-    if unknown := invented(text, *sources):
+    if unknown := invented_facts(text, *sources):
         raise _InvalidEdit(f"text: no source says {', '.join(unknown)}")
 
 

@@ -16,7 +16,7 @@ from inmind.core.frozen import frozen
 from inmind.core.text import inert
 from inmind.core.tokens import estimator
 from inmind.dreams.material import DreamMaterial
-from inmind.dreams.page.eviction import is_told_anew
+from inmind.dreams.page.eviction import is_derived
 from inmind.dreams.page.sections import Section
 from inmind.dreams.propose_by_rules import to_line
 from inmind.search.crystal import Crystal
@@ -51,7 +51,7 @@ class Labels:
 
 
 def label_material(material: DreamMaterial) -> Labels:
-    page = {f"L{number}": entry for number, entry in enumerate(material.page.everything(), 1)}
+    page = {f"L{number}": entry for number, entry in enumerate(material.page.all_entries(), 1)}
     reasons = {label: _lock_reason(section, material.dream_lines.get(text)) for label, (section, text) in page.items()}
     sources = {
         "notes": _number("N", _note_sources(material)),
@@ -75,7 +75,7 @@ def _lock_reason(section: Section | None, line: PageLine | None) -> str:
     """Why a line is not the model's to touch; empty where it is."""
     if line is None:
         return "a person wrote it"
-    return "it is told by itself" if section is Section.POINTERS or is_told_anew(line) else ""
+    return "it is told by itself" if section is Section.POINTERS or is_derived(line) else ""
 
 
 def _number(letter: str, sources: Iterator[LabelledSource]) -> dict[str, LabelledSource]:

@@ -15,7 +15,7 @@ from inmind.dreams import economics, skills
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.model import Model, Question
 from inmind.dreams.page.edits import Proposal
-from inmind.dreams.page.sections import weights
+from inmind.dreams.page.sections import section_weights
 from inmind.dreams.parse_answer import ANSWER_SCHEMA, MAX_EDIT_CHARACTERS, MAX_EDITS, MODEL_SECTIONS, parse_answer
 from inmind.dreams.prompt_labels import Labels, label_material
 from inmind.dreams.propose_by_rules import propose_by_rules
@@ -76,7 +76,9 @@ def _context_lines(material: DreamMaterial) -> Iterator[str]:
     """What is told by itself, and what counts most right now."""
     if material.mood:
         yield f"Mood: {shortened(material.mood, 100)}"
-    heavier = {section: weight for section, weight in weights(material.levels).items() if weight > _MIN_SECTION_WEIGHT}
+    heavier = {
+        section: weight for section, weight in section_weights(material.levels).items() if weight > _MIN_SECTION_WEIGHT
+    }
     for section, weight in sorted(heavier.items(), key=lambda one: -one[1]):
         yield f"Counts more right now: {section} (x{weight:.1f})"
     yield from (f"Not known: {shortened(gap.topic, 100)}" for gap in material.gaps)

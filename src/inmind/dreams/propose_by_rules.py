@@ -17,17 +17,17 @@ from typing import Final
 from inmind.core.events.base import Origin, Trust
 from inmind.core.language.prose import beginning
 from inmind.dreams import economics, skills
-from inmind.dreams.affect.state import level_told
+from inmind.dreams.affect.state import level_in_note
 from inmind.dreams.classify import classify_section
 from inmind.dreams.line_index import LineIndex
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.open_loops import loop_text
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
-from inmind.dreams.page.eviction import PRECIOUS, is_told_anew
-from inmind.dreams.page.fact_checks import SHARED, lost, share_kept
-from inmind.dreams.page.page import read
-from inmind.dreams.page.pointers import candidates
-from inmind.dreams.page.sections import Section, weights
+from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, is_derived
+from inmind.dreams.page.fact_checks import MIN_SHARED_WORDS, lost_facts, shared_word_ratio
+from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.pointers import candidate_pointers
+from inmind.dreams.page.sections import Section, section_weights
 from inmind.dreams.user_facts import UserFact, find_user_facts
 from inmind.search.crystal import HIDDEN, Crystal
 
@@ -65,7 +65,7 @@ def propose_by_rules(material: DreamMaterial, *, settled: Sequence[Edit] = ()) -
     wishes = [wish for wish in _new_lines(material) if not _is_covered(wish, settled)]
     for wish in sorted(wishes, key=lambda wish: (wish.at, wish.sources, wish.text)):
         board.merge_in(wish)
-    count = weights(material.levels)
+    count = section_weights(material.levels)
     said = sorted(board.edits(), key=lambda edit: (-edit.importance * count[edit.section], edit.at, edit.text))
     news = material.notes or material.crystals or material.insights
     return Proposal(
@@ -79,19 +79,19 @@ def _is_covered(add: Add, settled: Sequence[Edit]) -> bool:
     sources = {*add.sources}
     theirs = (edit for edit in settled if not isinstance(edit, Retire) and not sources.isdisjoint(edit.sources))
     said = " ".join(edit.text for edit in theirs)
-    return bool(said) and not lost(add.text, said) and share_kept(add.text, said) >= SHARED
+    return bool(said) and not lost_facts(add.text, said) and shared_word_ratio(add.text, said) >= MIN_SHARED_WORDS
 
 
 def _build_index(material: DreamMaterial, settled: Sequence[Edit], named: Collection[str]) -> LineIndex:
     """What the page says. Lines that are told from counts, and pointers, say nothing that another could say anew."""
     board = LineIndex()
-    for section, text in material.page.everything():
+    for section, text in material.page.all_entries():
         line = material.dream_lines.get(text)
         if text in named or section is Section.POINTERS:
             continue
         if line is None:
             board.add_fixed(Add(section=section or Section.ACTIVE, text=text, sources=(), trust=Trust.PERSON))
-        elif not is_told_anew(line):
+        elif not is_derived(line):
             board.add_line(line)
     for edit in settled:
         if not isinstance(edit, Retire):
@@ -112,7 +112,7 @@ def _new_lines(material: DreamMaterial) -> Iterator[Add]:
 
 def _is_mood_note(note: str) -> bool:
     """That somebody was pleased, or cross, is felt and found again. On the page nobody could make anything of it."""
-    return bool(level_told(note)) and "): the user " in note
+    return bool(level_in_note(note)) and "): the user " in note
 
 
 def _add_from_note(note: PendingNote) -> Add:
@@ -128,14 +128,14 @@ def _add_from_note(note: PendingNote) -> Add:
     )
 
 
-def _add_from_fact(one: UserFact) -> Add:
+def _add_from_fact(fact: UserFact) -> Add:
     return Add(
-        section=classify_section(one.text, kind=one.kind, trust=Trust.PERSON),
-        text=to_line(one.text),
-        sources=(one.source,),
-        importance=one.importance,
-        kind=one.kind,
-        at=one.at,
+        section=classify_section(fact.text, kind=fact.kind, trust=Trust.PERSON),
+        text=to_line(fact.text),
+        sources=(fact.source,),
+        importance=fact.importance,
+        kind=fact.kind,
+        at=fact.at,
         trust=Trust.PERSON,
     )
 
@@ -176,7 +176,7 @@ def _deserves_line(crystal: Crystal) -> bool:
 
 def _place(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple[Section, str]:
     """The section that a text belongs to, and the line that it is there."""
-    if level := level_told(text):
+    if level := level_in_note(text):
         mark = {"dopamine": WIN_PREFIX, "cortisol": AVOID_PREFIX}.get(level, "")
         section = Section.ACTIVE if mark or trust is Trust.DATA else Section.BOND
         why = text.partition("): ")[2]
@@ -209,21 +209,21 @@ def to_line(text: str, max_characters: int = MAX_LINE_CHARACTERS) -> str:
 def _refresh_derived_lines(material: DreamMaterial) -> Iterator[Add | Retire]:
     """What is no longer so goes, what is so now comes, what stands there as it is stays."""
     wanted = {edit.text: edit for edit in (*_gap_lines(material), *_skill_lines(material), *_economics_adds(material))}
-    standing = {text for _, text in material.page.everything()}
+    standing = {text for _, text in material.page.all_entries()}
     for text, line in material.dream_lines.items():
-        if text in standing and text not in wanted and is_told_anew(line):
+        if text in standing and text not in wanted and is_derived(line):
             yield Retire(line=text)
     yield from (edit for text, edit in wanted.items() if text not in standing)
 
 
 def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:
     """A loop that is done is past: its line leaves for a pointer that finds what was asked for."""
-    standing = {text for _, text in material.page.everything()}
+    standing = {text for _, text in material.page.all_entries()}
     for text in material.closed_loops:
         line = material.dream_lines.get(text)
         if line is None or text not in standing:
             continue
-        for pointer in candidates(loop_text(text)):
+        for pointer in candidate_pointers(loop_text(text)):
             if material.search(pointer.keywords).issuperset(line.sources):
                 yield Retire(line=text, topic=pointer.topic, keywords=pointer.keywords)
                 break
@@ -279,7 +279,9 @@ def _place_adopted(material: DreamMaterial, named: Collection[str]) -> list[Rewr
     if not material.page.header:
         return []
     seeds = (
-        text for _, text in read(_SUBHEADING.split(material.page.above)[0]).everything() if text in material.adopted
+        text
+        for _, text in parse_page(_SUBHEADING.split(material.page.preamble)[0]).all_entries()
+        if text in material.adopted
     )
     whole = (
         text
@@ -288,7 +290,10 @@ def _place_adopted(material: DreamMaterial, named: Collection[str]) -> list[Rewr
     )
     return [
         Rewrite(
-            lines=(text,), section=classify_section(text, trust=Trust.PERSON), text=to_line(text), importance=PRECIOUS
+            lines=(text,),
+            section=classify_section(text, trust=Trust.PERSON),
+            text=to_line(text),
+            importance=MIN_PROTECTED_IMPORTANCE,
         )
         for text in islice(whole, MAX_ADOPTED_PER_DREAM)
     ]

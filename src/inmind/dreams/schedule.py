@@ -46,7 +46,12 @@ def due_trigger(
     running = dreaming.running
     if running is not None and running.is_held(now):
         return ""
-    if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF and uptime >= schedule.first_delay:
+    if (
+        running is not None
+        and running.is_resumable(now)
+        and dreaming.failures < FAILURES_BEFORE_BACKOFF
+        and uptime >= schedule.first_delay
+    ):
         return running.trigger
     elapsed = _elapsed(dreaming.last_started_at, now)
     wait = _backoff(dreaming.failures)
@@ -58,7 +63,12 @@ def due_trigger(
 
 
 def next_due_at(
-    dreaming: DreamingState, schedule: DreamSchedule, *, now: datetime, strong_affect: bool, count_new: Callable[[int], int]
+    dreaming: DreamingState,
+    schedule: DreamSchedule,
+    *,
+    now: datetime,
+    strong_affect: bool,
+    count_new: Callable[[int], int],
 ) -> datetime | None:
     """When a dream will be due if nothing happens until then; None where none will be.
 
@@ -66,7 +76,7 @@ def next_due_at(
     """
     running = dreaming.running
     if running is not None and running.is_held(now):
-        return running.until
+        return running.lease_until
     if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF:
         return now
     elapsed, wait = _elapsed(dreaming.last_started_at, now), _backoff(dreaming.failures)

@@ -55,16 +55,16 @@ PHASE_AFTER: Mapping[Stage, str] = {"begun": "gather", "gathered": "propose", "p
 
 
 @frozen(kw_only=True)
-class RunningDream:
+class ActiveDream:
     """A dream that has begun and not ended."""
 
     dream: int
-    began: datetime
-    until: datetime
+    started_at: datetime
+    lease_until: datetime
     gathered_at: datetime
     """The time by which it has gathered; before that, when it began."""
     trigger: str = "asked"
-    by: str = RULES
+    proposer: str = RULES
     holder: str = ""
     gathered: int = 0
     proposed: int = 0
@@ -94,12 +94,12 @@ class RunningDream:
 
     @property
     def uses_model(self) -> bool:
-        return self.by != RULES
+        return self.proposer != RULES
 
     def is_held(self, now: datetime) -> bool:
         """For one lease, and one more where its clock is ahead of this one. What ends later than that was told by a
         clock that is wrong, and must not keep everybody out until then."""
-        return self.until - 2 * LEASE_DURATION <= now < self.until
+        return self.lease_until - 2 * LEASE_DURATION <= now < self.lease_until
 
     def is_resumable(self, now: datetime) -> bool:
         """Is it worth going on with? Not where a clock that is wrong, then or now, does not tell how old it is."""
@@ -112,7 +112,7 @@ def _empty() -> dict[str, Any]:
 
 @frozen(kw_only=True)
 class DreamingState:
-    running: RunningDream | None = None
+    running: ActiveDream | None = None
     last_started_at: datetime | None = None
     """When the last dream began, whatever became of it."""
     model_asked_at: datetime | None = None
@@ -127,12 +127,12 @@ class DreamingState:
     """Dreams in a row for which a model was asked in vain."""
     day_tokens: tuple[str, int] = ("", 0)
     """A day, and the tokens that models have read and written on it."""
-    notes_read_to: int = 0
-    position: int = 0
+    last_seq: int = 0
+    journal_position: int = 0
     """Up to where notes, and sessions, have been looked at: see Dreamt."""
     lines: Mapping[str, PageLine] = field(default_factory=_empty)
     """Those on the page that dreams have written, by their text."""
-    people_entries: Mapping[str, str] = field(default_factory=_empty)
+    user_lines: Mapping[str, str] = field(default_factory=_empty)
     """Entries on the page that people have written, with the crystals that have their words."""
     adopted_entries: frozenset[str] = frozenset()
     """Those among them that were there before the first dream."""
@@ -143,22 +143,22 @@ class DreamingState:
 
     def apply(self, event: Event) -> DreamingState:
         match event.payload:
-            case DreamStarted() as begun:
-                running = RunningDream(
+            case DreamStarted() as started:
+                running = ActiveDream(
                     dream=event.seq,
-                    began=event.at,
-                    until=_parse_datetime(begun.lease_until),
+                    started_at=event.at,
+                    lease_until=_parse_datetime(started.lease_until),
                     gathered_at=event.at,
-                    trigger=begun.trigger,
-                    by=begun.proposer,
-                    holder=begun.holder,
+                    trigger=started.trigger,
+                    proposer=started.proposer,
+                    holder=started.holder,
                 )
                 previous = self.running
                 return replace(
                     self,
                     running=running,
-                    begun=event.at,
-                    asked=event.at if running.uses_model else self.model_asked_at,
+                    last_started_at=event.at,
+                    model_asked_at=event.at if running.uses_model else self.model_asked_at,
                     failures=self.failures + (previous is not None and not previous.released),
                     model_failures=self.model_failures
                     + (previous is not None and not previous.released and previous.uses_model),
@@ -171,39 +171,50 @@ class DreamingState:
                 | DreamProposed()
                 | DreamChecked()
             ):
-                running, what = self.running, event.payload
-                return self._apply_progress(what, running, event) if running and running.dream == what.dream else self
+                running, payload = self.running, event.payload
+                return (
+                    self._apply_progress(payload, running, event)
+                    if running and running.dream == payload.dream
+                    else self
+                )
             case DreamFailed(dream=dream, tokens=tokens) if self.running is not None and self.running.dream == dream:
                 return replace(
                     self,
                     running=None,
                     failures=self.failures + 1,
                     model_failures=self.model_failures + self.running.uses_model,
-                    spent=self._add_tokens(self._uncounted_tokens(tokens), event.at),
+                    day_tokens=self._add_tokens(self._uncounted_tokens(tokens), event.at),
                 )
-            case DreamCommitted() as dreamt:
-                return self._apply_commit(dreamt, event)
+            case DreamCommitted() as committed:
+                return self._apply_commit(committed, event)
             case DreamUndone() as undone:
                 return self._apply_undo(undone)
             case PageAdopted(text=text):
-                from inmind.dreams.page.adopt_existing import entries, keeping  # needed once in the life of a resource
+                from inmind.dreams.page.adopt_existing import (
+                    chunk_by_entry,
+                    entry_texts,
+                )  # needed once in the life of a resource
 
-                chunks = {entry: f"{event.stream}#{event.seq + 1 + place}" for entry, place in keeping(text).items()}
-                return replace(self, seeded=True, seed=entries(text), theirs={**self.people_entries, **chunks})
+                chunks = {
+                    entry: f"{event.stream}#{event.seq + 1 + place}" for entry, place in chunk_by_entry(text).items()
+                }
+                return replace(
+                    self, page_adopted=True, adopted_entries=entry_texts(text), user_lines={**self.user_lines, **chunks}
+                )
             case DocumentWritten(path=path, text=text) if path == MEMORY_PAGE_PATH and event.origin is Origin.DREAM:
                 return self._apply_page(text)
             case _:
                 return self
 
-    def _apply_progress(self, payload: DreamUnderway, running: RunningDream, event: Event) -> DreamingState:
-        previous, running = running, replace(running, until=_parse_datetime(payload.lease_until), left=False)
+    def _apply_progress(self, payload: DreamUnderway, running: ActiveDream, event: Event) -> DreamingState:
+        previous, running = running, replace(running, lease_until=_parse_datetime(payload.lease_until), released=False)
         match payload:
             case DreamResumed():
                 return self._apply_takeover(
-                    replace(running, holder=payload.holder, by=payload.proposer), previous, event.at
+                    replace(running, holder=payload.holder, proposer=payload.proposer), previous, event.at
                 )
             case DreamGathered():
-                running = replace(running, gathered=event.seq, made_of=_parse_datetime(payload.as_of))
+                running = replace(running, gathered=event.seq, gathered_at=_parse_datetime(payload.as_of))
                 running = replace(running, answers=(), proposed=0, checked=0)
             case DreamAnswered():
                 return self._apply_payment(payload, replace(running, answers=(*running.answers, event.seq)), event.at)
@@ -212,44 +223,44 @@ class DreamingState:
             case DreamChecked():
                 running = replace(running, checked=event.seq)
             case DreamProgressed():
-                running = replace(running, left=payload.released)
+                running = replace(running, released=payload.released)
         return replace(self, running=running)
 
     def _apply_payment(
-        self, payload: DreamAnswered | DreamProposed, running: RunningDream, at: datetime
+        self, payload: DreamAnswered | DreamProposed, running: ActiveDream, at: datetime
     ) -> DreamingState:
         read, written = (before + more for before, more in zip(running.tokens, payload.tokens, strict=True))
         running = replace(running, tokens=(read, written), price=running.price + payload.price)
-        return replace(self, running=running, spent=self._add_tokens(payload.tokens, at))
+        return replace(self, running=running, day_tokens=self._add_tokens(payload.tokens, at))
 
-    def _apply_takeover(self, running: RunningDream, previous: RunningDream, at: datetime) -> DreamingState:
+    def _apply_takeover(self, running: ActiveDream, previous: ActiveDream, at: datetime) -> DreamingState:
         """Whoever held it came to nothing, unless it was left to others; but a model that has answered already was not
         asked in vain."""
         unasked = not previous.has_paid_work
         return replace(
             self,
             running=running,
-            asked=at if unasked and running.uses_model else self.model_asked_at,
+            model_asked_at=at if unasked and running.uses_model else self.model_asked_at,
             failures=self.failures + (not previous.released),
             model_failures=self.model_failures + (unasked and previous.uses_model and not previous.released),
         )
 
-    def _apply_commit(self, dreamt: DreamCommitted, event: Event) -> DreamingState:
+    def _apply_commit(self, committed: DreamCommitted, event: Event) -> DreamingState:
         return replace(
             self,
             running=None,
-            done=self.running.gathered_at if self.running else event.at,
-            last=dreamt.dream,
+            last_done_at=self.running.gathered_at if self.running else event.at,
+            last_dream=committed.dream,
             failures=0,
-            model_failures=self._count_model_failures(dreamt),
-            spent=self._add_tokens(self._uncounted_tokens(dreamt.tokens), event.at),
-            upto=dreamt.last_seq,
-            position=dreamt.journal_position,
-            lines={**self.lines, **{line.text: line for line in dreamt.lines}},
-            theirs={**self.people_entries, **dict(dreamt.user_lines)},
-            gaps=dreamt.gaps,
-            skills=dreamt.skills,
-            insights=self.insight_keys | {*dreamt.insights},
+            model_failures=self._count_model_failures(committed),
+            day_tokens=self._add_tokens(self._uncounted_tokens(committed.tokens), event.at),
+            last_seq=committed.last_seq,
+            journal_position=committed.journal_position,
+            lines={**self.lines, **{line.text: line for line in committed.lines}},
+            user_lines={**self.user_lines, **dict(committed.user_lines)},
+            gaps=committed.gaps,
+            skills=committed.skills,
+            insight_keys=self.insight_keys | {*committed.insights},
         )
 
     def tokens_on(self, now: datetime) -> int:
@@ -265,46 +276,46 @@ class DreamingState:
         counted = self.running.tokens if self.running else (0, 0)
         return max(0, tokens[0] - counted[0]), max(0, tokens[1] - counted[1])
 
-    def _count_model_failures(self, dreamt: DreamCommitted) -> int:
+    def _count_model_failures(self, committed: DreamCommitted) -> int:
         """A dream for which no model was asked says nothing of the model."""
-        if dreamt.fallback_reason and not dreamt.fallback_reason.startswith(LIMIT_REACHED):
+        if committed.fallback_reason and not committed.fallback_reason.startswith(LIMIT_REACHED):
             return self.model_failures + 1
-        return self.model_failures if dreamt.proposer == RULES else 0
+        return self.model_failures if committed.proposer == RULES else 0
 
     def _apply_undo(self, undone: DreamUndone) -> DreamingState:
         return replace(
             self,
-            last=undone.previous_dream,
-            upto=undone.last_seq,
-            position=undone.journal_position,
+            last_dream=undone.previous_dream,
+            last_seq=undone.last_seq,
+            journal_position=undone.journal_position,
             lines={line.text: line for line in undone.lines},
             gaps=undone.gaps,
             skills=undone.skills,
-            insights=self.insight_keys - {*undone.insights},
-            theirs={**dict(undone.user_lines), **self.people_entries},
-            seed=self.adopted_entries | {*undone.adopted_entries},
+            insight_keys=self.insight_keys - {*undone.insights},
+            user_lines={**dict(undone.user_lines), **self.user_lines},
+            adopted_entries=self.adopted_entries | {*undone.adopted_entries},
         )
 
     def _apply_page(self, text: str) -> DreamingState:
         """What is no longer on the page is no line of it: said there again by somebody, it is theirs."""
-        from inmind.dreams.page.page import read  # most who open a memory meet no dream
+        from inmind.dreams.page.page import parse_page  # most who open a memory meet no dream
 
-        standing = {entry for _, entry in read(text).everything()}
+        standing = {entry for _, entry in parse_page(text).all_entries()}
         return replace(
             self,
             lines={line: made for line, made in self.lines.items() if line in standing},
-            theirs={entry: crystal for entry, crystal in self.people_entries.items() if entry in standing},
-            seed=self.adopted_entries & standing,
+            user_lines={entry: crystal for entry, crystal in self.user_lines.items() if entry in standing},
+            adopted_entries=self.adopted_entries & standing,
         )
 
     def freeze(self) -> dict[str, Any]:
         return {
             "running": self.running and _freeze_running(self.running),
             "times": [_isoformat(self.last_started_at), _isoformat(self.model_asked_at), _isoformat(self.last_done_at)],
-            "numbers": [self.last_dream, self.failures, self.model_failures, self.notes_read_to, self.position],
+            "numbers": [self.last_dream, self.failures, self.model_failures, self.last_seq, self.journal_position],
             "spent": self.day_tokens,
             "lines": list(self.lines.values()),
-            "theirs": dict(self.people_entries),
+            "theirs": dict(self.user_lines),
             "seed": [self.page_adopted, sorted(self.adopted_entries)],
             "gaps": self.gaps,
             "skills": self.skills,
@@ -319,37 +330,49 @@ class DreamingState:
         lines = [named_tuple(PageLine, line) for line in frozen["lines"]]
         return cls(
             running=running and _thaw_running(running),
-            begun=begun,
-            asked=asked,
-            done=done,
-            last=last,
+            last_started_at=begun,
+            model_asked_at=asked,
+            last_done_at=done,
+            last_dream=last,
             failures=failures,
             model_failures=model_failures,
-            spent=(frozen["spent"][0], frozen["spent"][1]),
-            upto=upto,
-            position=position,
+            day_tokens=(frozen["spent"][0], frozen["spent"][1]),
+            last_seq=upto,
+            journal_position=position,
             lines={line.text: line for line in lines},
-            theirs=frozen["theirs"],
-            seeded=frozen["seed"][0],
-            seed=frozenset(frozen["seed"][1]),
+            user_lines=frozen["theirs"],
+            page_adopted=frozen["seed"][0],
+            adopted_entries=frozenset(frozen["seed"][1]),
             gaps=tuple(named_tuple(KnowledgeGap, gap) for gap in frozen["gaps"]),
             skills=tuple(named_tuple(LearnedSkill, skill) for skill in frozen["skills"]),
-            insights=frozenset(frozen["insights"]),
+            insight_keys=frozenset(frozen["insights"]),
         )
 
 
-def _freeze_running(running: RunningDream) -> dict[str, Any]:
-    values = {one.name: getattr(running, one.name) for one in fields(running)}
-    return values | {name: _isoformat(values[name]) for name in _DATETIME_FIELDS}
+def _freeze_running(running: ActiveDream) -> dict[str, Any]:
+    values = {item.name: getattr(running, item.name) for item in fields(running)}
+    values |= {name: _isoformat(values[name]) for name in _DATETIME_FIELDS}
+    return {_SNAPSHOT_KEYS.get(name, name): value for name, value in values.items()}
 
 
-def _thaw_running(frozen: Mapping[str, Any]) -> RunningDream:
-    values: dict[str, Any] = {name: _parse_datetime(frozen[name]) for name in _DATETIME_FIELDS}
-    values |= {name: tuple(frozen[name]) for name in ("answers", "tokens")}
-    return RunningDream(**{**frozen, **values})
+def _thaw_running(frozen: Mapping[str, Any]) -> ActiveDream:
+    names = {key: name for name, key in _SNAPSHOT_KEYS.items()}
+    values: dict[str, Any] = {names.get(key, key): value for key, value in frozen.items()}
+    values |= {name: _parse_datetime(values[name]) for name in _DATETIME_FIELDS}
+    values |= {name: tuple(values[name]) for name in ("answers", "tokens")}
+    return ActiveDream(**values)
 
 
-_DATETIME_FIELDS = ("began", "until", "made_of")
+_DATETIME_FIELDS = ("started_at", "lease_until", "gathered_at")
+
+_SNAPSHOT_KEYS = {
+    "started_at": "began",
+    "lease_until": "until",
+    "gathered_at": "made_of",
+    "proposer": "by",
+    "released": "left",
+}
+"""Field name, then its key in stored snapshots where that differs."""
 
 
 def _day(at: datetime) -> str:

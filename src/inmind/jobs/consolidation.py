@@ -24,7 +24,7 @@ from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Stream
 
-AT_A_TIME = 500
+BATCH_SIZE = 500
 """Crystals of a batch."""
 
 
@@ -38,7 +38,7 @@ class Consolidation:
     finished: bool = True
     """False where time ran out: the next one goes on where this one stopped."""
 
-    def and_then(self, batch: Consolidated) -> Consolidation:
+    def with_batch(self, batch: Consolidated) -> Consolidation:
         return Consolidation(
             merged=self.merged + len(batch.merged),
             superseded=self.superseded + len(batch.superseded),
@@ -56,21 +56,21 @@ class Consolidator:
         self._deep, self._store, self._stream, self._clock = deep, store, stream, clock
         self._resource = resource
 
-    def due(self, *, every_seconds: float, finished: datetime | None = None) -> bool:
+    def is_due(self, *, interval_seconds: float, finished: datetime | None = None) -> bool:
         """Has it not been done for so long, or was it left in the middle?
 
         `finished`: when whoever asks has last come to the end. The journal tells only of passes that found something.
         """
-        last = self._last()
+        last = self._last_batch()
         if last is not None and last[0]:
             return True
         done = [moment for moment in (finished, last and last[1]) if moment is not None]
-        return not done or (self._clock() - max(done)).total_seconds() >= every_seconds
+        return not done or (self._clock() - max(done)).total_seconds() >= interval_seconds
 
     @property
-    def is_midway(self) -> bool:
+    def is_unfinished(self) -> bool:
         """Was the last one left in the middle, by whomever?"""
-        last = self._last()
+        last = self._last_batch()
         return last is not None and bool(last[0])
 
     def run(self, *, seconds: float | None = None) -> Consolidation:
@@ -79,25 +79,25 @@ class Consolidator:
         The time is looked at between batches. Reading what was written down and deciding on it comes before the first
         of them, and takes as long as it takes.
         """
-        began = time.monotonic()
-        last = self._last()
-        upto = last[0] if last else ""
+        started = time.monotonic()
+        last = self._last_batch()
+        cursor = last[0] if last else ""
         # What was decided is held back until more is: so the last of a pass also tells that it came to its end.
-        done, held = Consolidation(), Consolidated(upto)
-        for batch in self._batches(upto):
-            if _decides(held) and _decides(batch):
-                self._commit(held)
-                upto, held = held.last_crystal, batch
+        done, pending = Consolidation(), Consolidated(cursor)
+        for batch in self._batches(cursor):
+            if _has_changes(pending) and _has_changes(batch):
+                self._commit(pending)
+                cursor, pending = pending.last_crystal, batch
             else:
-                held = replace(held if _decides(held) else batch, last_crystal=batch.last_crystal)
-            done = done.and_then(batch)
-            if seconds is not None and time.monotonic() - began >= seconds:
+                pending = replace(pending if _has_changes(pending) else batch, last_crystal=batch.last_crystal)
+            done = done.with_batch(batch)
+            if seconds is not None and time.monotonic() - started >= seconds:
                 break
-        if _decides(held) or held.last_crystal != upto:
-            self._commit(held)
+        if _has_changes(pending) or pending.last_crystal != cursor:
+            self._commit(pending)
         return done
 
-    def _last(self) -> tuple[str, datetime] | None:
+    def _last_batch(self) -> tuple[str, datetime] | None:
         """Where the last batch ended, and when it was."""
         for event in reversed(self._store.read(self._stream.name, kind=Consolidated.kind)):
             if isinstance(event.payload, Consolidated):
@@ -107,23 +107,23 @@ class Consolidator:
     def _commit(self, batch: Consolidated) -> None:
         self._stream.append(Draft(payload=batch, origin=Origin.OPERATOR))
 
-    def _batches(self, upto: str) -> Iterator[Consolidated]:
+    def _batches(self, cursor: str) -> Iterator[Consolidated]:
         """What is to be done from there on; the last batch, and no other, comes to the end of the pass."""
-        now, resumed = self._clock(), self._deep.record(upto) if upto else None
+        now, resumed = self._clock(), self._deep.record(cursor) if cursor else None
         made = 0
         if resumed is not None and resumed.source != "memory":
             made = resumed.made
         else:
-            yield from in_batches(plan(self._deep.written(self._resource), now=now), AT_A_TIME)
-        while len(records := self._deep.fading(self._resource, made, AT_A_TIME)) == AT_A_TIME:
+            yield from in_batches(plan(self._deep.written(self._resource), now=now), BATCH_SIZE)
+        while len(records := self._deep.fading(self._resource, made, BATCH_SIZE)) == BATCH_SIZE:
             made = records[-1].made
-            yield Consolidated(records[-1].id, expired=self._faded(records, now))
-        yield Consolidated("", expired=self._faded(records, now))
+            yield Consolidated(records[-1].id, expired=self._expired_ids(records, now))
+        yield Consolidated("", expired=self._expired_ids(records, now))
 
-    def _faded(self, records: Sequence[Record], now: datetime) -> tuple[str, ...]:
+    def _expired_ids(self, records: Sequence[Record], now: datetime) -> tuple[str, ...]:
         """What was said in sessions and is worth nothing by now."""
         return tuple(record.id for record in records if expires(record.crystal("", self._resource), now))
 
 
-def _decides(batch: Consolidated) -> bool:
+def _has_changes(batch: Consolidated) -> bool:
     return bool(batch.merged or batch.superseded or batch.expired)

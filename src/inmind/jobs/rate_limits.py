@@ -20,121 +20,124 @@ from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.model import Model, ModelReply, Question
 from inmind.dreams.state import LIMIT_REACHED
 from inmind.errors import ModelFailed, StoreError
-from inmind.store.protocol import Clock, Store, Window
+from inmind.store.protocol import Clock, RateWindow, Store
 
 log = logging.getLogger("inmind")
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
-CALLS, DREAMS = "model_calls_per_minute", "dreams_per_hour"
+MODEL_CALLS, DREAMS = "model_calls_per_minute", "dreams_per_hour"
 
-MILLIONTHS = 1_000_000
+MICROS_PER_UNIT = 1_000_000
 """Of the currency that prices are told in: what is counted are whole numbers."""
 
-OVERHEAD = 256
+OVERHEAD_TOKENS = 256
 """Tokens that a provider may put around a question."""
 
-Prices = tuple[float, float]
+TokenPrices = tuple[float, float]
 """Of a token that a model reads, and of one that it writes."""
 
 
 @frozen
-class Use:
+class LimitUsage:
     """How much of a limit is used in the window that goes on."""
 
     name: str
     used: float
-    most: float
-    until: datetime
+    limit: float
+    resets_at: datetime
 
 
-class NoRoom(Exception):
+class CallLimitReached(Exception):
     """One more call of a model has to wait until then."""
 
     def __init__(self, until: datetime) -> None:
-        super().__init__(f"{CALLS} is reached until {format_timestamp(until)}")
+        super().__init__(f"{MODEL_CALLS} is reached until {format_timestamp(until)}")
         self.until = until
 
 
-class Allowances:
+class RateLimits:
     def __init__(self, store: Store, limits: LimitSettings, clock: Clock) -> None:
         self._store, self._limits, self._clock = store, limits, clock
 
-    def dream(self, ahead: Callable[[int], int] | None = None) -> datetime | None:
+    def start_dream(self, count_waiting: Callable[[int], int] | None = None) -> datetime | None:
         """Begin one more dream that comes by itself: None if it may begin, or when to ask again. `ahead`: how many
         others, of so many at most, have waited longer for it: room for those is left to them. Room for a call of a
         model is only looked for: it is set aside when the model is asked."""
         calls, dreams = self._limits.model_calls_per_minute, self._limits.dreams_per_hour
 
         def mine(most: int) -> int:
-            return most - (ahead(most) if ahead else 0)
+            return most - (count_waiting(most) if count_waiting else 0)
 
-        if calls and self._store.used(window := self._window(CALLS, MINUTE)) >= mine(calls):
+        if calls and self._store.usage(window := self._window(MODEL_CALLS, MINUTE)) >= mine(calls):
             return window.end
-        if dreams and not self._store.allow(window := self._window(DREAMS, HOUR), 1, most=mine(dreams)):
+        if dreams and not self._store.try_consume(window := self._window(DREAMS, HOUR), 1, limit=mine(dreams)):
             return window.end
         return None
 
-    def dreams(self) -> int | None:
+    def dreams_available(self) -> int | None:
         """How many more may begin by themselves now; None where there is no limit."""
-        limits = (CALLS, MINUTE, self._limits.model_calls_per_minute), (DREAMS, HOUR, self._limits.dreams_per_hour)
-        room = [most - self._store.used(self._window(name, length)) for name, length, most in limits if most]
+        limits = (
+            (MODEL_CALLS, MINUTE, self._limits.model_calls_per_minute),
+            (DREAMS, HOUR, self._limits.dreams_per_hour),
+        )
+        room = [most - self._store.usage(self._window(name, length)) for name, length, most in limits if most]
         return max(0, min(room)) if room else None
 
-    def alone(self, what: str, every: timedelta) -> datetime | None:
+    def claim(self, name: str, interval: timedelta) -> datetime | None:
         """Be the one, of all processes, that does this in such a stretch of time: None, or when to ask again."""
-        window = self._window(what, every)
-        return None if self._store.allow(window, 1, most=1) else window.end
+        window = self._window(name, interval)
+        return None if self._store.try_consume(window, 1, limit=1) else window.end
 
-    def limited(self, model: Model, prices: Prices) -> Model:
+    def limit_model(self, model: Model, prices: TokenPrices) -> Model:
         """A model that is asked only as far as the limits go: NoRoom where it has to wait, ModelFailed where that would
         take too long."""
         limits = self._limits
         any_limit = limits.model_calls_per_minute or limits.tokens_per_day or limits.price_per_day
-        return _Limited(model, self, prices) if any_limit else model
+        return _LimitedModel(model, self, prices) if any_limit else model
 
-    def set_aside(self, tokens: tuple[int, int], prices: Prices) -> list[tuple[Window, int]]:
+    def reserve(self, tokens: tuple[int, int], prices: TokenPrices) -> list[tuple[RateWindow, int]]:
         """The most that one answer may cost. Where that is too much nothing is set aside: NoRoom, or ModelFailed."""
-        held: list[tuple[Window, int]] = []
-        for window, amount, most in self._costs(tokens, prices):
-            if not self._store.allow(window, amount, most=most):
-                self.give_back([(window, -amount) for window, amount in held])
-                if window.name == CALLS:
-                    raise NoRoom(window.end)
+        reserved: list[tuple[RateWindow, int]] = []
+        for window, amount, most in self._charges(tokens, prices):
+            if not self._store.try_consume(window, amount, limit=most):
+                self.adjust([(window, -amount) for window, amount in reserved])
+                if window.name == MODEL_CALLS:
+                    raise CallLimitReached(window.end)
                 free = f"{window.name} has no room for one more answer before {format_timestamp(window.end)}"
                 raise ModelFailed(reason=f"{LIMIT_REACHED}{free}")
-            held.append((window, amount))
-        return held
+            reserved.append((window, amount))
+        return reserved
 
-    def settle(self, held: list[tuple[Window, int]], tokens: tuple[int, int], prices: Prices) -> None:
+    def settle(self, reserved: list[tuple[RateWindow, int]], tokens: tuple[int, int], prices: TokenPrices) -> None:
         """It cost so much, and not what was set aside for it."""
-        true = {window.name: amount for window, amount, _ in self._costs(tokens, prices)}
-        self.give_back([(window, true[window.name] - amount) for window, amount in held])
+        actual = {window.name: amount for window, amount, _ in self._charges(tokens, prices)}
+        self.adjust([(window, actual[window.name] - amount) for window, amount in reserved])
 
-    def give_back(self, changes: list[tuple[Window, int]]) -> None:
+    def adjust(self, changes: list[tuple[RateWindow, int]]) -> None:
         for window, change in changes:
             try:
                 if change:
-                    self._store.settle(window, change)
+                    self._store.adjust_usage(window, change)
             except StoreError as error:  # then more is counted than was used, which keeps every limit
                 log.warning("%s stays as it was set aside: %s", window.name, error)
 
-    def used(self) -> list[Use]:
+    def usage(self) -> list[LimitUsage]:
         """Of each limit that there is."""
         limits = self._limits
         windows = (
-            (CALLS, MINUTE, limits.model_calls_per_minute, 1),
+            (MODEL_CALLS, MINUTE, limits.model_calls_per_minute, 1),
             ("tokens_per_day", DAY, limits.tokens_per_day, 1),
-            ("price_per_day", DAY, limits.price_per_day, MILLIONTHS),
+            ("price_per_day", DAY, limits.price_per_day, MICROS_PER_UNIT),
             (DREAMS, HOUR, limits.dreams_per_hour, 1),
         )
         return [
-            Use(name, self._store.used(window := self._window(name, length)) / unit, float(most), window.end)
+            LimitUsage(name, self._store.usage(window := self._window(name, length)) / unit, float(most), window.end)
             for name, length, most, unit in windows
             if most
         ]
 
-    def _costs(self, tokens: tuple[int, int], prices: Prices) -> Iterator[tuple[Window, int, int]]:
+    def _charges(self, tokens: tuple[int, int], prices: TokenPrices) -> Iterator[tuple[RateWindow, int, int]]:
         """By each limit that there is: what is used of it, and the most that may be. Nobody waits for a minute on a day
         that is full."""
         limits = self._limits
@@ -142,38 +145,38 @@ class Allowances:
             yield self._window("tokens_per_day", DAY), sum(tokens), limits.tokens_per_day
         if limits.price_per_day:
             price = sum(count * price for count, price in zip(tokens, prices, strict=True))
-            most = math.floor(limits.price_per_day * MILLIONTHS)
-            yield self._window("price_per_day", DAY), math.ceil(price * MILLIONTHS), most
+            most = math.floor(limits.price_per_day * MICROS_PER_UNIT)
+            yield self._window("price_per_day", DAY), math.ceil(price * MICROS_PER_UNIT), most
         if limits.model_calls_per_minute:
-            yield self._window(CALLS, MINUTE), 1, limits.model_calls_per_minute
+            yield self._window(MODEL_CALLS, MINUTE), 1, limits.model_calls_per_minute
 
-    def _window(self, name: str, length: timedelta) -> Window:
-        return Window.at(self._clock(), name, length)
+    def _window(self, name: str, length: timedelta) -> RateWindow:
+        return RateWindow.at(self._clock(), name, length)
 
 
-class _Limited:
-    def __init__(self, model: Model, allowances: Allowances, prices: Prices) -> None:
-        self._model, self._allowances, self._prices = model, allowances, prices
+class _LimitedModel:
+    def __init__(self, model: Model, rate_limits: RateLimits, prices: TokenPrices) -> None:
+        self._model, self._rate_limits, self._prices = model, rate_limits, prices
 
     @property
     def name(self) -> str:
         return self._model.name
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
-        held = self._allowances.set_aside(_most(question), self._prices)
+        reserved = self._rate_limits.reserve(_max_tokens(question), self._prices)
         try:
             reply = self._model.ask(question, seconds=seconds)
         except ModelFailed as error:
             if any(error.tokens) or error.free:
-                self._allowances.settle(held, error.tokens, self._prices)
+                self._rate_limits.settle(reserved, error.tokens, self._prices)
             raise
         if any(reply.tokens):
-            self._allowances.settle(held, reply.tokens, self._prices)
+            self._rate_limits.settle(reserved, reply.tokens, self._prices)
         return reply
 
 
-def _most(question: Question) -> tuple[int, int]:
+def _max_tokens(question: Question) -> tuple[int, int]:
     """The tokens that a model may read and write for this. No token is less than a byte."""
     schema = to_json(question.schema) if question.schema else ""
     read = sum(len(text.encode("utf-8", "replace")) for text in (question.system, question.prompt, schema))
-    return read + OVERHEAD, question.max_tokens
+    return read + OVERHEAD_TOKENS, question.max_tokens

@@ -16,19 +16,19 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from inmind.core.fork import tell_after_fork
+from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.settings import Settings
 from inmind.core.streams import ANONYMOUS, PRIVATE
 from inmind.dreams.affect.auto_notes import due_notes
-from inmind.dreams.affect.state import is_strong
-from inmind.dreams.schedule import DreamSchedule, may_ask_model, next_due_at, due_trigger
+from inmind.dreams.affect.state import is_strong_affect
+from inmind.dreams.schedule import DreamSchedule, due_trigger, may_ask_model, next_due_at
 from inmind.dreams.state import DreamingState
 from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
 from inmind.jobs.consolidation import Consolidation, Consolidator
 from inmind.jobs.dreaming.history import Dream
-from inmind.jobs.dreaming.lease import LeftOff
-from inmind.jobs.rate_limits import Allowances
+from inmind.jobs.dreaming.lease import LeaseReleased
+from inmind.jobs.rate_limits import RateLimits
 from inmind.search.engine import DeepMemory
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store
@@ -36,13 +36,13 @@ from inmind.store.stream import Decision, Stream
 
 log = logging.getLogger("inmind")
 
-AT_A_TIME = 2.0
+ROUND_SECONDS = 2.0
 """Seconds of one round in the background: whoever closes a memory waits for little more."""
 
-BEHIND = 1_000
+MAX_UNINDEXED = 1_000
 """Resources that a round goes to though there was no time to index them before: what is due for one begins so."""
 
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @frozen(kw_only=True)
@@ -58,7 +58,7 @@ class Upkeep:
     finished: bool = True
     """All that was due is done. False where time ran out: the next round goes on there."""
 
-    def and_then(self, other: Upkeep) -> Upkeep:
+    def merged_with(self, other: Upkeep) -> Upkeep:
         return Upkeep(
             dreams=(*self.dreams, *other.dreams),
             consolidated={**self.consolidated, **other.consolidated},
@@ -68,59 +68,59 @@ class Upkeep:
 
 
 @frozen(kw_only=True)
-class Tended:
+class ResourceUpkeep:
     """What was done for one resource."""
 
     done: Upkeep
-    again: datetime | None
+    next_at: datetime | None
     """When there will be something to do whether or not anything happens until then; None where there will not."""
-    waits: bool = False
+    waits_for_limit: bool = False
     """A dream is due, and waits until a limit has room for it."""
 
 
-class DreamFor(Protocol):
+class DreamStarter(Protocol):
     """Whoever can dream for a resource: for a reason, by a model or not, once for each key, until it is called off."""
 
     def __call__(
-        self, resource: str, trigger: str, *, asks: bool, cancelled: Callable[[], bool], key: str | None
+        self, resource: str, trigger: str, *, ask_model: bool, cancelled: Callable[[], bool], key: str | None
     ) -> Dream: ...
 
 
-class Housekeeping:
+class UpkeepScheduler:
     """Of one home, or of one database."""
 
     def __init__(
         self,
         *,
         store: Store,
-        deep: Callable[[], DeepMemory],
-        belongings: Callable[[str], Stream[ResourceState]],
+        search: Callable[[], DeepMemory],
+        resource_stream: Callable[[str], Stream[ResourceState]],
         consolidator: Callable[[str], Consolidator],
-        dream: DreamFor,
-        allowances: Allowances,
+        dream: DreamStarter,
+        rate_limits: RateLimits,
         settings: Settings,
         read_settings: Callable[[], Settings],
         clock: Clock,
     ) -> None:
-        self.store, self.deep, self.belongings = store, deep, belongings
-        self.allowances, self.settings, self.clock = allowances, settings, clock
+        self.store, self.search, self.resource_stream = store, search, resource_stream
+        self.rate_limits, self.settings, self.clock = rate_limits, settings, clock
         self._consolidator, self._dream, self._read_settings = consolidator, dream, read_settings
         self._started = clock(), time.monotonic()
-        self._gone_through: dict[str, datetime] = {}
+        self._consolidated_at: dict[str, datetime] = {}
         """Resources that were consolidated here, and when that came to its end."""
-        self._dreamt: dict[str, float] = {}
+        self._dreamt_at: dict[str, float] = {}
         """Resources for which a dream came by itself here, and when, by a clock that nobody sets."""
         self._next = ""
         """The resource that a round begins with: the last one had no time for it."""
-        self._stop, self._leaving = threading.Event(), threading.Event()
+        self._stop, self._released = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
-        tell_after_fork(self)
+        register_after_fork(self)
 
     def after_fork(self) -> None:
         """The thread is the parent's."""
-        self._stop, self._leaving, self._thread = threading.Event(), threading.Event(), None
+        self._stop, self._released, self._thread = threading.Event(), threading.Event(), None
 
-    def read_settings(self) -> None:
+    def reload_settings(self) -> None:
         """As they are by now, for whoever goes on for long. Those that cannot be read leave the others as they were."""
         try:
             settings = self._read_settings()
@@ -129,35 +129,35 @@ class Housekeeping:
             return
         if settings != self.settings:
             self.settings = settings
-            self.allowances = Allowances(self.store, settings.limits, self.clock)
+            self.rate_limits = RateLimits(self.store, settings.limits, self.clock)
 
     def run(self, seconds: float, *, shared: bool = False) -> Upkeep:
         """One round, for about so long: all resources, from where the last one stopped, and then vectors. `shared`:
         others do this too, see `tend`."""
         until = time.monotonic() + seconds
-        deep = self.deep()
+        deep = self.search()
         done = Upkeep(finished=deep.catch_up(until=until))
-        behind = () if done.finished else deep.with_news(most=BEHIND)
-        everybody = sorted(filter(is_tended, {*deep.resources(), *behind}))
+        behind = () if done.finished else deep.with_news(most=MAX_UNINDEXED)
+        everybody = sorted(filter(is_maintained, {*deep.resources(), *behind}))
         for number, resource in enumerate(everybody[bisect_left(everybody, self._next) :]):
             left = until - time.monotonic()
             if left <= 0 and number:  # however short a round is, it comes to something
                 self._next = resource
-                return done.and_then(Upkeep(finished=False))
-            done = done.and_then(self._tended(resource, max(0.0, left), shared=shared))
+                return done.merged_with(Upkeep(finished=False))
+            done = done.merged_with(self._maintain_safely(resource, max(0.0, left), shared=shared))
         self._next = ""
-        return done.and_then(Upkeep(finished=self.embed(max(0.0, until - time.monotonic()))))
+        return done.merged_with(Upkeep(finished=self.embed(max(0.0, until - time.monotonic()))))
 
-    def tend(
+    def maintain(
         self,
         resource: str,
         seconds: float,
         *,
         shared: bool = False,
         key: str | None = None,
-        ahead: Callable[[int], int] | None = None,
-        settled: Callable[[], None] = lambda: None,
-    ) -> Tended:
+        count_waiting: Callable[[int], int] | None = None,
+        on_written: Callable[[], None] = lambda: None,
+    ) -> ResourceUpkeep:
         """What is due for one resource: its index, its moods, a consolidation for about so long, a dream.
 
         `shared`: of all who do this, one consolidates in a while; who else might have done so leaves no trace in the
@@ -167,69 +167,73 @@ class Housekeeping:
         """
         every = timedelta(minutes=self.settings.consolidation.interval_minutes)
         done, waits = Upkeep(), None
-        if self._is_to_be_consolidated(resource, every):
-            waits = self._waits_for_others(resource, every) if shared else None
+        if self._is_consolidation_due(resource, every):
+            waits = self._claim_consolidation(resource, every) if shared else None
             if waits is None:
-                notes = self._note_moods(resource) if self.settings.affect.enabled else 0
+                notes = self._add_auto_notes(resource) if self.settings.affect.enabled else 0
                 gone_through = self.consolidate(resource, seconds)
                 done = Upkeep(consolidated={resource: gone_through}, notes=notes, finished=gone_through.finished)
         if not self.settings.dream.enabled:
-            settled()
-            return Tended(done=done, again=_first(waits, None if done.finished else self.clock()))
-        dream, later = self._dreamt_if_due(resource, shared=shared, key=key, ahead=ahead)
+            on_written()
+            return ResourceUpkeep(done=done, next_at=_earliest(waits, None if done.finished else self.clock()))
+        dream, later = self._dream_if_due(resource, shared=shared, key=key, count_waiting=count_waiting)
         if dream is not None:
-            done = done.and_then(Upkeep(dreams=(dream,)))
-        settled()
-        again = later or self._next_dream(resource)
-        again = _first(waits, again, None if done.finished else self.clock())
-        return Tended(done=done, again=again, waits=later is not None)
+            done = done.merged_with(Upkeep(dreams=(dream,)))
+        on_written()
+        again = later or self._next_dream_at(resource)
+        again = _earliest(waits, again, None if done.finished else self.clock())
+        return ResourceUpkeep(done=done, next_at=again, waits_for_limit=later is not None)
 
     def embed(self, seconds: float) -> bool:
         """Make vectors of what has none, for about so long. True when nothing is left to do."""
         until = time.monotonic() + seconds
-        return self.deep().embed(seconds=seconds) and self.deep().forget_other_vectors(seconds=until - time.monotonic())
+        return self.search().embed(seconds=seconds) and self.search().forget_other_vectors(
+            seconds=until - time.monotonic()
+        )
 
     def consolidate(self, resource: str, seconds: float | None) -> Consolidation:
         done = self._consolidator(resource).run(seconds=seconds)
         if done.finished:
-            self._gone_through[resource] = self.clock()
+            self._consolidated_at[resource] = self.clock()
         return done
 
-    def dreaming(self, resource: str) -> DreamingState:
+    def dreaming_state(self, resource: str) -> DreamingState:
         """Where dreaming stands in a resource."""
-        return self.belongings(resource).state.dreams
+        return self.resource_stream(resource).state.dreams
 
-    def is_due(self, resource: str) -> bool:
+    def is_dream_due(self, resource: str) -> bool:
         """Would a dream come by itself now?"""
-        return self.settings.dream.enabled and bool(self._why(resource, self.belongings(resource).state))
+        return self.settings.dream.enabled and bool(self._due_trigger(resource, self.resource_stream(resource).state))
 
-    def begin(self, every: float) -> None:
+    def start(self, interval_seconds: float) -> None:
         """Go on with it in the background, a round every so many seconds, until `end`."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._go_on, args=(every,), name="inmind-upkeep", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run_rounds, args=(interval_seconds,), name="inmind-upkeep", daemon=True
+            )
             self._thread.start()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Dreams that came by themselves are called off."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Dreams that came by themselves are left where they are, for whoever goes on with them: see LeftOff."""
-        self._leaving.set()
+        self._released.set()
 
-    def _is_over(self) -> bool:
-        if self._leaving.is_set():
-            raise LeftOff("a worker was told to leave")
+    def _is_cancelled(self) -> bool:
+        if self._released.is_set():
+            raise LeaseReleased("a worker was told to leave")
         return self._stop.is_set()
 
-    def _go_on(self, every: float) -> None:
+    def _run_rounds(self, interval_seconds: float) -> None:
         finished = True
-        while not self._stop.wait(every if finished else 0):
+        while not self._stop.wait(interval_seconds if finished else 0):
             finished = True
             try:
-                finished = self.run(AT_A_TIME).finished
+                finished = self.run(ROUND_SECONDS).finished
             except Closed:
                 return
             except InmindError as error:
@@ -237,10 +241,10 @@ class Housekeeping:
             except Exception:
                 log.exception("a round of upkeep failed; the next one tries again")
 
-    def _tended(self, resource: str, seconds: float, *, shared: bool) -> Upkeep:
+    def _maintain_safely(self, resource: str, seconds: float, *, shared: bool) -> Upkeep:
         """What is wrong with one resource is no reason to leave the others alone."""
         try:
-            return self.tend(resource, seconds, shared=shared).done
+            return self.maintain(resource, seconds, shared=shared).done
         except (Closed, StoreError):
             raise
         except InmindError as error:
@@ -249,69 +253,71 @@ class Housekeeping:
             log.exception("upkeep of %s failed; the next round tries again", resource)
         return Upkeep()
 
-    def _is_to_be_consolidated(self, resource: str, every: timedelta) -> bool:
-        finished = self._gone_through.get(resource)
-        return self._consolidator(resource).due(every_seconds=every.total_seconds(), finished=finished)
+    def _is_consolidation_due(self, resource: str, interval: timedelta) -> bool:
+        finished = self._consolidated_at.get(resource)
+        return self._consolidator(resource).is_due(interval_seconds=interval.total_seconds(), finished=finished)
 
-    def _waits_for_others(self, resource: str, every: timedelta) -> datetime | None:
+    def _claim_consolidation(self, resource: str, interval: timedelta) -> datetime | None:
         """Until when somebody else sees to it; None where it is this one's."""
-        if self._consolidator(resource).is_midway:
+        if self._consolidator(resource).is_unfinished:
             return None
-        return self.allowances.alone(f"consolidation of {resource}", every)
+        return self.rate_limits.claim(f"consolidation of {resource}", interval)
 
-    def _note_moods(self, resource: str) -> int:
+    def _add_auto_notes(self, resource: str) -> int:
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, int]:
             notes = due_notes(owned.affect, now)
             return Decision(notes, len(notes))
 
-        return self.belongings(resource).commit(decide).answer or 0
+        return self.resource_stream(resource).commit(decide).result or 0
 
-    def _dreamt_if_due(
-        self, resource: str, *, shared: bool, key: str | None, ahead: Callable[[int], int] | None
+    def _dream_if_due(
+        self, resource: str, *, shared: bool, key: str | None, count_waiting: Callable[[int], int] | None
     ) -> tuple[Dream | None, datetime | None]:
         """The dream, if one was due; and when to ask again, where it was and must not begin now."""
-        owned, now, rhythm = self.belongings(resource).state, self.clock(), self._rhythm()
-        why = self._why(resource, owned)
+        owned, now, rhythm = self.resource_stream(resource).state, self.clock(), self._rhythm()
+        why = self._due_trigger(resource, owned)
         if not why:
             return None, None
         if owned.dreams.running is None:
             if not shared and self._just_dreamt(resource, rhythm.spike_interval if why == "spike" else rhythm.interval):
                 return None, None
-            if (later := self.allowances.dream(ahead)) is not None:
+            if (later := self.rate_limits.start_dream(count_waiting)) is not None:
                 log.info("a dream of %s waits until %s: there is no room for it before", resource, later)
                 return None, later
         if not shared:
-            self._dreamt[resource] = time.monotonic()
+            self._dreamt_at[resource] = time.monotonic()
         try:
             asks = may_ask_model(owned.dreams, rhythm, now)
-            return self._dream(resource, why, asks=asks, cancelled=self._is_over, key=key), None
+            return self._dream(resource, why, asks=asks, cancelled=self._is_cancelled, key=key), None
         except DreamRunning:
             log.info("somebody dreams for %s already", resource)
             return None, None
 
-    def _why(self, resource: str, owned: ResourceState) -> str:
+    def _due_trigger(self, resource: str, owned: ResourceState) -> str:
         now = self.clock()
         return due_trigger(
             owned.dreams,
             self._rhythm(),
             now=now,
             uptime=self._awake(now),
-            strong_affect=self._is_strong(owned, now),
+            strong_affect=self._is_strong_affect(owned, now),
             count_new=self._fresh(resource, owned, now),
         )
 
-    def _next_dream(self, resource: str) -> datetime | None:
-        owned, now = self.belongings(resource).state, self.clock()
+    def _next_dream_at(self, resource: str) -> datetime | None:
+        owned, now = self.resource_stream(resource).state, self.clock()
         fresh = self._fresh(resource, owned, now)
-        return next_due_at(owned.dreams, self._rhythm(), now=now, strong_affect=self._is_strong(owned, now), count_new=fresh)
+        return next_due_at(
+            owned.dreams, self._rhythm(), now=now, strong_affect=self._is_strong_affect(owned, now), count_new=fresh
+        )
 
-    def _is_strong(self, owned: ResourceState, now: datetime) -> bool:
-        return self.settings.affect.enabled and is_strong(owned.affect.levels.then(now))
+    def _is_strong_affect(self, owned: ResourceState, now: datetime) -> bool:
+        return self.settings.affect.enabled and is_strong_affect(owned.affect.levels.decayed_to(now))
 
     def _fresh(self, resource: str, owned: ResourceState, now: datetime) -> Callable[[int], int]:
         done = owned.dreams.last_done_at
-        since = done if done is not None and done <= now else _LONG_AGO
-        return lambda most: self.deep().fresh(resource, since, most)
+        since = done if done is not None and done <= now else _EPOCH
+        return lambda most: self.search().fresh(resource, since, most)
 
     def _awake(self, now: datetime) -> timedelta:
         """For how long this has been at it: by either clock, since one may be set back, and the other is nobody's."""
@@ -320,7 +326,7 @@ class Housekeeping:
 
     def _just_dreamt(self, resource: str, wait: timedelta) -> bool:
         """However often the clock is set: no more than one here in so much time."""
-        last = self._dreamt.get(resource)
+        last = self._dreamt_at.get(resource)
         return last is not None and time.monotonic() - last < wait.total_seconds()
 
     def _rhythm(self) -> DreamSchedule:
@@ -333,10 +339,10 @@ class Housekeeping:
         )
 
 
-def is_tended(resource: str) -> bool:
+def is_maintained(resource: str) -> bool:
     """Does anybody look after it? What belongs to nobody in particular is only searched."""
     return bool(resource) and not resource.startswith(PRIVATE) and resource != ANONYMOUS
 
 
-def _first(*moments: datetime | None) -> datetime | None:
+def _earliest(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)

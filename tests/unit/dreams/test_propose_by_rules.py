@@ -16,7 +16,7 @@ from tables import each_row
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
 from inmind.dreams.affect.levels import Levels
-from inmind.dreams.affect.state import Cause, told
+from inmind.dreams.affect.state import SpikeCause, high_level_note
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
@@ -137,8 +137,8 @@ def test_frictions_are_to_be_avoided_and_wins_have_worked() -> None:
 def test_a_note_that_memory_took_by_itself_tells_what_happened(
     level: str, trust: Trust, section: Section, text: str
 ) -> None:
-    cause = Cause(why="tests pass again", session="shop", event="", trust=int(trust))
-    note = a_note(told(level, 0.82, cause), trust=trust)
+    cause = SpikeCause(why="tests pass again", session="shop", event="", trust=int(trust))
+    note = a_note(high_level_note(level, 0.82, cause), trust=trust)
     edit = the_only(propose_by_rules(a_material(notes=(note,))))
     assert isinstance(edit, Add)
     assert (edit.section, edit.text) == (section, text)

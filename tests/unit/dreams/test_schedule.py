@@ -67,7 +67,7 @@ def test_a_strong_feeling_brings_one_early_but_not_within_ten_minutes() -> None:
 
 def running(ago: timedelta, *, held: timedelta) -> ActiveDream:
     """A dream that has gathered a while ago, and was held until then."""
-    return ActiveDream(dream=7, began=NOON - ago, until=NOON + held, gathered_at=NOON - ago, trigger="spike")
+    return ActiveDream(dream=7, started_at=NOON - ago, lease_until=NOON + held, gathered_at=NOON - ago, trigger="spike")
 
 
 def test_none_is_due_while_one_is_running() -> None:
@@ -97,7 +97,7 @@ def test_one_that_is_left_again_and_again_waits_as_dreams_do_that_fail() -> None
 def test_a_clock_that_was_set_back_brings_one_dream_and_not_none_for_a_year() -> None:
     ahead = DreamingState(last_started_at=NOON + timedelta(days=365))
     assert why(ahead) == "schedule"
-    assert why(replace(ahead, begun=NOON)) == ""
+    assert why(replace(ahead, last_started_at=NOON)) == ""
 
 
 @pytest.mark.spec("B47")
@@ -134,7 +134,7 @@ def test_however_often_it_is_asked_dreams_keep_their_distance(
         now += step
         if due := why(dreaming, now=now, strong=is_strong):
             came.append((now, due))
-            dreaming = replace(dreaming, begun=now, failures=dreaming.failures + 1 if bad else 0)
+            dreaming = replace(dreaming, last_started_at=now, failures=dreaming.failures + 1 if bad else 0)
     for (before, _), (after, due) in pairwise(came):
         assert after - before >= (RHYTHM.spike_interval if due == "spike" else RHYTHM.interval)
 
@@ -163,9 +163,9 @@ def test_a_dream_that_has_to_wait_is_looked_for_when_it_is_due() -> None:
 
 @pytest.mark.spec("K20", "K22")
 def test_a_dream_of_somebody_else_is_looked_for_when_it_holds_no_more() -> None:
-    held = ActiveDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
+    held = ActiveDream(dream=1, started_at=NOON, lease_until=NOON + LEASE_DURATION, gathered_at=NOON)
     assert looked_again(DreamingState(running=held, last_started_at=NOON)) == NOON + LEASE_DURATION
-    assert looked_again(DreamingState(running=replace(held, until=NOON), last_started_at=NOON)) == NOON
+    assert looked_again(DreamingState(running=replace(held, lease_until=NOON), last_started_at=NOON)) == NOON
 
 
 @given(

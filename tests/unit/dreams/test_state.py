@@ -79,8 +79,8 @@ def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
 @each_row("what", [GATHERED, ANSWERED, PROPOSED, CHECKED, DreamProgressed(1, "propose", UNTIL)], ids=lambda w: w.kind)
 def test_whatever_a_dream_tells_it_holds_for_longer(what: EventPayload) -> None:
     longer = (NOON + 3 * LEASE_DURATION).isoformat()
-    assert running(replace(what, lease_until=longer)).until == NOON + 3 * LEASE_DURATION
-    assert running(replace(what, lease_until=longer, dream=9)).until == NOON + LEASE_DURATION, "another dream's"
+    assert running(replace(what, lease_until=longer)).lease_until == NOON + 3 * LEASE_DURATION
+    assert running(replace(what, lease_until=longer, dream=9)).lease_until == NOON + LEASE_DURATION, "another dream's"
 
 
 @pytest.mark.spec("G7", "J9")
@@ -105,7 +105,7 @@ def test_each_answer_to_what_was_gathered_is_kept_and_counted_beside_what_is_pro
 @pytest.mark.spec("J9")
 def test_who_takes_a_dream_over_holds_it_from_the_stage_that_it_had_reached() -> None:
     taken = running(GATHERED, PROPOSED, TAKEN)
-    assert (taken.dream, taken.stage, taken.holder, taken.began) == (1, "proposed", "other", NOON)
+    assert (taken.dream, taken.stage, taken.holder, taken.started_at) == (1, "proposed", "other", NOON)
     assert taken.is_held(NOON + 2 * LEASE_DURATION)
     assert folded(BEGUN, replace(TAKEN, dream=9)).running == running(), "another dream was meant"
 
@@ -164,7 +164,9 @@ def test_events_of_before_there_were_holders_are_read_as_ever() -> None:
     begun = decode_payload("dream_begun", json.dumps({"trigger": "asked", "until": UNTIL, "by": "rules"}))
     went = decode_payload("dream_went", json.dumps({"dream": 1, "phase": "propose", "until": UNTIL}))
     dreaming = folded(begun, went)
-    assert dreaming.running == ActiveDream(dream=1, began=NOON, until=NOON + LEASE_DURATION, gathered_at=NOON)
+    assert dreaming.running == ActiveDream(
+        dream=1, started_at=NOON, lease_until=NOON + LEASE_DURATION, gathered_at=NOON
+    )
 
 
 NUMBERS = st.integers(1, 4)

@@ -19,14 +19,14 @@ from inmind.dreams.models import ModelReply, OpenAICompatible, Question
 from inmind.dreams.state import LIMIT_REACHED, ActiveDream, DreamingState
 from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.jobs.dreaming.history import Dream
-from inmind.jobs.dreaming.lease import LeftOff
-from inmind.jobs.rate_limits import OVERHEAD, Allowances, NoRoom
+from inmind.jobs.dreaming.lease import LeaseReleased
+from inmind.jobs.rate_limits import OVERHEAD_TOKENS, CallLimitReached, RateLimits
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import RateWindow
 from inmind.testing import ManualClock
 
 QUESTION = Question(system="be short", prompt="what is new? 今日", max_tokens=100)
-MOST_READ = len((QUESTION.system + QUESTION.prompt).encode()) + OVERHEAD
+MOST_READ = len((QUESTION.system + QUESTION.prompt).encode()) + OVERHEAD_TOKENS
 PRICES = (0.001, 0.01)
 
 
@@ -47,7 +47,7 @@ def limited(
 ) -> tuple[Model, Callable[[], ModelReply]]:
     model = Model(answer)
     given = LimitSettings(**limits)  # pyright: ignore[reportArgumentType] -- whole numbers where it wants them
-    asked = Allowances(store, given, ManualClock()).limited(model, PRICES)
+    asked = RateLimits(store, given, ManualClock()).limit_model(model, PRICES)
     return model, lambda: asked.ask(QUESTION, seconds=1)
 
 
@@ -68,7 +68,7 @@ def fails(*tokens: int) -> Callable[[], ModelReply]:
 
 def test_without_limits_a_model_is_asked_as_it_is() -> None:
     model = Model(an_answer())
-    assert Allowances(InMemoryStore(), LimitSettings(), ManualClock()).limited(model, PRICES) is model
+    assert RateLimits(InMemoryStore(), LimitSettings(), ManualClock()).limit_model(model, PRICES) is model
 
 
 @pytest.mark.spec("B47")
@@ -77,7 +77,7 @@ def test_a_model_is_asked_so_often_in_a_minute_and_then_it_says_until_when_to_wa
     model, ask = limited(store, an_answer(1, 1), model_calls_per_minute=2, tokens_per_day=10_000)
     ask()
     ask()
-    with pytest.raises(NoRoom) as refused:
+    with pytest.raises(CallLimitReached) as refused:
         ask()
     assert (model.asked, used(store, "tokens_per_day")) == (2, 4)
     assert refused.value.until == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
@@ -140,7 +140,7 @@ def test_a_model_that_could_not_be_reached_has_cost_nothing_but_the_try() -> Non
     limits = LimitSettings(tokens_per_day=100_000, model_calls_per_minute=5)
     there = OpenAICompatible("http://127.0.0.1:9/v1", "some-model", pause=lambda _: None)
     with pytest.raises(ModelFailed) as failed:
-        Allowances(store, limits, clock).limited(there, PRICES).ask(QUESTION, seconds=5)
+        RateLimits(store, limits, clock).limit_model(there, PRICES).ask(QUESTION, seconds=5)
     assert failed.value.free
     assert used(store, "tokens_per_day") == 0
     assert used(store, "model_calls_per_minute", timedelta(minutes=1)) == 1
@@ -154,7 +154,7 @@ def test_a_store_that_cannot_be_reached_behind_an_answer_costs_no_answer(monkeyp
     def away(*_: object) -> None:
         raise StoreUnavailable(place="there", reason="it is away")
 
-    monkeypatch.setattr(store, "settle", away)
+    monkeypatch.setattr(store, "adjust_usage", away)
     assert ask().text == "nothing"
     assert used(store, "tokens_per_day") == MOST_READ + QUESTION.max_tokens
 
@@ -179,11 +179,11 @@ def test_whatever_answers_cost_no_limit_is_passed(costs: list[tuple[int, int]], 
 
 @pytest.mark.spec("B47", "G3")
 def test_dreams_that_come_by_themselves_wait_for_the_next_hour(clock: ManualClock) -> None:
-    allowances = Allowances(InMemoryStore(), LimitSettings(dreams_per_hour=2), clock)
+    allowances = RateLimits(InMemoryStore(), LimitSettings(dreams_per_hour=2), clock)
     clock.advance(seconds=60)
-    assert [allowances.dream() for _ in range(3)] == [None, None, datetime(2026, 1, 1, 1, tzinfo=UTC)]
+    assert [allowances.start_dream() for _ in range(3)] == [None, None, datetime(2026, 1, 1, 1, tzinfo=UTC)]
     clock.advance(seconds=3_600)
-    assert allowances.dream() is None
+    assert allowances.start_dream() is None
 
 
 @pytest.mark.spec("B47", "G3")
@@ -200,15 +200,19 @@ def test_upkeep_keeps_to_the_dreams_of_an_hour(tmp_path: Path, clock: ManualCloc
 @pytest.mark.spec("B47", "G3")
 def test_a_dream_begins_by_itself_only_where_the_minute_has_room_for_a_call(clock: ManualClock) -> None:
     store = InMemoryStore()
-    allowances = Allowances(store, LimitSettings(model_calls_per_minute=2, dreams_per_hour=9), clock)
+    allowances = RateLimits(store, LimitSettings(model_calls_per_minute=2, dreams_per_hour=9), clock)
     minute = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    assert (allowances.dreams(), allowances.dream(), allowances.dream(lambda _: 2)) == (2, None, minute)
+    assert (allowances.dreams_available(), allowances.start_dream(), allowances.start_dream(lambda _: 2)) == (
+        2,
+        None,
+        minute,
+    )
     for _ in range(2):
-        allowances.set_aside((1, 1), PRICES)
-    assert (allowances.dreams(), allowances.dream()) == (0, minute)
+        allowances.reserve((1, 1), PRICES)
+    assert (allowances.dreams_available(), allowances.start_dream()) == (0, minute)
     assert used(store, "dreams_per_hour", timedelta(hours=1)) == 1, "what waits has not begun"
     clock.advance(seconds=60)
-    assert (allowances.dreams(), allowances.dream()) == (2, None)
+    assert (allowances.dreams_available(), allowances.start_dream()) == (2, None)
 
 
 ONCE_A_MINUTE = {"limits.model_calls_per_minute": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
@@ -298,10 +302,10 @@ def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_wit
 
     def leave() -> bool:
         if asking.waits:
-            raise LeftOff("somebody has to go")
+            raise LeaseReleased("somebody has to go")
         return False
 
-    with pytest.raises(LeftOff):
+    with pytest.raises(LeaseReleased):
         asking.dream("ada", cancelled=leave)
     asking.clock.advance(seconds=60)
     dream = asking.dream("ada")
@@ -312,7 +316,7 @@ def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_wit
 @pytest.mark.parametrize(("reason", "failures"), [("it hung", 1), (f"{LIMIT_REACHED}of a day", 0)])
 def test_a_limit_says_nothing_of_the_model(reason: str, failures: int) -> None:
     now = ManualClock()()
-    running = ActiveDream(dream=1, began=now, until=now, gathered_at=now, by="some-model")
+    running = ActiveDream(dream=1, started_at=now, lease_until=now, gathered_at=now, proposer="some-model")
     dreamt = DreamCommitted(dream=1, proposer="rules", last_seq=0, journal_position=0, fallback_reason=reason)
     event = Event(stream="resource/ada", seq=2, at=now, payload=dreamt, origin=Origin.DREAM, trust=Trust.AGENT)
     assert DreamingState(running=running).apply(event).model_failures == failures

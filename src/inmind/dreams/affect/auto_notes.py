@@ -14,54 +14,58 @@ from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.text import inert, shortened
-from inmind.dreams.affect.state import HIGH, QUIET, Cause, Felt, is_recent, told
+from inmind.dreams.affect.state import HIGH_LEVEL, QUIET_PERIOD, AffectState, SpikeCause, high_level_note, is_recent
 
-IMPORTANCE: Final = 0.8
-EVERY: Final = timedelta(minutes=30)
+NOTE_IMPORTANCE: Final = 0.8
+REPEAT_INTERVAL: Final = timedelta(minutes=30)
 
-_LONGEST_WHY: Final = 90
+_MAX_CAUSE_CHARACTERS: Final = 90
 """Characters that are quoted of why a level is high."""
 
 _VALENCES: Final = {"dopamine": 0.5, "cortisol": -0.5, "oxytocin": 0.5}
 
 
-def with_notes(felt: Felt, raised: Iterable[Draft], now: datetime) -> list[Draft]:
+def add_auto_notes(affect: AffectState, spikes: Iterable[Draft], now: datetime) -> list[Draft]:
     """What is raised, each followed by the notes that it is worth: one for every level that it lifts above the bar."""
     drafts: list[Draft] = []
-    for draft in raised:
+    for draft in spikes:
         drafts.append(draft)
         if not isinstance(draft.payload, AffectSpiked):
             continue
-        before = felt.levels.then(now).named
-        felt = felt.raised(draft.payload, at=now, trust=draft.effective_trust)
-        for level, value in felt.levels.named.items():
-            if before[level] <= HIGH < value and not is_recent(felt.noted.get(level), now, QUIET):
-                felt = felt.with_note(level, now)
-                drafts.append(_note(level, value, felt.causes.get(level), sources=draft.sources))
+        before = affect.levels.decayed_to(now).by_name
+        affect = affect.with_spike(draft.payload, at=now, trust=draft.effective_trust)
+        for level, value in affect.levels.by_name.items():
+            if before[level] <= HIGH_LEVEL < value and not is_recent(affect.noted_at.get(level), now, QUIET_PERIOD):
+                affect = affect.with_note(level, now)
+                drafts.append(_build_note(level, value, affect.causes.get(level), sources=draft.sources))
     return drafts
 
 
-def due_notes(felt: Felt, now: datetime) -> list[Draft]:
+def due_notes(affect: AffectState, now: datetime) -> list[Draft]:
     """A note for each level that has been high for a while, and of which nobody was told in the last half an hour."""
-    high = {level: value for level, value in felt.levels.then(now).named.items() if value > HIGH}
-    waiting = [level for level in high if not is_recent(felt.noted.get(level), now, EVERY)]
-    causes = {level: felt.causes.get(level) for level in waiting}
+    high = {level: value for level, value in affect.levels.decayed_to(now).by_name.items() if value > HIGH_LEVEL}
+    waiting = [level for level in high if not is_recent(affect.noted_at.get(level), now, REPEAT_INTERVAL)]
+    causes = {level: affect.causes.get(level) for level in waiting}
     return [
-        _note(level, high[level], cause, sources=(cause.event,) if cause and cause.event else (), still=True)
+        _build_note(level, high[level], cause, sources=(cause.event,) if cause and cause.event else (), still=True)
         for level, cause in causes.items()
     ]
 
 
-def _note(level: str, value: float, cause: Cause | None, *, sources: tuple[str, ...], still: bool = False) -> Draft:
+def _build_note(
+    level: str, value: float, cause: SpikeCause | None, *, sources: tuple[str, ...], still: bool = False
+) -> Draft:
     """Memory's own words, but no more to be trusted than what they tell of."""
     trust = Trust(cause.trust) if cause else None
     if cause and cause.why and trust is Trust.DATA:
-        cause = cause._replace(why=_quoted(cause.why))
-    note = NoteAdded(told(level, value, cause, still=still), importance=IMPORTANCE, valence=_VALENCES[level])
+        cause = cause._replace(why=_quote(cause.why))
+    note = NoteAdded(
+        high_level_note(level, value, cause, still=still), importance=NOTE_IMPORTANCE, valence=_VALENCES[level]
+    )
     return Draft(payload=note, origin=Origin.OPERATOR, sources=sources, trust=trust)
 
 
-def _quoted(why: str) -> str:
+def _quote(why: str) -> str:
     """Words with the name of a tool in them, which its maker has chosen: data, and quoted as that."""
-    said = shortened(inert(why), _LONGEST_WHY).replace('"', "'")
+    said = shortened(inert(why), _MAX_CAUSE_CHARACTERS).replace('"', "'")
     return f'"{said}"'

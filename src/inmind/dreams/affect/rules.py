@@ -14,16 +14,16 @@ from typing import Any, Final
 from inmind.core.encoding import digest_of
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened
-from inmind.dreams.affect.matcher import Said, compiled, said_in
+from inmind.dreams.affect.matcher import Saying, compiled, find_sayings
 from inmind.dreams.affect.patterns_en import ENGLISH
 from inmind.dreams.affect.patterns_zh import CHINESE
-from inmind.dreams.affect.run_results import Run, passes, run_of, says_failed
-from inmind.dreams.affect.state import QUIET, Felt, is_recent
+from inmind.dreams.affect.run_results import SuiteRun, has_failures, has_passed, parse_run
+from inmind.dreams.affect.state import QUIET_PERIOD, AffectState, is_recent
 
-MOST_HEARD: Final = 20_000
+MAX_MESSAGE_CHARACTERS: Final = 20_000
 """Characters of a message that somebody may have said; what is longer is a document."""
 
-_LONGEST_NAME = 60
+_MAX_NAME_CHARACTERS = 60
 
 
 @frozen
@@ -46,49 +46,51 @@ class ToolOutcome:
     failed: bool = False
 
 
-def may_move(text: str) -> bool:
+def may_have_affect(text: str) -> bool:
     """Could these be words that are felt? Every message is asked this, so it takes next to no time."""
-    return len(text) <= MOST_HEARD and any(forms.cued(text) for forms in _LANGUAGES)
+    return len(text) <= MAX_MESSAGE_CHARACTERS and any(forms.find_cues(text) for forms in _LANGUAGES)
 
 
-def by_words(sentences: Sequence[str]) -> list[AffectSignal]:
+def signals_from_text(sentences: Sequence[str]) -> list[AffectSignal]:
     """What a person's own sentences say to the agent, each spike once."""
     unquoted = [compiled(_QUOTED).sub(" ", sentence) for sentence in sentences]
-    said = dict.fromkeys(one for forms in _LANGUAGES for one in said_in(unquoted, forms))
+    said = dict.fromkeys(one for forms in _LANGUAGES for one in find_sayings(unquoted, forms))
     if "anger" in said:  # who is angry may thank in the same breath, and does not mean it
         said = {one: None for one in said if one in ("anger", "urgency")}
-    return [AffectSignal(*_FELT[one]) for one in said]
+    return [AffectSignal(*_SIGNAL_BY_SAYING[one]) for one in said]
 
 
-def by_outcome(tried: ToolOutcome, felt: Felt, now: datetime) -> AffectSignal | None:
+def signal_from_outcome(outcome: ToolOutcome, affect: AffectState, now: datetime) -> AffectSignal | None:
     """What a call is felt as: a failure, unless the same has just been felt; or that something works again."""
-    run = run_of(tried.tool, tried.arguments)
-    about = _about(tried, run)
-    name = shortened(tried.tool, _LONGEST_NAME) or "a tool"
-    if tried.failed or (run and says_failed(tried.result)):
-        if is_recent(felt.failing.get(about), now, QUIET):
+    run = parse_run(outcome.tool, outcome.arguments)
+    about = _outcome_key(outcome, run)
+    name = shortened(outcome.tool, _MAX_NAME_CHARACTERS) or "a tool"
+    if outcome.failed or (run and has_failures(outcome.result)):
+        if is_recent(affect.failing.get(about), now, QUIET_PERIOD):
             return None
         return AffectSignal("error", f"{run.name if run else name} failed", about)
-    if not felt.ended_by(about):
+    if not affect.resolved_by(about):
         return None
     if run:
-        return AffectSignal("achievement", "tests pass again after failing", about) if passes(tried.result) else None
+        return (
+            AffectSignal("achievement", "tests pass again after failing", about) if has_passed(outcome.result) else None
+        )
     return AffectSignal("reward", f"{name} works again after failing", about)
 
 
-def recalled(*, found: bool) -> AffectSignal:
+def signal_from_search(*, found: bool) -> AffectSignal:
     """Memory that was asked and had an answer, or had none."""
     return AffectSignal("recall", "memory had an answer") if found else AffectSignal("missed", "memory had no answer")
 
 
-def _about(tried: ToolOutcome, run: Run | None) -> str:
+def _outcome_key(outcome: ToolOutcome, run: SuiteRun | None) -> str:
     """By which a call is known again: the same tool with the same arguments, or the tests that it runs."""
-    return run.about if run else f"{tried.tool} {digest_of(tried.arguments)}"
+    return run.about if run else f"{outcome.tool} {digest_of(outcome.arguments)}"
 
 
 _LANGUAGES: Final = (ENGLISH, CHINESE)
 
-_FELT: Final[dict[Said, tuple[str, str]]] = {
+_SIGNAL_BY_SAYING: Final[dict[Saying, tuple[str, str]]] = {
     "thanks": ("social", "the user said thanks"),
     "praise": ("reward", "the user is pleased"),
     "anger": ("error", "the user is angry with the agent"),

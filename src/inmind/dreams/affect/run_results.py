@@ -14,13 +14,13 @@ from inmind.core.encoding import digest_of, to_json
 from inmind.core.frozen import frozen
 from inmind.dreams.affect.matcher import compiled, one_of
 
-_LONGEST_COMMAND = 2_000
-_LOOKED_AT = 4_000
+_MAX_COMMAND_CHARACTERS = 2_000
+_TAIL_CHARACTERS = 4_000
 """Characters at the end of an answer: that is where a runner sums up."""
 
 
 @frozen
-class Run:
+class SuiteRun:
     """A run of tests."""
 
     name: str
@@ -29,39 +29,39 @@ class Run:
     """Which tests: some of a run's are called by a longer name than all of it."""
 
 
-def run_of(tool: str, arguments: Any) -> Run | None:
+def parse_run(tool: str, arguments: Any) -> SuiteRun | None:
     """The tests that a call runs, by its command or by what the tool is called; None where it runs none."""
-    command = _command(arguments)
+    command = _command_text(arguments)
     if command:
-        return _commanded(command)
+        return _parse_command(command)
     words = [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
-    if not words or not _TESTING.issuperset(words) or _TESTS.isdisjoint(words):
+    if not words or not _RUN_WORDS.issuperset(words) or _TEST_WORDS.isdisjoint(words):
         return None
     which = f" {digest_of(arguments)}" if arguments else ""
-    return Run(f"the tests of {tool[:60]}", f"tests {tool}{which}")
+    return SuiteRun(f"the tests of {tool[:60]}", f"tests {tool}{which}")
 
 
-def says_failed(result: Any) -> bool:
+def has_failures(result: Any) -> bool:
     """Does a runner's summary count failures?"""
-    return bool(compiled(_FAILS).search(_end(result)))
+    return bool(compiled(_FAILS).search(_tail(result)))
 
 
-def passes(result: Any) -> bool:
+def has_passed(result: Any) -> bool:
     """Does it say that tests have passed? A run that found none has not failed, and is no success either."""
-    end = _end(result)
+    end = _tail(result)
     return bool(compiled(_PASSES).search(end)) and not compiled(_NONE_RAN).search(end)
 
 
-def _commanded(command: str) -> Run | None:
-    for part in compiled(r"&&|\|\||[;|\n]").split(command[:_LONGEST_COMMAND]):
+def _parse_command(command: str) -> SuiteRun | None:
+    for part in compiled(r"&&|\|\||[;|\n]").split(command[:_MAX_COMMAND_CHARACTERS]):
         if found := compiled(_RUNNER).match(part):
             runner = " ".join(found["runner"].split())
             which = [word for word in found["rest"].split() if word[:1] != "-" and compiled(_TARGET).fullmatch(word)]
-            return Run(runner, " ".join(["tests", runner, *which]))
+            return SuiteRun(runner, " ".join(["tests", runner, *which]))
     return None
 
 
-def _command(arguments: Any) -> str:
+def _command_text(arguments: Any) -> str:
     if not _is_object(arguments):
         return ""
     given = next((arguments[key] for key in ("command", "cmd", "script") if arguments.get(key)), "")
@@ -72,21 +72,21 @@ def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-def _end(result: Any) -> str:
-    return (result if isinstance(result, str) else to_json(result))[-_LOOKED_AT:]
+def _tail(result: Any) -> str:
+    return (result if isinstance(result, str) else to_json(result))[-_TAIL_CHARACTERS:]
 
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_TESTS = frozenset("test tests pytest jest vitest unittest".split())
-_TESTING = _TESTS | frozenset("all e2e execute integration project run runner suite unit".split())
+_TEST_WORDS = frozenset("test tests pytest jest vitest unittest".split())
+_RUN_WORDS = _TEST_WORDS | frozenset("all e2e execute integration project run runner suite unit".split())
 
-_BEFORE = (
+_COMMAND_PREFIX = (
     r"(?:[A-Za-z_]\w*=\S*\s+|(?:sudo|time|env|npx|bunx|nice|xvfb-run|coverage run|coverage run -m)\s+|timeout\s+\S+\s+|"
     r"(?:uv|poetry|pipenv|hatch|pdm|rye)\s+run\s+|(?:pnpm|yarn|npm|bundle)\s+exec\s+|\S*python[\d.]*\s+(?:-\w+\s+)*?-m\s+|"
     r"docker(?:\s+|-)compose\s+(?:run|exec)\s+(?:-\S+\s+)*\S+\s+|\S*python[\d.]*\s+(?=\S*manage\.py))*"
 )
 _RUNNER = (
-    rf"\s*(?:\(\s*)?{_BEFORE}(?:\S*/)?(?P<runner>pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|rspec|phpunit|"
+    rf"\s*(?:\(\s*)?{_COMMAND_PREFIX}(?:\S*/)?(?P<runner>pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|rspec|phpunit|"
     r"ctest|playwright\s+test|cypress\s+run|manage\.py\s+test|"
     r"(?:go|cargo|dotnet|mix|swift|bun|deno|flutter|dart|zig|bazel|sbt|lein|npm|pnpm|yarn|make|just|rake|gradlew|gradle|"
     r"mvn)\s+(?:run\s+)?(?:t|tests?|nextest\s+run|check)(?::\S+)?)(?=\s|$|\))(?P<rest>.*)"

@@ -17,19 +17,19 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.frozen import frozen
 from inmind.core.timestamps import from_microseconds, to_microseconds
-from inmind.dreams.affect.levels import SPIKES, Change, Levels
+from inmind.dreams.affect.levels import SPIKES, LevelChange, Levels
 
-HIGH: Final = 0.7
+HIGH_LEVEL: Final = 0.7
 """Above this a level is worth a note."""
 
-QUIET: Final = timedelta(minutes=10)
+QUIET_PERIOD: Final = timedelta(minutes=10)
 """So soon the same failure, or the same level, is no news."""
 
-MOST_FAILING: Final = 100
+MAX_FAILING: Final = 100
 """Failures that are remembered. One that is older than so many others is not waited for any more."""
 
 
-class Cause(NamedTuple):
+class SpikeCause(NamedTuple):
     """What has brought a level to where it is: the last that raised it, or that made it high while it is.
 
     A tuple, since JSON knows tuples.
@@ -43,64 +43,68 @@ class Cause(NamedTuple):
 
 
 @frozen(kw_only=True)
-class Felt:
+class AffectState:
     """What is felt after some event."""
 
     levels: Levels = field(default_factory=Levels)
     """As they were then: `levels.then(now)` is what they are."""
     failing: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     """What has failed and has not worked since, each with when that was last felt; the latest last."""
-    causes: Mapping[str, Cause] = field(default_factory=dict[str, Cause])
+    causes: Mapping[str, SpikeCause] = field(default_factory=dict[str, SpikeCause])
     """Of each level, by its name."""
-    noted: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    noted_at: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     """When each level was last noted by itself."""
 
-    def apply(self, event: Event) -> Felt:
-        what = event.payload
-        if isinstance(what, AffectSpiked):
-            return self.raised(what, at=event.at, trust=event.trust, event=event.id)
-        if isinstance(what, NoteAdded) and event.origin is Origin.OPERATOR and (level := level_told(what.text)):
+    def apply(self, event: Event) -> AffectState:
+        payload = event.payload
+        if isinstance(payload, AffectSpiked):
+            return self.with_spike(payload, at=event.at, trust=event.trust, event=event.id)
+        if (
+            isinstance(payload, NoteAdded)
+            and event.origin is Origin.OPERATOR
+            and (level := level_in_note(payload.text))
+        ):
             return self.with_note(level, event.at)
         return self
 
-    def raised(self, what: AffectSpiked, *, at: datetime, trust: Trust, event: str = "") -> Felt:
+    def with_spike(self, spike: AffectSpiked, *, at: datetime, trust: Trust, event: str = "") -> AffectState:
         """A spike that a later version knows, and this one does not, moves nothing."""
-        if what.spike not in SPIKES:
+        if spike.spike not in SPIKES:
             return self
-        before, added = self.levels.then(at).named, SPIKES[what.spike]._asdict()
-        lifted = [level for level, more in added.items() if more > 0 and before[level] <= HIGH]
-        cause = Cause(what.reason, what.session, int(trust), event)
+        before, added = self.levels.decayed_to(at).by_name, SPIKES[spike.spike]._asdict()
+        lifted = [level for level, more in added.items() if more > 0 and before[level] <= HIGH_LEVEL]
+        cause = SpikeCause(spike.reason, spike.session, int(trust), event)
         failing = dict(self.failing)
-        if what.subject:
-            for ended in self.ended_by(what.subject):
+        if spike.subject:
+            for ended in self.resolved_by(spike.subject):
                 del failing[ended]
-            if what.spike == "error":
-                failing = {**dict(list(failing.items())[1 - MOST_FAILING :]), what.subject: at}
+            if spike.spike == "error":
+                failing = {**dict(list(failing.items())[1 - MAX_FAILING :]), spike.subject: at}
         return replace(
             self,
-            levels=self.levels.after(what.spike, at),
+            levels=self.levels.spiked(spike.spike, at),
             failing=failing,
             causes={**self.causes, **dict.fromkeys(lifted, cause)},
         )
 
-    def with_note(self, level: str, at: datetime) -> Felt:
-        return replace(self, noted={**self.noted, level: at})
+    def with_note(self, level: str, at: datetime) -> AffectState:
+        return replace(self, noted={**self.noted_at, level: at})
 
-    def ended_by(self, about: str) -> list[str]:
+    def resolved_by(self, about: str) -> list[str]:
         """What of all that fails is over once this works: itself, and whatever is a part of it."""
         return [one for one in self.failing if one == about or one.startswith(f"{about} ")]
 
     def freeze(self) -> dict[str, Any]:
         levels = self.levels
         return {
-            "levels": [*levels.named.values(), None if levels.at is None else to_microseconds(levels.at)],
+            "levels": [*levels.by_name.values(), None if levels.at is None else to_microseconds(levels.at)],
             "failing": {about: to_microseconds(at) for about, at in self.failing.items()},
             "causes": dict(self.causes),
-            "noted": {level: to_microseconds(at) for level, at in self.noted.items()},
+            "noted": {level: to_microseconds(at) for level, at in self.noted_at.items()},
         }
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> Felt:
+    def thaw(cls, frozen: Mapping[str, Any]) -> AffectState:
         dopamine, cortisol, oxytocin, at = frozen["levels"]
         return cls(
             levels=Levels(
@@ -110,12 +114,12 @@ class Felt:
                 at=None if at is None else from_microseconds(at),
             ),
             failing={about: from_microseconds(at) for about, at in frozen["failing"].items()},
-            causes={level: Cause(*cause) for level, cause in frozen["causes"].items()},
+            causes={level: SpikeCause(*cause) for level, cause in frozen["causes"].items()},
             noted={level: from_microseconds(at) for level, at in frozen["noted"].items()},
         )
 
 
-def is_strong(levels: Levels) -> bool:
+def is_strong_affect(levels: Levels) -> bool:
     """Is so much felt that a dream should not wait for its time?"""
     return levels.dopamine > 0.7 or levels.cortisol > 0.8
 
@@ -125,7 +129,7 @@ def is_recent(at: datetime | None, now: datetime, within: timedelta) -> bool:
     return at is not None and timedelta() <= now - at < within
 
 
-def history(events: Iterable[Event], *, since: datetime, until: datetime, step: timedelta) -> list[Levels]:
+def level_history(events: Iterable[Event], *, since: datetime, until: datetime, step: timedelta) -> list[Levels]:
     """The levels at every step from one moment to another, for a plot.
 
     `events`: all that were ever raised, in their order; what lies before `since` is where it begins.
@@ -135,25 +139,25 @@ def history(events: Iterable[Event], *, since: datetime, until: datetime, step: 
         if not isinstance(event.payload, AffectSpiked) or event.payload.spike not in SPIKES:
             continue
         while at <= until and at < event.at:
-            points.append(replace(levels.then(at), at=at))
+            points.append(replace(levels.decayed_to(at), at=at))
             at += step
-        levels = levels.after(event.payload.spike, event.at)
+        levels = levels.spiked(event.payload.spike, event.at)
     while at <= until:
-        points.append(replace(levels.then(at), at=at))
+        points.append(replace(levels.decayed_to(at), at=at))
         at += step
     return points
 
 
-def told(level: str, value: float, cause: Cause | None, *, still: bool = False) -> str:
+def high_level_note(level: str, value: float, cause: SpikeCause | None, *, still: bool = False) -> str:
     """How a note says that a level is high; `level_told` reads it again."""
     why = f": {cause.why}" if cause and cause.why else ""
     where = f" (session {cause.session})" if cause and cause.session else ""
     return f"[AUTO] {level.capitalize()} is {'still ' if still else ''}high ({value:.2f}){why}{where}."
 
 
-def level_told(note: str) -> str:
+def level_in_note(note: str) -> str:
     """The level that a note says is high; empty where it is another note."""
     name, _, said = note.removeprefix("[AUTO] ").partition(" is ")
     level = name.lower()
     reads = note == f"[AUTO] {level.capitalize()} is {said}" and said.removeprefix("still ").startswith("high (")
-    return level if reads and level in Change._fields else ""
+    return level if reads and level in LevelChange._fields else ""

@@ -14,68 +14,73 @@ from operator import itemgetter
 from typing import Final
 
 from inmind.core.tokens import estimator
-from inmind.dreams.page.page import blocks_of, read, said
+from inmind.dreams.page.page import entry_text, parse_page, split_blocks
 
-CHUNK: Final = 400
-OVERLAP: Final = 80
+CHUNK_TOKENS: Final = 400
+OVERLAP_TOKENS: Final = 80
 """Tokens of a chunk, and those of them that it shares with the next."""
 
-FOLLOWS: Final = "<!-- Written by dreams from here on. Later ones will work in what stands above. -->"
+DREAMS_BELOW_COMMENT: Final = "<!-- Written by dreams from here on. Later ones will work in what stands above. -->"
 
-_LONGEST_WORD: Final = 60
+_MAX_WORD_CHARACTERS: Final = 60
 """Characters. What goes on for longer is a script without spaces, or no word, and may be cut anywhere."""
 
-_MOST_WORDS: Final = 2 * CHUNK
+_MAX_CHUNK_WORDS: Final = 2 * CHUNK_TOKENS
 """Of a chunk, as it is looked for: no word takes less than half a token."""
 
-_WORD = re.compile(rf"\S{{1,{_LONGEST_WORD}}}\s*|\s+")
+_WORD = re.compile(rf"\S{{1,{_MAX_WORD_CHARACTERS}}}\s*|\s+")
 
 
-def chunks(text: str) -> list[str]:
+def split_chunks(text: str) -> list[str]:
     """The text in chunks. Each word of it stands whole in one at least."""
-    return [text[begin:end].strip() for begin, end in _spans(text)]
+    return [text[begin:end].strip() for begin, end in _chunk_spans(text)]
 
 
-def entries(text: str) -> frozenset[str]:
+def entry_texts(text: str) -> frozenset[str]:
     """What the page says, entry by entry."""
-    return frozenset(entry for _, entry in read(text).everything())
+    return frozenset(entry for _, entry in parse_page(text).all_entries())
 
 
-def keeping(text: str) -> dict[str, int]:
+def chunk_by_entry(text: str) -> dict[str, int]:
     """Which chunk keeps each entry: the first that has all of it, or else its beginning."""
-    spans, lines = list(_spans(text)), text.split("\n")
+    spans, lines = list(_chunk_spans(text)), text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    wanted = entries(text)
+    wanted = entry_texts(text)
     kept: dict[str, int] = {}
-    for block in blocks_of(lines):
-        entry = said("\n".join(line.rstrip("\r") for line in lines[block.begin : block.end]))
+    for block in split_blocks(lines):
+        entry = entry_text("\n".join(line.rstrip("\r") for line in lines[block.start : block.end]))
         if entry in wanted:
-            begin = starts[block.begin]
+            begin = starts[block.start]
             end = begin + len(text[begin : starts[block.end]].rstrip())
-            first, behind = bisect_right(spans, begin, key=_end), bisect_right(spans, begin, key=_begin)
+            first, behind = bisect_right(spans, begin, key=_span_end), bisect_right(spans, begin, key=_span_start)
             kept.setdefault(entry, next((n for n in range(first, behind) if spans[n][1] >= end), first))
     return kept
 
 
-def with_dreams_below(text: str) -> str:
+def add_separator(text: str) -> str:
     """What will stand above the state: their text, untouched, and a line under it."""
     if not text.strip():
         return ""
     apart = "\n" if text.endswith("\n") else "\n\n"
-    return f"{text}{apart}---\n\n{FOLLOWS}\n\n"
+    return f"{text}{apart}---\n\n{DREAMS_BELOW_COMMENT}\n\n"
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
+def _chunk_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where each chunk begins and ends. No chunk is blank."""
     count = estimator()
     places = [0, *(word.end() for word in _WORD.finditer(text))]
     words = range(len(places) if text.strip() else 1)
     begin, end = 0, 0
     while end < words[-1]:
-        most = min(begin + _MOST_WORDS, len(words))
-        end = bisect_right(words, CHUNK, begin + 2, most, key=lambda at: count(text[places[begin] : places[at]])) - 1
+        most = min(begin + _MAX_CHUNK_WORDS, len(words))
+        end = (
+            bisect_right(words, CHUNK_TOKENS, begin + 2, most, key=lambda at: count(text[places[begin] : places[at]]))
+            - 1
+        )
         yield places[begin], places[end]
-        begin = bisect_left(words, -OVERLAP, begin + 1, end, key=lambda at: -count(text[places[at] : places[end]]))
+        begin = bisect_left(
+            words, -OVERLAP_TOKENS, begin + 1, end, key=lambda at: -count(text[places[at] : places[end]])
+        )
 
 
-_begin, _end = itemgetter(0), itemgetter(1)
+_span_start, _span_end = itemgetter(0), itemgetter(1)

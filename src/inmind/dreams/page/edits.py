@@ -71,7 +71,7 @@ class Proposal:
     price: float = 0.0
 
 
-def to_row(edit: Edit) -> ProposedEdit:
+def edit_to_row(edit: Edit) -> ProposedEdit:
     """An edit as the journal has it."""
     match edit:
         case Add():
@@ -99,7 +99,7 @@ def to_row(edit: Edit) -> ProposedEdit:
             return ProposedEdit(op="retire", lines=(edit.line,), topic=edit.topic, keywords=edit.keywords)
 
 
-def of_row(row: ProposedEdit) -> Edit:
+def edit_from_row(row: ProposedEdit) -> Edit:
     """The edit that it was; ValueError where it never was one."""
     match row.op:
         case "add":

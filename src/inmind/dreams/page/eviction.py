@@ -16,180 +16,204 @@ from datetime import UTC, datetime, timedelta
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.core.frozen import frozen
-from inmind.dreams.page.draft import Ground, Sheet
-from inmind.dreams.page.guards import LEAST_OF_THE_BOND, by_people, is_mass_drop, lines_in, stands, survives, words_in
-from inmind.dreams.page.limits import MOST, Size, room_beside, size
-from inmind.dreams.page.page import written
-from inmind.dreams.page.pointers import candidates
-from inmind.dreams.page.retire import faded
+from inmind.dreams.page.draft import PageDraft, RewriteContext
+from inmind.dreams.page.guards import (
+    MIN_BOND_SHARE,
+    contains_lines,
+    distinctive_words_in,
+    is_mass_drop,
+    line_set,
+    surviving_share,
+    without_dream_lines,
+)
+from inmind.dreams.page.limits import MAX_PAGE_SIZE, TextSize, measure, page_limit
+from inmind.dreams.page.page import render_page
+from inmind.dreams.page.pointers import candidate_pointers
+from inmind.dreams.page.retire import replace_with_pointer
 from inmind.dreams.page.sections import Section
 
-PRECIOUS = 0.9
+MIN_PROTECTED_IMPORTANCE = 0.9
 """From this importance on no proposal takes a line away: it leaves by its age, and for want of room."""
 
-TOLD_ANEW = (Section.GAPS, Section.SKILLS)
+DERIVED_SECTIONS = (Section.GAPS, Section.SKILLS)
 """Sections that every dream tells from what it knows: nothing is lost with a line of theirs."""
 
-_SHARE, _AT_LEAST = 0.3, 3
+_MAX_RETIRED_SHARE, _MIN_RETIRED_LIMIT = 0.3, 3
 
-THEIRS = 0.75
+USER_LINE_IMPORTANCE = 0.75
 """Importance of what people wrote on the page."""
 
-_HALF_LIVES = {
+_SECTION_HALF_LIVES = {
     Section.PHENOTYPE: timedelta(days=60),
     Section.BOND: timedelta(days=60),
     Section.ACTIVE: timedelta(days=5),
 }
-_HALF_LIFE = timedelta(days=14)
+_DEFAULT_HALF_LIFE = timedelta(days=14)
 
 
-def share(number: int) -> int:
+def max_retired(number: int) -> int:
     """How many of so many may leave in one dream."""
-    return max(_AT_LEAST, int(number * _SHARE))
+    return max(_MIN_RETIRED_LIMIT, int(number * _MAX_RETIRED_SHARE))
 
 
-def worth(line: PageLine, ground: Ground) -> float:
+def line_worth(line: PageLine, context: RewriteContext) -> float:
     """By its importance, by how much its section counts right now, and by its age."""
     section = Section(line.section)
-    age = max(timedelta(0), ground.now - _moment(line.at, ground.now))
-    return line.importance * ground.weights.get(section, 1.0) * 0.5 ** (age / _HALF_LIVES.get(section, _HALF_LIFE))
+    age = max(timedelta(0), context.now - _parse_datetime(line.at, context.now))
+    return (
+        line.importance
+        * context.weights.get(section, 1.0)
+        * 0.5 ** (age / _SECTION_HALF_LIVES.get(section, _DEFAULT_HALF_LIFE))
+    )
 
 
-def is_over(sheet: Sheet) -> bool:
-    return not _Measure(sheet).is_small
+def is_too_long(draft: PageDraft) -> bool:
+    return not _PageMeasure(draft).is_within_limit
 
 
 @frozen(kw_only=True)
-class Fitted:
-    left: tuple[PageLine, ...] = ()
+class Eviction:
+    evicted: tuple[PageLine, ...] = ()
     """Lines and entries that stood on the page before and have left it."""
-    kept_out: tuple[PageLine, ...] = ()
+    not_added: tuple[PageLine, ...] = ()
     """What this dream would have added, and has no room."""
 
 
-def fitted(
-    sheet: Sheet, added: Collection[str], ground: Ground, *, before: str, bond: Collection[str], leaving: int
-) -> Fitted:
+def evict_lines(
+    draft: PageDraft,
+    added: Collection[str],
+    context: RewriteContext,
+    *,
+    before: str,
+    bond: Collection[str],
+    max_leaving: int,
+) -> Eviction:
     """Bring a page inside its room. `added` are lines that this dream brings; of the others so many may leave.
     `before`, `bond`: the page, and what its Bond said, before anything was done.
 
     Each step takes one line from those that may go, so it ends; what no search would find again stays.
     """
-    fitting = _Fitting(sheet, added, ground, before=len(before), bond=bond)
-    own = fitting.by_worth()
-    late = [line for line in own if line.text not in added and not is_lossless(line)][leaving:]
+    fitting = _Evictor(draft, added, context, before=len(before), bond=bond)
+    own = fitting.lines_by_worth()
+    late = [line for line in own if line.text not in added and not is_lossless(line)][max_leaving:]
     waits = {line.text for line in late}
-    fitting.let_go((line for line in own if line.text not in waits), until=lambda measure: measure.fits)
-    fitting.let_go(late, until=lambda measure: measure.fits)
-    fitting.let_go(_of_people(sheet, ground), until=lambda measure: measure.is_small)
-    fitting.let_go(fitting.pointers(), until=lambda measure: measure.fits)
-    return Fitted(left=tuple(fitting.left), kept_out=tuple(fitting.kept_out))
+    fitting.evict_until((line for line in own if line.text not in waits), until=lambda measure: measure.fits)
+    fitting.evict_until(late, until=lambda measure: measure.fits)
+    fitting.evict_until(_user_lines(draft, context), until=lambda measure: measure.is_within_limit)
+    fitting.evict_until(fitting.pointers(), until=lambda measure: measure.fits)
+    return Eviction(evicted=tuple(fitting.evicted), not_added=tuple(fitting.not_added))
 
 
-def is_told_anew(line: PageLine) -> bool:
+def is_derived(line: PageLine) -> bool:
     """Does every dream tell it from what it knows? So with a figure that memory has worked out itself, of no source in
     particular."""
     figure = line.section == Section.NICHE and (line.kind == "economics" or not line.sources)
-    return line.section in TOLD_ANEW or figure
+    return line.section in DERIVED_SECTIONS or figure
 
 
 def is_lossless(line: PageLine) -> bool:
     """Is nothing lost with it?"""
-    return is_told_anew(line) or line.section == Section.POINTERS
+    return is_derived(line) or line.section == Section.POINTERS
 
 
-def must_stay(text: str, ground: Ground) -> bool:
-    return bool(ground.must) and any(stands(item.text, lines_in(text)) for item in ground.must)
+def is_required(text: str, context: RewriteContext) -> bool:
+    return bool(context.required_lines) and any(
+        contains_lines(item.text, line_set(text)) for item in context.required_lines
+    )
 
 
-def spares_bond(bond: Collection[str], sheet: Sheet, *, gone: Collection[str], put: Collection[str] = ()) -> bool:
+def keeps_bond(
+    bond: Collection[str], draft: PageDraft, *, removed: Collection[str], added: Collection[str] = ()
+) -> bool:
     """Is enough left of what the Bond was before, without some lines and with others?"""
-    if all(sheet.section_of(text) is not Section.BOND for text in gone):
+    if all(draft.section_of(text) is not Section.BOND for text in removed):
         return True
-    rest = (text for text in sheet.entries(Section.BOND) if text not in gone)
-    return survives(bond, (*rest, *put)) >= LEAST_OF_THE_BOND
+    rest = (text for text in draft.entries(Section.BOND) if text not in removed)
+    return surviving_share(bond, (*rest, *added)) >= MIN_BOND_SHARE
 
 
-def of_people(text: str, sheet: Sheet, ground: Ground) -> PageLine:
+def user_line(text: str, draft: PageDraft, context: RewriteContext) -> PageLine:
     """What somebody wrote, as if it were a line of ours."""
-    sources = (ground.theirs[text],) if text in ground.theirs else ()
-    section = sheet.section_of(text) or Section.ACTIVE
-    return PageLine(section, text, sources, importance=THEIRS, trust=Trust.PERSON)
+    sources = (context.user_lines[text],) if text in context.user_lines else ()
+    section = draft.section_of(text) or Section.ACTIVE
+    return PageLine(section, text, sources, importance=USER_LINE_IMPORTANCE, trust=Trust.PERSON)
 
 
-class _Fitting:
+class _Evictor:
     def __init__(
-        self, sheet: Sheet, added: Collection[str], ground: Ground, *, before: int, bond: Collection[str]
+        self, draft: PageDraft, added: Collection[str], context: RewriteContext, *, before: int, bond: Collection[str]
     ) -> None:
-        self._sheet, self._added, self._ground = sheet, added, ground
-        self._before, self._bond = before, _Bond(bond, sheet.entries(Section.BOND))
-        self._measure = _Measure(sheet)
-        self.left: list[PageLine] = []
-        self.kept_out: list[PageLine] = []
+        self._draft, self._added, self._context = draft, added, context
+        self._before, self._bond = before, _BondWords(bond, draft.entries(Section.BOND))
+        self._measure = _PageMeasure(draft)
+        self.evicted: list[PageLine] = []
+        self.not_added: list[PageLine] = []
 
-    def by_worth(self) -> list[PageLine]:
+    def lines_by_worth(self) -> list[PageLine]:
         """Lines of ours that may go, the first to go first."""
-        free = (line for text, line in self._sheet.lines.items() if not must_stay(text, self._ground))
+        free = (line for text, line in self._draft.dream_lines.items() if not is_required(text, self._context))
         lines = (line for line in free if line.section != Section.POINTERS)
-        return sorted(lines, key=lambda line: worth(line, self._ground))
+        return sorted(lines, key=lambda line: line_worth(line, self._context))
 
     def pointers(self) -> list[PageLine]:
-        lines = map(self._sheet.lines.__getitem__, self._sheet.pointers())
+        lines = map(self._draft.dream_lines.__getitem__, self._draft.dream_pointers())
         return sorted(lines, key=lambda line: line.importance)
 
-    def let_go(self, lines: Iterable[PageLine], *, until: Callable[[_Measure], bool]) -> None:
+    def evict_until(self, lines: Iterable[PageLine], *, until: Callable[[_PageMeasure], bool]) -> None:
         for line in lines:
             if until(self._measure):
                 return
-            if self._leaves(line):
-                (self.kept_out if line.text in self._added else self.left).append(line)
+            if self._evict(line):
+                (self.not_added if line.text in self._added else self.evicted).append(line)
 
-    def _leaves(self, line: PageLine) -> bool:
-        bonded = self._sheet.section_of(line.text) is Section.BOND
+    def _evict(self, line: PageLine) -> bool:
+        bonded = self._draft.section_of(line.text) is Section.BOND
         if line.text in self._added or is_lossless(line):
-            self._sheet.strike(line.text)
+            self._draft.remove(line.text)
         else:
             drops = is_mass_drop(self._before, self._measure.characters - len(line.text))
-            if drops or (bonded and not self._bond.spares(line.text)):
+            if drops or (bonded and not self._bond.can_lose(line.text)):
                 return False
-            if not faded(self._sheet, line, candidates(line.text), self._ground):
+            if not replace_with_pointer(self._draft, line, candidate_pointers(line.text), self._context):
                 return False
         if bonded:
             self._bond.lose(line.text)
         return True
 
 
-class _Bond:
+class _BondWords:
     """How much is left of what the Bond was, while one entry after another leaves: to read all of it for each would
     take minutes where somebody has written much."""
 
     def __init__(self, before: Iterable[str], now: Iterable[str]) -> None:
-        self._old = frozenset(words_in(before))
-        self._said = Counter(word for text in now for word in self._words(text))
+        self._words_before = frozenset(distinctive_words_in(before))
+        self._word_counts = Counter(word for text in now for word in self._words(text))
 
-    def spares(self, text: str) -> bool:
+    def can_lose(self, text: str) -> bool:
         """Is enough left without it?"""
-        lost = sum(self._said[word] == 1 for word in self._words(text))
-        return len(self._said) - lost >= LEAST_OF_THE_BOND * len(self._old)
+        lost = sum(self._word_counts[word] == 1 for word in self._words(text))
+        return len(self._word_counts) - lost >= MIN_BOND_SHARE * len(self._words_before)
 
     def lose(self, text: str) -> None:
-        self._said.subtract(words := self._words(text))
+        self._word_counts.subtract(words := self._words(text))
         for word in words:
-            if self._said[word] <= 0:
-                del self._said[word]
+            if self._word_counts[word] <= 0:
+                del self._word_counts[word]
 
     def _words(self, text: str) -> frozenset[str]:
-        return self._old.intersection(words_in([text]))
+        return self._words_before.intersection(distinctive_words_in([text]))
 
 
-def _of_people(sheet: Sheet, ground: Ground) -> list[PageLine]:
+def _user_lines(draft: PageDraft, context: RewriteContext) -> list[PageLine]:
     """Entries that are crystals, those that stand first on the page; none before dreams have written below them."""
-    theirs = sheet.theirs
-    found = [text for text in theirs if text in ground.theirs and not must_stay(text, ground)]
-    return [of_people(text, sheet, ground) for text in ([] if sheet.untouched else found)[: share(len(theirs))]]
+    theirs = draft.user_lines
+    found = [text for text in theirs if text in context.user_lines and not is_required(text, context)]
+    return [
+        user_line(text, draft, context) for text in ([] if draft.is_unwritten else found)[: max_retired(len(theirs))]
+    ]
 
 
-class _Measure:
+class _PageMeasure:
     """How long a page is. It is written and measured anew before anybody hears that it is short enough; as long as it
     is too long by far, what has changed since is added up instead.
 
@@ -197,48 +221,50 @@ class _Measure:
     people's goes with the last that stood below it, so a page is not left unmeasured for long.
     """
 
-    def __init__(self, sheet: Sheet) -> None:
-        self._sheet = sheet
-        self._take()
+    def __init__(self, draft: PageDraft) -> None:
+        self._draft = draft
+        self._measure()
 
     @property
     def fits(self) -> bool:
         """Inside its room, or people have filled that, and dreams keep to their part."""
-        self._make_sure(self._room)
-        return self._size.within(self._room)
+        self._remeasure_near(self._limit)
+        return self._size.fits_in(self._limit)
 
     @property
-    def is_small(self) -> bool:
+    def is_within_limit(self) -> bool:
         """Inside its room, whoever has written it."""
-        self._make_sure(MOST)
-        return self._size.within(MOST)
+        self._remeasure_near(MAX_PAGE_SIZE)
+        return self._size.fits_in(MAX_PAGE_SIZE)
 
     @property
     def characters(self) -> int:
         """At least."""
-        return self._size.characters - 2 * self._unsure
+        return self._size.characters - 2 * self._unmeasured_changes
 
     @property
-    def _size(self) -> Size:
-        return self._base + self._sheet.grown
+    def _size(self) -> TextSize:
+        return self._base + self._draft.size_change
 
     @property
-    def _unsure(self) -> int:
-        return self._sheet.changes - self._changes
+    def _unmeasured_changes(self) -> int:
+        return self._draft.change_count - self._measured_changes
 
-    def _make_sure(self, room: Size) -> None:
-        least = self._size - Size(2 * self._unsure, self._unsure)
-        if self._unsure and (least.within(room) or self._unsure * _SURE > len(self._sheet)):
-            self._take()
+    def _remeasure_near(self, room: TextSize) -> None:
+        least = self._size - TextSize(2 * self._unmeasured_changes, self._unmeasured_changes)
+        if self._unmeasured_changes and (
+            least.fits_in(room) or self._unmeasured_changes * _REMEASURE_FRACTION > len(self._draft)
+        ):
+            self._measure()
 
-    def _take(self) -> None:
-        page = self._sheet.page("")
-        self._base = size(written(page)) + _HEADER - self._sheet.grown
-        self._room = room_beside(written(by_people(page, self._sheet.lines)))
-        self._changes = self._sheet.changes
+    def _measure(self) -> None:
+        page = self._draft.to_page("")
+        self._base = measure(render_page(page)) + _HEADER_SIZE - self._draft.size_change
+        self._limit = page_limit(render_page(without_dream_lines(page, self._draft.dream_lines)))
+        self._measured_changes = self._draft.change_count
 
 
-def _moment(text: str, now: datetime) -> datetime:
+def _parse_datetime(text: str, now: datetime) -> datetime:
     """When a line was last true; one that does not say so is new."""
     try:
         said = datetime.fromisoformat(text)
@@ -247,8 +273,8 @@ def _moment(text: str, now: datetime) -> datetime:
     return said if said.tzinfo else said.replace(tzinfo=UTC)
 
 
-_SURE = 4
+_REMEASURE_FRACTION = 4
 """One of so many entries of a page may change before it is measured again."""
 
-_HEADER = Size(120, 40)
+_HEADER_SIZE = TextSize(120, 40)
 """The line of the dream, whatever the mood is."""

@@ -9,103 +9,103 @@ from __future__ import annotations
 import re
 
 from inmind.core.text import inert
-from inmind.dreams.page.pointers import telling_words
+from inmind.dreams.page.pointers import distinctive_words
 
-LONGEST_LINE = 500
+MAX_ENTRY_CHARACTERS = 500
 
-SHARED = 0.25
+MIN_SHARED_WORDS = 0.25
 """Of the words that tell a line from others, those that have to stand in what is said instead."""
 
 
-def one_line(text: str) -> str:
+def normalize_line(text: str) -> str:
     """The text as one entry of a list: on one line, with nothing hidden in it, and unable to be anything else."""
-    return _LEADING.sub("", " ".join(inert(text).split())).strip()
+    return _LEADING_MARKS.sub("", " ".join(inert(text).split())).strip()
 
 
-def same(text: str) -> str:
+def normalize_words(text: str) -> str:
     """Two texts say the same where this is equal: letters and figures alone count."""
     return " ".join(_WORDS.findall(text.casefold())) or text.strip()
 
 
-def numbers(text: str) -> frozenset[str]:
-    return frozenset(_plain(number) for number in _NUMBER.findall(text))
+def find_numbers(text: str) -> frozenset[str]:
+    return frozenset(_normalize_number(number) for number in _NUMBER.findall(text))
 
 
-def names(text: str) -> frozenset[str]:
+def find_names(text: str) -> frozenset[str]:
     """Words with a capital that do not begin a sentence, and words that no language has: ids, versions, addresses."""
     return frozenset(found[0] for found in _NAME.finditer(text))
 
 
-def denies(text: str) -> bool:
+def is_negated(text: str) -> bool:
     """Does it say that something is not so, or is not to be? Without that word it would say the opposite."""
-    return _DENIAL.search(text) is not None
+    return _NEGATION.search(text) is not None
 
 
-def lost(before: str, after: str) -> tuple[str, ...]:
+def lost_facts(before: str, after: str) -> tuple[str, ...]:
     """Numbers and names that one text has and the other has not, and whether it is so at all."""
-    gone = numbers(before) - numbers(after)
+    gone = find_numbers(before) - find_numbers(after)
     standing = after.casefold()
-    turned = () if denies(before) == denies(after) else ("whether it is so",)
-    return (*sorted(gone), *sorted(name for name in names(before) if name.casefold() not in standing), *turned)
+    turned = () if is_negated(before) == is_negated(after) else ("whether it is so",)
+    return (*sorted(gone), *sorted(name for name in find_names(before) if name.casefold() not in standing), *turned)
 
 
-def invented(text: str, *sources: str) -> tuple[str, ...]:
+def invented_facts(text: str, *sources: str) -> tuple[str, ...]:
     """Numbers and names that no source has."""
     said = "\n".join(sources).casefold()
-    unheard = sorted(name for name in names(text) if name.casefold() not in said)
-    return (*sorted(numbers(text).difference(*map(numbers, sources))), *unheard)
+    unheard = sorted(name for name in find_names(text) if name.casefold() not in said)
+    return (*sorted(find_numbers(text).difference(*map(find_numbers, sources))), *unheard)
 
 
 def contradicts(text: str, *sources: str) -> bool:
     """Does it say the opposite of all its sources? Not where it is in the very words of one."""
-    turned = all(denies(source) != denies(text) for source in sources)
-    return turned and not any(quotes(text, source) for source in sources)
+    turned = all(is_negated(source) != is_negated(text) for source in sources)
+    return turned and not any(is_quote_of(text, source) for source in sources)
 
 
-def quotes(text: str, source: str) -> bool:
+def is_quote_of(text: str, source: str) -> bool:
     """Is this said in the very words of the source, if behind the name of who has said it?"""
-    words = same(source)
-    return same(text) in words or same(text.partition(": ")[2] or text) in words
+    words = normalize_words(source)
+    return normalize_words(text) in words or normalize_words(text.partition(": ")[2] or text) in words
 
 
-def speaks_of(text: str, *sources: str) -> bool:
+def shares_topic(text: str, *sources: str) -> bool:
     """Is this about what the sources are about? Where they share hardly a word, nobody said it."""
-    return share_kept(_MARK.sub("", text), " ".join(sources)) >= SHARED
+    return shared_word_ratio(_TOOL_MARK.sub("", text), " ".join(sources)) >= MIN_SHARED_WORDS
 
 
 def is_related(text: str, other: str) -> bool:
     """Do they speak of the same thing at all? In scripts without spaces two signs in a row are enough of a word."""
-    return share_kept(text, other) > 0 or not _pairs(text).isdisjoint(_pairs(other))
+    return shared_word_ratio(text, other) > 0 or not _character_pairs(text).isdisjoint(_character_pairs(other))
 
 
-def share_kept(before: str, after: str) -> float:
+def shared_word_ratio(before: str, after: str) -> float:
     """How much of what tells one text from others stands in the other."""
-    words = {same(word) for word in telling_words(before)}
-    standing = same(after)
+    words = {normalize_words(word) for word in distinctive_words(before)}
+    standing = normalize_words(after)
     return sum(word in standing for word in words) / len(words) if words else 1.0
 
 
-def _pairs(text: str) -> frozenset[str]:
+def _character_pairs(text: str) -> frozenset[str]:
     return frozenset(run[at : at + 2] for run in _HAN.findall(text) for at in range(len(run) - 1))
 
 
-def _plain(number: str) -> str:
+def _normalize_number(number: str) -> str:
     """1,000 is 1000, and 03 is 3."""
     return number.replace(",", "").lstrip("0") or "0"
 
 
-_LEADING = re.compile(r"\A(?:(?:[-*+>]|#{1,6})(?:\s+|\Z))+")
+_LEADING_MARKS = re.compile(r"\A(?:(?:[-*+>]|#{1,6})(?:\s+|\Z))+")
 _WORDS = re.compile(r"\w+")
 _NUMBER = re.compile(
     r"\d+(?:[.,]\d+)*|[〇零一二三四五六七八九十百千万亿两]+(?=[月日号年点时分元块岁次天周])"
     r"|[〇零一二三四五六七八九十百千万亿两]{2,}"
 )
 _HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]{2,}")
-_DENIAL = re.compile(
+_NEGATION = re.compile(
     r"\b(?:no|not|never|none|nobody|nothing|cannot|without|neither|nor|\w+n['’]t)\b|不|没|别|勿|禁止|無|无",
     re.IGNORECASE,
 )
-_MARK = re.compile(r"\A\((?:from a tool)\)\s*")
+_TOOL_MARK = re.compile(r"\A\((?:from a tool)\)\s*")
 _NAME = re.compile(
     r"(?:(?<=[^\W_]\s)|(?<=[^\W_][,;]\s)|(?<=[(\"“'`«])|(?<=&\s))[A-ZÀ-ÞА-Я][\w.-]*\w"
     r"|(?<!\w)(?=[\w.@/-]*[A-Za-z])(?=[\w.@/-]*[\d_@/])[\w.@/-]*\w"

@@ -12,132 +12,137 @@ from dataclasses import replace
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
-from inmind.dreams.page.fact_checks import same
-from inmind.dreams.page.limits import MOST_CHARACTERS, Size, room_beside, size
-from inmind.dreams.page.page import Page, Part, read, said, written
-from inmind.dreams.page.pointers import MOST_POINTERS, pointed, telling_words
+from inmind.dreams.page.fact_checks import normalize_words
+from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS, TextSize, measure, page_limit
+from inmind.dreams.page.page import MemoryPage, PagePart, entry_text, parse_page, render_page
+from inmind.dreams.page.pointers import MAX_POINTERS, distinctive_words, parse_pointer
 from inmind.dreams.page.sections import Section
 
-MATURE = 2_000
+MIN_MATURE_CHARACTERS = 2_000
 """Characters from which on a page has something to lose."""
 
-LEAST_SUBSTANCE = 50
-LEAST_OF_THE_BOND = 0.3
+MIN_SUBSTANCE_CHARACTERS = 50
+MIN_BOND_SHARE = 0.3
 
-ABOUT_PEOPLE = (Section.PHENOTYPE, Section.BOND)
+IDENTITY_SECTIONS = (Section.PHENOTYPE, Section.BOND)
 """Who the agent is and whom it works for: no tool and no page of the web has a say in that."""
 
 
 @frozen(kw_only=True)
-class Change:
+class PageChange:
     """A page before and after, and what is known of the way between."""
 
     before: str
     after: str
-    lines: Mapping[str, PageLine]
+    dream_lines: Mapping[str, PageLine]
     """Of those after, the ones that dreams wrote."""
-    survivors: tuple[str, ...] = ()
+    required_texts: tuple[str, ...] = ()
     """What has to stand there still: people's entries, and what else must."""
-    retired: int = 0
+    retired_count: int = 0
     """Lines that a proposal took away."""
-    most_retired: int = 0
+    max_retired: int = 0
 
 
-def verdicts(change: Change) -> tuple[GuardVerdict, ...]:
-    before, after = read(change.before), read(change.after)
+def run_guards(change: PageChange) -> tuple[GuardVerdict, ...]:
+    before, after = parse_page(change.before), parse_page(change.after)
     return tuple(
         GuardVerdict(guard, not detail, detail)
         for guard, detail in (
-            ("mass_drop", _mass_drop(change)),
-            ("pointers", _pointers(after, change.lines)),
-            ("substance", _substance(before, after)),
-            ("bond", _bond(change, before, after)),
-            ("retention", _retention(change, after)),
-            ("share", _share(change)),
-            ("trust", _trust(change.lines.values())),
-            ("room", _room(change, after)),
+            ("mass_drop", _check_mass_drop(change)),
+            ("pointers", _check_pointers(after, change.dream_lines)),
+            ("substance", _check_substance(before, after)),
+            ("bond", _check_bond(change, before, after)),
+            ("retention", _check_retention(change, after)),
+            ("share", _check_share(change)),
+            ("trust", _check_trust(change.dream_lines.values())),
+            ("room", _check_size(change, after)),
         )
     )
 
 
 def is_mass_drop(before: int, after: int) -> bool:
     """Of so many characters, are only so few left? A page that was over its room has to have become shorter."""
-    return before > MATURE and 2 * after < min(before, MOST_CHARACTERS)
+    return before > MIN_MATURE_CHARACTERS and 2 * after < min(before, MAX_PAGE_CHARACTERS)
 
 
-def survives(before: Iterable[str], after: Iterable[str]) -> float:
+def surviving_share(before: Iterable[str], after: Iterable[str]) -> float:
     """The part of the words that is still there."""
-    old, new = set(words_in(before)), set(words_in(after))
+    old, new = set(distinctive_words_in(before)), set(distinctive_words_in(after))
     return len(old & new) / len(old) if old else 1.0
 
 
-def words_in(entries: Iterable[str]) -> Iterator[str]:
-    return (same(word) for entry in entries for word in telling_words(entry))
+def distinctive_words_in(entries: Iterable[str]) -> Iterator[str]:
+    return (normalize_words(word) for entry in entries for word in distinctive_words(entry))
 
 
-def _mass_drop(change: Change) -> str:
+def _check_mass_drop(change: PageChange) -> str:
     before, after = len(change.before), len(change.after)
     return f"{after:,} characters are left of {before:,}" if is_mass_drop(before, after) else ""
 
 
-def _pointers(after: Page, lines: Mapping[str, PageLine]) -> str:
+def _check_pointers(after: MemoryPage, lines: Mapping[str, PageLine]) -> str:
     """People may point at as much as they like."""
-    pointers = [text for _, text in after.everything() if pointed(text)]
-    many = len(pointers) > MOST_POINTERS and any(text in lines for text in pointers)
-    return f"{len(pointers)} pointers are more than {MOST_POINTERS}" if many else ""
+    pointers = [text for _, text in after.all_entries() if parse_pointer(text)]
+    many = len(pointers) > MAX_POINTERS and any(text in lines for text in pointers)
+    return f"{len(pointers)} pointers are more than {MAX_POINTERS}" if many else ""
 
 
-def _substance(before: Page, after: Page) -> str:
+def _check_substance(before: MemoryPage, after: MemoryPage) -> str:
     """Headings with next to nothing under them. A page that has never said more is young, and not collapsed."""
-    was, now = (sum(len(text) for _, text in page.everything()) for page in (before, after))
-    return f"{now} characters are no state" if now < LEAST_SUBSTANCE <= was else ""
+    was, now = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
+    return f"{now} characters are no state" if now < MIN_SUBSTANCE_CHARACTERS <= was else ""
 
 
-def _bond(change: Change, before: Page, after: Page) -> str:
+def _check_bond(change: PageChange, before: MemoryPage, after: MemoryPage) -> str:
     """What stands there word for word has survived: all of a page by hand now stands above the state."""
-    bond, lines = before.entries(Section.BOND), lines_in(change.after)
-    part = survives(bond, (*after.entries(Section.BOND), *(text for text in bond if stands(text, lines))))
-    return f"{part:.0%} of the Bond's words are left" if part < LEAST_OF_THE_BOND else ""
+    bond, lines = before.entries(Section.BOND), line_set(change.after)
+    part = surviving_share(
+        bond, (*after.entries(Section.BOND), *(text for text in bond if contains_lines(text, lines)))
+    )
+    return f"{part:.0%} of the Bond's words are left" if part < MIN_BOND_SHARE else ""
 
 
-def _retention(change: Change, after: Page) -> str:
-    standing, lines = {text for _, text in after.everything()}, lines_in(change.after)
-    gone = [text for text in change.survivors if text not in standing and not stands(text, lines)]
+def _check_retention(change: PageChange, after: MemoryPage) -> str:
+    standing, lines = {text for _, text in after.all_entries()}, line_set(change.after)
+    gone = [text for text in change.required_texts if text not in standing and not contains_lines(text, lines)]
     return f"{len(gone)} missing, first of them: {gone[0][:80]}" if gone else ""
 
 
-def lines_in(text: str) -> frozenset[str]:
+def line_set(text: str) -> frozenset[str]:
     """What it says line by line, whatever list the lines are in."""
-    return frozenset(map(said, text.split("\n"))) - {""}
+    return frozenset(map(entry_text, text.split("\n"))) - {""}
 
 
-def stands(text: str, lines: Collection[str]) -> bool:
+def contains_lines(text: str, lines: Collection[str]) -> bool:
     """Is each of its lines one of these, whole? "Use tabs" does not stand where "Never use tabs" does."""
-    return all(line in lines for line in lines_in(text))
+    return all(line in lines for line in line_set(text))
 
 
-def _share(change: Change) -> str:
-    over = change.retired > change.most_retired
-    return f"{change.retired} lines were to leave; {change.most_retired} may, in one dream" if over else ""
+def _check_share(change: PageChange) -> str:
+    over = change.retired_count > change.max_retired
+    return f"{change.retired_count} lines were to leave; {change.max_retired} may, in one dream" if over else ""
 
 
-def _trust(lines: Iterable[PageLine]) -> str:
-    foreign = [line.text for line in lines if line.section in ABOUT_PEOPLE and line.trust <= Trust.DATA]
+def _check_trust(lines: Iterable[PageLine]) -> str:
+    foreign = [line.text for line in lines if line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA]
     return f"from tools or the web: {foreign[0][:80]}" if foreign else ""
 
 
-def _room(change: Change, after: Page) -> str:
+def _check_size(change: PageChange, after: MemoryPage) -> str:
     """One that was over its room already, with lines that no search finds again, may stay so, and must not grow."""
-    now, was = size(change.after), size(change.before) + _FRAME
-    fits = now.within(room_beside(written(by_people(after, change.lines)))) or now.within(was)
+    now, was = measure(change.after), measure(change.before) + _FRAME_SIZE
+    fits = now.fits_in(page_limit(render_page(without_dream_lines(after, change.dream_lines)))) or now.fits_in(was)
     return "" if fits else f"{now.characters:,} characters, {now.tokens:,} tokens are more than a page has"
 
 
-def by_people(page: Page, lines: Mapping[str, PageLine]) -> Page:
+def without_dream_lines(page: MemoryPage, lines: Mapping[str, PageLine]) -> MemoryPage:
     """The page without what dreams wrote on it."""
-    parts = (Part(part.heading, tuple(one for one in part.entries if said(one) not in lines)) for part in page.parts)
+    parts = (
+        PagePart(part.heading, tuple(one for one in part.entries if entry_text(one) not in lines))
+        for part in page.parts
+    )
     return replace(page, parts=tuple(parts))
 
 
-_FRAME = Size(400, 120)
+_FRAME_SIZE = TextSize(400, 120)
 """The title, the line of the last dream and the headings, which a page may have been without."""

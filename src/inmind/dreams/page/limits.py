@@ -11,62 +11,62 @@ from typing import Final
 from inmind.core.frozen import frozen
 from inmind.core.tokens import estimator
 
-MOST_CHARACTERS: Final = 6_000
-MOST_TOKENS: Final = 2_000
+MAX_PAGE_CHARACTERS: Final = 6_000
+MAX_PAGE_TOKENS: Final = 2_000
 
-_BESIDE_PEOPLE: Final = 4
+_DREAM_FRACTION: Final = 4
 """One of so many parts of the room is for dreams where people have filled it by themselves."""
 
-_INJECTED: Final = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
+_PROMPT_CHARACTERS_BY_WINDOW: Final = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
 """Windows, and the characters that state and notes have in one of at least that size."""
 
-_LEAST_INJECTED: Final = 3_200
+_MIN_PROMPT_CHARACTERS: Final = 3_200
 
-_NOTES: Final = 4
+_NOTES_FRACTION: Final = 4
 """One of so many parts is for notes, if they need it."""
 
 
 @frozen
-class Size:
+class TextSize:
     """What a text takes."""
 
     characters: int
     tokens: int
 
-    def within(self, other: Size) -> bool:
+    def fits_in(self, other: TextSize) -> bool:
         return self.characters <= other.characters and self.tokens <= other.tokens
 
-    def __add__(self, other: Size) -> Size:
-        return Size(self.characters + other.characters, self.tokens + other.tokens)
+    def __add__(self, other: TextSize) -> TextSize:
+        return TextSize(self.characters + other.characters, self.tokens + other.tokens)
 
-    def __sub__(self, other: Size) -> Size:
-        return Size(self.characters - other.characters, self.tokens - other.tokens)
-
-
-MOST: Final = Size(MOST_CHARACTERS, MOST_TOKENS)
+    def __sub__(self, other: TextSize) -> TextSize:
+        return TextSize(self.characters - other.characters, self.tokens - other.tokens)
 
 
-def size(text: str) -> Size:
-    return Size(len(text), _count(text))
+MAX_PAGE_SIZE: Final = TextSize(MAX_PAGE_CHARACTERS, MAX_PAGE_TOKENS)
 
 
-def room_beside(people: str) -> Size:
+def measure(text: str) -> TextSize:
+    return TextSize(len(text), _count_tokens(text))
+
+
+def page_limit(user_text: str) -> TextSize:
     """What a page may take, given what of it people wrote. Nobody tells them to be brief."""
-    theirs = size(people)
-    part = Size(MOST_CHARACTERS // _BESIDE_PEOPLE, MOST_TOKENS // _BESIDE_PEOPLE)
-    return MOST if theirs.within(MOST) else theirs + part
+    theirs = measure(user_text)
+    part = TextSize(MAX_PAGE_CHARACTERS // _DREAM_FRACTION, MAX_PAGE_TOKENS // _DREAM_FRACTION)
+    return MAX_PAGE_SIZE if theirs.fits_in(MAX_PAGE_SIZE) else theirs + part
 
 
-def injected(window: int) -> int:
+def prompt_characters(window: int) -> int:
     """Characters for state and notes together, by what the model's window takes."""
-    return next((most for least, most in _INJECTED if window >= least), _LEAST_INJECTED)
+    return next((most for least, most in _PROMPT_CHARACTERS_BY_WINDOW if window >= least), _MIN_PROMPT_CHARACTERS)
 
 
-def shares(window: int, state: str, notes: str) -> tuple[int, int]:
+def split_prompt_characters(window: int, state: str, notes: str) -> tuple[int, int]:
     """Characters for the state and for the notes: what one does not need is the other's."""
-    room = injected(window)
-    for_notes = min(len(notes), max(room // _NOTES, room - len(state)))
+    room = prompt_characters(window)
+    for_notes = min(len(notes), max(room // _NOTES_FRACTION, room - len(state)))
     return room - for_notes, for_notes
 
 
-_count = estimator()
+_count_tokens = estimator()

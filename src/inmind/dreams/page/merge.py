@@ -7,27 +7,27 @@ said stands in its section.
 
 from __future__ import annotations
 
-from inmind.dreams.page.draft import Sheet
-from inmind.dreams.page.page import read, said, written
+from inmind.dreams.page.draft import PageDraft
+from inmind.dreams.page.page import entry_text, parse_page, render_page
 from inmind.dreams.page.sections import Section
 
 
-def of_both(base: str, theirs: str, dreamt: str) -> str:
+def merge_pages(base: str, theirs: str, dreamt: str) -> str:
     """Their page with what a dream has done to the one that they began with."""
-    before, after = ({text for _, text in read(page).everything()} for page in (base, dreamt))
-    sheet = Sheet(theirs, {})
+    before, after = ({text for _, text in parse_page(page).all_entries()} for page in (base, dreamt))
+    sheet = PageDraft(theirs, {})
     gone = [text for text in sheet if text in before and text not in after]
-    dream = read(dreamt)
+    dream = parse_page(dreamt)
     put = [
         (part.section, entry)
         for part in dream.parts
         for entry in part.entries
-        if said(entry) not in before and said(entry) not in sheet
+        if entry_text(entry) not in before and entry_text(entry) not in sheet
     ]
     if not gone and not put:
         return theirs
     for text in gone:
-        sheet.strike(text)
+        sheet.remove(text)
     for section, entry in put:
-        sheet.attach(section or Section.ACTIVE, entry)
-    return written(sheet.page(dream.header))
+        sheet.append_entry(section or Section.ACTIVE, entry)
+    return render_page(sheet.to_page(dream.header))

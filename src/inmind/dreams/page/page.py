@@ -26,13 +26,13 @@ from inmind.core.frozen import frozen
 from inmind.core.text import Cut, cut
 from inmind.core.tokens import Counter
 from inmind.documents.notes_page import format_timestamp
-from inmind.dreams.page.sections import Section, section_named
+from inmind.dreams.page.sections import Section, section_from_heading
 
-TITLE = "# Working Memory State"
+PAGE_TITLE = "# Working Memory State"
 
 
 @frozen
-class Part:
+class PagePart:
     """What stands under one heading."""
 
     heading: str
@@ -42,146 +42,146 @@ class Part:
 
     @property
     def section(self) -> Section | None:
-        return section_named(self.heading)
+        return section_from_heading(self.heading)
 
     @property
-    def said(self) -> tuple[str, ...]:
-        return tuple(text for entry in self.entries if (text := said(entry)))
+    def texts(self) -> tuple[str, ...]:
+        return tuple(text for entry in self.entries if (text := entry_text(entry)))
 
 
 @frozen(kw_only=True)
-class Page:
-    above: str = ""
+class MemoryPage:
+    preamble: str = ""
     """What people wrote before the title of the state, verbatim; without a state, that is everything."""
     title: str = ""
     """As it stands there; empty where somebody has taken it away."""
     header: str = ""
     """The line that tells of the last dream; empty before the first."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PagePart, ...] = ()
 
     def entries(self, section: Section) -> tuple[str, ...]:
         """What a section says, entry by entry."""
-        return tuple(text for part in self.parts if part.section is section for text in part.said)
+        return tuple(text for part in self.parts if part.section is section for text in part.texts)
 
-    def everything(self) -> Iterator[tuple[Section | None, str]]:
+    def all_entries(self) -> Iterator[tuple[Section | None, str]]:
         """All that the page says, each with its section; None for what stands above, or under people's own headings."""
-        for part in parts_of(self.above):
-            yield from ((None, text) for text in part.said)
+        for part in split_parts(self.preamble):
+            yield from ((None, text) for text in part.texts)
         for part in self.parts:
-            yield from ((part.section, text) for text in part.said)
+            yield from ((part.section, text) for text in part.texts)
 
 
-def read(text: str) -> Page:
+def parse_page(text: str) -> MemoryPage:
     """The page that a text is. The state begins with its title; where that is missing, with the first line of ours."""
     mark = _BOM if text.startswith(_BOM) else ""
     lines = text.removeprefix(mark).split("\n")
-    blocks = list(blocks_of(lines))
-    begin = _begin(lines, blocks)
+    blocks = list(split_blocks(lines))
+    begin = _find_state_start(lines, blocks)
     if begin is None:
-        return Page(above=text)
+        return MemoryPage(preamble=text)
     above, rest = lines[:begin], lines[begin:]
     title = rest.pop(0).strip() if _is_title(rest[0]) else ""
     # What stands around the line of the last dream is read as it will be written: without that between.
-    told = next((block.begin for block in blocks_of(rest) if block.what == "header"), None)
+    told = next((block.start for block in split_blocks(rest) if block.kind == "header"), None)
     header = "" if told is None else rest.pop(told).strip()
-    return Page(
-        above=mark + "".join(f"{line}\n" for line in above),
+    return MemoryPage(
+        preamble=mark + "".join(f"{line}\n" for line in above),
         title=title,
         header=header,
-        parts=tuple(_parts(rest, blocks_of(rest))),
+        parts=tuple(_build_parts(rest, split_blocks(rest))),
     )
 
 
-def written(page: Page) -> str:
+def render_page(page: MemoryPage) -> str:
     """The text of a page. What is read of it is the page again."""
-    said = "\n\n".join(filter(None, (page.title, page.header, *map(_shown, page.parts))))
-    return page.above + (f"{said}\n" if said else "")
+    said = "\n\n".join(filter(None, (page.title, page.header, *map(_render_part, page.parts))))
+    return page.preamble + (f"{said}\n" if said else "")
 
 
-def said(entry: str) -> str:
+def entry_text(entry: str) -> str:
     """An entry without the mark and the indent of its list; nothing for what says nothing: a comment, or a rule."""
     bare = entry.strip()
-    if _RULE.fullmatch(bare) or (bare.startswith("<!--") and bare.find("-->") == len(bare) - len("-->")):
+    if _HORIZONTAL_RULE.fullmatch(bare) or (bare.startswith("<!--") and bare.find("-->") == len(bare) - len("-->")):
         return ""
     first, _, more = entry.partition("\n")
-    return "\n".join([_MARK.sub("", first, count=1).strip(), *([dedent(more)] if more else [])]).strip()
+    return "\n".join([_LIST_MARK.sub("", first, count=1).strip(), *([dedent(more)] if more else [])]).strip()
 
 
-def header(now: datetime, mood: str = "") -> str:
+def render_header(now: datetime, mood: str = "") -> str:
     """The line that tells of a dream."""
     feeling = " ".join(mood.split()).replace("_", " ")
     return f"_Last dream: {format_timestamp(now)}{f' | Mood: {feeling}' if feeling else ''}_"
 
 
-def parts_of(text: str) -> list[Part]:
+def split_parts(text: str) -> list[PagePart]:
     """A text by its headings, whosever they are."""
     lines = text.split("\n")
-    return list(_parts(lines, blocks_of(lines)))
+    return list(_build_parts(lines, split_blocks(lines)))
 
 
 class Block(NamedTuple):
     """Lines that belong together, from one to before another."""
 
-    begin: int
+    start: int
     end: int
-    what: Literal["heading", "header", "entry"]
+    kind: Literal["heading", "header", "entry"]
 
 
-def blocks_of(lines: Sequence[str]) -> Iterator[Block]:
+def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Everything but blank lines, in order."""
-    behind = _closings(lines)
+    behind = _block_end_finder(lines)
     at = 0
     while at < len(lines):
         if not lines[at].strip():
             at += 1
             continue
-        what = _kind(lines[at])
-        end = _end(lines, at, behind) if what == "entry" else at + 1
+        what = _line_kind(lines[at])
+        end = _entry_end(lines, at, behind) if what == "entry" else at + 1
         yield Block(at, end, what)
         at = end
 
 
-def level_of(heading: str) -> int:
+def heading_level(heading: str) -> int:
     return len(heading) - len(heading.lstrip("#"))
 
 
 _BOM = "\ufeff"
-_MARK = re.compile(r"\A\s*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
-_RULE = re.compile(r"(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}")
+_LIST_MARK = re.compile(r"\A\s*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
+_HORIZONTAL_RULE = re.compile(r"(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S.*")
 _HEADER = re.compile(r"\s*_Last dream:.*_\s*")
-_OPENING = re.compile(r"\s*(?:(`{3,})[^`]*|(~{3,}).*)")
-_CLOSING = re.compile(r"\s*(`{3,}|~{3,})\s*")
+_FENCE_OPENING = re.compile(r"\s*(?:(`{3,})[^`]*|(~{3,}).*)")
+_FENCE_CLOSING = re.compile(r"\s*(`{3,}|~{3,})\s*")
 
 # A fence is closed by one of its kind that is no shorter. Nobody needs to tell apart longer ones than these.
-_LONGEST_FENCE = 8
+_MAX_FENCE_LENGTH = 8
 
 
-def _kind(line: str) -> Literal["heading", "header", "entry"]:
+def _line_kind(line: str) -> Literal["heading", "header", "entry"]:
     if _HEADING.fullmatch(line.rstrip()):
         return "heading"
     return "header" if _HEADER.fullmatch(line) else "entry"
 
 
 def _is_title(line: str) -> bool:
-    return line.strip().casefold() == TITLE.casefold()
+    return line.strip().casefold() == PAGE_TITLE.casefold()
 
 
-def _begin(lines: Sequence[str], blocks: Sequence[Block]) -> int | None:
+def _find_state_start(lines: Sequence[str], blocks: Sequence[Block]) -> int | None:
     """Where the state begins: with its title, or else with the line of the last dream, or else with a section."""
     ours: tuple[Callable[[Block], bool], ...] = (
-        lambda block: block.what == "heading" and _is_title(lines[block.begin]),
-        lambda block: block.what == "header",
-        lambda block: block.what == "heading" and section_named(lines[block.begin]) is not None,
+        lambda block: block.kind == "heading" and _is_title(lines[block.start]),
+        lambda block: block.kind == "header",
+        lambda block: block.kind == "heading" and section_from_heading(lines[block.start]) is not None,
     )
-    return next((block.begin for is_ours in ours for block in blocks if is_ours(block)), None)
+    return next((block.start for is_ours in ours for block in blocks if is_ours(block)), None)
 
 
-def _end(lines: Sequence[str], begin: int, behind: Callable[[int], int]) -> int:
+def _entry_end(lines: Sequence[str], begin: int, block_end: Callable[[int], int]) -> int:
     """Behind the last line of an entry. A blank line ends a paragraph; an item goes on behind it where it is indented,
     since an editor may have taken the indent from the blank line."""
-    item, own = _MARK.match(lines[begin]) is not None, _indent(lines[begin])
-    end = behind(begin)
+    item, own = _LIST_MARK.match(lines[begin]) is not None, _indent(lines[begin])
+    end = block_end(begin)
     while end < len(lines):
         line = lines[end]
         if not line.strip():
@@ -192,10 +192,10 @@ def _end(lines: Sequence[str], begin: int, behind: Callable[[int], int]) -> int:
                 break
             end = below
             continue
-        another = _MARK.match(line) and (not item or _indent(line) <= own)
-        if another or _kind(line) != "entry":
+        another = _LIST_MARK.match(line) and (not item or _indent(line) <= own)
+        if another or _line_kind(line) != "entry":
             break
-        end = behind(end)
+        end = block_end(end)
     return end
 
 
@@ -203,7 +203,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _closings(lines: Sequence[str]) -> Callable[[int], int]:
+def _block_end_finder(lines: Sequence[str]) -> Callable[[int], int]:
     """Behind which line ends what begins at some line: a fence or a comment at its end, all else, and what nobody
     closes, there and then. Known from one look at all lines: a page may have nothing but openings.
 
@@ -215,15 +215,15 @@ def _closings(lines: Sequence[str]) -> Callable[[int], int]:
         opened = number if line.lstrip().startswith("<!--") else opened
         if "-->" in line and opened is not None:
             ends.setdefault(f"<!-- {opened}", []).append(number)
-        if fence := _CLOSING.fullmatch(line):
-            ends.setdefault(fence[1][:_LONGEST_FENCE], []).append(number)
+        if fence := _FENCE_CLOSING.fullmatch(line):
+            ends.setdefault(fence[1][:_MAX_FENCE_LENGTH], []).append(number)
 
     def behind(at: int) -> int:
         if lines[at].lstrip().startswith("<!--"):
             marks, first = [f"<!-- {at}"], at
-        elif fence := _OPENING.fullmatch(lines[at]):
+        elif fence := _FENCE_OPENING.fullmatch(lines[at]):
             mark: str = fence[1] or fence[2]
-            longer = range(min(len(mark), _LONGEST_FENCE), _LONGEST_FENCE + 1)
+            longer = range(min(len(mark), _MAX_FENCE_LENGTH), _MAX_FENCE_LENGTH + 1)
             marks, first = [mark[0] * length for length in longer], at + 1
         else:
             return at + 1
@@ -233,25 +233,25 @@ def _closings(lines: Sequence[str]) -> Callable[[int], int]:
     return behind
 
 
-def _parts(lines: Sequence[str], blocks: Iterator[Block] | Sequence[Block]) -> Iterator[Part]:
+def _build_parts(lines: Sequence[str], blocks: Iterator[Block] | Sequence[Block]) -> Iterator[PagePart]:
     heading, entries = "", list[str]()
     for block in blocks:
-        if block.what != "heading":
-            entries.append("\n".join(line.rstrip("\r") for line in lines[block.begin : block.end]))
+        if block.kind != "heading":
+            entries.append("\n".join(line.rstrip("\r") for line in lines[block.start : block.end]))
             continue
         if heading or entries:
-            yield Part(heading, tuple(entries))
-        heading, entries = lines[block.begin].rstrip("\r"), []
+            yield PagePart(heading, tuple(entries))
+        heading, entries = lines[block.start].rstrip("\r"), []
     if heading or entries:
-        yield Part(heading, tuple(entries))
+        yield PagePart(heading, tuple(entries))
 
 
-def _shown(part: Part) -> str:
+def _render_part(part: PagePart) -> str:
     """Items of a list stand line by line, all else apart."""
     shown = [part.heading] if part.heading else []
     before = None
     for entry in part.entries:
-        item = _MARK.match(entry)
+        item = _LIST_MARK.match(entry)
         if shown:
             shown.append("\n" if before and item else "\n\n")
         shown.append(entry)
@@ -259,13 +259,13 @@ def _shown(part: Part) -> str:
     return "".join(shown)
 
 
-def beginning(text: str, *, budget: int, count: Counter, pointer: str) -> Cut:
+def truncate_page(text: str, *, budget: int, count: Counter, pointer: str) -> Cut:
     """Its first entries, as many as fit above the pointer: half an entry can lose its "not", and a heading with nothing
     under it says nothing. Where not even one fits, it is cut like any text."""
     if count(text) <= budget:
         return Cut(text, 0)
     lines = text.split("\n")
-    ends = [block.end for block in blocks_of(lines) if block.what == "entry"]
+    ends = [block.end for block in split_blocks(lines) if block.kind == "entry"]
 
     def shown(end: int) -> str:
         return "\n".join([*lines[:end], pointer])

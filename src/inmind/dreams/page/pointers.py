@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened
 
-MOST_POINTERS = 20
+MAX_POINTERS = 20
 """More of them are a sign that the page forgets faster than it is read."""
 
-LONGEST_TOPIC = 48
-LONGEST_KEYWORDS = 80
-MOST_KEYWORDS = 8
+MAX_TOPIC_CHARACTERS = 48
+MAX_KEYWORDS_CHARACTERS = 80
+MAX_KEYWORDS = 8
 """More words are a list that nobody reads, and a search that finds anything."""
-BOTH = "; "
+TOPIC_SEPARATOR = "; "
 """Between two topics that share a pointer."""
 
 
@@ -31,37 +31,37 @@ class Pointer:
     keywords: str
 
 
-def line_of(pointer: Pointer) -> str:
+def format_pointer(pointer: Pointer) -> str:
     return f"Past: {pointer.topic} → search: `{pointer.keywords}`"
 
 
-def pointed(line: str) -> Pointer | None:
+def parse_pointer(line: str) -> Pointer | None:
     """The pointer that a line is, whoever wrote it; None where it is none."""
     found = _POINTER.fullmatch(line.strip())
     return Pointer(found[1].strip(), found[2].strip()) if found else None
 
 
-def pointer_to(*topics: str, keywords: str) -> Pointer:
+def make_pointer(*topics: str, keywords: str) -> Pointer:
     """A pointer that can be read again from its line, whatever the words are."""
-    each = (shortened(_OURS.sub(" ", topic), LONGEST_TOPIC) for topic in topics)
-    topic = shortened(BOTH.join(filter(None, each)), 2 * LONGEST_TOPIC)
-    return Pointer(topic, _whole_words(_OURS.sub(" ", keywords), LONGEST_KEYWORDS))
+    each = (shortened(_POINTER_SYNTAX.sub(" ", topic), MAX_TOPIC_CHARACTERS) for topic in topics)
+    topic = shortened(TOPIC_SEPARATOR.join(filter(None, each)), 2 * MAX_TOPIC_CHARACTERS)
+    return Pointer(topic, _fit_words(_POINTER_SYNTAX.sub(" ", keywords), MAX_KEYWORDS_CHARACTERS))
 
 
-def candidates(text: str) -> Iterator[Pointer]:
+def candidate_pointers(text: str) -> Iterator[Pointer]:
     """Pointers for a line: by its most telling words, then by more of them."""
     topic = text.split("\n", 1)[0]
-    telling = telling_words(text)
-    offered = dict.fromkeys(" ".join(telling[:many]) for many in (2, 3, 5, MOST_KEYWORDS))
-    said = [pointer_to(topic, keywords=keywords) for keywords in offered if keywords]
+    telling = distinctive_words(text)
+    offered = dict.fromkeys(" ".join(telling[:many]) for many in (2, 3, 5, MAX_KEYWORDS))
+    said = [make_pointer(topic, keywords=keywords) for keywords in offered if keywords]
     yield from dict.fromkeys(pointer for pointer in said if pointer.topic and pointer.keywords)
 
 
-def telling_words(text: str) -> list[str]:
+def distinctive_words(text: str) -> list[str]:
     """Words by which a line is told from others, the most telling first: names, then the longer ones."""
-    found = dict.fromkeys(word for run in _WORD.findall(text) for word in _pieces(run))
+    found = dict.fromkeys(word for run in _WORD.findall(text) for word in _split_particles(run))
     once = {word.casefold(): word for word in reversed(found)}
-    words = [word for word in found if once[word.casefold()] is word and word.casefold() not in _COMMON]
+    words = [word for word in found if once[word.casefold()] is word and word.casefold() not in _STOP_WORDS]
     first = next(iter(found), "")
     return sorted(words, key=lambda word: (not _is_name(word) or word == first, -len(word)))
 
@@ -71,26 +71,26 @@ def _is_name(word: str) -> bool:
     return not word.isdigit() and any(letter.isdigit() or letter.isupper() for letter in word)
 
 
-def _pieces(run: str) -> list[str]:
+def _split_particles(run: str) -> list[str]:
     """Scripts without spaces come in long runs: little words part them."""
     return [piece for piece in _PARTICLES.split(run) if len(piece) > 1] if _HAN.search(run) else [run]
 
 
-def _whole_words(text: str, most: int) -> str:
+def _fit_words(text: str, max_characters: int) -> str:
     kept = ""
     for word in text.split():
-        if len(longer := f"{kept} {word}".strip()) > most:
+        if len(longer := f"{kept} {word}".strip()) > max_characters:
             break
         kept = longer
-    return kept or " ".join(text.split())[:most]
+    return kept or " ".join(text.split())[:max_characters]
 
 
 _POINTER = re.compile(r"Past: (.+?) (?:→|->) search: `([^`\n]+)`")
-_OURS = re.compile(r"[`\s]+|→|->")
+_POINTER_SYNTAX = re.compile(r"[`\s]+|→|->")
 _WORD = re.compile(r"[^\W_](?:[\w.@/'’-]*\w)?")
 _HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
 _PARTICLES = re.compile(r"[的了是在和与及或我你他她它们这那就都也把被给对从到用要会吗呢吧，。、]")
-_COMMON = frozenset(
+_STOP_WORDS = frozenset(
     """
     a about after all also always an and any are as at avoid be because been before being both but by can could did do
     does done each for from get got had has have he her here him his how i if in into is it its just like likes made

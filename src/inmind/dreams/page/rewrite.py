@@ -16,39 +16,48 @@ from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened
 from inmind.documents.notes_page import format_timestamp
-from inmind.dreams.page.draft import Ground, Sheet
+from inmind.dreams.page.draft import PageDraft, RewriteContext
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
-from inmind.dreams.page.eviction import PRECIOUS, fitted, is_lossless, is_over, must_stay, of_people, share, spares_bond
-from inmind.dreams.page.fact_checks import (
-    LONGEST_LINE,
-    SHARED,
-    contradicts,
-    invented,
-    is_related,
-    lost,
-    one_line,
-    quotes,
-    same,
-    share_kept,
-    speaks_of,
+from inmind.dreams.page.eviction import (
+    MIN_PROTECTED_IMPORTANCE,
+    evict_lines,
+    is_lossless,
+    is_required,
+    is_too_long,
+    keeps_bond,
+    max_retired,
+    user_line,
 )
-from inmind.dreams.page.guards import ABOUT_PEOPLE, Change, lines_in, stands, verdicts
-from inmind.dreams.page.page import header, written
-from inmind.dreams.page.pointers import candidates, pointed, pointer_to
-from inmind.dreams.page.retire import faded, few_pointers
+from inmind.dreams.page.fact_checks import (
+    MAX_ENTRY_CHARACTERS,
+    MIN_SHARED_WORDS,
+    contradicts,
+    invented_facts,
+    is_quote_of,
+    is_related,
+    lost_facts,
+    normalize_line,
+    normalize_words,
+    shared_word_ratio,
+    shares_topic,
+)
+from inmind.dreams.page.guards import IDENTITY_SECTIONS, PageChange, contains_lines, line_set, run_guards
+from inmind.dreams.page.page import render_header, render_page
+from inmind.dreams.page.pointers import candidate_pointers, make_pointer, parse_pointer
+from inmind.dreams.page.retire import limit_pointers, replace_with_pointer
 from inmind.dreams.page.sections import Section
 
-__all__ = ["Ground", "Rewritten", "rewritten"]
+__all__ = ["RewriteContext", "RewriteResult", "rewrite_page"]
 
 
 @frozen(kw_only=True)
-class Rewritten:
+class RewriteResult:
     text: str
-    lines: Mapping[str, PageLine]
+    dream_lines: Mapping[str, PageLine]
     """All lines on it that dreams wrote, by their text."""
-    fresh: tuple[PageLine, ...] = ()
+    changed_lines: tuple[PageLine, ...] = ()
     """Those that are new, or made of something else than before."""
-    retired: tuple[PageLine, ...] = ()
+    retired_lines: tuple[PageLine, ...] = ()
     """What has left the page."""
     verdicts: tuple[GuardVerdict, ...] = ()
     refused: tuple[str, ...] = ()
@@ -60,34 +69,34 @@ class Rewritten:
         return all(verdict.passed for verdict in self.verdicts)
 
 
-def rewritten(before: str, edits: Sequence[Edit], ground: Ground) -> Rewritten:
+def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) -> RewriteResult:
     """What becomes of a page by these edits. The same of the same, and nothing more of the same twice."""
-    rewriting = _Rewriting(before, replace(ground, finds=cache(ground.finds)))
+    rewriting = _PageRewriter(before, replace(context, search=cache(context.search)))
     for edit in edits:
-        rewriting.carry_out(edit)
-    return rewriting.done()
+        rewriting.apply(edit)
+    return rewriting.finish()
 
 
-class _Refused(Exception):
+class _EditRefused(Exception):
     """An edit that is not carried out, and why."""
 
 
-class _Rewriting:
-    def __init__(self, before: str, ground: Ground) -> None:
-        self._before, self._ground = before, ground
-        self._sheet = Sheet(before, ground.lines)
-        self._people = self._sheet.theirs
-        self._bond = self._sheet.entries(Section.BOND)
-        self._worked_in: set[str] = set()
+class _PageRewriter:
+    def __init__(self, before: str, context: RewriteContext) -> None:
+        self._before, self._context = before, context
+        self._draft = PageDraft(before, context.dream_lines)
+        self._user_lines = self._draft.user_lines
+        self._bond = self._draft.entries(Section.BOND)
+        self._replaced_entries: set[str] = set()
         """People's entries that dreams say from now on, or point at."""
         self._added: set[str] = set()
         self._retired: list[PageLine] = []
         self._refused: list[str] = []
-        self._gone = 0
-        self._most_gone = share(sum(not is_lossless(line) for line in self._sheet.lines.values()))
-        self._said = {same(text): text for text in (*self._people, *self._sheet.lines)}
+        self._retired_count = 0
+        self._max_retired = max_retired(sum(not is_lossless(line) for line in self._draft.dream_lines.values()))
+        self._text_by_words = {normalize_words(text): text for text in (*self._user_lines, *self._draft.dream_lines)}
 
-    def carry_out(self, edit: Edit) -> None:
+    def apply(self, edit: Edit) -> None:
         try:
             match edit:
                 case Add():
@@ -96,199 +105,206 @@ class _Rewriting:
                     self._rewrite(edit)
                 case Retire():
                     self._retire(edit)
-        except _Refused as refused:
+        except _EditRefused as refused:
             what = edit.line if isinstance(edit, Retire) else edit.text
             self._refused.append(f"{type(edit).__name__.lower()} {shortened(what, 80)!r}: {refused}")
 
-    def done(self) -> Rewritten:
-        sheet, ground = self._sheet, self._ground
-        for item in ground.must:
-            if not any(stands(item.text, lines_in(text)) for text in sheet):
-                sheet.write(item)
-        few_pointers(sheet, ground)
-        fit = fitted(
-            sheet, self._added, ground, before=self._before, bond=self._bond, leaving=self._most_gone - self._gone
+    def finish(self) -> RewriteResult:
+        sheet, ground = self._draft, self._context
+        for item in ground.required_lines:
+            if not any(contains_lines(item.text, line_set(text)) for text in sheet):
+                sheet.write_line(item)
+        limit_pointers(sheet, ground)
+        fit = evict_lines(
+            sheet,
+            self._added,
+            ground,
+            before=self._before,
+            bond=self._bond,
+            max_leaving=self._max_retired - self._retired_count,
         )
-        self._worked_in |= {line.text for line in fit.left}
-        text = written(sheet.page(header(ground.now, ground.mood)))
-        change = Change(
+        self._replaced_entries |= {line.text for line in fit.evicted}
+        text = render_page(sheet.to_page(render_header(ground.now, ground.mood)))
+        change = PageChange(
             before=self._before,
             after=text,
-            lines=sheet.lines,
-            survivors=(
-                *(one for one in self._people if one not in self._worked_in),
-                *(item.text for item in ground.must),
+            dream_lines=sheet.dream_lines,
+            required_texts=(
+                *(one for one in self._user_lines if one not in self._replaced_entries),
+                *(item.text for item in ground.required_lines),
             ),
-            retired=self._gone,
-            most_retired=self._most_gone,
+            retired_count=self._retired_count,
+            max_retired=self._max_retired,
         )
-        return Rewritten(
+        return RewriteResult(
             text=text,
-            lines=dict(sheet.lines),
-            fresh=tuple(line for one, line in sheet.lines.items() if ground.lines.get(one) != line),
-            retired=(*self._retired, *fit.left),
-            verdicts=verdicts(change),
-            refused=(*self._refused, *(f"no room for {shortened(line.text, 80)!r}" for line in fit.kept_out)),
+            dream_lines=dict(sheet.dream_lines),
+            changed_lines=tuple(line for one, line in sheet.dream_lines.items() if ground.dream_lines.get(one) != line),
+            retired_lines=(*self._retired, *fit.evicted),
+            verdicts=run_guards(change),
+            refused=(*self._refused, *(f"no room for {shortened(line.text, 80)!r}" for line in fit.not_added)),
         )
 
     def _add(self, edit: Add) -> None:
-        text = self._line(edit.text, edit.section)
-        if not edit.sources and edit.section not in _OF_ITS_OWN:
-            raise _Refused("it does not say what it is made of")
-        trust = self._trust(edit.sources, edit.trust, edit.section)
-        if edit.sources and edit.kind not in _COUNTED:
-            self._check_numbers(edit.text, edit.sources, edit.at)
-            sources = [self._ground.source_text(source) for source in edit.sources]
-            if not speaks_of(edit.text, *sources):
-                raise _Refused("no source speaks of that")
+        text = self._validate_line(edit.text, edit.section)
+        if not edit.sources and edit.section not in _SECTIONS_WITHOUT_SOURCES:
+            raise _EditRefused("it does not say what it is made of")
+        trust = self._least_trust(edit.sources, edit.trust, edit.section)
+        if edit.sources and edit.kind not in _COUNTED_KINDS:
+            self._check_invented(edit.text, edit.sources, edit.at)
+            sources = [self._context.source_text(source) for source in edit.sources]
+            if not shares_topic(edit.text, *sources):
+                raise _EditRefused("no source speaks of that")
             if contradicts(edit.text, *sources):
-                raise _Refused("its sources say the opposite")
+                raise _EditRefused("its sources say the opposite")
         line = PageLine(
             section=edit.section,
             text=text,
             sources=edit.sources,
             importance=edit.importance,
             kind=edit.kind,
-            at=edit.at or format_timestamp(self._ground.now),
+            at=edit.at or format_timestamp(self._context.now),
             trust=trust,
         )
-        if (there := self._standing(text)) is not None:
-            self._credit(there, line)
+        if (there := self._find_existing(text)) is not None:
+            self._add_sources(there, line)
         else:
             self._write(line)
             self._added.add(text)
 
     def _rewrite(self, edit: Rewrite) -> None:
-        text = self._line(edit.text, edit.section)
-        old = [self._own(line) for line in dict.fromkeys(edit.lines)]
+        text = self._validate_line(edit.text, edit.section)
+        old = [self._find_rewritable(line) for line in dict.fromkeys(edit.lines)]
         if not old:
-            raise _Refused("it names no line")
-        trust = self._trust(edit.sources, Trust(min(line.trust for line in old)), edit.section)
-        self._check_numbers(edit.text, edit.sources, edit.at, *(line.text for line in old))
+            raise _EditRefused("it names no line")
+        trust = self._least_trust(edit.sources, Trust(min(line.trust for line in old)), edit.section)
+        self._check_invented(edit.text, edit.sources, edit.at, *(line.text for line in old))
         going = [line.text for line in old]
-        if not self._spares_bond(going, [text] if edit.section is Section.BOND else []):
+        if not self._keeps_bond(going, [text] if edit.section is Section.BOND else []):
             if not edit.sources:
-                raise _Refused("too little would be left of the Bond")
+                raise _EditRefused("too little would be left of the Bond")
             going = []  # it stands beside them
         if not all(is_related(one, text) for one in going):
-            raise _Refused("it speaks of something else")
-        lossy = [line for line in old if line.text in going and _loses(line.text, text)]
+            raise _EditRefused("it speaks of something else")
+        lossy = [line for line in old if line.text in going and _loses_facts(line.text, text)]
         if lossy:
-            self._check_said_anew(text, lossy, edit.sources)
-            self._check_spending(len(lossy))
-            self._gone += len(lossy)
+            self._check_lost(text, lossy, edit.sources)
+            self._check_retire_limit(len(lossy))
+            self._retired_count += len(lossy)
         line = PageLine(
             section=edit.section,
             text=text,
             sources=tuple(dict.fromkeys((*edit.sources, *(source for line in old for source in line.sources)))),
             importance=max(edit.importance, *(line.importance for line in old)),
             kind=old[0].kind,
-            at=max(edit.at, *(line.at for line in old)) or format_timestamp(self._ground.now),
+            at=max(edit.at, *(line.at for line in old)) or format_timestamp(self._context.now),
             trust=trust,
         )
-        self._worked_in |= {text for text in going if text not in self._sheet.lines}
-        there = self._standing(text)
+        self._replaced_entries |= {text for text in going if text not in self._draft.dream_lines}
+        there = self._find_existing(text)
         if there is None or there in going:
             self._write(line, instead_of=going)
             return
         for one in going:
-            self._sheet.strike(one)
-        self._credit(there, line)
+            self._draft.remove(one)
+        self._add_sources(there, line)
 
     def _retire(self, edit: Retire) -> None:
-        sheet, ground = self._sheet, self._ground
+        sheet, ground = self._draft, self._context
         if edit.line not in sheet:
-            raise _Refused("it is not there any more")
-        if must_stay(edit.line, ground):
-            raise _Refused("it has to stay")
-        if edit.line not in sheet.lines:
-            self._retire_of_people(edit)
+            raise _EditRefused("it is not there any more")
+        if is_required(edit.line, ground):
+            raise _EditRefused("it has to stay")
+        if edit.line not in sheet.dream_lines:
+            self._retire_user_line(edit)
             return
-        line = sheet.lines[edit.line]
+        line = sheet.dream_lines[edit.line]
         if not is_lossless(line):
-            if line.importance >= PRECIOUS:
-                raise _Refused(f"its importance is {line.importance}")
+            if line.importance >= MIN_PROTECTED_IMPORTANCE:
+                raise _EditRefused(f"its importance is {line.importance}")
             if not edit.topic:
-                raise _Refused("nothing would point at it")
-            self._check_spending(1)
-        if not self._spares_bond([line.text]):
-            raise _Refused("too little would be left of the Bond")
+                raise _EditRefused("nothing would point at it")
+            self._check_retire_limit(1)
+        if not self._keeps_bond([line.text]):
+            raise _EditRefused("too little would be left of the Bond")
         if not edit.topic:
-            sheet.strike(line.text)
-        elif not faded(sheet, line, [pointer_to(edit.topic, keywords=edit.keywords)], ground):
-            raise _Refused(f"a search for {shortened(edit.keywords, 80)!r} does not find it")
-        self._gone += not is_lossless(line)
+            sheet.remove(line.text)
+        elif not replace_with_pointer(sheet, line, [make_pointer(edit.topic, keywords=edit.keywords)], ground):
+            raise _EditRefused(f"a search for {shortened(edit.keywords, 80)!r} does not find it")
+        self._retired_count += not is_lossless(line)
         self._retired.append(line)
 
-    def _retire_of_people(self, edit: Retire) -> None:
-        sheet, ground = self._sheet, self._ground
-        if edit.line not in ground.theirs or sheet.untouched or not is_over(sheet):
-            raise _Refused("somebody wrote it")
-        if len(self._worked_in) >= share(len(self._people)):
-            raise _Refused("enough of what people wrote leaves in this dream")
-        line = of_people(edit.line, sheet, ground)
-        offered = [pointer_to(edit.topic, keywords=edit.keywords)] if edit.topic else candidates(edit.line)
-        if not faded(sheet, line, offered, ground):
-            raise _Refused("no search finds it")
-        self._worked_in.add(edit.line)
+    def _retire_user_line(self, edit: Retire) -> None:
+        sheet, ground = self._draft, self._context
+        if edit.line not in ground.user_lines or sheet.is_unwritten or not is_too_long(sheet):
+            raise _EditRefused("somebody wrote it")
+        if len(self._replaced_entries) >= max_retired(len(self._user_lines)):
+            raise _EditRefused("enough of what people wrote leaves in this dream")
+        line = user_line(edit.line, sheet, ground)
+        offered = [make_pointer(edit.topic, keywords=edit.keywords)] if edit.topic else candidate_pointers(edit.line)
+        if not replace_with_pointer(sheet, line, offered, ground):
+            raise _EditRefused("no search finds it")
+        self._replaced_entries.add(edit.line)
         self._retired.append(line)
 
-    def _line(self, text: str, section: Section) -> str:
-        line = one_line(text)
-        if not line or len(line) > LONGEST_LINE:
-            raise _Refused(f"a line has up to {LONGEST_LINE} characters, not {len(line)}")
-        if section is Section.POINTERS or pointed(line):
-            raise _Refused("a pointer comes by retiring what it points at")
+    def _validate_line(self, text: str, section: Section) -> str:
+        line = normalize_line(text)
+        if not line or len(line) > MAX_ENTRY_CHARACTERS:
+            raise _EditRefused(f"a line has up to {MAX_ENTRY_CHARACTERS} characters, not {len(line)}")
+        if section is Section.POINTERS or parse_pointer(line):
+            raise _EditRefused("a pointer comes by retiring what it points at")
         return line
 
-    def _own(self, text: str) -> PageLine:
+    def _find_rewritable(self, text: str) -> PageLine:
         """A line that dreams may say anew."""
-        if text not in self._sheet:
-            raise _Refused(f"{shortened(text, 80)!r} is not there any more")
-        if (line := self._sheet.lines.get(text)) is not None:
+        if text not in self._draft:
+            raise _EditRefused(f"{shortened(text, 80)!r} is not there any more")
+        if (line := self._draft.dream_lines.get(text)) is not None:
             return line
-        if text not in self._ground.seed or self._sheet.untouched:
-            raise _Refused(f"somebody wrote {shortened(text, 80)!r}")
-        return of_people(text, self._sheet, self._ground)
+        if text not in self._context.adopted_entries or self._draft.is_unwritten:
+            raise _EditRefused(f"somebody wrote {shortened(text, 80)!r}")
+        return user_line(text, self._draft, self._context)
 
-    def _trust(self, sources: Iterable[str], trust: Trust, section: Section) -> Trust:
+    def _least_trust(self, sources: Iterable[str], trust: Trust, section: Section) -> Trust:
         """The least of its sources, each of which there has to be."""
         for source in sources:
-            if not self._ground.source_text(source):
-                raise _Refused(f"there is no {shortened(source, 80)!r}")
-            trust = min(trust, self._ground.source_trust(source))
-        if trust <= Trust.DATA and section in ABOUT_PEOPLE:
-            raise _Refused(f"{section} is nothing that tools or the web have a say in")
+            if not self._context.source_text(source):
+                raise _EditRefused(f"there is no {shortened(source, 80)!r}")
+            trust = min(trust, self._context.source_trust(source))
+        if trust <= Trust.DATA and section in IDENTITY_SECTIONS:
+            raise _EditRefused(f"{section} is nothing that tools or the web have a say in")
         return trust
 
-    def _check_numbers(self, text: str, sources: Iterable[str], *more: str) -> None:
-        if unknown := invented(text, *map(self._ground.source_text, sources), *more):
-            raise _Refused(f"no source says {', '.join(unknown)}")
+    def _check_invented(self, text: str, sources: Iterable[str], *more: str) -> None:
+        if unknown := invented_facts(text, *map(self._context.source_text, sources), *more):
+            raise _EditRefused(f"no source says {', '.join(unknown)}")
 
-    def _check_said_anew(self, text: str, lossy: Iterable[PageLine], sources: Iterable[str]) -> None:
+    def _check_lost(self, text: str, lossy: Iterable[PageLine], sources: Iterable[str]) -> None:
         """What a line said may go if somebody has said it anew: then this is in the words of that."""
-        if not any(quotes(text, self._ground.source_text(source)) for source in sources):
-            gone = next((lost(line.text, text) for line in lossy if lost(line.text, text)), ("what it was about",))
-            raise _Refused(f"it would lose {', '.join(gone)}")
+        if not any(is_quote_of(text, self._context.source_text(source)) for source in sources):
+            gone = next(
+                (lost_facts(line.text, text) for line in lossy if lost_facts(line.text, text)), ("what it was about",)
+            )
+            raise _EditRefused(f"it would lose {', '.join(gone)}")
 
-    def _check_spending(self, lines: int) -> None:
-        if self._gone + lines > self._most_gone:
-            raise _Refused(f"{self._most_gone} lines leave in this dream, and no more")
+    def _check_retire_limit(self, lines: int) -> None:
+        if self._retired_count + lines > self._max_retired:
+            raise _EditRefused(f"{self._max_retired} lines leave in this dream, and no more")
 
-    def _spares_bond(self, gone: Sequence[str], put: Sequence[str] = ()) -> bool:
-        return spares_bond(self._bond, self._sheet, gone=gone, put=put)
+    def _keeps_bond(self, gone: Sequence[str], put: Sequence[str] = ()) -> bool:
+        return keeps_bond(self._bond, self._draft, removed=gone, added=put)
 
-    def _standing(self, text: str) -> str | None:
+    def _find_existing(self, text: str) -> str | None:
         """The entry that says this already, whosever it is."""
-        there = self._said.get(same(text))
-        return there if there in self._sheet else None
+        there = self._text_by_words.get(normalize_words(text))
+        return there if there in self._draft else None
 
-    def _credit(self, there: str, line: PageLine) -> None:
+    def _add_sources(self, there: str, line: PageLine) -> None:
         """A line of ours is made of these sources as well. Somebody else's stays as it is, and one about people is not
         made of what tools say."""
-        own = self._sheet.lines.get(there)
-        if own is not None and own.section in ABOUT_PEOPLE and line.trust <= Trust.DATA:
-            heard = tuple(one for one in line.sources if self._ground.source_trust(one) > Trust.DATA)
+        own = self._draft.dream_lines.get(there)
+        if own is not None and own.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA:
+            heard = tuple(one for one in line.sources if self._context.source_trust(one) > Trust.DATA)
             line = line._replace(sources=heard, importance=own.importance, trust=own.trust)
         if own is not None:
             more = own._replace(
@@ -297,19 +313,19 @@ class _Rewriting:
                 at=max(own.at, line.at) if {*line.sources} - {*own.sources} else own.at,
                 trust=min(own.trust, line.trust),
             )
-            self._sheet.lines[there] = more
+            self._draft.dream_lines[there] = more
 
     def _write(self, line: PageLine, *, instead_of: Iterable[str] = ()) -> None:
-        self._sheet.write(line, instead_of=instead_of)
-        self._said[same(line.text)] = line.text
+        self._draft.write_line(line, instead_of=instead_of)
+        self._text_by_words[normalize_words(line.text)] = line.text
 
 
-def _loses(old: str, new: str) -> bool:
-    return bool(lost(old, new)) or share_kept(old, new) < SHARED
+def _loses_facts(old: str, new: str) -> bool:
+    return bool(lost_facts(old, new)) or shared_word_ratio(old, new) < MIN_SHARED_WORDS
 
 
-_OF_ITS_OWN = (Section.NICHE, Section.GAPS, Section.SKILLS)
+_SECTIONS_WITHOUT_SOURCES = (Section.NICHE, Section.GAPS, Section.SKILLS)
 """Sections with lines that memory works out itself."""
 
-_COUNTED = ("insight", "skill")
+_COUNTED_KINDS = ("insight", "skill")
 """Kinds of lines whose numbers memory has counted."""

@@ -24,15 +24,15 @@ class Section(StrEnum):
     SKILLS = "Emerging Skills"
 
 
-def section_named(heading: str) -> Section | None:
+def section_from_heading(heading: str) -> Section | None:
     """The section that a heading means, whatever else people or older pages have put behind its name."""
     plain = heading.lstrip("#").strip().casefold()
     return next((one for one in Section if plain == one.casefold() or plain.startswith(f"{one.casefold()} (")), None)
 
 
-def weights(levels: Levels) -> dict[Section, float]:
+def section_weights(levels: Levels) -> dict[Section, float]:
     """By section, from 1 at rest to 2 with its level at the top."""
     dopamine, cortisol, oxytocin = (
-        max(0.0, (level - base) / (1 - base)) for level, base in zip(levels.named.values(), BASELINES, strict=True)
+        max(0.0, (level - base) / (1 - base)) for level, base in zip(levels.by_name.values(), BASELINES, strict=True)
     )
     return dict.fromkeys(Section, 1.0) | {Section.BOND: 1 + oxytocin, Section.ACTIVE: 1 + max(dopamine, cortisol)}

@@ -25,57 +25,59 @@ from inmind.search.engine import DeepMemory, reader
 from inmind.search.extract import gleaned
 from inmind.store.protocol import Store
 
-MOST = 20_000
+MAX_EVENTS = 20_000
 """Events that one dream looks at."""
 
-_AT_A_TIME = 2_000
-_SHOWN = 4_000
+_BATCH_SIZE = 2_000
+_MAX_RESULT_CHARACTERS = 4_000
 """Characters of what a tool answered: how it ended is read from the whole."""
 
-_KINDS = tuple(
+_EVENT_KINDS = tuple(
     kind.kind for kind in (MessageAdded, ToolObserved, SearchRecorded, CrystalCreated, EntitiesEvicted, DocumentWritten)
 )
 
 
 @frozen(kw_only=True)
-class Recollection:
-    lived: Activity
+class ActivitySlice:
+    activity: Activity
     crystals: tuple[Crystal, ...]
     """Of what was said, seen and distilled, as they stand now. Notes are not among them: they have a page."""
-    position: int
+    journal_position: int
     """Up to where the journal was read."""
 
 
-def recollect(
+def read_activity(
     store: Store,
-    deep: DeepMemory,
+    search: DeepMemory,
     resource: str,
     *,
     after: int,
     until: int | None = None,
     own_tool: Callable[[str], bool],
-) -> Recollection:
+) -> ActivitySlice:
     """What a resource and its sessions have seen behind a position of the journal, and up to another where one is
     given."""
     position, events = after, list[Event]()
-    while len(events) < MOST:
-        found = store.since(position, kinds=_KINDS, most=_AT_A_TIME, owner=resource)
+    while len(events) < MAX_EVENTS:
+        found = store.events_since(position, kinds=_EVENT_KINDS, limit=_BATCH_SIZE, owner=resource)
         batch = [(place, event) for place, event in found if until is None or place <= until]
-        events += (event for _, event in batch if event and not _is_state(event))
+        events += (event for _, event in batch if event and not _is_memory_page(event))
         if batch:
             position = batch[-1][0]
-        if len(batch) < _AT_A_TIME:
+        if len(batch) < _BATCH_SIZE:
             break
-    lived = Activity(utterances=tuple(_talk(events, own_tool)), searches=tuple(_lookups(events)))
-    return Recollection(lived=lived, crystals=tuple(_crystals(events, deep, resource, own_tool)), position=position)
+    activity = Activity(utterances=tuple(_utterances(events, own_tool)), searches=tuple(_searches(events)))
+    return ActivitySlice(
+        activity=activity, crystals=tuple(_read_crystals(events, search, resource, own_tool)), journal_position=position
+    )
 
 
-def _is_state(event: Event) -> bool:
+def _is_memory_page(event: Event) -> bool:
     """A person's MEMORY.md has the lines of dreams on it. What they wrote themselves is told by the page."""
     return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
 
 
-def _crystals(
+def _read_crystals(
     events: list[Event], deep: DeepMemory, resource: str, own_tool: Callable[[str], bool]
 ) -> Iterator[Crystal]:
     read = reader(own_tool)
@@ -89,30 +91,30 @@ def _crystals(
             yield record.crystal(texts[record.id], resource)
 
 
-def _lookups(events: list[Event]) -> Iterator[SearchUse]:
+def _searches(events: list[Event]) -> Iterator[SearchUse]:
     for event in events:
         if isinstance(event.payload, SearchRecorded):
             what = event.payload
-            yield SearchUse(id=event.id, session=_session(event), at=event.at, query=what.query, hits=what.hits)
+            yield SearchUse(id=event.id, session=_session_id(event), at=event.at, query=what.query, hits=what.hits)
 
 
-def _talk(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Utterance]:
+def _utterances(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Utterance]:
     calls: dict[tuple[str, str], Call] = {}
     for event in events:
         match event.payload:
             case MessageAdded(from_memory=False) as message:
-                yield from _spoken(event, message, calls, own_tool)
+                yield from _message_utterances(event, message, calls, own_tool)
             case ToolObserved() as observed:
                 bad = observed.error or is_failure(observed.result)
                 arguments = to_json(observed.arguments)
-                yield _tool(
+                yield _tool_utterance(
                     event, ToolUse(tool=observed.tool, arguments=arguments, failed=bad), to_json(observed.result)
                 )
             case _:
                 pass
 
 
-def _spoken(
+def _message_utterances(
     event: Event, message: MessageAdded, calls: dict[tuple[str, str], Call], own_tool: Callable[[str], bool]
 ) -> Iterator[Utterance]:
     said = FORMATS[message.format].read(message.wire)
@@ -120,13 +122,13 @@ def _spoken(
     calls.update(((event.stream, call.id), call) for call in theirs)
     for result in said.results:
         if call := calls.pop((event.stream, result.id), None):
-            answer = _answer(result)
+            answer = _result_text(result)
             bad = result.error or is_failure(answer)
-            yield _tool(event, ToolUse(tool=call.name, arguments=call.arguments, failed=bad), answer)
+            yield _tool_utterance(event, ToolUse(tool=call.name, arguments=call.arguments, failed=bad), answer)
     if said.role in ("user", "assistant") and (said.text or theirs):
         yield Utterance(
             id=event.id,
-            session=_session(event),
+            session=_session_id(event),
             at=event.at,
             role=said.role,
             text=said.text,
@@ -135,21 +137,21 @@ def _spoken(
         )
 
 
-def _tool(event: Event, used: ToolUse, answer: str) -> Utterance:
+def _tool_utterance(event: Event, used: ToolUse, answer: str) -> Utterance:
     return Utterance(
         id=event.id,
-        session=_session(event),
+        session=_session_id(event),
         at=event.at,
         role="tool",
-        text=answer[:_SHOWN],
+        text=answer[:_MAX_RESULT_CHARACTERS],
         tool_uses=(used,),
         trust=event.trust,
     )
 
 
-def _answer(result: Result) -> str:
+def _result_text(result: Result) -> str:
     return "\n".join(part.text for part in result.parts if isinstance(part, Text))
 
 
-def _session(event: Event) -> str:
+def _session_id(event: Event) -> str:
     return event.stream.removeprefix("session/")

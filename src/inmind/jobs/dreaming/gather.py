@@ -22,18 +22,18 @@ from inmind.core.events.dreams import DreamCommitted, DreamGathered, DreamUndone
 from inmind.core.frozen import frozen
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, parse_remarks
-from inmind.dreams.affect.levels import mood
+from inmind.dreams.affect.levels import describe_mood
 from inmind.dreams.economics import summarize_trades
 from inmind.dreams.gaps import update_gaps
 from inmind.dreams.insights import accessed_crystals, find_insights
 from inmind.dreams.material import DreamMaterial, PendingNote, count_by_kind, select_crystals
 from inmind.dreams.open_loops import closed_lines, loop_text
-from inmind.dreams.page.page import read
-from inmind.dreams.page.pointers import telling_words
+from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.pointers import distinctive_words
 from inmind.dreams.skills import update_skills
 from inmind.errors import NotFound
-from inmind.jobs.dreaming.activity import Recollection, recollect
-from inmind.jobs.dreaming.history import waits_as
+from inmind.jobs.dreaming.activity import ActivitySlice, read_activity
+from inmind.jobs.dreaming.history import as_page_note
 from inmind.search.consolidate import plan
 from inmind.search.crystal import Crystal
 from inmind.search.engine import DeepMemory
@@ -41,52 +41,52 @@ from inmind.search.lifecycle import alive
 from inmind.search.note import IMPORTANCE
 from inmind.search.query import Query
 from inmind.session.state import ResourceState
-from inmind.session.tools.tools import is_memory_tool
+from inmind.session.tools.registry import is_memory_tool
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Stream
 
-REMEMBERED = 2_000
+MAX_RECENT_CRYSTALS = 2_000
 """What was written down lately, beside which new things are seen."""
 
-HELD_AGAINST = 3_000
+MAX_COMPARED_CRYSTALS = 3_000
 """What was written down last, beside which notes are looked at for what says the same. A dream must not take the longer
 the older a memory is; what is said again after so much else is merged when all of it is consolidated."""
 
-NEAR = 0.5
+MIN_SHARED_WORDS = 0.5
 """Share of the words of a text that stand in another, from which on one may be the other, edited."""
 
-UNNAMED = "new#"
+NEW_ID_PREFIX = "new#"
 """In front of the place of what people typed among the notes: the commit gives it a name."""
 
 
 @frozen(kw_only=True)
-class Gathered:
+class GatheredInput:
     """What a dream is made of, and what of the journal it has looked at."""
 
     material: DreamMaterial
-    upto: int
+    last_seq: int
     """Of the resource's stream."""
-    position: int
+    journal_position: int
     """Of the whole journal."""
-    notes: tuple[str, ...]
+    note_ids: tuple[str, ...]
     """Events of the notes that are taken in."""
-    jottings: tuple[PageNote, ...]
+    page_notes: tuple[PageNote, ...]
     """Those notes, and typed ones, as they stand on the page."""
     remarks: tuple[str, ...]
     """What people wrote between the notes."""
-    typed: tuple[PendingNote, ...]
+    typed_notes: tuple[PendingNote, ...]
     """What of all this has no event yet."""
-    replayed: tuple[str, ...]
-    crystals: dict[str, int]
+    accessed_crystals: tuple[str, ...]
+    crystal_counts: dict[str, int]
     """How many new ones there were, by kind."""
 
     @property
     def typed_digest(self) -> str:
         """Of what goes by its place: in what has the same one, a place means the same."""
-        return digest(*(one.text for one in self.typed))
+        return digest(*(one.text for one in self.typed_notes))
 
 
-class Gathering:
+class Gatherer:
     """Puts together what a dream of one resource is made of."""
 
     def __init__(
@@ -103,99 +103,105 @@ class Gathering:
         self._resource, self._stream, self._store, self._deep, self._clock = resource, stream, store, deep, clock
         self._sources = sources
 
-    def gather(self) -> Gathered:
+    def gather(self) -> GatheredInput:
         owned = self._stream.refresh()
-        return self._gathered(owned, upto=self._stream.version, now=self._clock())
+        return self._build(owned, upto=self._stream.version, now=self._clock())
 
-    def gather_again(self, then: DreamGathered) -> Gathered:
+    def gather_again(self, then: DreamGathered) -> GatheredInput:
         """The same that was gathered then, whatever has been written since."""
         now = datetime.fromisoformat(then.as_of)
-        return self._gathered(
-            self._stream.at(then.last_seq), upto=then.last_seq, now=now, position=then.journal_position
+        return self._build(
+            self._stream.state_at(then.last_seq), upto=then.last_seq, now=now, position=then.journal_position
         )
 
-    def _gathered(self, owned: ResourceState, *, upto: int, now: datetime, position: int | None = None) -> Gathered:
+    def _build(self, owned: ResourceState, *, upto: int, now: datetime, position: int | None = None) -> GatheredInput:
         dreaming, page = owned.dreams, owned.documents.text(NOTES_PAGE_PATH)
-        lived = recollect(
+        lived = read_activity(
             self._store,
             self._deep,
             self._resource,
-            after=dreaming.position,
+            after=dreaming.journal_position,
             until=position,
             own_tool=is_memory_tool,
         )
         written = self._deep.written(self._resource)
         if position is not None:
             written = [crystal for crystal in written if crystal.at <= now]
-        matched = self._matched(parse_notes(page), after=dreaming.notes_read_to, upto=upto)
+        matched = self._matched(parse_notes(page), after=dreaming.last_seq, upto=upto)
         remarks = parse_remarks(page)
-        typed = tuple(_typed(matched, [PageNote(format_timestamp(now), IMPORTANCE, remark) for remark in remarks]))
-        levels = owned.affect.levels.then(now)
+        typed = tuple(
+            _typed_notes(matched, [PageNote(format_timestamp(now), IMPORTANCE, remark) for remark in remarks])
+        )
+        levels = owned.affect.levels.decayed_to(now)
         loops = {line for line in dreaming.lines if loop_text(line)}
-        done = closed_lines(sorted(loops), lived.lived.utterances)
+        done = closed_lines(sorted(loops), lived.activity.utterances)
         economics = summarize_trades(self._store.read(self._stream.name, until=upto, kind=TradeRecorded.kind), now)
         material = DreamMaterial(
             now=now,
-            page=read(owned.documents.text(MEMORY_PAGE_PATH)),
+            page=parse_page(owned.documents.text(MEMORY_PAGE_PATH)),
             dream_lines=dreaming.lines,
             adopted=dreaming.adopted_entries,
-            notes=(*_pending(matched.taken, written, now), *typed),
+            notes=(*_pending_notes(matched.unchanged, written, now), *typed),
             crystals=select_crystals(lived.crystals),
             insights=tuple(
                 find_insights(
-                    _seen_together(lived, written), lived.lived, dreaming.insight_keys, now, loop_lines=loops - {*done}
+                    _crystals_to_compare(lived, written),
+                    lived.activity,
+                    dreaming.insight_keys,
+                    now,
+                    loop_lines=loops - {*done},
                 )
             ),
             closed_loops=done,
             levels=levels,
-            mood=mood(levels),
-            gaps=update_gaps(lived.lived, dreaming.gaps, now),
-            skills=update_skills(lived.lived, dreaming.skills, now),
+            mood=describe_mood(levels),
+            gaps=update_gaps(lived.activity, dreaming.gaps, now),
+            skills=update_skills(lived.activity, dreaming.skills, now),
             economics=economics,
-            search=self.finds,
-            get_crystal=self.known,
+            search=self.search_ids,
+            get_crystal=self.get_crystal,
         )
-        return Gathered(
+        return GatheredInput(
             material=material,
-            upto=upto,
-            position=lived.position,
-            notes=tuple(event.id for event in matched.taken),
-            jottings=tuple(parse_notes(page)),
+            last_seq=upto,
+            journal_position=lived.journal_position,
+            note_ids=tuple(event.id for event in matched.unchanged),
+            page_notes=tuple(parse_notes(page)),
             remarks=tuple(remarks),
-            typed=typed,
-            replayed=accessed_crystals(lived.lived.searches),
-            crystals=count_by_kind(lived.crystals),
+            typed_notes=typed,
+            accessed_crystals=accessed_crystals(lived.activity.searches),
+            crystal_counts=count_by_kind(lived.crystals),
         )
 
-    def finds(self, keywords: str) -> frozenset[str]:
+    def search_ids(self, keywords: str) -> frozenset[str]:
         """What a search for these words brings up, for whoever does not ask for more than is usual; one that others
         were merged into has brought up those as well."""
         hits = self._deep.search(Query(text=keywords, sources=self._sources), [self._resource])
         return frozenset(id for hit in hits for id in (hit.crystal.id, *hit.crystal.sources))
 
-    def known(self, id: str) -> Crystal | None:
+    def get_crystal(self, id: str) -> Crystal | None:
         try:
             return self._deep.crystal(id)
         except NotFound:
             return None
 
-    def _matched(self, page: Sequence[PageNote], *, after: int, upto: int) -> _Matched:
+    def _matched(self, page: Sequence[PageNote], *, after: int, upto: int) -> _MatchedNotes:
         """The notes that stand on the page, by their events.
 
         What somebody took off the page by hand is not taken in: it is found in deep memory, as ever.
         """
         waiting = Counter(page)
-        taken, vanished = _parted(self._offered(after=after, upto=upto), waiting)
+        taken, vanished = _split_by_page(self._offered(after=after, upto=upto), waiting)
         strangers = list(waiting.elements())
         if not strangers:
-            return _Matched(taken, vanished=vanished)
+            return _MatchedNotes(taken, missing=vanished)
         # An undo may bring notes back that a dream has passed by already, and so may people.
         once = self._noted({jotting.at for jotting in strangers}, until=after)
-        used = self._used() if any(waits_as(event) in strangers for event in once) else frozenset[str]()
-        again, _ = _parted((event for event in once if event.id not in used), waiting)
+        used = self._used() if any(as_page_note(event) in strangers for event in once) else frozenset[str]()
+        again, _ = _split_by_page((event for event in once if event.id not in used), waiting)
         known = {event.id for event in again}
         past = [event for event in once if event.id not in known]
-        return _Matched([*again, *taken], list(waiting.elements()), vanished, past)
+        return _MatchedNotes([*again, *taken], list(waiting.elements()), vanished, past)
 
     def _offered(self, *, after: int, upto: int) -> Iterator[Event]:
         """Notes since the last dream that stands; and what people typed, where the dream that took it in was undone."""
@@ -231,24 +237,24 @@ class Gathering:
 
 
 @frozen
-class _Matched:
+class _MatchedNotes:
     """The notes on a page, held against those that were taken."""
 
-    taken: Sequence[Event]
+    unchanged: Sequence[Event]
     """Those that stand there as they were taken."""
-    strangers: Sequence[PageNote] = ()
+    typed: Sequence[PageNote] = ()
     """Those that a person has typed or changed."""
-    vanished: Sequence[Event] = ()
+    missing: Sequence[Event] = ()
     """Taken since the last dream, and not there, or not as they were taken."""
-    past: Sequence[Event] = ()
+    earlier: Sequence[Event] = ()
     """Taken before that, at the time of one of the strangers."""
 
 
-def _parted(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple[list[Event], list[Event]]:
+def _split_by_page(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple[list[Event], list[Event]]:
     """Those that wait as they were taken, which then wait no longer, and the others."""
     taken, others = list[Event](), list[Event]()
     for event in events:
-        jotting = waits_as(event)
+        jotting = as_page_note(event)
         if jotting is not None and waiting[jotting] > 0:
             waiting[jotting] -= 1
             taken.append(event)
@@ -257,19 +263,22 @@ def _parted(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple[list[E
     return taken, others
 
 
-def _seen_together(lived: Recollection, written: Sequence[Crystal]) -> list[Crystal]:
+def _crystals_to_compare(activity: ActivitySlice, written: Sequence[Crystal]) -> list[Crystal]:
     """What is new, and what was written down before it: that something is said again shows only beside the first."""
-    lately = sorted(filter(alive, written), key=lambda crystal: crystal.at)[-REMEMBERED:]
-    return list({crystal.id: crystal for crystal in (*lately, *lived.crystals)}.values())
+    lately = sorted(filter(alive, written), key=lambda crystal: crystal.at)[-MAX_RECENT_CRYSTALS:]
+    return list({crystal.id: crystal for crystal in (*lately, *activity.crystals)}.values())
 
 
-def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[PendingNote]:
+def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[PendingNote]:
     """Notes, with what a consolidation would merge or mark as said anew, whether or not one has come by."""
     if not events:
         return
     waiting = {event.id for event in events}
     living = sorted(filter(alive, written), key=lambda crystal: crystal.at)
-    lately = [*(crystal for crystal in living[:-HELD_AGAINST] if crystal.id in waiting), *living[-HELD_AGAINST:]]
+    lately = [
+        *(crystal for crystal in living[:-MAX_COMPARED_CRYSTALS] if crystal.id in waiting),
+        *living[-MAX_COMPARED_CRYSTALS:],
+    ]
     decided = plan(lately, now=now)
     gone = {one for one, _ in (*decided.merged, *decided.superseded)}
     gone |= {crystal.id for crystal in written if not alive(crystal) or crystal.superseded_by}
@@ -293,21 +302,23 @@ def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime)
         yield replace(pending, superseded=event.id in gone)
 
 
-def _typed(matched: _Matched, remarks: Sequence[PageNote]) -> Iterator[PendingNote]:
+def _typed_notes(matched: _MatchedNotes, remarks: Sequence[PageNote]) -> Iterator[PendingNote]:
     """What people typed among the notes. What they made of another's note is no more to be trusted than that."""
-    words = cache(_words)
+    words = cache(_word_set)
 
     def near(jotting: PageNote) -> list[Event]:
-        return [event for event in matched.vanished if _are_near(words(_told(event).text), words(jotting.text))]
+        return [
+            event for event in matched.missing if _share_words(words(_note_payload(event).text), words(jotting.text))
+        ]
 
     def same_time(jotting: PageNote) -> list[Event]:
-        return [event for event in (*matched.vanished, *matched.past) if format_timestamp(event.at) == jotting.at]
+        return [event for event in (*matched.missing, *matched.earlier) if format_timestamp(event.at) == jotting.at]
 
-    made = [(jotting, near(jotting) or same_time(jotting)) for jotting in matched.strangers]
+    made = [(jotting, near(jotting) or same_time(jotting)) for jotting in matched.typed]
     made += ((jotting, near(jotting)) for jotting in remarks)
     for place, (jotting, edited) in enumerate(made):
         typed = PendingNote(
-            id=f"{UNNAMED}{place}",
+            id=f"{NEW_ID_PREFIX}{place}",
             text=jotting.text,
             importance=min(1.0, jotting.importance),
             at=datetime.fromisoformat(jotting.at).isoformat(),
@@ -315,19 +326,19 @@ def _typed(matched: _Matched, remarks: Sequence[PageNote]) -> Iterator[PendingNo
         )
         if edited:
             least = min(edited, key=attrgetter("trust"))
-            note = _told(least)
+            note = _note_payload(least)
             typed = replace(typed, trust=min(typed.trust, least.trust), kind=note.category, valence=note.valence)
         yield typed
 
 
-def _told(event: Event) -> NoteAdded | CrystalCreated:
+def _note_payload(event: Event) -> NoteAdded | CrystalCreated:
     return cast("NoteAdded | CrystalCreated", event.payload)  # nothing else waits on the page
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(word.casefold() for word in telling_words(text))
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in distinctive_words(text))
 
 
-def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
+def _share_words(one: frozenset[str], other: frozenset[str]) -> bool:
     """Has one of them most of the words of the other?"""
-    return len(one & other) > NEAR * min(len(one), len(other))
+    return len(one & other) > MIN_SHARED_WORDS * min(len(one), len(other))

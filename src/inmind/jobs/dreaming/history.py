@@ -31,14 +31,14 @@ from inmind.core.events.dreams import (
 from inmind.core.frozen import frozen
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note
-from inmind.dreams.page.merge import of_both
+from inmind.dreams.page.merge import merge_pages
 from inmind.dreams.state import PHASE_AFTER
 from inmind.errors import DreamOvertaken, InvalidInput, NotFound
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Key, Store
 from inmind.store.stream import Decision, Stream
 
-Status = Literal["running", "done", "failed", "abandoned", "undone"]
+DreamStatus = Literal["running", "done", "failed", "abandoned", "undone"]
 
 
 @frozen(kw_only=True)
@@ -47,7 +47,7 @@ class Dream:
 
     id: int
     resource: str
-    status: Status
+    status: DreamStatus
     trigger: str
     """`asked`, `schedule` or `spike`."""
     began: datetime
@@ -83,7 +83,7 @@ class Dream:
         return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
 
-class Dreams:
+class DreamHistory:
     """Those of one resource."""
 
     def __init__(self, resource: str, stream: Stream[ResourceState], store: Store, clock: Clock) -> None:
@@ -91,18 +91,18 @@ class Dreams:
 
     def all(self) -> list[Dream]:
         """The newest first."""
-        pages = _Pages([event for event in self._read(DocumentWritten) if _is_page(event)])
+        pages = _PageVersions([event for event in self._read_kind(DocumentWritten) if _is_memory_page(event)])
         ends: dict[int, Event] = {}
         for kind in (DreamCommitted, DreamFailed):
-            ends |= {_dream(event): event for event in self._read(kind)}
-        undone = {_dream(event) for event in self._read(DreamUndone)}
-        begun, left = self._read(DreamStarted), dict[int, list[Event]]()
+            ends |= {_dream_id(event): event for event in self._read_kind(kind)}
+        undone = {_dream_id(event) for event in self._read_kind(DreamUndone)}
+        begun, left = self._read_kind(DreamStarted), dict[int, list[Event]]()
         if any(event.seq not in ends for event in begun):
-            for event in self._underway():
-                left.setdefault(_dream(event), []).append(event)
-        return [self._told(event, ends, undone, left, pages) for event in reversed(begun)]
+            for event in self._progress_events():
+                left.setdefault(_dream_id(event), []).append(event)
+        return [self._build(event, ends, undone, left, pages) for event in reversed(begun)]
 
-    def one(self, id: int | None = None) -> Dream:
+    def get(self, id: int | None = None) -> Dream:
         """By its number; without one, the newest."""
         if isinstance(id, bool) or not isinstance(id, int | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="dream", value=id, expected="the number of a dream")
@@ -114,15 +114,15 @@ class Dreams:
             raise NotFound(what="dream", name=id if id is not None else self._resource, hint=hint)
         return dream
 
-    def call_off(self, key: Key | None = None) -> bool:
+    def cancel(self, key: Key | None = None) -> bool:
         """End the dream that is going on, wherever that is: it can change nothing any more. False if there is none."""
 
         def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, bool]:
-            ended = _ended(owned, "somebody has called it off")
+            ended = _end_running(owned, "somebody has called it off")
             return Decision(ended, bool(ended))
 
         self._stream.refresh()
-        return self._stream.commit(decide, key=key).answer is not False
+        return self._stream.commit(decide, key=key).result is not False
 
     def undo(self, id: int | None = None, key: Key | None = None) -> Dream:
         """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again.
@@ -131,10 +131,10 @@ class Dreams:
         """
         if key is not None and (done := self._store.receipt(self._stream.name, key)) is not None:
             (undone,) = self._store.read(self._stream.name, after=done.first - 1, until=done.first)
-            return self.one(_dream(undone))
-        dream = self._undoable(id)
-        (dreamt,) = (event for event in self._read(DreamCommitted) if _dream(event) == dream.id)
-        then = self._stream.at(dreamt.seq - 1)
+            return self.get(_dream_id(undone))
+        dream = self._find_undoable(id)
+        (dreamt,) = (event for event in self._read_kind(DreamCommitted) if _dream_id(event) == dream.id)
+        then = self._stream.state_at(dreamt.seq - 1)
 
         def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             if owned.dreams.last_dream != dream.id:
@@ -142,39 +142,39 @@ class Dreams:
             undone = DreamUndone(
                 dream=dream.id,
                 previous_dream=then.dreams.last_dream,
-                last_seq=then.dreams.notes_read_to,
-                journal_position=then.dreams.position,
+                last_seq=then.dreams.last_seq,
+                journal_position=then.dreams.journal_position,
                 lines=tuple(then.dreams.lines.values()),
                 gaps=then.dreams.gaps,
                 skills=then.dreams.skills,
-                user_lines=tuple(then.dreams.people_entries.items()),
+                user_lines=tuple(then.dreams.user_lines.items()),
                 adopted_entries=tuple(sorted(then.dreams.adopted_entries)),
                 insights=dreamt.payload.insights if isinstance(dreamt.payload, DreamCommitted) else (),
-                crystals=tuple(event.id for event in self._made_by(dreamt) if event.origin is Origin.DREAM),
+                crystals=tuple(event.id for event in self._crystals_made_by(dreamt) if event.origin is Origin.DREAM),
             )
             drafts = [Draft(payload=undone, origin=Origin.OPERATOR, sources=(dreamt.id,))]
-            drafts += self._pages_again(owned, dream, dreamt)
-            drafts += _ended(owned, f"dream {dream.id} was taken back, on which it stands")
+            drafts += self._restore_pages(owned, dream, dreamt)
+            drafts += _end_running(owned, f"dream {dream.id} was taken back, on which it stands")
             return Decision(drafts, None)
 
         self._stream.refresh()
         self._stream.commit(decide, key=key)
-        return self.one(dream.id)
+        return self.get(dream.id)
 
-    def _undoable(self, id: int | None) -> Dream:
+    def _find_undoable(self, id: int | None) -> Dream:
         done = [dream for dream in self.all() if dream.status == "done"]
         if not done:
             raise NotFound(what="dream to undo of", name=self._resource, hint="none has changed anything")
         if id is not None and id != done[0].id:
-            self.one(id)
+            self.get(id)
             raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last one is taken back first")
         return done[0]
 
-    def _pages_again(self, owned: ResourceState, dream: Dream, dreamt: Event) -> Iterator[Draft]:
+    def _restore_pages(self, owned: ResourceState, dream: Dream, dreamt: Event) -> Iterator[Draft]:
         if MEMORY_PAGE_PATH not in owned.documents.by_path:
             return  # it was a dream of nothing, and showed nothing
         now = owned.documents.text(MEMORY_PAGE_PATH)
-        text = dream.before if now == dream.after else of_both(dream.after, now, dream.before)
+        text = dream.before if now == dream.after else merge_pages(dream.after, now, dream.before)
         page = DocumentWritten(path=MEMORY_PAGE_PATH, text=text)
         yield Draft(
             payload=page,
@@ -183,31 +183,31 @@ class Dreams:
             trust=owned.documents.by_path[MEMORY_PAGE_PATH].trust,
         )
         waiting = owned.documents.text(NOTES_PAGE_PATH)
-        back = list(self._missing(dream, dreamt, waiting))
+        back = list(self._missing_notes(dream, dreamt, waiting))
         if back:
             notes = DocumentWritten(path=NOTES_PAGE_PATH, text=prepend_notes(waiting, back))
             yield Draft(payload=notes, origin=Origin.DREAM, sources=dream.notes)
 
-    def _missing(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[PageNote]:
+    def _missing_notes(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[PageNote]:
         """Its notes, but for those that somebody has put back. One that was taken since is another, if just alike."""
         upto = dreamt.payload.last_seq if isinstance(dreamt.payload, DreamCommitted) else dreamt.seq
         since = self._store.read(self._stream.name, after=upto, kind=NoteAdded.kind)
         there = Counter[PageNote | None](parse_notes(waiting))
-        there.subtract(map(waits_as, since))
-        for note in self._notes(dream):
+        there.subtract(map(as_page_note, since))
+        for note in self._page_notes(dream):
             there[note] -= 1
             if there[note] < 0:
                 yield note
 
-    def _notes(self, dream: Dream) -> Iterator[PageNote]:
+    def _page_notes(self, dream: Dream) -> Iterator[PageNote]:
         """As they stood on the page."""
         for id in dream.notes:
             seq = int(id.rpartition("#")[2])
             (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
-            if (jotting := waits_as(event)) is not None:
+            if (jotting := as_page_note(event)) is not None:
                 yield jotting
 
-    def _made_by(self, dreamt: Event) -> Iterator[Event]:
+    def _crystals_made_by(self, dreamt: Event) -> Iterator[Event]:
         """Crystals of its commit, which ends where another begins."""
         for event in self._store.read(self._stream.name, after=dreamt.seq):
             if event.starts_batch:
@@ -215,21 +215,21 @@ class Dreams:
             if isinstance(event.payload, CrystalCreated):
                 yield event
 
-    def _read(self, kind: type[Any]) -> Sequence[Event]:
+    def _read_kind(self, kind: type[Any]) -> Sequence[Event]:
         return self._store.read(self._stream.name, kind=kind.kind)
 
-    def _underway(self) -> list[Event]:
+    def _progress_events(self) -> list[Event]:
         """What dreams have told before their end, in order."""
         kinds = (DreamProgressed, DreamGathered, DreamAnswered, DreamProposed, DreamChecked)
-        return sorted((event for kind in kinds for event in self._read(kind)), key=attrgetter("seq"))
+        return sorted((event for kind in kinds for event in self._read_kind(kind)), key=attrgetter("seq"))
 
-    def _told(
+    def _build(
         self,
         event: Event,
         ends: Mapping[int, Event],
         undone: set[int],
         left: Mapping[int, Sequence[Event]],
-        pages: _Pages,
+        pages: _PageVersions,
     ) -> Dream:
         begun = event.payload if isinstance(event.payload, DreamStarted) else DreamStarted("", "")
         end = ends.get(event.seq)
@@ -244,18 +244,18 @@ class Dreams:
         )
         match end.payload if end else None:
             case DreamCommitted() as dreamt if end is not None:
-                done = _done(dream, dreamt, end, pages)
+                done = _with_commit(dream, dreamt, end, pages)
                 return replace(done, status="undone") if event.seq in undone else done
             case DreamFailed() as failed if end is not None:
-                return _failed(dream, failed, end)
+                return _with_failure(dream, failed, end)
             case _:
                 running = self._stream.state.dreams.running
                 alive = running is not None and running.dream == event.seq and running.is_held(self._clock())
                 dream = replace(dream, status="running" if alive else "abandoned")
-                return reduce(_gone_on, left.get(event.seq, ()), dream)
+                return reduce(_with_progress, left.get(event.seq, ()), dream)
 
 
-def waits_as(event: Event) -> PageNote | None:
+def as_page_note(event: Event) -> PageNote | None:
     """How a note stands among those that wait; also what a person typed there, once a dream has made an event of it."""
     match event.payload:
         case NoteAdded() as note:
@@ -266,7 +266,7 @@ def waits_as(event: Event) -> PageNote | None:
             return None
 
 
-def _ended(owned: ResourceState, reason: str) -> list[Draft]:
+def _end_running(owned: ResourceState, reason: str) -> list[Draft]:
     """The end of the dream that is going on, if one is."""
     running = owned.dreams.running
     if running is None:
@@ -276,14 +276,14 @@ def _ended(owned: ResourceState, reason: str) -> list[Draft]:
         phase=PHASE_AFTER[running.stage],
         code=DreamOvertaken.code,
         reason=reason,
-        proposer=running.by,
+        proposer=running.proposer,
         tokens=running.tokens,
         price=running.price,
     )
     return [Draft(payload=failed, origin=Origin.OPERATOR)]
 
 
-class _Pages:
+class _PageVersions:
     """Every version of MEMORY.md, in order: which one stood before an event, and which one a dream has written."""
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -292,15 +292,15 @@ class _Pages:
 
     def before(self, seq: int) -> str:
         place = bisect_left(self._seqs, seq)
-        return _page(self._events[place - 1]) if place else ""
+        return _page_text(self._events[place - 1]) if place else ""
 
-    def of(self, dreamt: Event) -> str:
+    def after(self, dreamt: Event) -> str:
         """As the dream left it; one of nothing has left it as it was."""
         page = self._by_dream.get(dreamt.id)
-        return _page(page) if page else self.before(dreamt.seq)
+        return _page_text(page) if page else self.before(dreamt.seq)
 
 
-def _done(dream: Dream, dreamt: DreamCommitted, end: Event, pages: _Pages) -> Dream:
+def _with_commit(dream: Dream, dreamt: DreamCommitted, end: Event, pages: _PageVersions) -> Dream:
     return replace(
         dream,
         status="done",
@@ -309,7 +309,7 @@ def _done(dream: Dream, dreamt: DreamCommitted, end: Event, pages: _Pages) -> Dr
         by=dreamt.proposer,
         reason=dreamt.fallback_reason,
         before=pages.before(end.seq),
-        after=pages.of(end),
+        after=pages.after(end),
         notes=dreamt.notes,
         lines=dreamt.lines,
         verdicts=dreamt.verdicts,
@@ -322,7 +322,7 @@ def _done(dream: Dream, dreamt: DreamCommitted, end: Event, pages: _Pages) -> Dr
     )
 
 
-def _failed(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
+def _with_failure(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
     return replace(
         dream,
         status="failed",
@@ -339,7 +339,7 @@ def _failed(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
     )
 
 
-def _gone_on(dream: Dream, event: Event) -> Dream:
+def _with_progress(dream: Dream, event: Event) -> Dream:
     """One that has not ended, behind something that it has told."""
     match event.payload:
         case DreamProgressed(phase=phase):
@@ -356,13 +356,13 @@ def _gone_on(dream: Dream, event: Event) -> Dream:
             return dream
 
 
-def _is_page(event: Event) -> bool:
+def _is_memory_page(event: Event) -> bool:
     return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
 
 
-def _page(event: Event) -> str:
+def _page_text(event: Event) -> str:
     return event.payload.text if isinstance(event.payload, DocumentWritten) else ""
 
 
-def _dream(event: Event) -> int:
+def _dream_id(event: Event) -> int:
     return getattr(event.payload, "dream", 0)

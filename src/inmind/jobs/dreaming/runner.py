@@ -27,19 +27,19 @@ from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import remove_pieces
 from inmind.dreams.classify import classify_section
 from inmind.dreams.material import DreamMaterial, PendingNote
-from inmind.dreams.page.adopt_existing import chunks
+from inmind.dreams.page.adopt_existing import split_chunks
 from inmind.dreams.page.edits import Add, Edit, Proposal, Rewrite
-from inmind.dreams.page.eviction import PRECIOUS, THEIRS
-from inmind.dreams.page.fact_checks import one_line
-from inmind.dreams.page.limits import MOST_CHARACTERS
-from inmind.dreams.page.page import read
-from inmind.dreams.page.rewrite import Ground, Rewritten, rewritten
-from inmind.dreams.page.sections import weights
+from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, USER_LINE_IMPORTANCE
+from inmind.dreams.page.fact_checks import normalize_line
+from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
+from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
+from inmind.dreams.page.sections import section_weights
 from inmind.dreams.propose_by_rules import MAX_LINE_CHARACTERS, propose_by_rules
 from inmind.dreams.state import RULES
 from inmind.errors import DreamOvertaken, DreamRejected, ModelFailed, StoreError
-from inmind.jobs.dreaming.gather import UNNAMED, Gathered, Gathering
-from inmind.jobs.dreaming.lease import Lease, Left, LeftOff, Watch, code_of
+from inmind.jobs.dreaming.gather import NEW_ID_PREFIX, GatheredInput, Gatherer
+from inmind.jobs.dreaming.lease import DreamLease, LeaseReleased, ProgressCallback, ResumePoint, error_code
 from inmind.search.crystal import Crystal
 from inmind.search.engine import DeepMemory
 from inmind.session.backend import DocumentFiles
@@ -48,7 +48,7 @@ from inmind.store.protocol import Clock, Key, Store
 from inmind.store.stream import Decision, Stream
 
 if TYPE_CHECKING:
-    from inmind.jobs.dreaming.model_call import Asked
+    from inmind.jobs.dreaming.model_call import ModelOptions
 
 log = logging.getLogger("inmind")
 
@@ -74,16 +74,16 @@ class Dreamer:
         page will search, if not everywhere."""
         self._resource, self._stream, self._files, self._back_up = resource, stream, files, back_up
         self._store, self._deep, self._clock = store, deep, clock
-        self._gathering = Gathering(
+        self._gatherer = Gatherer(
             resource=resource, stream=stream, store=store, deep=deep, clock=clock, sources=sources
         )
 
     def dream(
         self,
         trigger: str,
-        asked: Asked | None = None,
+        model_options: ModelOptions | None = None,
         *,
-        watch: Watch | None = None,
+        watch: ProgressCallback | None = None,
         cancelled: Callable[[], bool] | None = None,
         key: Key | None = None,
     ) -> int:
@@ -94,62 +94,73 @@ class Dreamer:
         guards have refused, or that was overtaken, is no error: it has changed nothing, and says why.
         """
         self._files.read_edits()
-        self._seed()
-        lease = Lease(resource=self._resource, stream=self._stream, store=self._store, watch=watch, cancelled=cancelled)
-        if not lease.take(trigger, asked.model.name if asked else RULES, key):
+        self._adopt_page()
+        lease = DreamLease(
+            resource=self._resource, stream=self._stream, store=self._store, watch=watch, cancelled=cancelled
+        )
+        if not lease.acquire(trigger, model_options.model.name if model_options else RULES, key):
             return lease.dream
         try:
-            self._carry_out(lease, asked)
+            self._run_stages(lease, model_options)
         except BaseException as error:
             lease.fail(error)
-            _measure(lease, trigger, error)
+            _record_metrics(lease, trigger, error)
             if not isinstance(error, DreamRejected | DreamOvertaken):
                 raise
         else:
-            _measure(lease, trigger)
-            self._show(lease)
+            _record_metrics(lease, trigger)
+            self._publish(lease)
         return lease.dream
 
-    def _carry_out(self, lease: Lease, asked: Asked | None) -> None:
-        gathered, left = self._gathered(lease)
-        proposal = (left and left.proposal) or self._thought_up(lease, gathered, asked, left.answers if left else ())
-        lease.enter("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
+    def _run_stages(self, lease: DreamLease, model_options: ModelOptions | None) -> None:
+        gathered, left = self._gather(lease)
+        proposal = (left and left.proposal) or self._propose(
+            lease, gathered, model_options, left.answers if left else ()
+        )
+        lease.enter_phase("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
         self._files.read_edits()
-        gathered = _asking_once(gathered)
+        gathered = _with_cached_search(gathered)
         self._check(lease, gathered, proposal)
-        lease.enter("commit")
-        self._commit(lease, gathered, proposal)
+        lease.enter_phase("commit")
+        self._commit_dream(lease, gathered, proposal)
 
-    def _gathered(self, lease: Lease) -> tuple[Gathered, Left | None]:
+    def _gather(self, lease: DreamLease) -> tuple[GatheredInput, ResumePoint | None]:
         """What there is to dream of; as it was before this one took the dream over, if what came of it then still means
         what it did."""
-        left = lease.left(self._clock())
+        left = lease.resume_point(self._clock())
         if left is not None:
-            lease.enter("gather", "once more, as it was")
-            gathered = self._gathering.gather_again(left.gathered)
+            lease.enter_phase("gather", "once more, as it was")
+            gathered = self._gatherer.gather_again(left.gathered)
             if gathered.typed_digest == left.gathered.user_notes_digest:
                 return gathered, left
             log.warning("what was proposed in dream %d of %s names what is not there", lease.dream, self._resource)
-        lease.enter("gather")
-        gathered = self._gathering.gather()
-        lease.gathered(
-            upto=gathered.upto, position=gathered.position, now=gathered.material.now, typed=gathered.typed_digest
+        lease.enter_phase("gather")
+        gathered = self._gatherer.gather()
+        lease.record_gathered(
+            upto=gathered.last_seq,
+            position=gathered.journal_position,
+            now=gathered.material.now,
+            typed=gathered.typed_digest,
         )
         return gathered, None
 
-    def _thought_up(
-        self, lease: Lease, gathered: Gathered, asked: Asked | None, answers: Sequence[DreamAnswered]
+    def _propose(
+        self,
+        lease: DreamLease,
+        gathered: GatheredInput,
+        model_options: ModelOptions | None,
+        answers: Sequence[DreamAnswered],
     ) -> Proposal:
-        notes, crystals = len(gathered.material.notes), sum(gathered.crystals.values())
-        lease.enter("propose", f"{counted(notes, 'note')}, {counted(crystals, 'new crystal')}")
-        proposal = self._proposed(lease, gathered.material, asked, answers)
-        lease.proposed(proposal)
+        notes, crystals = len(gathered.material.notes), sum(gathered.crystal_counts.values())
+        lease.enter_phase("propose", f"{counted(notes, 'note')}, {counted(crystals, 'new crystal')}")
+        proposal = self._make_proposal(lease, gathered.material, model_options, answers)
+        lease.record_proposal(proposal)
         return proposal
 
-    def _show(self, lease: Lease) -> None:
+    def _publish(self, lease: DreamLease) -> None:
         """What was committed stands, whatever happens now: whoever looks next would see to files and index as well."""
         try:
-            lease.tell("index")
+            lease.report_phase("index")
         finally:
             self._files.publish()
             try:
@@ -159,7 +170,7 @@ class Dreamer:
 
     # -- what people had written before the first dream --------------------------------------------------------
 
-    def _seed(self) -> None:
+    def _adopt_page(self) -> None:
         """It is backed up, and made crystals of, once: the flag is in the commit of the crystals."""
 
         def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
@@ -167,10 +178,10 @@ class Dreamer:
             known = owned.dreams.page_adopted or owned.dreams.last_done_at is not None
             if page is None or known or not page.text.strip():
                 return Decision([], None)
-            pieces = chunks(page.text)
+            pieces = split_chunks(page.text)
             backup = self._back_up(page.text)
             made: list[EventPayload] = [PageAdopted(text=page.text, backup=backup, chunks=len(pieces))]
-            made += (CrystalCreated(text=piece, importance=THEIRS, consolidated=True) for piece in pieces)
+            made += (CrystalCreated(text=piece, importance=USER_LINE_IMPORTANCE, consolidated=True) for piece in pieces)
             drafts = [Draft(payload=one, origin=Origin.FILE, sources=(page.source,), trust=page.trust) for one in made]
             return Decision(drafts, None)
 
@@ -179,68 +190,79 @@ class Dreamer:
 
     # -- proposing -----------------------------------------------------------------------------------------
 
-    def _proposed(
-        self, lease: Lease, material: DreamMaterial, asked: Asked | None, answers: Sequence[DreamAnswered]
+    def _make_proposal(
+        self,
+        lease: DreamLease,
+        material: DreamMaterial,
+        model_options: ModelOptions | None,
+        answers: Sequence[DreamAnswered],
     ) -> Proposal:
         """By the model, if one is asked, or was, and its answer can be used; else by rules."""
-        if asked is None and not answers:
+        if model_options is None and not answers:
             return propose_by_rules(material)
         from inmind.dreams.propose_by_model import propose_by_model
-        from inmind.jobs.dreaming.model_call import Thinking
+        from inmind.jobs.dreaming.model_call import DreamModel
 
         def check(proposal: Proposal) -> list[str]:
-            made = self._rewritten(self._stream.state, proposal.edits, material)
-            return [] if made.passed else _reasons(made)
+            made = self._rewrite_page(self._stream.state, proposal.edits, material)
+            return [] if made.passed else _failed_guards(made)
 
-        seconds = asked.seconds if asked else 0.0
+        seconds = model_options.timeout_seconds if model_options else 0.0
         try:
             return propose_by_model(
-                material, Thinking(lease, asked, answers, self._clock), seconds=seconds, check=check
+                material, DreamModel(lease, model_options, answers, self._clock), seconds=seconds, check=check
             )
         except ModelFailed as error:
             log.warning("dream %d of %s is made by rules: %s", lease.dream, self._resource, error.reason)
-            price = asked.price(error.tokens) if asked else 0.0
+            price = model_options.price(error.tokens) if model_options else 0.0
             return replace(propose_by_rules(material), fell_back=error.reason, tokens=error.tokens, price=price)
 
     # -- committing ----------------------------------------------------------------------------------------
 
-    def _check(self, lease: Lease, gathered: Gathered, proposal: Proposal) -> None:
+    def _check(self, lease: DreamLease, gathered: GatheredInput, proposal: Proposal) -> None:
         """Guards that say no to the page as it is now would say no to the commit."""
-        self._judge(lease, proposal, self._rewritten(self._stream.refresh(), proposal.edits, gathered.material))
-        lease.checked()
+        self._apply_verdicts(
+            lease, proposal, self._rewrite_page(self._stream.refresh(), proposal.edits, gathered.material)
+        )
+        lease.record_checked()
 
-    def _commit(self, lease: Lease, gathered: Gathered, proposal: Proposal) -> None:
+    def _commit_dream(self, lease: DreamLease, gathered: GatheredInput, proposal: Proposal) -> None:
         def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            lease.must_hold(owned)
-            made = self._made(owned, gathered, proposal)
-            self._judge(lease, proposal, made.page)
-            return Decision(self._drafts(owned, gathered, proposal, made, lease), None)
+            lease.assert_held(owned)
+            made = self._build_result(owned, gathered, proposal)
+            self._apply_verdicts(lease, proposal, made.page)
+            return Decision(self._build_events(owned, gathered, proposal, made, lease), None)
 
         self._stream.commit(decide)
 
-    def _judge(self, lease: Lease, proposal: Proposal, page: Rewritten) -> None:
+    def _apply_verdicts(self, lease: DreamLease, proposal: Proposal, page: RewriteResult) -> None:
         lease.verdicts, lease.refused = page.verdicts, (*proposal.refused, *page.refused)
         if not page.passed:
-            raise DreamRejected(reasons=_reasons(page))
+            raise DreamRejected(reasons=_failed_guards(page))
 
-    def _made(self, owned: ResourceState, gathered: Gathered, proposal: Proposal) -> _Made:
+    def _build_result(self, owned: ResourceState, gathered: GatheredInput, proposal: Proposal) -> _DreamResult:
         """The page as it will be, once what has no event yet is called by the events that this commit makes of it."""
         first = self._stream.version + 2
-        named = {f"{UNNAMED}{place}": f"{self._stream.name}#{first + place}" for place in range(len(gathered.typed))}
-        edits = tuple(_renamed(edit, named) for edit in proposal.edits)
-        page = self._rewritten(owned, edits, gathered.material, names=named)
-        known = {*owned.dreams.lines, *owned.dreams.people_entries, *page.lines}
-        theirs = [entry for _, entry in read(page.text).everything() if entry not in known]
-        place = first + len(gathered.typed)
-        return _Made(page, tuple(named.values()), {entry: place + n for n, entry in enumerate(dict.fromkeys(theirs))})
+        named = {
+            f"{NEW_ID_PREFIX}{place}": f"{self._stream.name}#{first + place}"
+            for place in range(len(gathered.typed_notes))
+        }
+        edits = tuple(_rename_sources(edit, named) for edit in proposal.edits)
+        page = self._rewrite_page(owned, edits, gathered.material, names=named)
+        known = {*owned.dreams.lines, *owned.dreams.user_lines, *page.dream_lines}
+        theirs = [entry for _, entry in parse_page(page.text).all_entries() if entry not in known]
+        place = first + len(gathered.typed_notes)
+        return _DreamResult(
+            page, tuple(named.values()), {entry: place + n for n, entry in enumerate(dict.fromkeys(theirs))}
+        )
 
-    def _rewritten(
+    def _rewrite_page(
         self,
         owned: ResourceState,
         edits: tuple[Edit, ...],
         material: DreamMaterial,
         names: Mapping[str, str] | None = None,
-    ) -> Rewritten:
+    ) -> RewriteResult:
         known: dict[str, PendingNote | Crystal | None] = {crystal.id: crystal for crystal in material.crystals}
         known |= {(names or {}).get(note.id, note.id): note for note in material.notes}
 
@@ -257,42 +279,42 @@ class Dreamer:
             one = source(id)
             return one.trust if one else Trust.DATA
 
-        ground = Ground(
+        ground = RewriteContext(
             now=material.now,
             mood=material.mood,
-            lines=owned.dreams.lines,
-            theirs=owned.dreams.people_entries,
-            seed=owned.dreams.adopted_entries,
-            weights=weights(material.levels),
-            finds=material.search,
+            dream_lines=owned.dreams.lines,
+            user_lines=owned.dreams.user_lines,
+            adopted_entries=owned.dreams.adopted_entries,
+            weights=section_weights(material.levels),
+            search=material.search,
             source_text=source_text,
             source_trust=source_trust,
-            must=tuple(_must_survive(material.notes, names or {})),
+            required_lines=tuple(_required_lines(material.notes, names or {})),
         )
-        return rewritten(owned.documents.text(MEMORY_PAGE_PATH), edits, ground)
+        return rewrite_page(owned.documents.text(MEMORY_PAGE_PATH), edits, ground)
 
-    def _drafts(
-        self, owned: ResourceState, gathered: Gathered, proposal: Proposal, made: _Made, lease: Lease
+    def _build_events(
+        self, owned: ResourceState, gathered: GatheredInput, proposal: Proposal, made: _DreamResult, lease: DreamLease
     ) -> list[Draft]:
         """The dream first, then the crystals, in the order in which they were named, then the pages."""
         material = gathered.material
         dreamt = DreamCommitted(
             dream=lease.dream,
             proposer=proposal.by,
-            last_seq=gathered.upto,
-            journal_position=gathered.position,
-            notes=(*gathered.notes, *made.typed),
-            lines=made.page.fresh,
+            last_seq=gathered.last_seq,
+            journal_position=gathered.journal_position,
+            notes=(*gathered.note_ids, *made.typed_ids),
+            lines=made.page.changed_lines,
             gaps=material.gaps,
             skills=material.skills,
-            user_lines=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.theirs.items()),
-            replayed=gathered.replayed,
+            user_lines=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.user_line_seqs.items()),
+            replayed=gathered.accessed_crystals,
             insights=tuple(insight.key for insight in material.insights),
             verdicts=lease.verdicts,
             refused=lease.refused,
             inputs={
-                "crystals": gathered.crystals,
-                "levels": {name: round(level, 3) for name, level in material.levels.named.items()},
+                "crystals": gathered.crystal_counts,
+                "levels": {name: round(level, 3) for name, level in material.levels.by_name.items()},
                 "rebased": self._is_rebased(gathered),
             },
             mood=material.mood,
@@ -301,62 +323,62 @@ class Dreamer:
             price=lease.price,
             seconds=lease.seconds,
         )
-        crystals = (*_typed(gathered, owned), *_theirs(made, owned), *_insights(material))
+        crystals = (*_typed_note_events(gathered, owned), *_user_line_events(made, owned), *_insight_events(material))
         dream = Draft(payload=dreamt, origin=Origin.DREAM, sources=dreamt.notes)
-        return [dream, *crystals, *self._pages(owned, gathered, made)]
+        return [dream, *crystals, *self._page_events(owned, gathered, made)]
 
-    def _is_rebased(self, gathered: Gathered) -> bool:
+    def _is_rebased(self, gathered: GatheredInput) -> bool:
         """Has anything been written since, beside what this dream itself has told?"""
-        since = self._store.read(self._stream.name, after=gathered.upto, until=self._stream.version)
+        since = self._store.read(self._stream.name, after=gathered.last_seq, until=self._stream.version)
         return not all(isinstance(event.payload, DreamUnderway) for event in since)
 
-    def _pages(self, owned: ResourceState, gathered: Gathered, made: _Made) -> Iterator[Draft]:
+    def _page_events(self, owned: ResourceState, gathered: GatheredInput, made: _DreamResult) -> Iterator[Draft]:
         """MEMORY.md, unless there is nothing to show on it, and the notes without those that were taken in."""
         by = f"{self._stream.name}#{self._stream.version + 1}"
-        if MEMORY_PAGE_PATH in owned.documents.by_path or any(read(made.page.text).everything()):
-            trust = min((Trust(line.trust) for line in made.page.lines.values()), default=Trust.AGENT)
+        if MEMORY_PAGE_PATH in owned.documents.by_path or any(parse_page(made.page.text).all_entries()):
+            trust = min((Trust(line.trust) for line in made.page.dream_lines.values()), default=Trust.AGENT)
             page = DocumentWritten(path=MEMORY_PAGE_PATH, text=made.page.text)
             yield Draft(payload=page, origin=Origin.DREAM, sources=(by,), trust=trust)
         notes = owned.documents.by_path.get(NOTES_PAGE_PATH)
-        left = remove_pieces(notes.text, gathered.jottings, gathered.remarks) if notes else ""
+        left = remove_pieces(notes.text, gathered.page_notes, gathered.remarks) if notes else ""
         if notes is not None and left != notes.text:
             what = DocumentWritten(path=NOTES_PAGE_PATH, text=left)
             yield Draft(payload=what, origin=Origin.DREAM, sources=(by,), trust=notes.trust)
 
 
 @frozen
-class _Made:
+class _DreamResult:
     """What a dream comes to."""
 
-    page: Rewritten
-    typed: tuple[str, ...]
+    page: RewriteResult
+    typed_ids: tuple[str, ...]
     """Events that it makes of what people typed among the notes."""
-    theirs: dict[str, int]
+    user_line_seqs: dict[str, int]
     """What people wrote on the page and no crystal has yet, with the numbers of the events that it makes of them."""
 
 
-def _measure(lease: Lease, trigger: str, error: BaseException | None = None) -> None:
+def _record_metrics(lease: DreamLease, trigger: str, error: BaseException | None = None) -> None:
     outcome = "done"
     if error is not None:
-        outcome = "LEFT" if isinstance(error, LeftOff) else code_of(error)
+        outcome = "LEFT" if isinstance(error, LeaseReleased) else error_code(error)
     metrics.dreamt(
         outcome=outcome,
-        by=lease.by,
+        by=lease.proposer,
         trigger=trigger,
         seconds=lease.seconds,
-        tokens=lease.paid,
+        tokens=lease.paid_tokens,
         price=lease.paid_price,
     )
 
 
-def _asking_once(gathered: Gathered) -> Gathered:
+def _with_cached_search(gathered: GatheredInput) -> GatheredInput:
     """What a search finds takes long to be told, and the commit comes right behind the check."""
     return replace(gathered, material=replace(gathered.material, search=cache(gathered.material.search)))
 
 
-def _typed(gathered: Gathered, owned: ResourceState) -> Iterator[Draft]:
+def _typed_note_events(gathered: GatheredInput, owned: ResourceState) -> Iterator[Draft]:
     """What people typed among the notes."""
-    for one in gathered.typed:
+    for one in gathered.typed_notes:
         what = CrystalCreated(
             text=one.text, importance=one.importance, category=one.kind, valence=one.valence, consolidated=True
         )
@@ -364,26 +386,26 @@ def _typed(gathered: Gathered, owned: ResourceState) -> Iterator[Draft]:
         yield Draft(payload=what, origin=Origin.FILE, sources=(source,), trust=one.trust)
 
 
-def _theirs(made: _Made, owned: ResourceState) -> Iterator[Draft]:
+def _user_line_events(made: _DreamResult, owned: ResourceState) -> Iterator[Draft]:
     """What people wrote on the page."""
-    for entry in made.theirs:
-        what = CrystalCreated(text=entry, importance=THEIRS, consolidated=True)
+    for entry in made.user_line_seqs:
+        what = CrystalCreated(text=entry, importance=USER_LINE_IMPORTANCE, consolidated=True)
         yield Draft(payload=what, origin=Origin.FILE, sources=(owned.documents.by_path[MEMORY_PAGE_PATH].source,))
 
 
-def _insights(material: DreamMaterial) -> Iterator[Draft]:
+def _insight_events(material: DreamMaterial) -> Iterator[Draft]:
     for one in material.insights:
         what = CrystalCreated(text=one.text, importance=one.importance, category="insight", consolidated=True)
         yield Draft(payload=what, origin=Origin.DREAM, sources=one.sources, trust=one.trust)
 
 
-def _must_survive(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Iterator[PageLine]:
+def _required_lines(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Iterator[PageLine]:
     """Notes that were called as important as can be, in their own words, the newest of them as far as there is room."""
-    room = MOST_CHARACTERS // 4
+    room = MAX_PAGE_CHARACTERS // 4
     for note in sorted(notes, key=lambda note: note.at, reverse=True):
-        plain = one_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
+        plain = normalize_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
         if (
-            note.importance >= PRECIOUS
+            note.importance >= MIN_PROTECTED_IMPORTANCE
             and plain
             and not note.superseded
             and len(note.text) <= min(room, MAX_LINE_CHARACTERS)
@@ -400,11 +422,11 @@ def _must_survive(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Ite
             )
 
 
-def _reasons(made: Rewritten) -> list[str]:
+def _failed_guards(made: RewriteResult) -> list[str]:
     return [f"{one.guard}: {one.detail}" for one in made.verdicts if not one.passed]
 
 
-def _renamed(edit: Edit, names: Mapping[str, str]) -> Edit:
+def _rename_sources(edit: Edit, names: Mapping[str, str]) -> Edit:
     if isinstance(edit, Add | Rewrite):
         return replace(edit, sources=tuple(names.get(source, source) for source in edit.sources))
     return edit

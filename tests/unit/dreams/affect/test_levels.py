@@ -19,7 +19,7 @@ RESTING = tuple(BASELINES)
 
 def raised(levels: Levels) -> tuple[float, ...]:
     """How far each level is above its baseline."""
-    return tuple(level - base for level, base in zip(levels.named.values(), BASELINES, strict=True))
+    return tuple(level - base for level, base in zip(levels.by_name.values(), BASELINES, strict=True))
 
 
 @each_row(
@@ -36,7 +36,7 @@ def raised(levels: Levels) -> tuple[float, ...]:
     ],
 )
 def test_a_spike_adds_what_it_is_said_to_add(spike: str, dopamine: float, cortisol: float, oxytocin: float) -> None:
-    assert raised(Levels().after(spike, WHEN)) == pytest.approx((dopamine, cortisol, oxytocin))
+    assert raised(Levels().spiked(spike, WHEN)) == pytest.approx((dopamine, cortisol, oxytocin))
 
 
 def test_nothing_else_is_a_spike() -> None:
@@ -44,29 +44,29 @@ def test_nothing_else_is_a_spike() -> None:
 
 
 def test_at_rest_they_are_at_their_baselines() -> None:
-    assert tuple(Levels().named.values()) == RESTING == (0.15, 0.02, 0.20)
+    assert tuple(Levels().by_name.values()) == RESTING == (0.15, 0.02, 0.20)
 
 
 @pytest.mark.parametrize(("level", "spike", "minutes"), [("dopamine", "reward", 30), ("cortisol", "error", 60)])
 def test_half_of_what_was_raised_is_left_after_the_half_life(level: str, spike: str, minutes: int) -> None:
-    levels = Levels().after(spike, WHEN)
-    place = list(levels.named).index(level)
+    levels = Levels().spiked(spike, WHEN)
+    place = list(levels.by_name).index(level)
     for halves in (1, 2, 5):
-        then = levels.then(WHEN + timedelta(minutes=halves * minutes))
+        then = levels.decayed_to(WHEN + timedelta(minutes=halves * minutes))
         assert raised(then)[place] == pytest.approx(0.3 / 2**halves)
 
 
 def test_oxytocin_takes_45_minutes() -> None:
-    then = Levels().after("social", WHEN).then(WHEN + timedelta(minutes=45))
+    then = Levels().spiked("social", WHEN).decayed_to(WHEN + timedelta(minutes=45))
     assert then.oxytocin == pytest.approx(0.35)
 
 
 def test_a_clock_that_was_set_back_lets_nothing_rise_and_time_goes_on_from_the_next_spike() -> None:
-    levels = Levels().after("reward", WHEN)
+    levels = Levels().spiked("reward", WHEN)
     earlier = WHEN - timedelta(days=365)
-    assert levels.then(earlier) == levels
-    again = levels.after("error", earlier)
-    assert again.then(earlier + timedelta(minutes=30)).dopamine == pytest.approx(0.30)
+    assert levels.decayed_to(earlier) == levels
+    again = levels.spiked("error", earlier)
+    assert again.decayed_to(earlier + timedelta(minutes=30)).dopamine == pytest.approx(0.30)
 
 
 spikes = st.lists(st.tuples(st.sampled_from(sorted(SPIKES)), st.integers(-90, 600)), max_size=30)
@@ -77,16 +77,16 @@ def test_no_level_ever_leaves_the_room_between_0_and_1(raised: list[tuple[str, i
     levels, now = Levels(), WHEN
     for spike, minutes in raised:
         now += timedelta(minutes=minutes)
-        levels = levels.after(spike, now)
-        assert all(0 <= level <= 1 for level in levels.named.values())
+        levels = levels.spiked(spike, now)
+        assert all(0 <= level <= 1 for level in levels.by_name.values())
 
 
 @given(spikes, st.integers(0, 10_000), st.integers(0, 10_000))
 def test_it_makes_no_difference_how_often_one_looks(raised: list[tuple[str, int]], one: int, two: int) -> None:
     levels = Levels()
     for place, (spike, _) in enumerate(raised):
-        levels = levels.after(spike, WHEN + timedelta(minutes=place))
+        levels = levels.spiked(spike, WHEN + timedelta(minutes=place))
     start = WHEN + timedelta(minutes=len(raised))
     there = start + timedelta(seconds=one + two)
-    stopped = levels.then(start + timedelta(seconds=one)).then(there)
-    assert tuple(stopped.named.values()) == pytest.approx(tuple(levels.then(there).named.values()))
+    stopped = levels.decayed_to(start + timedelta(seconds=one)).decayed_to(there)
+    assert tuple(stopped.by_name.values()) == pytest.approx(tuple(levels.decayed_to(there).by_name.values()))

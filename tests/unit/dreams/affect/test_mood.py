@@ -6,7 +6,7 @@ import pytest
 from builders import WHEN
 from tables import each_row
 
-from inmind.dreams.affect.levels import Levels, mood
+from inmind.dreams.affect.levels import Levels, describe_mood
 
 pytestmark = pytest.mark.spec("G9")
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spec("G9")
     ],
 )
 def test_each_level_that_stands_out_has_its_word(dopamine: float, cortisol: float, oxytocin: float, words: str) -> None:
-    assert mood(Levels(dopamine=dopamine, cortisol=cortisol, oxytocin=oxytocin)) == words
+    assert describe_mood(Levels(dopamine=dopamine, cortisol=cortisol, oxytocin=oxytocin)) == words
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_each_level_that_stands_out_has_its_word(dopamine: float, cortisol: floa
     [("reward", "motivated"), ("error", "tense"), ("social", "socially engaged"), ("urgency", "tense")],
 )
 def test_one_spike_is_already_seen(spike: str, words: str) -> None:
-    assert mood(Levels().after(spike, WHEN)) == words
+    assert describe_mood(Levels().spiked(spike, WHEN)) == words

@@ -65,7 +65,7 @@ def a_ground(
         now=WHEN + timedelta(days=days),
         mood="calm",
         dream_lines={line.text: line for line in lines},
-        people_entries=theirs or {},
+        user_lines=theirs or {},
         adopted_entries=entry_texts(seed),
         weights={},
         search=lambda query: finds(query, known),
@@ -184,7 +184,7 @@ def test_a_line_leaves_for_a_pointer_that_finds_it() -> None:
     assert page.entries(Section.ACTIVE) == (DEPLOYS.text,)
     assert page.entries(Section.POINTERS) == ("Past: API migration → search: `API deadline`",)
     assert made.dream_lines[page.entries(Section.POINTERS)[0]].sources == ("n2",)
-    assert made.retired == (DEADLINE,)
+    assert made.retired_lines == (DEADLINE,)
 
 
 @pytest.mark.spec("G8")
@@ -239,7 +239,7 @@ def test_people_s_entries_leave_behind_all_lines_of_dreams() -> None:
     typed = "Somebody typed this, and meant all of it"
     ground = a_ground(*lines, theirs={typed: "p"}, known=known | {"p": typed})
     made = rewrite_page(a_page(*lines, people=f"\n## Mine\n\n- {typed}\n"), [], ground)
-    assert len(made.retired) > max_retired(len(lines))
+    assert len(made.retired_lines) > max_retired(len(lines))
     assert f"- {typed}\n" in made.text
     assert measure(made.text).fits_in(MAX_PAGE_SIZE)
 
@@ -287,7 +287,7 @@ def test_a_very_long_page_of_somebody_s_is_soon_gone_through() -> None:
     began = process_time()
     made = rewrite_page(first.text, [], replace(ground, dream_lines=first.dream_lines))
     assert process_time() - began < LONG
-    assert sum(line.text in theirs for line in made.retired) == max_retired(len(typed))
+    assert sum(line.text in theirs for line in made.retired_lines) == max_retired(len(typed))
     assert made.passed
 
 
@@ -300,7 +300,7 @@ def test_a_precious_line_is_not_retired() -> None:
 def test_only_a_part_of_the_lines_leaves_in_one_dream() -> None:
     lines = tuple(a_line(f"{NOTES['n4']} {'I' * n}", "n4") for n in range(1, 9))
     made = after(*(Retire(line=line.text, topic="deploys", keywords="deploys") for line in lines), lines=lines)
-    assert len(made.retired) == 3
+    assert len(made.retired_lines) == 3
     assert "3 lines leave" in made.refused[0]
 
 
@@ -362,7 +362,7 @@ def test_a_long_page_of_somebody_s_is_not_touched_by_the_first_dream_and_leaves_
         return RewriteContext(
             now=WHEN,
             dream_lines=lines,
-            people_entries=theirs,
+            user_lines=theirs,
             adopted_entries=entry_texts(seed),
             weights={},
             search=lambda query: finds(query, crystals | NOTES),
