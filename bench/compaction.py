@@ -23,12 +23,13 @@ from bench.prepare import SETTLING, BareJournal
 from bench.table import Row, Table
 from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
-from inmind import Memory, Prompt, Rates, Session
+from inmind import Memory, Prompt, Session
 from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, total
 from inmind.core.events.codec import encode_payload
 from inmind.core.tokens import MARGIN
-from inmind.history.compaction.policy import DEFAULT_POLICY, FULL, CompressionPolicy
-from inmind.memory.memory import DEFAULT_RESERVE
+from inmind.history.compaction.policy import COMPACTION_THRESHOLD, DEFAULT_POLICY, CompressionPolicy
+from inmind.memory.session_opener import DEFAULT_RESERVE
+from inmind.types import Rates
 
 WINDOWS = (4_000, 8_000, 16_000)
 SETS = ("taubench", "tau2bench", "sweagent")
@@ -258,7 +259,7 @@ _A_LITTLE_MORE: list[Message] = [
 def _just_full(memory: Memory, history: list[Message]) -> int:
     """A window that the history fills to just below where it is compacted."""
     used = memory.session("measured", window=4_000_000, cwd="/bench").prepare(history).report.tokens_used
-    return DEFAULT_RESERVE + int(used / (FULL - 0.01) / (1 - MARGIN))
+    return DEFAULT_RESERVE + int(used / (COMPACTION_THRESHOLD - 0.01) / (1 - MARGIN))
 
 
 def _injecting() -> Row:

@@ -24,9 +24,9 @@ from statistics import mean, quantiles
 from bench.evidence import Haystack, haystacks
 from bench.table import Row, Table
 from inmind import Memory, Session
-from inmind.dreams.page.limits import MOST_CHARACTERS
-from inmind.dreams.page.page import read
-from inmind.dreams.page.pointers import pointed
+from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
+from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.pointers import parse_pointer
 from inmind.dreams.page.sections import Section
 from inmind.testing import ManualClock
 
@@ -232,7 +232,7 @@ def _month(chats: list[Haystack]) -> Table:
     evidence = [share for month in months for share in month.reached]
     shown = [share for month in months for share in month.shown]
     late = [month.sizes[-1] / mean(month.sizes[len(month.sizes) // 2 :]) for month in months]
-    over = sum(size > MOST_CHARACTERS for size in sizes)
+    over = sum(size > MAX_PAGE_CHARACTERS for size in sizes)
     return Table(
         f"A month of dreams by rules, {len(chats)} conversations of LoCoMo, one dream a sitting",
         [
@@ -252,7 +252,7 @@ def _month(chats: list[Haystack]) -> Table:
             ),
             Row(
                 what="size at the end against the second half's mean",
-                measured=f"{mean(late):.2f}x (largest {max(sizes):,} of {MOST_CHARACTERS:,} characters)",
+                measured=f"{mean(late):.2f}x (largest {max(sizes):,} of {MAX_PAGE_CHARACTERS:,} characters)",
                 bar="1.1x",
                 met=mean(late) <= 1.1,
                 figures={"flat": mean(late), "largest": max(sizes)},
@@ -290,7 +290,7 @@ def _dreamt_through(chat: Haystack) -> _Month:
             sizes.append(len(session.read("MEMORY.md")))
         lost = sum(not _finds(memory, text, id) for id, text in texts.items())
         session = memory.session("end", resource="ada")
-        page = read(session.read("MEMORY.md"))
+        page = parse_page(session.read("MEMORY.md"))
         lines = session.resource_state.dreams.lines
         shown = {source for line in lines.values() if line.section != Section.POINTERS for source in line.sources}
         reached = shown | set(_pointed_at(memory, page.entries(Section.POINTERS)))
@@ -306,7 +306,7 @@ def _finds(memory: Memory, text: str, id: str) -> bool:
 
 def _pointed_at(memory: Memory, entries: tuple[str, ...]) -> Iterator[str]:
     for entry in entries:
-        if pointer := pointed(entry):
+        if pointer := parse_pointer(entry):
             for hit in memory.resource("ada").search(pointer.keywords, limit=10):
                 yield from (hit.crystal.id, *hit.crystal.sources)
 

@@ -25,9 +25,9 @@ from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
 from inmind.apps.mcp import tools
-from inmind.apps.mcp.project import Project, Usual
-from inmind.apps.mcp.server import server_of
-from inmind.apps.mcp.session_pool import Keeper
+from inmind.apps.mcp.project import Project, ServerDefaults
+from inmind.apps.mcp.server import build_server
+from inmind.apps.mcp.session_pool import SessionPool
 from inmind.apps.mcp.stdio import serve_stdio
 
 MOST_AGAINST_LIBRARY = 1.5
@@ -82,7 +82,7 @@ def _raced() -> Race:
         memory = stack.enter_context(Memory.open(folder / "library"))
         inner = stack.enter_context(Memory.open(folder / "in-process"))
         session = memory.session("bench", resource="bench")
-        served = server_of(Keeper(inner), Usual(project=Project.at(folder)))
+        served = build_server(SessionPool(inner), ServerDefaults(project=Project.at(folder)))
         within = stack.enter_context(_connected(portal, Client(served)))
         home = ("-c", "from inmind.apps.cli import main; main()", "--home", str(folder / "stdio"), "mcp")
         across = stack.enter_context(_connected(portal, Client(stdio_client(_program(*home)))))
@@ -127,7 +127,9 @@ def _program(*arguments: str) -> StdioServerParameters:
 
 
 async def _listed(_: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-    noting = next(tool for tool in tools.tools(remembered=True, everybody=False) if tool.name == "working_memory_note")
+    noting = next(
+        tool for tool in tools.mcp_tools(tracked=True, all_resources=False) if tool.name == "working_memory_note"
+    )
     return ListToolsResult(tools=[noting.model_copy(update={"name": "echo"})])
 
 

@@ -17,7 +17,7 @@ from bench.timing import Contender, Race, spoken
 from inmind import Memory, Session
 from inmind.core.events.codec import encode_payload
 from inmind.memory.folder_backend import FolderBackend
-from inmind.store.atomic_files import RACY_NANOSECONDS
+from inmind.store.file_operations import MIN_SIGNATURE_AGE_NANOSECONDS
 from inmind.store.in_memory import InMemoryStore
 
 MOST_AGAINST_JSON = 2.0
@@ -29,7 +29,7 @@ COMMIT_SIZES = (10, 100, 500)
 WINDOW = 4_000_000
 """Large enough that 2,000 messages leave it nearly empty."""
 
-SETTLING = 2 * RACY_NANOSECONDS / 1e9
+SETTLING = 2 * MIN_SIGNATURE_AGE_NANOSECONDS / 1e9
 """Seconds after which a live file is past doubt. Any model takes longer to answer; a younger one is read each time."""
 
 _SAMPLES = 240

@@ -14,13 +14,14 @@ from bench.prepare import COMMIT_SIZES, MOST_AGAINST_COMMIT, SETTLING, WINDOW, B
 from bench.table import Row, Table
 from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
-from inmind import Memory, ScratchpadLayer, default_layers
+from inmind import Memory, default_layers
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import ScratchpadWritten
 from inmind.core.paths import DATABASE
 from inmind.documents.document import Scope
+from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 
 _CASES: dict[str, Scope | None] = {
     "a plain reply": None,

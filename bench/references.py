@@ -30,13 +30,15 @@ from time import perf_counter
 from typing import Any, cast
 
 from bench.table import Row, Table
-from inmind import EntityLayer, EntityRules, Memory, Session
+from inmind import Memory, Session
 from inmind.apps.replay.files import content_of
 from inmind.apps.replay.readers import read
 from inmind.core.events.session import ToolObserved
 from inmind.core.tokens import estimator
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.render import render_lines
+from inmind.layers import EntityLayer
+from inmind.types import EntityRules
 
 BARS = {"taubench": 0.95, "tau2bench": 0.95, "agentdojo": 0.90}
 SETS = (*BARS, "tooltalk", "bfcl")

@@ -21,8 +21,8 @@ from typing import Any
 from bench.table import Row, Table
 from bench.talk import conversation
 from bench.timing import Contender, Race, spoken
-from inmind.history.compaction.retention import items_of
-from inmind.history.turns import Spoken
+from inmind.history.compaction.retention import extract_items
+from inmind.history.turns import TurnMessage
 
 UTTERANCES = Path(__file__).parents[1] / "tests" / "golden" / "retention.jsonl"
 LANGUAGES = {"en": "English", "zh": "Chinese"}
@@ -49,8 +49,11 @@ class Utterance:
 
     def items(self) -> list[tuple[str, str]]:
         """What the library keeps of it, by kind."""
-        talk = [Spoken(seq=1, by="assistant", words=self.before), Spoken(seq=2, by="user", words=self.said)]
-        return [(item.kind, item.text) for item in items_of(talk if self.before else talk[1:], first=False)]
+        talk = [
+            TurnMessage(seq=1, speaker="assistant", text=self.before),
+            TurnMessage(seq=2, speaker="user", text=self.said),
+        ]
+        return [(item.kind, item.text) for item in extract_items(talk if self.before else talk[1:], first=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +100,15 @@ def told_apart(half: str) -> Table:
 
 def speed() -> Table:
     talk = [
-        Spoken(seq=seq, by=one["role"], words=one["content"] or "") for seq, one in enumerate(conversation(MESSAGES))
+        TurnMessage(seq=seq, speaker=one["role"], text=one["content"] or "")
+        for seq, one in enumerate(conversation(MESSAGES))
     ]
     said = [one.said for code in LANGUAGES for one in utterances("dev", code)]
-    people = [Spoken(seq=seq, by="user", words=said[seq % len(said)]) for seq in range(MESSAGES)]
+    people = [TurnMessage(seq=seq, speaker="user", text=said[seq % len(said)]) for seq in range(MESSAGES)]
     courses = {"an agent at work": talk, "nothing but the utterances": people}
     race = Race()
     race.run(
-        {name: Contender(partial(items_of, course, first=True)) for name, course in courses.items()},
+        {name: Contender(partial(extract_items, course, first=True)) for name, course in courses.items()},
         repetitions=_REPETITIONS,
     )
     return Table(

@@ -15,9 +15,10 @@ from pydantic import BaseModel
 from bench.prepare import BareJournal
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
-from inmind import Memory, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Session, default_layers
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import ScratchpadMerged
+from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
 from inmind.session.state import SessionFold
 from inmind.store.in_memory import InMemoryStore
@@ -171,7 +172,7 @@ def _opened(home: Path) -> None:
 def _thawed(home: Path) -> object:
     """The home opened, and its snapshot read, but nothing folded on top."""
     with Memory.open(home) as memory:
-        snapshot = memory._store.snapshot("session/bench", fold=SessionFold.version)  # pyright: ignore[reportPrivateUsage]
+        snapshot = memory._context.store.snapshot("session/bench", fold=SessionFold.version)  # pyright: ignore[reportPrivateUsage]
         assert snapshot is not None
         return json.loads(snapshot.body.partition("\n")[2])
 

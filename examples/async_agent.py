@@ -12,7 +12,7 @@ import json
 import tempfile
 from typing import Any
 
-from inmind.memory import aio
+from inmind import AsyncMemory, AsyncSession
 
 Message = dict[str, Any]
 
@@ -35,14 +35,14 @@ SCRIPT = {
 PAGES = {"page-1": {"id": "page-1", "title": "Welcome"}, "page-2": {"id": "page-2", "title": ""}}
 
 
-async def reply(session: aio.AsyncSession, request: Message) -> Message:
+async def reply(session: AsyncSession, request: Message) -> Message:
     """The next thing that this agent's model says, by how much of its conversation is in the request."""
     await asyncio.sleep(0)  # the network
     spoken = [message for message in request["messages"] if message["role"] == "assistant"]
     return SCRIPT[session.id][len(spoken)]
 
 
-async def turn(session: aio.AsyncSession, question: str) -> str:
+async def turn(session: AsyncSession, question: str) -> str:
     """Everything between a question and its answer."""
     await session.add([{"role": "user", "content": question}], key=question)
     while True:
@@ -55,7 +55,7 @@ async def turn(session: aio.AsyncSession, question: str) -> str:
             return recorded.text
 
 
-async def helped(desk: aio.AsyncSession, name: str) -> str:
+async def helped(desk: AsyncSession, name: str) -> str:
     """A helper has a conversation of its own, and takes home what it has found."""
     helper = await desk.spawn(name)
     found = await turn(helper, f"Look through the {name} page.")
@@ -65,7 +65,7 @@ async def helped(desk: aio.AsyncSession, name: str) -> str:
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as home:
-        async with aio.AsyncMemory.open(home) as memory:
+        async with AsyncMemory.open(home) as memory:
             desk = await memory.session("desk", resource="ada")
             for found in await asyncio.gather(helped(desk, "english"), helped(desk, "chinese")):
                 print(found)

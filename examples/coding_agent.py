@@ -26,10 +26,12 @@ from world.model import Provider, asked_for
 from world.project import Project
 from world.scripted import Move, calls, found, says
 
-from inmind import HostCall, Memory, Prompt, Rates, ScratchpadLayer, Session, TokenUsage, default_layers
+from inmind import HostCall, Memory, Prompt, Session, Usage, default_layers
 from inmind.apps.replay import Recording, replay
 from inmind.core.messages import FORMATS, Wire
-from inmind.session.tools.tools import is_memory_tool
+from inmind.layers import ScratchpadLayer
+from inmind.session.tools.registry import is_memory_tool
+from inmind.types import Rates
 
 WINDOW, RESERVE = 16_000, 2_000
 RATES = Rates.per_million(input=3.00)
@@ -163,7 +165,7 @@ def show_what_lasted(session: Session, project: Project) -> None:
     print(*(f"  {item.kind}: {item.text}" for item in session.retained), sep="\n")
     paths = project.list_files().split("\n")
     checks = [session.check_call("read_file", {"path": path}) for path in paths]
-    known = sum(each.status in ("held", "known") for check in checks for each in check.findings)
+    known = sum(each.status in ("in_window", "known") for check in checks for each in check.findings)
     print(f"Files known by their paths: {known} of {len(paths)}")
 
 
@@ -206,7 +208,7 @@ def said_without_memory(messages: Sequence[Wire], provider: Provider) -> list[Wi
     ]
 
 
-def bill(ledger: TokenUsage) -> str:
+def bill(ledger: Usage) -> str:
     return (
         f"{ledger.calls} calls, {ledger.tokens:>7,} tokens, {ledger.cached_share:.0%} of them from cache, "
         f"${ledger.price(RATES):.3f}"

@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Recalled, TextLayer
+from inmind import Memory
+from inmind.layers import Budget, DocumentLayer, Moment, PlainLayer, Recalled, TextLayer
 
 FAILED = "Error:"
 

@@ -23,8 +23,10 @@ from world.model import Model, asked_for
 from world.scripted import Sent, calls, found, says
 from world.shop import Shop
 
-from inmind import HostCall, Memory, MergeReport, ScratchpadLayer, Session, default_layers
+from inmind import HostCall, Memory, Session, default_layers
+from inmind.layers import ScratchpadLayer
 from inmind.testing import ManualClock
+from inmind.types import MergeReport
 
 DAY = 86_400
 CUSTOMER = "ada"

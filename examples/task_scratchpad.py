@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from inmind import HostCall, Memory, ScratchpadLayer, Session, default_layers
+from inmind import HostCall, Memory, Session, default_layers
+from inmind.layers import ScratchpadLayer
 
 Message = dict[str, Any]
 

@@ -14,7 +14,7 @@ from inmind.core.events.base import Event
 from inmind.core.events.codec import KINDS
 from inmind.core.paths import DATABASE
 from inmind.store.protocol import Receipt
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 
 JOURNAL, KEYS, MANIFEST = "journal.jsonl", "keys.jsonl", "manifest.json"
 

@@ -1,53 +1,66 @@
-"""What all tests share: how hard hypothesis looks, a memory of its own on a clock the test holds, and a PostgreSQL.
+"""Fixtures and options for all tests: hypothesis profiles, a memory with a manual clock, and a PostgreSQL server.
 
-CI repeats itself, so a red build is the change's fault and not the dice's; at a desk every run looks somewhere new;
-torture looks long, at all that is in tests/property. No profile has a deadline: a slow machine is not a failing test.
+`make test` uses the profile `short`, `make test-all` uses `all`, `make torture` uses `torture`. Under CI each run has
+the same examples, so that a red build is caused by the change. No profile has a deadline: a slow machine is not a failing
+test.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import home_builders
 import postgres
-import psycopg
 import pytest
 from builders import Home
 from hypothesis import HealthCheck, settings
 
 from inmind import Memory, Session
-from inmind.store.postgres import PostgresStore
-from inmind.store.postgres.jobs import Jobs
 from inmind.testing import ManualClock
 
-_UNHURRIED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-_SOON = settings(parent=_UNHURRIED, max_examples=60)
+if TYPE_CHECKING:
+    import psycopg
 
-settings.register_profile("ci", parent=_SOON, derandomize=True)
-settings.register_profile("desk", parent=_SOON)
-settings.register_profile("torture", parent=_UNHURRIED, max_examples=2_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
+    from inmind.store.postgres.jobs import Jobs
 
+_COMMON = settings(
+    deadline=None, print_blob=True, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("short", parent=_COMMON, max_examples=25)
+settings.register_profile("all", parent=_COMMON, max_examples=60)
+settings.register_profile("torture", parent=_COMMON, max_examples=2_000, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "short")
 
-# Thousands of small files that are flushed one by one are best kept in memory. Workers have it from their controller.
-if "TMPDIR" not in os.environ and (quick := postgres.in_memory()):
-    os.environ["TMPDIR"] = str(quick)
+# Without cached bytecode each run rewrites the assertions of all tests, and each child process compiles its imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# The tests flush thousands of small files: keep them in memory. xdist workers inherit the variable.
+if "TMPDIR" not in os.environ and (in_memory := postgres.in_memory()):
+    os.environ["TMPDIR"] = str(in_memory)
     tempfile.tempdir = None
 
-# Nobody here talks to anybody but this machine, and reading all certificates of the world takes longer than an answer.
+# All servers run on this machine. Loading the system's certificates takes longer than a request.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-stores", action="store_true", help="run each test that opens a memory on SQLite and on PostgreSQL"
+    )
+
+
 def pytest_collection_finish() -> None:
-    """What has been imported and collected stays: nobody has to look through it again and again for what has gone."""
+    """Exclude imported modules and collected tests from garbage collection: they live until the end of the run."""
     gc.collect()
     gc.freeze()
 
@@ -62,27 +75,29 @@ STORES = ("sqlite", "postgres")
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """What goes through a memory runs on both stores, unless it is about one of them."""
-    if "store_kind" in metafunc.fixturenames and not metafunc.definition.get_closest_marker("embedded"):
+    """Run a test that opens a memory on both stores if it is marked `both_stores`, or all of them with --all-stores."""
+    if "store_kind" not in metafunc.fixturenames or metafunc.definition.get_closest_marker("embedded"):
+        return
+    if metafunc.config.getoption("all_stores") or metafunc.definition.get_closest_marker("both_stores"):
         metafunc.parametrize("store_kind", STORES, indirect=True)
 
 
 @pytest.fixture
 def store_kind(request: pytest.FixtureRequest) -> str:
-    """On what the test runs: a home in a folder, with SQLite, or a database of PostgreSQL."""
+    """The store of the test: "sqlite" is a home in a folder, "postgres" a tenant in a database."""
     return getattr(request, "param", "sqlite")
 
 
 @pytest.fixture
 def new_home(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Callable[[], Home]]:
-    """Where a memory can be, with nothing in it, of the kind that the test runs on; each time another."""
+    """A function that returns an empty home of the test's store, a different one for each call."""
     if store_kind == "sqlite":
         names = chain(["home"], map("home-{}".format, count(2)))
         yield lambda: tmp_path / next(names)
         return
     tenants: postgres.Tenants = request.getfixturevalue("tenants")
-    with ExitStack() as afterwards:
-        yield lambda: afterwards.enter_context(tenants.swept())
+    with ExitStack() as homes:
+        yield lambda: homes.enter_context(tenants.swept())
 
 
 @pytest.fixture
@@ -92,8 +107,8 @@ def home(new_home: Callable[[], Home]) -> Home:
 
 @pytest.fixture
 def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
-    with Memory.open(home, clock=clock) as opened:
-        yield opened
+    with Memory.open(home, clock=clock) as memory:
+        yield memory
 
 
 @pytest.fixture
@@ -107,13 +122,13 @@ _RUN = pytest.StashKey[postgres.Run]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    began: str | None = getattr(config, "workerinput", {}).get("run")
-    config.stash[_RUN] = postgres.Run(Path(began)) if began else postgres.Run.begin()
+    folder: str | None = getattr(config, "workerinput", {}).get("run")
+    config.stash[_RUN] = postgres.Run(Path(folder)) if folder else postgres.Run.begin()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """A worker of xdist takes part in the run that its controller has begun."""
+    """Let an xdist worker use the servers of its controller."""
     node.workerinput["run"] = str(node.config.stash[_RUN].folder)
 
 
@@ -123,7 +138,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_run(pytestconfig: pytest.Config) -> postgres.Run:
-    """For a server of one's own: `with postgres_run.server(fsync="off") as server`."""
+    """For a server that the test may stop or configure: `with postgres_run.server(fsync="off") as server`."""
     if reason := postgres.missing():
         pytest.skip(reason)
     return pytestconfig.stash[_RUN]
@@ -131,7 +146,7 @@ def postgres_run(pytestconfig: pytest.Config) -> postgres.Run:
 
 @pytest.fixture(scope="session")
 def postgres_admin(request: pytest.FixtureRequest) -> str:
-    """A superuser's URL of the server that all tests share: nobody stops it."""
+    """A superuser's URL of the server that all tests share. No test may stop it."""
     if given := os.environ.get(postgres.GIVEN):
         return given
     run: postgres.Run = request.getfixturevalue("postgres_run")
@@ -141,32 +156,37 @@ def postgres_admin(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def tenants(postgres_admin: str) -> Generator[postgres.Tenants]:
     """For tests that need several tenants: `with tenants.fresh() as url`."""
-    made = postgres.Tenants(postgres_admin)
-    home_builders.tenants.append(made)
-    yield made
-    home_builders.tenants.remove(made)
-    made.close()
+    tenants = postgres.Tenants(postgres_admin)
+    home_builders.tenants.append(tenants)
+    yield tenants
+    home_builders.tenants.remove(tenants)
+    tenants.close()
 
 
 @pytest.fixture
 def tenant_url(tenants: postgres.Tenants) -> Generator[str]:
-    """A tenant of the test's own, with nothing in it."""
+    """The URL of a new tenant without tables."""
     with tenants.fresh() as url:
         yield url
 
 
 @pytest.fixture
 def jobs(tenant_url: str) -> Generator[Jobs]:
-    """Its queue, which is made by that."""
+    """The job queue of the tenant, with its tables created."""
+    from inmind.store.postgres import PostgresStore
+    from inmind.store.postgres.jobs import Jobs
+
     store = PostgresStore.open(tenant_url)
-    made = Jobs(store.database)
-    made.make()
-    yield made
+    jobs = Jobs(store.database)
+    jobs.create_tables()
+    yield jobs
     store.close()
 
 
 @pytest.fixture
 def sql(tenant_url: str) -> Generator[psycopg.Connection[Any]]:
-    """As the tenant, in its own schema."""
+    """A connection as the tenant, in its schema."""
+    import psycopg
+
     with psycopg.connect(tenant_url, autocommit=True) as connection:
         yield connection

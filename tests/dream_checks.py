@@ -110,11 +110,11 @@ def pages_of(memory: Memory, *, resource: str = ADA) -> list[str]:
 
 
 def events_of(memory: Memory, resource: str = ADA) -> Sequence[Event]:
-    return memory._store.read(f"resource/{resource}")  # pyright: ignore[reportPrivateUsage] -- it has no door of its own
+    return memory._context.store.read(f"resource/{resource}")  # pyright: ignore[reportPrivateUsage] -- it has no door of its own
 
 
 def text_of(memory: Memory, path: str, resource: str = ADA) -> str:
-    owned = memory._resource_stream(resource).state  # pyright: ignore[reportPrivateUsage] -- past files and sessions
+    owned = memory._context.resource_stream(resource).state  # pyright: ignore[reportPrivateUsage] -- past files and sessions
     return owned.documents.text(path)
 
 

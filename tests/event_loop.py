@@ -1,4 +1,4 @@
-"""What tests on an event loop share: a loop with an end in time, and waiting for something to be so."""
+"""Helpers for tests on an event loop: a loop with a deadline, and waiting for a condition."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import inmind
-from inmind.memory import aio
+from inmind import AsyncMemory, AsyncResource, AsyncSession, Memory, Resource, Session
 from inmind.memory.aio.wrapper import AsyncWrapper
+from inmind.types import Affect, AsyncAffect, AsyncEconomics, AsyncScratchpad, Economics, Scratchpad
 
 DEADLINE = 20.0
 
-TWINS: dict[type, type[AsyncWrapper[Any]]] = {
-    inmind.Memory: aio.AsyncMemory,
-    inmind.Session: aio.AsyncSession,
-    inmind.Scratchpad: aio.AsyncScratchpad,
-    inmind.Affect: aio.AsyncAffect,
-    inmind.Economics: aio.AsyncEconomics,
+ASYNC_CLASSES: dict[type, type[AsyncWrapper[Any]]] = {
+    Memory: AsyncMemory,
+    Resource: AsyncResource,
+    Session: AsyncSession,
+    Scratchpad: AsyncScratchpad,
+    Affect: AsyncAffect,
+    Economics: AsyncEconomics,
 }
 
 
@@ -31,8 +32,8 @@ def run(main: Coroutine[Any, Any, object]) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Come back when it is so; the loop goes on meanwhile."""
+    """Wait until the condition is true, without blocking the loop."""
     deadline = time.monotonic() + DEADLINE
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition never became true"
         await asyncio.sleep(0.001)

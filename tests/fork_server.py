@@ -62,7 +62,9 @@ class Warm:
     ) -> Forked:
         """Begin what `python -c` does with the code, on these three streams."""
         environment = dict(os.environ if env is None else env)
-        return self.fork("fork_server:program", [code, ["-c", *arguments], str(cwd or Path.cwd()), environment], *streams)
+        return self.fork(
+            "fork_server:program", [code, ["-c", *arguments], str(cwd or Path.cwd()), environment], *streams
+        )
 
     def run(
         self,

@@ -22,10 +22,10 @@ from mcp_types import CallToolResult, ListRootsResult, Root, TextContent
 from terminal import command
 
 from inmind import Memory
-from inmind.apps.mcp.project import Project, Usual
-from inmind.apps.mcp.server import server_of
-from inmind.apps.mcp.session_pool import Keeper
-from inmind.apps.mcp.token import FILE, VARIABLE
+from inmind.apps.mcp.project import Project, ServerDefaults
+from inmind.apps.mcp.server import build_server
+from inmind.apps.mcp.session_pool import SessionPool
+from inmind.apps.mcp.token import TOKEN_FILE, TOKEN_VARIABLE
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
@@ -43,8 +43,8 @@ _TRUST = ssl.create_default_context()
 
 
 def a_server(memory: Memory, folder: Path, **told: Any) -> Server[Any]:
-    keeper = Keeper(memory)
-    return server_of(keeper, keeper.settled(Usual(project=Project.at(folder.resolve()), **told)))
+    keeper = SessionPool(memory)
+    return build_server(keeper, keeper.resolve_defaults(ServerDefaults(project=Project.at(folder.resolve()), **told)))
 
 
 def text_of(result: CallToolResult) -> str:
@@ -141,7 +141,7 @@ def over_http(
     process = subprocess.Popen(
         [program, option, before + code, *rest],
         cwd=folder,
-        env=environment | ({VARIABLE: token} if token else {}),
+        env=environment | ({TOKEN_VARIABLE: token} if token else {}),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -153,7 +153,7 @@ def over_http(
             lines.append(process.stderr.readline())
             assert lines[-1], lines
         told = "".join(lines)
-        kept = token or (home / FILE).read_text().strip()
+        kept = token or (home / TOKEN_FILE).read_text().strip()
         yield Listening(process, home, int(found[1]), kept, told)
     finally:
         process.terminate()

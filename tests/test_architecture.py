@@ -34,7 +34,7 @@ session
 jobs
 memory
 testing integrations
-inmind
+inmind layers types
 apps
 __main__
 """
@@ -266,9 +266,9 @@ def early(root: Path) -> list[str]:
         (unsafe_code, "store/protocol.py", "from marshal import loads", "1: uses marshal.loads"),
         (unsafe_code, "tools.py", "eval('1')", "1: uses eval"),
         (unsafe_code, "dreams/page/sections.py", "yaml.load(text)", "1: uses yaml.load"),
-        (opened_files, "store/sqlite.py", "open(path)", "1: calls open()"),
-        (opened_files, "store/sqlite.py", "os.open(path, 0)", "1: calls os.open()"),
-        (opened_files, "store/sqlite.py", "self.path.read_bytes()", "1: calls self.path.read_bytes()"),
+        (opened_files, "store/sqlite/store.py", "open(path)", "1: calls open()"),
+        (opened_files, "store/sqlite/store.py", "os.open(path, 0)", "1: calls os.open()"),
+        (opened_files, "store/sqlite/store.py", "self.path.read_bytes()", "1: calls self.path.read_bytes()"),
         (opened_files, "store/sqlite/backup.py", "shutil.copyfile(a, b)", "1: calls shutil.copyfile()"),
     ],
 )
@@ -289,9 +289,9 @@ def test_a_broken_rule_is_found(tmp_path: Path, check: Check, file: str, code: s
         (early, "tokens.py", "import apsw, json\ndef f():\n    import tiktoken"),
         (early, "tokens.py", "if TYPE_CHECKING:\n    import openai"),
         (early, "apps/cli.py", "import typer"),
-        (unsafe_code, "store/sqlite.py", "connection.execute('select 1')"),
-        (opened_files, "store/sqlite.py", "SqliteStore.open(home); cls.open(home); values.copy()"),
-        (opened_files, "store/sqlite.py", "(files('inmind.store') / 'queries.sql').read_text()"),
+        (unsafe_code, "store/sqlite/store.py", "connection.execute('select 1')"),
+        (opened_files, "store/sqlite/store.py", "SqliteStore.open(home); cls.open(home); values.copy()"),
+        (opened_files, "store/sqlite/store.py", "(files('inmind.store') / 'queries.sql').read_text()"),
         (opened_files, "store/atomic_files.py", "open(path)"),
     ],
 )

@@ -85,7 +85,7 @@ class Inmind(Finder):
     def ready(self) -> None:
         """With all vectors, or it fails: searching with half of them would be measured in silence."""
         self._memory.flush()
-        assert self._memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- no host has to wait for this
+        assert self._memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- no host has to wait for this
         self.search("ready?", 1, self._clock.now)
 
     def search(self, query: str, most: int, at: datetime) -> list[int]:

@@ -89,10 +89,10 @@ def _fill(number: int, together: Together, url: str, kind: str, resources: int, 
     together.wait()
     mine = range(number, resources, FILLERS)
     for start in range(0, len(mine), _TOGETHER):
-        with store.adopting() as adoption:
+        with store.bulk_import() as adoption:
             for resource in mine[start : start + _TOGETHER]:
                 for event in _events(KINDS[kind](resource_named(resource), each)):
-                    adoption.add(event)
+                    adoption.add_event(event)
     store.close()
 
 

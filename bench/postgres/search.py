@@ -25,7 +25,7 @@ from inmind.search.embedders import embedder
 from inmind.search.embedders.base import Embedder
 from inmind.search.engine import DeepMemory, reader
 from inmind.search.index.postgres import PostgresIndex
-from inmind.session.tools.tools import is_memory_tool
+from inmind.session.tools.registry import is_memory_tool
 from inmind.store.postgres import PostgresStore
 
 RESOURCES = sized(1_000, 50)

@@ -8,7 +8,7 @@ from typing import Any
 
 from griffe import ParameterKind
 
-from docs.building.source import HELD, fields_of, members_of, said_of
+from docs.building.source import HELD, docstring_of, fields_of, members_of
 
 LINE = 100
 """Characters of a signature; a longer one has a line for each parameter."""
@@ -18,11 +18,11 @@ STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 
 def entry(found: Any, path: str) -> str:
     short = path.rpartition(".")[2]
-    parts = [f"## `{short}`", code(declared(found, path)), prose(said_of(found))]
+    parts = [f"## `{short}`", code(declared(found, path)), prose(docstring_of(found))]
     if found.is_class:
         parts.append("\n".join(field_line(name, field) for name, field in fields_of(found)))
         for name, member in members_of(found):
-            parts += [f"### `{short}.{name}`", code(declared(member, name)), prose(said_of(member))]
+            parts += [f"### `{short}.{name}`", code(declared(member, name)), prose(docstring_of(member))]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -11,7 +11,7 @@ import griffe
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-HELD = ("Memory", "Session", "Scratchpad", "Affect", "Books")
+HELD = ("Memory", "Resource", "Session", "Scratchpad", "Affect", "Economics")
 """The objects that hosts hold: everything on them is theirs to call, and has to say what it does."""
 
 OURS = ("after_fork",)
@@ -52,19 +52,20 @@ def members_of(found: Any) -> Iterator[tuple[str, Any]]:
     """What can be called, or read as if it were there: what says nothing of itself is not meant for callers."""
     for name, member in _own(found):
         asked = member.is_function or "property" in member.labels
-        if asked and name not in OURS and (said_of(member) or found.name in HELD):
+        if asked and name not in OURS and (docstring_of(member) or found.name in HELD):
             yield name, member
 
 
 def _own(found: Any) -> Iterator[tuple[str, Any]]:
     """What a class has beside its public bases, which have entries of their own."""
-    above = {name for base in found.mro() if base.name in names_of("inmind") for name in base.members}
+    exported = {*names_of("inmind"), *names_of("inmind.layers"), *names_of("inmind.types")}
+    above = {name for base in found.mro() if base.name in exported for name in base.members}
     for name, member in found.all_members.items():
         if not name.startswith("_") and (name in found.members or name not in above):
             yield name, member.final_target if member.is_alias else member
 
 
-def said_of(found: Any) -> str:
+def docstring_of(found: Any) -> str:
     """Its docstring, or that of what it overrides; layers answer a protocol that they need not inherit."""
     if found.docstring:
         return str(found.docstring.value)

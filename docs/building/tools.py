@@ -29,9 +29,9 @@ def tools_page() -> str:
     for tool in tool_schemas(default_layers(), "mcp"):
         parts += told(tool)
     parts += ["# Over MCP", OVER_MCP]
-    attached = [(one.uri_template, one.description or "") for one in resources.templates()]
+    attached = [(one.uri_template, one.description or "") for one in resources.list_templates()]
     parts.append(_table("Resource", [(resources.SESSIONS, "Every session of this home, as JSON."), *attached]))
-    parts.append(_table("Prompt", [(one.name, one.description or "") for one in prompts.listed()]))
+    parts.append(_table("Prompt", [(one.name, one.description or "") for one in prompts.list_prompts()]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -27,7 +27,7 @@ THANKS = user("Thank you so much, that helped!")
 
 def events(memory: Memory, resource: str = "ada") -> list[Event]:
     """What happened in the resource's stream."""
-    return list(memory._store.read(f"resource/{resource}"))  # pyright: ignore[reportPrivateUsage]
+    return list(memory._context.store.read(f"resource/{resource}"))  # pyright: ignore[reportPrivateUsage]
 
 
 def raised(memory: Memory, resource: str = "ada") -> list[str]:

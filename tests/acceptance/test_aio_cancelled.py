@@ -21,15 +21,15 @@ from typing import Any, TypeVar
 import apsw
 import pytest
 from builders import assistant, turns, user
-from event_loop import DEADLINE, TWINS, run, until
+from event_loop import ASYNC_CLASSES, DEADLINE, run, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inmind import AsyncMemory, AsyncSession
+from inmind import AsyncMemory
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.errors import Closed, DreamOvertaken, NotFound
 from inmind.memory.aio.threads import MAX_THREADS
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
 from inmind.types import Event
 
@@ -134,12 +134,12 @@ class Home:
             "Session.remove_last_messages": lambda: session.remove_last_messages(1, key="k"),
             "Scratchpad.update": lambda: session.scratchpad.update("at the port", key="k"),
             "Affect.spike": lambda: affect.spike("achievement", "it was found", key="k"),
-            "Books.record": lambda: self.memory.resource("ada").economics.record("earning", amount="3.50", key="k"),
-            "Memory.note": lambda: self.memory.resource("ada").note("The port is open.", key="n"),
-            "Memory.freeze": lambda: self.memory.pin(noted, key="k"),
-            "Memory.thaw": lambda: self.memory.unpin(noted, key="thaw"),
-            "Memory.undo_dream": lambda: self.memory.resource("ada").undo_dream(key="k"),
-            "Memory.call_off_dream": lambda: self.memory.resource("ada").cancel_dream(key="k"),
+            "Economics.record": lambda: self.memory.resource("ada").economics.record("earning", amount="3.50", key="k"),
+            "Resource.note": lambda: self.memory.resource("ada").note("The port is open.", key="n"),
+            "Memory.pin": lambda: self.memory.pin(noted, key="k"),
+            "Memory.unpin": lambda: self.memory.unpin(noted, key="thaw"),
+            "Resource.undo_dream": lambda: self.memory.resource("ada").undo_dream(key="k"),
+            "Resource.cancel_dream": lambda: self.memory.resource("ada").cancel_dream(key="k"),
         }
 
     @property
@@ -269,7 +269,7 @@ def test_every_change_that_takes_a_key_is_among_them(tmp_path: Path) -> None:
         await home.end()
         keyed = {
             f"{sync.__name__}.{name}"
-            for sync in TWINS
+            for sync in ASYNC_CLASSES
             for name, member in vars(sync).items()
             if inspect.isfunction(member) and not name.startswith("_") and "key" in inspect.signature(member).parameters
         }

@@ -40,7 +40,7 @@ from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, Sto
 from inmind.memory.bundle import export_bundle, zip_reader
 from inmind.memory.bundle.extra_files import MOST_BYTES
 from inmind.memory.bundle.staging import aside
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 
 pytestmark = [pytest.mark.spec("M40"), pytest.mark.embedded]
 
@@ -258,7 +258,7 @@ def test_a_dream_goes_on_where_it_had_read_up_to_whatever_the_journal_here_has_b
 
     def unread(place: Path) -> list[str]:
         with Memory.open(place, embedder=None) as memory:
-            position = memory.resource("ada").state.dreams.position
+            position = memory.resource("ada").state.dreams.journal_position
         store = SqliteStore(place / DATABASE)
         news = store.events_since(position, kinds=[MessageAdded.kind], limit=999)
         store.close()
@@ -291,7 +291,7 @@ def test_what_others_lived_through_here_is_no_measure_of_how_far_a_dream_has_rea
     imported(exported(home, tmp_path / "all"), other)
     for place in (home, other):
         with Memory.open(place, embedder=None) as memory:
-            position = memory.resource("ben").state.dreams.position
+            position = memory.resource("ben").state.dreams.journal_position
         store = SqliteStore(place / DATABASE)
         news = store.events_since(position, kinds=[MessageAdded.kind], limit=999, owner="ben")
         store.close()

@@ -102,7 +102,9 @@ def everything_in(home: Path) -> list[tuple[str, bytes]]:
             *(f"session/{info.id}" for info in memory.sessions()),
             *map("resource/{}".format, memory.resources()),
         ]
-        return [(event.id, repr(event.payload).encode()) for name in streams for event in memory._store.read(name)]  # pyright: ignore[reportPrivateUsage] -- all of it, and not what a session makes of it
+        return [
+            (event.id, repr(event.payload).encode()) for name in streams for event in memory._context.store.read(name)
+        ]  # pyright: ignore[reportPrivateUsage] -- all of it, and not what a session makes of it
 
 
 @pytest.mark.spec("I2")

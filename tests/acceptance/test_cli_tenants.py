@@ -54,7 +54,7 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[tuple[list[s
     url = own.url("operator", password=PASSWORD, tcp=True)
     with TenantRoles(url) as roles:
         yield ["--db", url], roles
-        for one in roles.all():
+        for one in roles.list_all():
             roles.erase(one.name)
 
 
@@ -83,13 +83,13 @@ def test_each_command_in_a_process_of_its_own(at: tuple[list[str], Tenants], tmp
     address, said = ran.stdout.splitlines()
     assert (address, said[:8]) == (str(tmp_path / "elsewhere" / "ada"), "Moved 2 ")
     lived(address, session="later")
-    assert [one.name for one in tenants.all()] == []
+    assert [one.name for one in tenants.list_all()] == []
     ran = inmind("tenant", "move", "ada", "--to", where[1], "--home", str(tmp_path / "elsewhere"))
     lived(ran.stdout.splitlines()[0], session="back again")
     ran = inmind("tenant", "erase", "ada", "--yes", *where)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("Erased tenant 'ada': 4 streams, ")
-    assert [one.name for one in tenants.all()] == []
+    assert [one.name for one in tenants.list_all()] == []
     assert inmind("tenant", "list", *where).stdout.startswith("No tenants in ")
 
 
@@ -132,7 +132,7 @@ def test_a_name_that_does_not_fit_is_refused_by_its_argument(at: tuple[list[str]
     where, tenants = at
     for arguments in (["create", name], ["export", name, "x"], ["erase", name, "--yes"], ["move", name, "--to", "y"]):
         assert "INVALID_INPUT: NAME: expected a printable name" in refused(here(*arguments, *where))
-    assert tenants.all() == []
+    assert tenants.list_all() == []
 
 
 def test_who_is_not_there_is_not_found(at: tuple[list[str], Tenants]) -> None:
@@ -196,7 +196,7 @@ def test_where_nobody_can_be_asked_nothing_is_erased_unsaid(at: tuple[list[str],
     where, tenants = at
     made(tenants, "ada")
     assert "say --yes: nobody can be asked here" in refused(here("erase", "ada", *where, stdin="y\n"))
-    assert [one.name for one in tenants.all()] == ["ada"]
+    assert [one.name for one in tenants.list_all()] == ["ada"]
 
 
 @pytest.mark.parametrize(("answer", "left"), [("y\n", []), ("\n", ["ada"])])
@@ -207,7 +207,7 @@ def test_a_person_is_asked_and_told_what_there_is(at: tuple[list[str], Tenants],
     assert "Erase tenant 'ada' in " in said
     assert ": 2 streams, 6 events, for good? [y/N]" in said
     assert ("Nothing is left of it." in said) == (not left)
-    assert [one.name for one in tenants.all()] == left
+    assert [one.name for one in tenants.list_all()] == left
 
 
 def typed(answer: str, *arguments: str) -> str:
@@ -239,9 +239,9 @@ def test_a_password_can_be_given_where_nobody_else_sees_it(server: Server, tmp_p
         lived(made(homes := TenantHomes(tmp_path / "homes"), "bob"))
         ran = here("move", "bob", "--password-stdin", "--to", url, "--home", homes.place, stdin="\n")
         assert ("password" in refused(ran), ran.stdout) == (True, "")
-        assert [one.name for one in roles.all()] == ["ada"]
+        assert [one.name for one in roles.list_all()] == ["ada"]
         roles.erase("ada")
-        for one in roles.all():
+        for one in roles.list_all():
             roles.erase(one.name)
 
 
@@ -306,7 +306,7 @@ def test_files_without_a_place_are_named_and_the_move_has_failed(server: Server,
     url = server.url(tcp=True)
     ran = here("move", "ada", "--to", url, "--home", str(tmp_path / "homes"))
     assert (ran.exit_code, "MEMORY.md.damaged-1" in ran.stderr) == (1, True)
-    assert [one.name for one in homes.all()] == ["ada"]
+    assert [one.name for one in homes.list_all()] == ["ada"]
     with TenantRoles(url) as roles:
         roles.erase("ada")
 

@@ -23,7 +23,7 @@ from inmind.core.events.session import Compacted
 from inmind.core.tokens import MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
 from inmind.history.compaction.policy import CompressionPolicy
-from inmind.history.compaction.select import KEEP_ASKED
+from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.testing import ManualClock
@@ -336,8 +336,8 @@ def compacted_by_the_model(session: Session) -> str:
 @pytest.mark.parametrize(
     ("compact", "stay"),
     [
-        pytest.param(compacted_by_the_host, KEEP_ASKED + 1, id="by the host, and the last one stays too"),
-        pytest.param(compacted_by_the_model, KEEP_ASKED, id="by the model, whose call is the last one"),
+        pytest.param(compacted_by_the_host, DEFAULT_KEEP_RECENT + 1, id="by the host, and the last one stays too"),
+        pytest.param(compacted_by_the_model, DEFAULT_KEEP_RECENT, id="by the model, whose call is the last one"),
     ],
 )
 def test_of_one_long_turn_the_old_rounds_leave_and_the_request_stays(
@@ -801,7 +801,7 @@ def test_a_rule_beside_the_answer_of_a_tool_survives(session: Session) -> None:
 def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.history.compaction.retention.MOST_KEPT", 15)
+    monkeypatch.setattr("inmind.history.compaction.retention.MAX_RETAINED_TOKENS", 15)
     full = next(prompt for talk in asking(a_talk(60)) if (prompt := session.prepare(talk)).report.compacted)
     (left,) = compactions(session)[-1].left_out
     assert left.text == RULE
@@ -817,7 +817,7 @@ def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
 def test_a_report_says_how_much_there_was_no_room_for(
     session: Session, talk: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.history.compaction.retention.MOST_KEPT", 0)
+    monkeypatch.setattr("inmind.history.compaction.retention.MAX_RETAINED_TOKENS", 0)
     session.prepare(talk)
     report = session.compact("conversation", keep_recent=0)
     assert [item.text for item in report.left_out] == [RULE, CHINESE_RULE]
@@ -1059,7 +1059,7 @@ def test_what_makes_no_sense_is_refused_by_name_and_nothing_is_compacted(
 @pytest.mark.spec("E3")
 @pytest.mark.parametrize("compact", [compacted_by_the_host, compacted_by_the_model])
 def test_what_is_shorter_than_its_stub_stays(session: Session, compact: Callable[[Session], str]) -> None:
-    greetings = [message for _ in range(KEEP_ASKED + 1) for message in (user("hi"), assistant("hello"))]
+    greetings = [message for _ in range(DEFAULT_KEEP_RECENT + 1) for message in (user("hi"), assistant("hello"))]
     session.prepare([*greetings, user("ok")])
     assert compact(session) == "Nothing was compacted: nothing is old enough, or large enough, to leave."
     assert compactions(session) == []

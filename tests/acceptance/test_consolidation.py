@@ -16,7 +16,7 @@ from inmind import Memory, Origin, Session
 from inmind.core.events.base import Draft
 from inmind.core.events.crystals import Consolidated, NoteAdded
 from inmind.errors import InvalidInput
-from inmind.jobs.consolidation import AT_A_TIME, Consolidation
+from inmind.jobs.consolidation import BATCH_SIZE, Consolidation
 from inmind.search.engine import DeepMemory
 from inmind.search.query import Hit
 from inmind.testing import ManualClock
@@ -263,11 +263,11 @@ def test_a_second_pass_finds_nothing_to_do_and_writes_nothing(
 def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
     memory: Memory, session: Session, clock: ManualClock
 ) -> None:
-    number = AT_A_TIME + 50
+    number = BATCH_SIZE + 50
     with_the_output_of_a_tool(session, number)
     clock.advance(seconds=60 * DAY)
     first = memory.resource("ada").consolidate(seconds=0)
-    assert (first.finished, 0 < first.expired <= AT_A_TIME) == (False, True)
+    assert (first.finished, 0 < first.expired <= BATCH_SIZE) == (False, True)
     done = [first]
     while not done[-1].finished:
         done.append(memory.resource("ada").consolidate(seconds=0))
@@ -277,7 +277,7 @@ def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
 
 def with_notes(memory: Memory, texts: list[str]) -> None:
     drafts = [Draft(payload=NoteAdded(text), origin=Origin.USER) for text in texts]
-    store = memory._store  # pyright: ignore[reportPrivateUsage] -- as many at once as a session takes in weeks
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- as many at once as a session takes in weeks
     store.append("resource/ada", drafts, expected=store.version("resource/ada"), at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
@@ -297,11 +297,11 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_notes_are_read_once_and_consolidated_a_few_at_a_time(
     memory: Memory, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_notes(memory, ["User prefers tabs over spaces"] * (2 * AT_A_TIME + 51))
+    with_notes(memory, ["User prefers tabs over spaces"] * (2 * BATCH_SIZE + 51))
     read = readings(monkeypatch)
-    assert memory.resource("ada").consolidate() == Consolidation(merged=2 * AT_A_TIME + 50)
+    assert memory.resource("ada").consolidate() == Consolidation(merged=2 * BATCH_SIZE + 50)
     assert read == ["ada"]
-    assert [len(batch.merged) for batch in consolidated(session)] == [AT_A_TIME, AT_A_TIME, 50]
+    assert [len(batch.merged) for batch in consolidated(session)] == [BATCH_SIZE, BATCH_SIZE, 50]
     assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
     assert len(session.search("tabs spaces")) == 1
 
@@ -309,19 +309,19 @@ def test_notes_are_read_once_and_consolidated_a_few_at_a_time(
 def test_notes_that_were_left_when_the_time_was_over_are_consolidated_next_time(
     memory: Memory, session: Session, clock: ManualClock
 ) -> None:
-    with_notes(memory, ["User prefers tabs over spaces"] * (AT_A_TIME + 51))
+    with_notes(memory, ["User prefers tabs over spaces"] * (BATCH_SIZE + 51))
     with_the_output_of_a_tool(session)
     clock.advance(seconds=60 * DAY)
     done = [memory.resource("ada").consolidate(seconds=0)]
-    assert done == [Consolidation(merged=AT_A_TIME, finished=False)]
+    assert done == [Consolidation(merged=BATCH_SIZE, finished=False)]
     while not done[-1].finished:
         done.append(memory.resource("ada").consolidate(seconds=0))
-    assert (sum(one.merged for one in done), sum(one.expired for one in done)) == (AT_A_TIME + 50, 1)
+    assert (sum(one.merged for one in done), sum(one.expired for one in done)) == (BATCH_SIZE + 50, 1)
     assert memory.resource("ada").consolidate() == Consolidation()
 
 
 def test_a_long_way_on_which_nothing_is_found_leaves_nothing_in_the_journal(memory: Memory, session: Session) -> None:
-    with_the_output_of_a_tool(session, AT_A_TIME + 50)
+    with_the_output_of_a_tool(session, BATCH_SIZE + 50)
     assert memory.resource("ada").consolidate() == Consolidation()
     assert consolidated(session) == []
 
@@ -329,7 +329,7 @@ def test_a_long_way_on_which_nothing_is_found_leaves_nothing_in_the_journal(memo
 def test_where_nothing_was_found_before_the_time_was_over_the_next_one_goes_on_there(
     memory: Memory, session: Session
 ) -> None:
-    with_the_output_of_a_tool(session, 2 * AT_A_TIME + 50)
+    with_the_output_of_a_tool(session, 2 * BATCH_SIZE + 50)
     passes = [memory.resource("ada").consolidate(seconds=0).finished for _ in range(3)]
     assert passes == [False, False, True]
     assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
@@ -337,7 +337,7 @@ def test_where_nothing_was_found_before_the_time_was_over_the_next_one_goes_on_t
 
 @pytest.mark.spec("J1")
 def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Home) -> None:
-    number = AT_A_TIME + 50
+    number = BATCH_SIZE + 50
     clock = ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
         with_the_output_of_a_tool(memory.session("s", resource="ada", cwd="/w"), number)
@@ -358,7 +358,7 @@ def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memo
         session.search("tabs", limit=1)
     memory.resource("ada").consolidate()
     (merged,) = consolidated(session)
-    store = memory._store  # pyright: ignore[reportPrivateUsage] -- another process, which had decided before it saw that
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- another process, which had decided before it saw that
     again = Draft(payload=merged, origin=Origin.OPERATOR)
     store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.events()[0].at)
     (hit,) = memory.search("tabs spaces")
@@ -368,7 +368,7 @@ def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memo
 @pytest.mark.spec("J2")
 def test_of_two_that_have_decided_against_each_other_the_first_has_decided(memory: Memory, session: Session) -> None:
     first, second = (session.note(text) for text in ("User prefers tabs over spaces", "user prefers tabs over spaces."))
-    store = memory._store  # pyright: ignore[reportPrivateUsage] -- two processes, neither of which has seen the other
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- two processes, neither of which has seen the other
     passes = [Consolidated("", merged=((second.id, first.id),)), Consolidated("", merged=((first.id, second.id),))]
     for what in passes:
         draft = Draft(payload=what, origin=Origin.OPERATOR)

@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from event_loop import ASYNC_CLASSES
 from pages import PROJECT, Place, complaints, steps
 from provider import Provider, Says, asks, says
 
 import inmind
 from docs.building.commands import options_by_path
-from docs.building.names import PAGES, twins_page, undocumented
+from docs.building.names import PAGES, async_page, public_path, undocumented
 from docs.building.site import SITE, build, fetched_from_outside, for_the_site, missing, staged_pages
 from docs.building.source import HELD, members_of, public
+from inmind import layers, types
 from inmind.apps.cli.exit_codes import EXIT_CODE_HELP, EXIT_CODES
 from inmind.core.settings import Settings
 from inmind.errors import InmindError
-from inmind.memory import aio
 from inmind.session.tools.registry import tool_schemas
 
 DOCS = PROJECT / "docs"
@@ -179,27 +180,30 @@ def test_what_letta_has_changed_since_is_brought_in_to_whom_it_belongs(moving: M
 
 def test_every_public_name_is_on_one_page_of_the_reference_and_says_what_it_is() -> None:
     placed = [name for page in PAGES.values() for name in page.names]
-    assert sorted(placed) == inmind.__all__
+    assert sorted(placed) == sorted({*inmind.__all__, *layers.__all__, *types.__all__})
     assert undocumented() == []
 
 
-def test_everything_that_a_twin_has_is_on_the_page_of_the_async_side() -> None:
-    told = re.findall(r"^(?:- |### )`(?:await )?(\w+)", twins_page(), re.MULTILINE)
-    had = [name for twin in aio.__all__ for name in dir(getattr(aio, twin)) if not name.startswith("_")]
-    assert sorted({*had, "sync"} - {*told}) == []
+def test_every_name_of_an_async_class_is_on_the_async_page() -> None:
+    listed = re.findall(r"^(?:- |### )`(?:await )?(\w+)", async_page(), re.MULTILINE)
+    names = [name for one in ASYNC_CLASSES.values() for name in dir(one) if not name.startswith("_")]
+    assert sorted({*names, "sync"} - {*listed}) == []
 
 
 def test_everything_that_a_host_can_call_is_in_the_table_of_calls() -> None:
     table = page("reference/calls.md")
     rows = re.findall(r"^\| (`.+?) \| (.+) \|$", table, re.MULTILINE)
-    calls = re.findall(r"`(memory|session)\.(\w+)", " ".join(call for call, _ in rows).replace("`Memory.", "`memory."))
-    told = {f"{holder.capitalize()}.{name}" for holder, name in calls}
-    for holder in ("Scratchpad", "Affect", "Books"):  # each has one row, which says what it has
+    calls = re.findall(
+        r"`(memory|session|ada)\.(\w+)", " ".join(call for call, _ in rows).replace("`Memory.", "`memory.")
+    )
+    told = {f"{'Resource' if holder == 'ada' else holder.capitalize()}.{name}" for holder, name in calls}
+    for holder in ("Scratchpad", "Affect", "Economics"):  # each has one row, which says what it has
         [has] = [does for _, does in rows if f"`{holder}`:" in does]
         told |= {f"{holder}.{name}" for name in re.findall(r"`(\w+)", has)}
-    called = [f"{holder}.{name}" for holder in HELD for name, _ in members_of(public(f"inmind.{holder}"))]
+    called = [f"{holder}.{name}" for holder in HELD for name, _ in members_of(public(public_path(holder)))]
     assert [one for one in called if one not in told] == []
-    assert [name for name in inmind.__all__ if f"`{name}`" not in table] == []
+    exported = {*inmind.__all__, *layers.__all__, *types.__all__}
+    assert [name for name in sorted(exported) if f"`{name}`" not in table] == []
 
 
 def test_every_command_is_documented() -> None:

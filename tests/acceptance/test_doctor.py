@@ -39,7 +39,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamFailed, DreamStarted
 from inmind.errors import Damaged
 from inmind.layers import ScratchpadLayer
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.embedded
 

@@ -425,7 +425,7 @@ class Looked(InMemoryStore):
 
     looks = 0
 
-    def published(self, stream: str) -> dict[str, PublishedVersion]:
+    def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
         self.looks += 1
         return super().published_versions(stream)
 

@@ -25,7 +25,7 @@ def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
 
 def dream(memory: Memory, *happened: EventPayload) -> list[str]:
     """As a dream would commit it: the ids of what it left in the stream of the resource."""
-    stream = memory._resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
+    stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
     appended = stream.append(*(Draft(payload=what, origin=Origin.DREAM) for what in happened))
     return [f"{stream.name}#{seq}" for seq in range(appended.first, appended.last + 1)]
 

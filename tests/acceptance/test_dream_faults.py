@@ -380,9 +380,9 @@ def left_in_the_middle(memory: Memory, *, until: datetime, at: datetime | None =
 
 
 def _appended(memory: Memory, what: EventPayload, at: datetime | None) -> int:
-    store, name = memory._store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- what another process left
+    store, name = memory._context.store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- what another process left
     draft = Draft(payload=what, origin=Origin.DREAM)
-    now = at or memory._clock()  # pyright: ignore[reportPrivateUsage]
+    now = at or memory._context.clock()  # pyright: ignore[reportPrivateUsage]
     return store.append(name, [draft], expected=store.version(name), at=now).last
 
 

@@ -101,7 +101,7 @@ def test_a_dream_killed_behind_a_stage_is_finished_by_the_next_and_the_model_is_
         running = memory.resource("ada").state.dreams.running
         assert running is not None
         assert (running.stage, running.dream, len(running.holder)) == (stage, undisturbed["dream"], 16)
-        assert (running.began, running.until) == (NOON, NOON + LEASE_DURATION)
+        assert (running.started_at, running.lease_until) == (NOON, NOON + LEASE_DURATION)
     found = ask(stages.dream, home=home, calls=str(calls), key=key, later=True)
     assert asked(calls) == 1
     pages = found.pop("page"), undisturbed["page"]
@@ -447,7 +447,7 @@ def test_a_proposal_that_names_what_is_not_there_is_not_believed(
 
 
 def happened(memory: Memory, what: EventPayload) -> int:
-    store, name = memory._store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- what another process left
+    store, name = memory._context.store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- what another process left
     return store.append(name, [Draft(payload=what, origin=Origin.DREAM)], expected=store.version(name), at=NOON).last
 
 
@@ -498,7 +498,7 @@ def test_upkeep_goes_on_with_what_was_left_without_waiting_for_the_next_dream(
     left: Callable[[str], Memory], calls: Path
 ) -> None:
     memory = left("proposed")
-    clock = memory._clock  # pyright: ignore[reportPrivateUsage]
+    clock = memory._context.clock  # pyright: ignore[reportPrivateUsage]
     assert isinstance(clock, ManualClock)
     assert memory.run_upkeep().dreams == (), "a process has to have been there for five minutes"
     clock.advance(seconds=300)

@@ -24,7 +24,7 @@ from inmind.documents.notes_page import parse_notes, parse_remarks
 from inmind.dreams.model import ModelReply, Question
 from inmind.dreams.page.sections import Section
 from inmind.errors import DreamRunning, InvalidInput, NotFound
-from inmind.jobs.dreaming.gather import Gathering
+from inmind.jobs.dreaming.gather import Gatherer
 from inmind.jobs.dreaming.history import Dream
 from inmind.search import consolidate
 from inmind.search.crystal import Crystal
@@ -349,7 +349,7 @@ def test_the_notes_of_a_dream_that_stands_are_named_by_it_alone(memory: Memory) 
     memory.dream("ada")
     ids += noted(memory, "three herons")
     memory.dream("ada")
-    events = memory._store.read("resource/ada", kind=DreamCommitted.kind)  # pyright: ignore[reportPrivateUsage]
+    events = memory._context.store.read("resource/ada", kind=DreamCommitted.kind)  # pyright: ignore[reportPrivateUsage]
     named = [note for event in events if isinstance(event.payload, DreamCommitted) for note in event.payload.notes]
     assert sorted(named) == sorted(ids)
 
@@ -427,16 +427,16 @@ def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, li
     gathering = gathering_of(memory)
     text = between.join(lines).encode("utf-8", "replace").decode()
     written = Draft(payload=DocumentWritten(path=NOTES_PAGE_PATH, text=text), origin=Origin.FILE)
-    memory._resource_stream("ada").append(written)  # pyright: ignore[reportPrivateUsage]
+    memory._context.resource_stream("ada").append(written)  # pyright: ignore[reportPrivateUsage]
     gathered = gathering.gather()
     standing = [*(note.text for note in parse_notes(text)), *parse_remarks(text)]
-    assert sorted(note.text for note in gathered.typed) == sorted(standing)
-    assert all(0 <= note.importance <= 1 for note in gathered.typed)
+    assert sorted(note.text for note in gathered.typed_notes) == sorted(standing)
+    assert all(0 <= note.importance <= 1 for note in gathered.typed_notes)
 
 
-def gathering_of(memory: Memory, **more: Any) -> Gathering:
-    stream, store, deep = memory._resource_stream("ada"), memory._store, memory._search_engine()  # pyright: ignore[reportPrivateUsage]
-    return Gathering(resource="ada", stream=stream, store=store, deep=deep, clock=lambda: NOON, **more)
+def gathering_of(memory: Memory, **more: Any) -> Gatherer:
+    stream, store, deep = memory._context.resource_stream("ada"), memory._context.store, memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
+    return Gatherer(resource="ada", stream=stream, store=store, deep=deep, clock=lambda: NOON, **more)
 
 
 @pytest.mark.spec("G8")
@@ -444,10 +444,10 @@ def test_a_pointer_has_to_find_what_those_find_who_search(memory: Memory) -> Non
     session = memory.session("shop", resource="ada")
     session.add([{"role": "user", "content": "the heron was blue"}])
     note = session.note("a heron stood there")
-    assert len(gathering_of(memory).finds("heron")) == 2
-    assert gathering_of(memory, sources=("memory",)).finds("heron") == {note.id}
+    assert len(gathering_of(memory).search_ids("heron")) == 2
+    assert gathering_of(memory, sources=("memory",)).search_ids("heron") == {note.id}
     noted(memory, *(f"heron number {n} of the lake" for n in range(20)))
-    assert gathering_of(memory).finds("heron lake") == {hit.crystal.id for hit in session.search("heron lake")}
+    assert gathering_of(memory).search_ids("heron lake") == {hit.crystal.id for hit in session.search("heron lake")}
 
 
 @pytest.mark.spec("G7")
@@ -461,7 +461,7 @@ def test_notes_are_held_against_what_was_written_lately_and_not_against_all(
         return consolidate.plan(crystals, now=now)
 
     monkeypatch.setattr("inmind.jobs.dreaming.gather.plan", plan)
-    monkeypatch.setattr("inmind.jobs.dreaming.gather.HELD_AGAINST", 3)
+    monkeypatch.setattr("inmind.jobs.dreaming.gather.MAX_COMPARED_CRYSTALS", 3)
     for n in range(6):
         noted(memory, f"Ferry {n} leaves at {n} o'clock")
         clock.advance(seconds=1)
@@ -560,7 +560,7 @@ def test_what_is_wrong_with_one_resource_does_not_keep_the_others_from_dreaming(
         for n in range(6):
             session.note(f"Fact number {n} about boats")
     clock.advance(seconds=3_600)
-    house: Any = memory._upkeep_runner()  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
+    house: Any = memory._context.upkeep()  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
     dream = house._dream
 
     def broken(resource: str, *rest: Any, **more: Any) -> Any:

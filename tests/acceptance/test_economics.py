@@ -18,7 +18,7 @@ from inmind.session.economics import Economics
 from inmind.session.state import ResourceFold, ResourceState
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Store
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Stream
 from inmind.testing import ManualClock
 
@@ -30,58 +30,56 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return InMemoryStore() if request.param == "in_memory" else SqliteStore(tmp_path / "journal.db")
 
 
-def books_in(store: Store, clock: ManualClock, *, feels: bool = True) -> Economics:
-    def belongings(resource: str) -> Stream[ResourceState]:
-        return Stream(store, f"resource/{resource}", ResourceFold(f"resource/{resource}"), clock)
-
-    return Economics(belongings, store, clock, lambda: feels)
+def economics_of(store: Store, clock: ManualClock, resource: str = "ada", *, feels: bool = True) -> Economics:
+    stream: Stream[ResourceState] = Stream(store, name := f"resource/{resource}", ResourceFold(name), clock)
+    return Economics(stream, store, clock, lambda: feels)
 
 
 @pytest.fixture
-def books(store: Store, clock: ManualClock) -> Economics:
-    return books_in(store, clock)
+def economics(store: Store, clock: ManualClock) -> Economics:
+    return economics_of(store, clock)
 
 
 def entered(store: Store, resource: str = "ada") -> list[Any]:
     return [event.payload for event in store.read(f"resource/{resource}")]
 
 
-def test_what_is_entered_is_reported(books: Economics, clock: ManualClock) -> None:
-    books.record("listing", resource="ada", skill="refactoring", amount=5)
-    books.record("earning", resource="ada", amount="4.50", skill="refactoring", buyer="bob")
+def test_what_is_entered_is_reported(economics: Economics, clock: ManualClock) -> None:
+    economics.record("listing", skill="refactoring", amount=5)
+    economics.record("earning", amount="4.50", skill="refactoring", buyer="bob")
     clock.advance(seconds=7 * 86_400)
-    books.record("earning", resource="ada", amount=Decimal("8.00"), skill="docs", buyer="eve")
-    books.record("spending", resource="ada", amount=1.2, seller="a model", note="tokens")
-    (economics,) = books.report("ada")
-    assert (economics.earned, economics.spent) == (Decimal("12.50"), Decimal("1.2"))
-    assert (economics.earnings, economics.spendings, economics.buyers) == (2, 1, 2)
-    assert (economics.listed, economics.top) == (("refactoring",), (("docs", 8), ("refactoring", Decimal("4.5"))))
-    assert (economics.week, economics.week_before) == (8, Decimal("4.5"))
+    economics.record("earning", amount=Decimal("8.00"), skill="docs", buyer="eve")
+    economics.record("spending", amount=1.2, seller="a model", note="tokens")
+    (totals,) = economics.report()
+    assert (totals.earned, totals.spent) == (Decimal("12.50"), Decimal("1.2"))
+    assert (totals.earnings, totals.spendings, totals.buyers) == (2, 1, 2)
+    assert (totals.listed, totals.top) == (("refactoring",), (("docs", 8), ("refactoring", Decimal("4.5"))))
+    assert (totals.week, totals.week_before) == (8, Decimal("4.5"))
 
 
-def test_the_books_of_one_resource_are_not_those_of_another(books: Economics) -> None:
-    books.record("earning", resource="ada", amount=1)
-    assert books.report("bob") == ()
+def test_the_report_of_one_resource_has_no_entry_of_another(store: Store, clock: ManualClock) -> None:
+    economics_of(store, clock, "ada").record("earning", amount=1)
+    assert economics_of(store, clock, "bob").report() == ()
 
 
-def test_an_entry_is_the_hosts_word_and_keeps_all_of_it(books: Economics, store: Store) -> None:
-    books.record("spending", resource="ada", amount="3", currency="eur", skill="maps", seller="eve", note="a\nb")
+def test_an_entry_is_the_hosts_word_and_keeps_all_of_it(economics: Economics, store: Store) -> None:
+    economics.record("spending", amount="3", currency="eur", skill="maps", seller="eve", note="a\nb")
     (event,) = store.read("resource/ada")
     assert event.payload == TradeRecorded("spending", "3", "EUR", "maps", "eve", "a\nb")
     assert event.origin is Origin.OPERATOR
 
 
 @pytest.mark.spec("G9")
-def test_an_earning_is_felt_in_the_same_commit(books: Economics, store: Store) -> None:
-    appended = books.record("earning", resource="ada", amount=8, skill="docs")
-    assert (appended.first, appended.last) == (1, 2)
+def test_an_earning_is_felt_in_the_same_commit(economics: Economics, store: Store) -> None:
+    assert economics.record("earning", amount=8, skill="docs") == "resource/ada#1"
+    assert [event.starts_batch for event in store.read("resource/ada")] == [True, False]
     assert entered(store)[1] == AffectSpiked("sale", reason="earned 8 USD with docs")
 
 
 @pytest.mark.spec("G9")
-def test_earnings_that_lift_a_level_above_the_bar_are_noted_with_it(books: Economics, store: Store) -> None:
+def test_earnings_that_lift_a_level_above_the_bar_are_noted_with_it(economics: Economics, store: Store) -> None:
     for _ in range(4):
-        books.record("earning", resource="ada", amount=8)
+        economics.record("earning", amount=8)
     notes = [what.text for what in entered(store) if isinstance(what, NoteAdded)]
     assert len(notes) == 1
     assert "earned 8 USD" in notes[0]
@@ -89,39 +87,39 @@ def test_earnings_that_lift_a_level_above_the_bar_are_noted_with_it(books: Econo
 
 @pytest.mark.spec("G9")
 def test_nothing_else_is_felt_and_nothing_at_all_where_affect_is_off(store: Store, clock: ManualClock) -> None:
-    books_in(store, clock).record("spending", resource="ada", amount=8)
-    books_in(store, clock).record("listing", resource="ada", skill="docs")
-    books_in(store, clock, feels=False).record("earning", resource="ada", amount=8)
+    economics_of(store, clock).record("spending", amount=8)
+    economics_of(store, clock).record("listing", skill="docs")
+    economics_of(store, clock, feels=False).record("earning", amount=8)
     assert [type(what) for what in entered(store)] == [TradeRecorded] * 3
 
 
-def test_a_float_counts_as_it_is_printed(books: Economics) -> None:
+def test_a_float_counts_as_it_is_printed(economics: Economics) -> None:
     for _ in range(10):
-        books.record("earning", resource="ada", amount=0.1)
-    assert books.report("ada")[0].earned == 1
+        economics.record("earning", amount=0.1)
+    assert economics.report()[0].earned == 1
 
 
-def test_an_entry_repeated_with_its_key_stands_once(books: Economics, store: Store) -> None:
-    first = books.record("earning", resource="ada", amount=8, key="order 7")
-    again = books.record("earning", resource="ada", amount=8, key="order 7")
-    assert (again.repeated, again.first) == (True, first.first)
-    assert books.report("ada")[0].earned == 8
+def test_an_entry_repeated_with_its_key_stands_once(economics: Economics, store: Store) -> None:
+    first = economics.record("earning", amount=8, key="order 7")
+    again = economics.record("earning", amount=8, key="order 7")
+    assert again == first
+    assert economics.report()[0].earned == 8
     with pytest.raises(KeyReused):
-        books.record("earning", resource="ada", amount=9, key="order 7")
+        economics.record("earning", amount=9, key="order 7")
     assert len(entered(store)) == 2
 
 
 @pytest.mark.parametrize(
     "on", ["2025-12-30", date(2025, 12, 30), datetime(2025, 12, 30, tzinfo=UTC), datetime(2025, 12, 30, 23)]
 )
-def test_what_happened_earlier_counts_on_its_own_day(books: Economics, on: Any) -> None:
-    books.record("earning", resource="ada", amount=1, on=on)
-    assert books.report("ada")[0].days == (0, 0, 0, 0, 1, 0, 0)
+def test_what_happened_earlier_counts_on_its_own_day(economics: Economics, on: Any) -> None:
+    economics.record("earning", amount=1, on=on)
+    assert economics.report()[0].days == (0, 0, 0, 0, 1, 0, 0)
 
 
-def test_names_stand_on_one_line(books: Economics) -> None:
-    books.record("listing", resource="ada", skill=" unit\n tests ")
-    assert books.report("ada")[0].listed == ("unit tests",)
+def test_names_stand_on_one_line(economics: Economics) -> None:
+    economics.record("listing", skill=" unit\n tests ")
+    assert economics.report()[0].listed == ("unit tests",)
 
 
 class Rude:
@@ -131,46 +129,46 @@ class Rude:
 
 Bad = Callable[[Economics], Any]
 BAD: list[tuple[str, Bad]] = [
-    ("what", lambda b: b.record("gift", resource="ada", amount=1)),  # type: ignore[arg-type] -- what a host gets wrong
-    ("what", lambda b: b.record([], resource="ada", amount=1)),  # type: ignore[arg-type] -- likewise
-    ("amount", lambda b: b.record("earning", resource="ada")),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=0)),
-    ("amount", lambda b: b.record("earning", resource="ada", amount="-0.00")),
-    ("amount", lambda b: b.record("spending", resource="ada", amount=-1)),
-    ("amount", lambda b: b.record("earning", resource="ada", amount="12 dollars")),
-    ("amount", lambda b: b.record("earning", resource="ada", amount="")),
-    ("amount", lambda b: b.record("earning", resource="ada", amount="1,000")),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=float("nan"))),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=float("inf"))),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=Decimal("sNaN"))),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=Decimal("-Infinity"))),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=10**15 + 1)),
-    ("amount", lambda b: b.record("earning", resource="ada", amount="1e999999999")),
-    ("amount", lambda b: b.record("earning", resource="ada", amount="1e-19")),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=True)),
-    ("amount", lambda b: b.record("earning", resource="ada", amount=Rude())),  # type: ignore[arg-type] -- likewise
-    ("currency", lambda b: b.record("earning", resource="ada", amount=1, currency="$")),
-    ("currency", lambda b: b.record("earning", resource="ada", amount=1, currency="US DOLLARS")),
-    ("currency", lambda b: b.record("earning", resource="ada", amount=1, currency=None)),  # type: ignore[arg-type] -- likewise
-    ("skill", lambda b: b.record("listing", resource="ada", skill=" \n")),
-    ("skill", lambda b: b.record("listing", resource="ada", skill="x" * 201)),
-    ("skill", lambda b: b.record("listing", resource="ada", skill="lone \ud800")),
-    ("buyer", lambda b: b.record("spending", resource="ada", amount=1, buyer="bob")),
-    ("seller", lambda b: b.record("earning", resource="ada", amount=1, seller="bob")),
-    ("note", lambda b: b.record("earning", resource="ada", amount=1, note="nul \x00")),
-    ("note", lambda b: b.record("earning", resource="ada", amount=1, note="x" * 2_001)),
-    ("on", lambda b: b.record("earning", resource="ada", amount=1, on="yesterday")),
-    ("on", lambda b: b.record("earning", resource="ada", amount=1, on=timedelta(days=1))),  # type: ignore[arg-type] -- likewise
-    ("key", lambda b: b.record("earning", resource="ada", amount=1, key="")),
+    ("what", lambda b: b.record("gift", amount=1)),  # type: ignore[arg-type] -- what a host gets wrong
+    ("what", lambda b: b.record([], amount=1)),  # type: ignore[arg-type] -- likewise
+    ("amount", lambda b: b.record("earning")),
+    ("amount", lambda b: b.record("earning", amount=0)),
+    ("amount", lambda b: b.record("earning", amount="-0.00")),
+    ("amount", lambda b: b.record("spending", amount=-1)),
+    ("amount", lambda b: b.record("earning", amount="12 dollars")),
+    ("amount", lambda b: b.record("earning", amount="")),
+    ("amount", lambda b: b.record("earning", amount="1,000")),
+    ("amount", lambda b: b.record("earning", amount=float("nan"))),
+    ("amount", lambda b: b.record("earning", amount=float("inf"))),
+    ("amount", lambda b: b.record("earning", amount=Decimal("sNaN"))),
+    ("amount", lambda b: b.record("earning", amount=Decimal("-Infinity"))),
+    ("amount", lambda b: b.record("earning", amount=10**15 + 1)),
+    ("amount", lambda b: b.record("earning", amount="1e999999999")),
+    ("amount", lambda b: b.record("earning", amount="1e-19")),
+    ("amount", lambda b: b.record("earning", amount=True)),
+    ("amount", lambda b: b.record("earning", amount=Rude())),  # type: ignore[arg-type] -- likewise
+    ("currency", lambda b: b.record("earning", amount=1, currency="$")),
+    ("currency", lambda b: b.record("earning", amount=1, currency="US DOLLARS")),
+    ("currency", lambda b: b.record("earning", amount=1, currency=None)),  # type: ignore[arg-type] -- likewise
+    ("skill", lambda b: b.record("listing", skill=" \n")),
+    ("skill", lambda b: b.record("listing", skill="x" * 201)),
+    ("skill", lambda b: b.record("listing", skill="lone \ud800")),
+    ("buyer", lambda b: b.record("spending", amount=1, buyer="bob")),
+    ("seller", lambda b: b.record("earning", amount=1, seller="bob")),
+    ("note", lambda b: b.record("earning", amount=1, note="nul \x00")),
+    ("note", lambda b: b.record("earning", amount=1, note="x" * 2_001)),
+    ("on", lambda b: b.record("earning", amount=1, on="yesterday")),
+    ("on", lambda b: b.record("earning", amount=1, on=timedelta(days=1))),  # type: ignore[arg-type] -- likewise
+    ("key", lambda b: b.record("earning", amount=1, key="")),
 ]
 
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("field", "call"), BAD, ids=[f"{n}-{field}" for n, (field, _) in enumerate(BAD)])
 def test_what_does_not_fit_is_named_and_nothing_is_entered(
-    books: Economics, store: Store, field: str, call: Bad
+    economics: Economics, store: Store, field: str, call: Bad
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        call(books)
+        call(economics)
     assert refused.value.field == field
     assert entered(store) == []

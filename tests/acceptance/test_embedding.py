@@ -193,7 +193,7 @@ def test_what_was_being_embedded_by_one_that_died_is_embedded_by_the_next_after_
     clock = ManualClock()
     quick, paid = counting()
     with Memory.open(home, clock=clock, embedder=quick) as memory:
-        deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- as one that is killed in the middle has left it
+        deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as one that is killed in the middle has left it
         (scope,) = deep._index.caught_up(["ada"])  # pyright: ignore[reportPrivateUsage]
         assert deep._index.claimed(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
         clock.advance(seconds=59)

@@ -15,7 +15,7 @@ from tables import each_row
 
 from inmind import InmindError, Memory, Origin, Session, errors
 from inmind.layers import DocumentLayer, TextLayer
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.types import Rates
 
 Bad = Callable[[Session], Any]

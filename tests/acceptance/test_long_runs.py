@@ -9,7 +9,7 @@ import pytest
 from builders import a_result, assistant, user
 
 from inmind import CompressionPolicy, Memory
-from inmind.history.compaction.stub_text import OPENS
+from inmind.history.compaction.stub_text import BLOCK_START
 
 Message = dict[str, Any]
 
@@ -54,7 +54,7 @@ def test_an_agent_that_works_on_one_task_is_never_too_long_and_never_forgets_it(
         compacted += len(prompt.report.compactions)
         told = json.dumps(prompt.request)
         assert "Never restart the database." in told
-        assert told.count(OPENS) <= 3
+        assert told.count(BLOCK_START) <= 3
         talk += work(step)
         if asks and step == 5:
             talk += [assistant("Shall I mask card numbers?"), user("Always mask card numbers.")]

@@ -24,9 +24,9 @@ from tables import each_row
 
 from inmind import Memory
 from inmind.apps.mcp import tools
-from inmind.apps.mcp.http_auth import Address, Public
-from inmind.apps.mcp.project import Project, Usual, folder_of, named_after
-from inmind.apps.mcp.server import INSTRUCTIONS, KEY
+from inmind.apps.mcp.http_auth import PublicUrl, ServerAddress
+from inmind.apps.mcp.project import Project, ServerDefaults, folder_from_uri, folder_project_name
+from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.tools.registry import TOOLS
 
@@ -141,8 +141,8 @@ def test_two_projects_of_one_name_share_nothing(memory: Memory, tmp_path: Path) 
     ask(memory, ours, note)
     assert "secret" in ask(memory, ours, look)
     assert ask(memory, theirs, look) == "Nothing was found."
-    assert [info.id for info in memory.sessions(resource=named_after(ours))] == [named_after(ours)]
-    assert named_after(ours).startswith("app-")
+    assert [info.id for info in memory.sessions(resource=folder_project_name(ours))] == [folder_project_name(ours)]
+    assert folder_project_name(ours).startswith("app-")
 
 
 @pytest.mark.spec("I3")
@@ -166,7 +166,7 @@ def test_a_client_that_says_where_it_works_is_taken_at_its_word(memory: Memory, 
             assert asked == [first, second]
 
     asyncio.run(run())
-    assert {info.id for info in memory.sessions()} == {named_after(first), named_after(second)}
+    assert {info.id for info in memory.sessions()} == {folder_project_name(first), folder_project_name(second)}
 
 
 @pytest.mark.spec("I3")
@@ -263,7 +263,7 @@ def test_two_projects_that_name_a_session_alike_have_one_each_and_find_it_again(
         page, found = ask(memory, tmp_path / name, look)
         assert page.startswith(f"{name} page")
         assert other not in found
-        assert f"main@{named_after(tmp_path / name)}" in memory
+        assert f"main@{folder_project_name(tmp_path / name)}" in memory
 
 
 @pytest.mark.spec("I3")
@@ -273,7 +273,7 @@ def test_a_folder_whose_session_another_resource_has_gets_one_of_its_own(memory:
 
     for resource in ("ada", "bob", "ada", "bob"):
         ask(memory, tmp_path, note, told={"resource": resource})
-    name = named_after(tmp_path)
+    name = folder_project_name(tmp_path)
     assert {(info.id, info.resource) for info in memory.sessions()} == {(name, "ada"), (f"{name}@bob", "bob")}
 
 
@@ -313,11 +313,11 @@ def test_all_resources_are_open_where_the_operator_has_said_so(memory: Memory, t
         assert "bob's secret" in await read(client, "inmind://memory/bob")
 
     ask(memory, tmp_path, work, told={"everybody": True})
-    here = named_after(tmp_path.resolve())
+    here = folder_project_name(tmp_path.resolve())
     expected = {("bobs", "bob"), ("chat-1", "eve"), ("bobs@eve", "eve"), ("chat-2", here)}
     assert {(info.id, info.resource) for info in memory.sessions()} == expected
     with pytest.raises(InvalidInput, match="--all-resources"):
-        Usual.of({}, resource="ada", everybody=True)
+        ServerDefaults.from_options({}, resource="ada", all_resources=True)
 
 
 @pytest.mark.spec("I3")
@@ -357,9 +357,9 @@ def test_names_that_others_have_chosen_are_inert_wherever_they_are_told(memory: 
 @pytest.mark.spec("A6", "K25", "I3")
 def test_a_call_that_is_sent_again_under_its_key_is_done_once(memory: Memory, tmp_path: Path) -> None:
     async def work(client: Client) -> Any:
-        sent = [await client.call_tool("working_memory_note", {"note": "once"}, meta={KEY: "k"}) for _ in range(3)]
-        other = await client.call_tool("working_memory_note", {"note": "other"}, meta={KEY: "k"})
-        odd = await client.call_tool("working_memory_note", {"note": "odd"}, meta={KEY: ["k"]})
+        sent = [await client.call_tool("working_memory_note", {"note": "once"}, meta={KEY_META: "k"}) for _ in range(3)]
+        other = await client.call_tool("working_memory_note", {"note": "other"}, meta={KEY_META: "k"})
+        odd = await client.call_tool("working_memory_note", {"note": "odd"}, meta={KEY_META: ["k"]})
         return [one.structured_content for one in sent], text_of(other), text_of(odd)
 
     (first, *again), other, odd = ask(memory, tmp_path, work)
@@ -384,12 +384,12 @@ def test_pages_of_memory_are_resources_and_reading_them_begins_nothing(
                 await read(client, unknown)
         await called(client, "working_memory_note", note="Ada prefers tabs")
         await called(client, "memory_write", path="overview.md", section="Current task", text="The hero </memory>")
-        session = memory.session("a b/ü", resource=named_after(tmp_path.resolve()))
+        session = memory.session("a b/ü", resource=folder_project_name(tmp_path.resolve()))
         session.observe("cms_createPage", {}, {"page": {"id": "page-123", "title": "About </memory> Us"}})
         page, overview, _, sessions = [await read(client, uri) for uri in uris]
         assert "Ada prefers tabs" in page
         assert "The hero &lt;/memory>" in overview
-        assert {one["id"] for one in json.loads(sessions)} == {named_after(tmp_path.resolve()), "a b/ü"}
+        assert {one["id"] for one in json.loads(sessions)} == {folder_project_name(tmp_path.resolve()), "a b/ü"}
         things = await read(client, "inmind://entities/a%20b%2F%C3%BC")
         assert things.startswith('[WORKING MEMORY]\npages:\n  - "About &lt;/memory> Us" (page-123)')
 
@@ -456,7 +456,7 @@ def test_whatever_a_tool_is_called_with_it_answers_as_it_has_promised(
     """What fits its schema, and what has its names with anything in them."""
 
     async def work(client: Client) -> None:
-        for tool in tools.tools(remembered=False, everybody=True):
+        for tool in tools.mcp_tools(tracked=False, all_resources=True):
             names = st.sampled_from([*tool.input_schema["properties"], "else"])
             arguments = data.draw(
                 st.one_of(fitting(tool.input_schema), st.dictionaries(names, json_values(), max_size=4)),
@@ -478,44 +478,46 @@ def test_every_folder_has_a_name_that_a_session_can_have(name: str) -> None:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return
-    called_after = named_after(folder)
-    assert called_after == named_after(folder) != named_after(Path("/elsewhere") / name)
+    called_after = folder_project_name(folder)
+    assert called_after == folder_project_name(folder) != folder_project_name(Path("/elsewhere") / name)
     assert called_after.isprintable()
     assert len(called_after.encode()) < 60
 
 
 @each_row("uri", ["https://x/y", "file:relative", "", "file://[", "file:///%00", "nonsense"])
 def test_what_is_no_folder_names_none(uri: str) -> None:
-    assert folder_of(uri) is None or uri == "file:///%00"
+    assert folder_from_uri(uri) is None or uri == "file:///%00"
 
 
 @pytest.mark.spec("N56")
 def test_a_server_is_meant_by_its_own_names_and_port_alone() -> None:
-    local = Address(host="127.0.0.1", port=8765)
+    local = ServerAddress(host="127.0.0.1", port=8765)
     ours = ("127.0.0.1:8765", "localhost:8765", "LOCALHOST:8765", "[::1]:8765")
     foreign = (
         *("", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8766", "localhost.evil.example:8765"),
         *("evil@127.0.0.1:8765", "127.0.0.1:8765@evil", "[::1]", "::1:8765", "0.0.0.0:8765", "192.168.1.1:8765"),
         *("127.0.0.1:8765/", "127.0.0.1:8765?x", "local\thost:8765", "127.0.0.1:٨٧٦٥", "localhost.:8765", "null"),
     )
-    assert all(local.is_meant_by(host) for host in ours)
-    assert not any(local.is_meant_by(host) for host in foreign)
-    everywhere = Address(host="0.0.0.0", port=8765)  # noqa: S104 -- what it is about
-    assert everywhere.is_meant_by("192.168.1.1:8765")
-    assert not everywhere.is_meant_by("rebound.example:8765")
-    assert local.is_origin("http://localhost:8765")
-    assert not any(map(local.is_origin, ("null", "https://localhost:8765", "http://localhost:8766", "localhost:8765")))
+    assert all(local.matches_host(host) for host in ours)
+    assert not any(local.matches_host(host) for host in foreign)
+    everywhere = ServerAddress(host="0.0.0.0", port=8765)  # noqa: S104 -- what it is about
+    assert everywhere.matches_host("192.168.1.1:8765")
+    assert not everywhere.matches_host("rebound.example:8765")
+    assert local.matches_origin("http://localhost:8765")
+    assert not any(
+        map(local.matches_origin, ("null", "https://localhost:8765", "http://localhost:8766", "localhost:8765"))
+    )
 
 
 @pytest.mark.spec("N56")
 def test_behind_a_proxy_a_server_is_meant_by_the_name_that_others_see_too() -> None:
-    proxied = Address(host="127.0.0.1", port=8765, public=Public.at("https://Memory.example.com/"))
-    assert all(map(proxied.is_meant_by, ("memory.example.com", "MEMORY.example.com:443", "127.0.0.1:8765")))
+    proxied = ServerAddress(host="127.0.0.1", port=8765, public=PublicUrl.parse("https://Memory.example.com/"))
+    assert all(map(proxied.matches_host, ("memory.example.com", "MEMORY.example.com:443", "127.0.0.1:8765")))
     foreign = ("memory.example.com:8765", "memory.example.com:80", "evil.example.com", "memory.example.com.evil.net")
-    assert not any(map(proxied.is_meant_by, foreign))
-    assert all(map(proxied.is_origin, ("https://memory.example.com", "http://localhost:8765")))
+    assert not any(map(proxied.matches_host, foreign))
+    assert all(map(proxied.matches_origin, ("https://memory.example.com", "http://localhost:8765")))
     assert not any(
-        map(proxied.is_origin, ("http://memory.example.com", "https://evil.example.com", "https://", "null"))
+        map(proxied.matches_origin, ("http://memory.example.com", "https://evil.example.com", "https://", "null"))
     )
     for wrong in (
         "memory.example.com",
@@ -527,30 +529,30 @@ def test_behind_a_proxy_a_server_is_meant_by_the_name_that_others_see_too() -> N
         "https://x:y",
     ):
         with pytest.raises(InvalidInput, match="--public-url"):
-            Public.at(wrong)
+            PublicUrl.parse(wrong)
 
 
 def test_the_errors_that_are_told_are_the_librarys() -> None:
-    assert tools.refused(NotFound(what="session", name="x")).is_error
-    assert text_of(tools.refused(InvalidInput(field="f", value=1, expected="2"))).startswith("INVALID_INPUT: f")
+    assert tools.error_result(NotFound(what="session", name="x")).is_error
+    assert text_of(tools.error_result(InvalidInput(field="f", value=1, expected="2"))).startswith("INVALID_INPUT: f")
 
 
 @pytest.mark.spec("I3")
 def test_what_a_server_was_told_goes_before_the_environment_and_both_before_what_a_client_says(tmp_path: Path) -> None:
     environment = {"INMIND_SESSION": "by-environment", "INMIND_RESOURCE": "ada"}
-    told = Usual.of(environment, cwd=tmp_path, session="by-option")
-    assert (told.place().session, told.place().resource) == ("by-option", "ada")
-    assert told.place("by-call").session == "by-call"
-    assert not Usual.of(environment).leaves_open("", "")
-    assert not Usual.of({}, cwd=tmp_path).leaves_open("", "")
-    somewhere = Usual.of({}, session="here")
-    assert somewhere.leaves_open("", "")
-    place = somewhere.place(project=Project.at(tmp_path))
-    assert (place.session, place.resource, place.folder) == ("here", named_after(tmp_path), tmp_path)
-    nowhere = Usual.of({}, here=False)
+    told = ServerDefaults.from_options(environment, cwd=tmp_path, session="by-option")
+    assert (told.target().session, told.target().resource) == ("by-option", "ada")
+    assert told.target("by-call").session == "by-call"
+    assert not ServerDefaults.from_options(environment).depends_on_project("", "")
+    assert not ServerDefaults.from_options({}, cwd=tmp_path).depends_on_project("", "")
+    somewhere = ServerDefaults.from_options({}, session="here")
+    assert somewhere.depends_on_project("", "")
+    place = somewhere.target(project=Project.at(tmp_path))
+    assert (place.session, place.resource, place.folder) == ("here", folder_project_name(tmp_path), tmp_path)
+    nowhere = ServerDefaults.from_options({}, use_cwd=False)
     for known in ("?project=NAME", "--cwd", "--session", "--resource"):
         with pytest.raises(InvalidInput, match=re.escape(known)):
-            nowhere.place("main")
-    assert nowhere.place(project=Project.named("shop")).resource == "shop"
+            nowhere.target("main")
+    assert nowhere.target(project=Project.named("shop")).resource == "shop"
     with pytest.raises(InvalidInput, match="a resource in particular"):
         Project.named("default")

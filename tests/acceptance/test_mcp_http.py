@@ -21,10 +21,10 @@ from mcp_client import MODES, Listening, Mode, called, over_http, roots, status_
 from terminal import at_once, inmind
 
 from inmind import Memory
-from inmind.apps.mcp.http import MOST_CONNECTIONS
-from inmind.apps.mcp.http_auth import Address, Guard
-from inmind.apps.mcp.project import named_after
-from inmind.apps.mcp.token import FILE, token_of
+from inmind.apps.mcp.http import MAX_CONNECTIONS
+from inmind.apps.mcp.http_auth import AuthMiddleware, ServerAddress
+from inmind.apps.mcp.project import folder_project_name
+from inmind.apps.mcp.token import TOKEN_FILE, load_token
 from inmind.errors import InvalidInput, UnsafeStorage
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 -- what it is about
@@ -129,11 +129,11 @@ def test_each_client_has_the_project_of_its_own_url_or_folder_and_none_has_ours(
             assert (await wrong.call_tool("working_memory_show", {})).is_error
         if mode == "legacy":
             async with listening.client(mode=mode, list_roots_callback=folder) as rooted:
-                assert await noted(rooted, "by its folder") == f"resource/{named_after(tmp_path)}"
+                assert await noted(rooted, "by its folder") == f"resource/{folder_project_name(tmp_path)}"
 
     asyncio.run(work())
     with Memory.open(listening.home) as memory:
-        assert named_after(listening.home.parent.resolve()) not in memory.resources()
+        assert folder_project_name(listening.home.parent.resolve()) not in memory.resources()
 
 
 @pytest.mark.spec("I3")
@@ -325,7 +325,7 @@ def test_a_client_that_trickles_is_left_and_keeps_nobody_waiting(listening: List
 
 @pytest.mark.spec("N63")
 def test_silent_connections_lock_nobody_out(listening: Listening) -> None:
-    silent = [socket.create_connection(("127.0.0.1", listening.port), timeout=15) for _ in range(MOST_CONNECTIONS + 8)]
+    silent = [socket.create_connection(("127.0.0.1", listening.port), timeout=15) for _ in range(MAX_CONNECTIONS + 8)]
     try:
         assert listening.asked("POST", "/mcp", headers(listening), a_request("tools/list")) == 200
         assert silent[0].recv(1) == b""
@@ -370,7 +370,7 @@ def test_a_request_whose_end_never_came_is_not_carried_out(listening: Listening)
 @pytest.mark.spec("N63")
 def test_all_bodies_together_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """And whoever is done makes room for the next."""
-    monkeypatch.setattr("inmind.apps.mcp.http_auth.MOST_AT_ONCE", 100)
+    monkeypatch.setattr("inmind.apps.mcp.http_auth.MAX_TOTAL_BODY_BYTES", 100)
     token, statuses = "0123456789abcdef", list[int]()
     scope: dict[str, Any] = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"127.0.0.1:1")]}
     scope["headers"].append((b"authorization", f"Bearer {token}".encode()))
@@ -389,7 +389,7 @@ def test_all_bodies_together_have_an_end(monkeypatch: pytest.MonkeyPatch) -> Non
         async def sixty() -> Any:
             return {"type": "http.request", "body": b"x" * 60}
 
-        guard = Guard(app, Address(host="127.0.0.1", port=1), token)
+        guard = AuthMiddleware(app, ServerAddress(host="127.0.0.1", port=1), token)
         first = asyncio.create_task(guard(scope, sixty, answer))
         await asked.wait()
         await guard(scope, sixty, answer)
@@ -410,39 +410,39 @@ def test_where_there_are_no_hard_links_a_token_is_kept_all_the_same(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("os.link", refuse)
-    made = token_of(tmp_path, {}).value
-    assert token_of(tmp_path, {}).value == made
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
-    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
-    with pytest.raises(UnsafeStorage, match=re.escape(str(tmp_path / "gone" / FILE))):
-        token_of(tmp_path / "gone", {})
+    made = load_token(tmp_path, {}).value
+    assert load_token(tmp_path, {}).value == made
+    assert [path.name for path in tmp_path.iterdir()] == [TOKEN_FILE]
+    assert stat.S_IMODE((tmp_path / TOKEN_FILE).stat().st_mode) == 0o600
+    with pytest.raises(UnsafeStorage, match=re.escape(str(tmp_path / "gone" / TOKEN_FILE))):
+        load_token(tmp_path / "gone", {})
 
 
 @pytest.mark.spec("N57")
 def test_the_token_is_kept_where_only_its_owner_reads_it_and_told_nowhere(listening: Listening, tmp_path: Path) -> None:
-    kept = listening.home / FILE
+    kept = listening.home / TOKEN_FILE
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert str(kept) in listening.told
     assert listening.token not in listening.told
-    assert not list(listening.home.glob(f"{FILE}.*"))
-    assert token_of(listening.home, {}).value == listening.token
-    assert listening.token not in repr(token_of(listening.home, {}))
-    given = token_of(tmp_path, {"INMIND_MCP_TOKEN": "0123456789abcdef\n"})
-    assert (given.value, given.kept_in) == ("0123456789abcdef", "$INMIND_MCP_TOKEN")
-    assert not (tmp_path / FILE).exists()
+    assert not list(listening.home.glob(f"{TOKEN_FILE}.*"))
+    assert load_token(listening.home, {}).value == listening.token
+    assert listening.token not in repr(load_token(listening.home, {}))
+    given = load_token(tmp_path, {"INMIND_MCP_TOKEN": "0123456789abcdef\n"})
+    assert (given.value, given.source) == ("0123456789abcdef", "$INMIND_MCP_TOKEN")
+    assert not (tmp_path / TOKEN_FILE).exists()
     for poor in ("", "short", "has space in the middle", "ünïcödé-ünïcödé-ünï", "x\n" * 20):
         with pytest.raises(InvalidInput) as refused:
-            token_of(tmp_path, {"INMIND_MCP_TOKEN": poor})
+            load_token(tmp_path, {"INMIND_MCP_TOKEN": poor})
         assert not poor.strip() or poor.strip() not in str(refused.value)
-    token_of(tmp_path, {})
-    (tmp_path / FILE).chmod(0o644)
+    load_token(tmp_path, {})
+    (tmp_path / TOKEN_FILE).chmod(0o644)
     with pytest.raises(UnsafeStorage, match="others can read it"):
-        token_of(tmp_path, {})
-    (tmp_path / FILE).rename(tmp_path / "elsewhere")
+        load_token(tmp_path, {})
+    (tmp_path / TOKEN_FILE).rename(tmp_path / "elsewhere")
     (tmp_path / "elsewhere").chmod(0o600)
-    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
+    (tmp_path / TOKEN_FILE).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnsafeStorage):
-        token_of(tmp_path, {})
+        load_token(tmp_path, {})
 
 
 @pytest.mark.spec("N57", "J3")
@@ -480,5 +480,5 @@ def test_a_token_of_the_operators_own_opens_it_to_others_and_stands_in_no_log(tm
                 assert token not in "".join(said)
 
         asyncio.run(work())
-    assert not (tmp_path / "home" / FILE).exists()
+    assert not (tmp_path / "home" / TOKEN_FILE).exists()
     assert not (tmp_path / "home" / "inmind.db-wal").exists()

@@ -19,8 +19,8 @@ from mcp_client import MODES, Mode, called, over_stdio, roots, text_of
 from terminal import at_once, command
 
 from inmind import Memory
-from inmind.apps.mcp.project import named_after
-from inmind.apps.mcp.stdio import MOST_BYTES, id_in, split
+from inmind.apps.mcp.project import folder_project_name
+from inmind.apps.mcp.stdio import MAX_MESSAGE_BYTES, find_id, split_lines
 
 CALLS = 100
 
@@ -91,7 +91,9 @@ def test_an_agent_works_over_a_pipe(home: Path, tmp_path: Path, mode: Mode) -> N
 
     asyncio.run(work())
     with Memory.open(home) as memory:
-        assert [info.id for info in memory.sessions()] == [named_after(elsewhere if mode == "legacy" else tmp_path)]
+        assert [info.id for info in memory.sessions()] == [
+            folder_project_name(elsewhere if mode == "legacy" else tmp_path)
+        ]
 
 
 @pytest.mark.embedded
@@ -172,7 +174,7 @@ def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quie
         '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "x", "arguments": {"id": 3, "y": %s}}}'
     )
     broken = {
-        7: call % (7, f'"{"x" * MOST_BYTES}"'),
+        7: call % (7, f'"{"x" * MAX_MESSAGE_BYTES}"'),
         8: call % (8, "[" * 5_000 + "]" * 5_000),
         "nine": call % ('"nine"', '"\\ud800"'),
         10: '{"id": 10, "method": 5, "jsonrpc": "2.0"}',
@@ -244,7 +246,7 @@ def test_it_dreams_meanwhile_and_does_not_wait_for_that_when_it_leaves(
 
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]":,\\id1 methodrsul', max_size=60).map(str.encode))
 def test_an_id_is_found_or_not_in_whatever_comes(line: bytes) -> None:
-    found = id_in(line)
+    found = find_id(line)
     assert found is None or str(found) in line.decode(errors="replace").replace("\\", "") or isinstance(found, str)
 
 
@@ -260,7 +262,7 @@ def test_the_id_of_a_request_is_found_wherever_it_stands_and_that_of_an_answer_i
     fields.insert(place, ("id", id))
     fields.insert(0, ("result", {}) if answers else ("method", "id"))
     line = json.dumps(dict(fields)).encode()
-    assert id_in(line) == (None if answers else id)
+    assert find_id(line) == (None if answers else id)
 
 
 @pytest.mark.embedded
@@ -290,7 +292,7 @@ def test_without_its_extra_it_says_what_to_install(home: Path, monkeypatch: pyte
 @given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b""))), st.integers(1, 7))
 def test_lines_come_out_as_they_went_in_wherever_the_pipe_has_cut_them(lines: list[bytes], size: int) -> None:
     sent = b"".join(line + b"\n" for line in lines)
-    assert list(split(iter([sent[at : at + size] for at in range(0, len(sent), size)]))) == lines
+    assert list(split_lines(iter([sent[at : at + size] for at in range(0, len(sent), size)]))) == lines
 
 
 NAME = {"name": "raw", "version": "1"}

@@ -25,7 +25,7 @@ from inmind.memory.documents import Page
 from inmind.memory.postgres_backend import PostgresBackend
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
 
 Reopen = Callable[[], Memory]
@@ -203,7 +203,7 @@ def test_a_page_from_before_the_first_dream_is_kept_in_the_event_that_tells_of_i
     nowhere.edit(nowhere.page("MEMORY.md", resource="ada"), text)
     nowhere.resource("ada").note("Ada has moved to Hamburg", importance=0.9)
     assert nowhere.dream("ada").status == "done"
-    [seeded] = nowhere._store.read("resource/ada", kind=PageAdopted.kind)  # pyright: ignore[reportPrivateUsage] -- no call shows it
+    [seeded] = nowhere._context.store.read("resource/ada", kind=PageAdopted.kind)  # pyright: ignore[reportPrivateUsage] -- no call shows it
     assert seeded.payload == PageAdopted(
         text=text, backup="", chunks=seeded.payload.chunks if isinstance(seeded.payload, PageAdopted) else 0
     )
@@ -257,7 +257,7 @@ def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Me
     assert told.value.theirs == first.text
     second = nowhere.edit(first, "[dream]\nenabled = false\nmin_crystals = 9\n")
     assert (second.version > first.version, nowhere.page("config.toml")) == (True, second)
-    if isinstance(place := nowhere._backend.store, InMemoryStore):  # pyright: ignore[reportPrivateUsage] -- which of the two
+    if isinstance(place := nowhere._context.backend.store, InMemoryStore):  # pyright: ignore[reportPrivateUsage] -- which of the two
         assert place.version("settings") == 2
         return
     assert (reopen().settings.dream.enabled, reopen().settings.dream.min_crystals) == (False, 9)

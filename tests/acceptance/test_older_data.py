@@ -71,7 +71,7 @@ def money_of(memory: Memory, resource: str) -> list[dict[str, str]]:
 
 
 def feelings_of(memory: Memory, resource: str) -> dict[str, float]:
-    return {name: round(level, 6) for name, level in memory.resource(resource).affect.levels.named.items()}
+    return {name: round(level, 6) for name, level in memory.resource(resource).affect.levels.by_name.items()}
 
 
 def told_of_session(session: Session) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Side:
 
     def news(self) -> list[tuple[object, ...]]:
         """All events that nobody has asked for before."""
-        store = self.memory._store  # pyright: ignore[reportPrivateUsage] -- all there is, whatever it is called
+        store = self.memory._context.store  # pyright: ignore[reportPrivateUsage] -- all there is, whatever it is called
         told: list[tuple[object, ...]] = []
         for name in store.streams(""):
             for event in store.read(name, after=self._seen.get(name, 0)):

@@ -18,12 +18,12 @@ from psycopg import sql
 from inmind import Memory
 from inmind.core.events.codec import KINDS
 from inmind.errors import NotFound, ReadOnly
-from inmind.jobs.dreaming.gather import Gathering
+from inmind.jobs.dreaming.gather import Gatherer
 from inmind.search.index import postgres
 from inmind.search.index.base import VERSION, Near
 from inmind.search.index.indexer import Follower
 from inmind.store.postgres import PostgresStore
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
 
 FOUND = ["The ferry is blue", "The ferry leaves at nine"]
@@ -66,7 +66,7 @@ def test_what_was_acknowledged_is_found_by_whoever_asks(tenant_url: str, memory:
 def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         noted(memory, name)
-    deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
+    deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     assert deep.with_news(most=9) == ["ada", "bob", "eve"]
     assert found(memory, "bob") == FOUND
     assert deep.with_news(most=9) == ["ada", "eve"]
@@ -95,7 +95,7 @@ def test_freezing_what_nobody_has_indexed_yet(tenant_url: str, memory: Memory) -
     memory.pin(id)
     execute(tenant_url, "DROP TABLE resources")
     with Memory.open(tenant_url, embedder=None) as other:
-        other._search_engine().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- nobody's first
+        other._context.search_engine().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- nobody's first
         assert other.get(id).lifecycle == "frozen"
 
 
@@ -168,7 +168,7 @@ def test_where_nothing_can_be_written_search_answers_with_what_is_indexed(
     with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=Toy("toy")) as other:
         assert sorted(found(other)) == sorted(FOUND)
         assert other.get("resource/ada#1").text
-        deep = other._search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
+        deep = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
         assert deep.with_news(most=9) == ["ada"]
         assert deep.without_vectors(9) == 0
     assert [record.message for record in caplog.records if "is not found yet" in record.message]
@@ -209,7 +209,7 @@ def test_not_only_search_survives_it(tenant_url: str, memory: Memory, call: str)
 def test_once_made_anew_everybody_has_news_whom_it_has_not_followed(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         noted(memory, name)
-    deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
+    deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     deep.catch_up()
     assert deep.with_news(most=9) == []
     execute(tenant_url, DAMAGE["dropped"])
@@ -327,7 +327,7 @@ def test_the_same_journal_is_found_alike_in_a_home_and_in_a_database(
     answers: list[Any] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=embedder) as memory:
-            assert memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+            assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
             answers.append(everything(memory))
     assert answers[0] == answers[1]
     assert [asked for asked, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
@@ -341,7 +341,7 @@ def test_cosines_are_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
     near: list[Near] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder="auto") as memory:
-            deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
+            deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
             assert deep.embed()
             assert deep.vectors
             (scope,) = deep._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
@@ -396,13 +396,13 @@ def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
         execute(plain.admin, 'CREATE SCHEMA "odd. name"; CREATE EXTENSION vector SCHEMA "odd. name"')
         assert by_meaning(memory) == []  # nobody but its owner may use that schema
         execute(plain.admin, 'GRANT USAGE ON SCHEMA "odd. name" TO PUBLIC')
-        assert memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+        assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
         assert len(by_meaning(memory)) == 2
         execute(plain.admin, "DROP EXTENSION vector CASCADE")
         assert by_meaning(memory) == []
         assert found(memory) == FOUND
         execute(plain.admin, "CREATE EXTENSION vector")
-        assert memory._search_engine().embed()  # pyright: ignore[reportPrivateUsage]
+        assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage]
         assert len(by_meaning(memory)) == 2
 
 
@@ -442,9 +442,9 @@ def test_whoever_has_no_vectors_yet_is_found_however_they_came(tenant_url: str) 
     """Those there were before an embedder was new, those who came since, and those who have grown."""
     with Memory.open(tenant_url, embedder=None) as memory:
         noted(memory)
-        memory._search_engine().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
+        memory._context.search_engine().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
     with Memory.open(tenant_url, embedder=Toy("toy")) as memory:
-        deep = memory._search_engine()  # pyright: ignore[reportPrivateUsage]
+        deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
         assert deep.embed()
         noted(memory, "bob")
         memory.session("of ada").note("The ferry is late")
@@ -467,16 +467,16 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
     pages: list[str] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=None) as memory:
-            gathering = Gathering(
+            gathering = Gatherer(
                 resource="ada",
-                stream=memory._resource_stream("ada"),  # pyright: ignore[reportPrivateUsage] -- as a dream does
-                store=memory._store,  # pyright: ignore[reportPrivateUsage]
-                deep=memory._search_engine(),  # pyright: ignore[reportPrivateUsage]
+                stream=memory._context.resource_stream("ada"),  # pyright: ignore[reportPrivateUsage] -- as a dream does
+                store=memory._context.store,  # pyright: ignore[reportPrivateUsage]
+                deep=memory._context.search_engine(),  # pyright: ignore[reportPrivateUsage]
                 clock=clock,
             )
             gathered.append(replace(gathering.gather().material, search=_nothing, get_crystal=_nothing))
             assert memory.dream("ada").status == "done"
-            pages.append(memory._resource_stream("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
+            pages.append(memory._context.resource_stream("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
     assert gathered[0] == gathered[1]
     assert gathered[0].crystals
     assert pages[0] == pages[1] != ""

@@ -1,30 +1,38 @@
-"""What a host may import is there. That pages speak of all of it, test_docs.py says."""
+"""The public names can be imported. That the reference has all of them is tested in test_docs.py."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 import inmind
+from inmind import layers, types
 
 
-def test_every_public_name_is_there_and_the_list_is_sorted() -> None:
-    assert all(hasattr(inmind, name) for name in inmind.__all__)
-    assert sorted(inmind.__all__) == inmind.__all__
-    assert set(inmind.__all__) <= set(dir(inmind))
+@pytest.mark.parametrize("module", [inmind, layers, types], ids=lambda module: module.__name__)
+def test_every_public_name_can_be_imported_and_the_list_is_sorted(module: ModuleType) -> None:
+    assert all(hasattr(module, name) for name in module.__all__)
+    assert sorted(module.__all__) == module.__all__
+    assert set(module.__all__) <= set(dir(module))
 
 
-def test_what_is_asked_for_first_is_loaded_and_nothing_else() -> None:
+def test_the_types_are_not_repeated_at_the_root() -> None:
+    assert set(types.__all__) & {*inmind.__all__, *layers.__all__} == set()
+    assert set(layers.__all__) & set(inmind.__all__) == {"Layer", "default_layers"}
+
+
+def test_importing_the_package_loads_no_other_module_than_the_lazy_exports() -> None:
     told = "import sys, inmind; print(sorted(name for name in sys.modules if name.startswith('inmind.')))"
     ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"
+    assert ran.stdout == "['inmind.core', 'inmind.core.lazy_exports']\n"
     with pytest.raises(AttributeError, match="has no attribute 'Memry'"):
         _ = inmind.Memry  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- it is not there
 
 
-def test_a_memory_brings_no_library_that_only_some_need() -> None:
+def test_importing_memory_loads_no_optional_dependency() -> None:
     told = "import sys\nfrom inmind import Memory\nprint(sorted({name.partition('.')[0] for name in sys.modules}))"
     ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     for name in ("numpy", "opentelemetry", "procrastinate", "psycopg", "psycopg_pool", "typer"):

@@ -22,8 +22,8 @@ from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.layers.base import Layer, Moment, Recalled
 from inmind.prompt.layers.builtin import TextLayer
 from inmind.session.tools.registry import TOOLS
-from inmind.store.in_memory importAppendResultyStore
-from inmind.store.protocol import Appended, Batch
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import AppendResult, Batch
 
 HOST_TOOL = {"type": "function", "function": {"name": "get_page", "parameters": {"type": "object"}}}
 ARGUMENTS = {"text": "The customer is Mei."}
@@ -565,11 +565,13 @@ class Overtaken(InMemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.before: list[Callable[[], object]] = []
-AppendResult
-    def append(self, stream: str, drafts: Sequence[Draft], *, beside: Batch | None = None, **options: Any) -> Appended:
-        if beside is not None and self.before:
-            self.before.pop()()companion
-        return super().append(stream, drafts, beside=beside, **options)
+
+    def append(
+        self, stream: str, drafts: Sequence[Draft], *, companion: Batch | None = None, **options: Any
+    ) -> AppendResult:
+        if companion is not None and self.before:
+            self.before.pop()()
+        return super().append(stream, drafts, companion=companion, **options)
 
 
 LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}) for n in (1, 2)]
@@ -786,7 +788,7 @@ def test_an_answer_of_memory_stays_its_own_between_two_edits(session: Session) -
     answers = session.record(chat(*CALLS[:1])).results
     said = session.state.conversation.wires[1]
     session.prepare([user("A"), said, *answers, user("b")])
-    assert [entry.ours for entry in session.state.conversation] == [False, False, True, False]
+    assert [entry.is_memory_reply for entry in session.state.conversation] == [False, False, True, False]
 
 
 # -- what the model knew -----------------------------------------------------------------------------------

@@ -247,7 +247,7 @@ def test_a_thing_that_left_the_window_is_found(memory: Memory) -> None:
 @pytest.mark.spec("H1")
 def test_what_was_crystallised_is_found(memory: Memory, session: Session) -> None:
     what = CrystalCreated("Ada drinks lapsang in the morning", importance=0.8, category="preference", consolidated=True)
-    store = memory._store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
     store.append(
         "resource/ada", [Draft(payload=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
     )

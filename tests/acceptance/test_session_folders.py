@@ -183,7 +183,9 @@ def test_a_title_that_cannot_be_taken_in_keeps_no_session_from_opening(
         session.prepare([user("Create a page")])
         file = meta_of(session, home)
     file.write_text(json.dumps({**said_by(file), "title": "About us"}))
-    monkeypatch.setattr("inmind.store.sqlite.MIGRATIONS", ("0001_journal",))  # the home is a newer inmind's: read-only
+    monkeypatch.setattr(
+        "inmind.store.sqlite.connection.MIGRATIONS", ("0001_journal",)
+    )  # the home is a newer inmind's: read-only
     with Memory.open(home) as memory:
         assert memory.session("s").state.title == "Create a page"
     assert "the title in" in caplog.text

@@ -58,7 +58,7 @@ def test_what_is_no_home_of_a_tenant_is_neither_listed_nor_erased(
     (folder / "linked" / DATABASE).symlink_to(outside / DATABASE)
     (folder / "a%41").mkdir()
     (folder / "a%41" / DATABASE).touch()
-    assert [one.name for one in homes.all()] == ["ada"]
+    assert [one.name for one in homes.list_all()] == ["ada"]
     for name in ("link", "file", "full", "linked", "aA"):
         with pytest.raises(NotFound):
             homes.erase(name)
@@ -119,7 +119,7 @@ def test_whoever_is_killed_before_the_files_are_gone_leaves_what_opens_as_nothin
         with pytest.raises(KeyboardInterrupt):
             homes.erase("ada")
     for left in ([*home.rglob("*.md")], [home / "index.db"], []):
-        assert [one.name for one in homes.all()] == ["ada"]
+        assert [one.name for one in homes.list_all()] == ["ada"]
         with pytest.raises(UnsafeStorage):
             Memory.open(home, embedder=None)
         for file in left:
@@ -159,7 +159,7 @@ def test_another_process_that_has_a_home_open_writes_nothing_more_to_it(homes: T
         homes.erase("ada")
         said, _ = other.communicate("\n", timeout=60)
     assert said.strip() in ("NotDurable", "Damaged", "StoreError")
-    assert [one.name for one in homes.all()] == []
+    assert [one.name for one in homes.list_all()] == []
 
 
 def test_a_home_that_somebody_is_writing_to_is_waited_for_and_then_left_whole(folder: Path) -> None:

@@ -78,7 +78,7 @@ def _ada_has_what_she_had(hers: psycopg.Connection) -> Generator[None]:
 
 def _give_jobs(url: str) -> None:
     database = Database(url)
-    Jobs(database).make()
+    Jobs(database).create_tables()
     database.close()
 
 

@@ -48,7 +48,7 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Opening]:
             one, other = servers
             url = one.url(tcp=True) if kind == "server" else other.url("operator", password=PASSWORD, tcp=True)
             roles = stack.enter_context(TenantRoles(url))
-            stack.callback(lambda: [roles.erase(left.name) for left in roles.all()])
+            stack.callback(lambda: [roles.erase(left.name) for left in roles.list_all()])
             return roles
 
         yield place
@@ -74,7 +74,7 @@ def moved(source: Tenants, target: Tenants, told: Told | None = None, **options:
 
 
 def names(tenants: Tenants) -> list[str]:
-    return [one.name for one in tenants.all()]
+    return [one.name for one in tenants.list_all()]
 
 
 @WAYS
@@ -175,7 +175,7 @@ def test_one_who_never_rests_is_moved_with_all_that_was_acknowledged(at: Opening
     assert writer.refusal is not None, "it writes to what is gone"
     assert len(writer.acknowledged) > before, "nothing was written meanwhile"
     [(_, copied)] = told
-    with target.entered("ada") as place, opened(place) as store:
+    with target.open_as_operator("ada") as place, opened(place) as store:
         events = [event.payload for name in ("ada", "bob") for event in store.read(f"resource/{name}")]
     assert {what.text for what in events if isinstance(what, NoteAdded)} >= set(writer.acknowledged)
     assert copied.inventory.versions == target.inventory("ada").versions
@@ -282,7 +282,7 @@ def test_what_settings_ever_were_comes_along_by_way_of_a_folder_too(at: Opening)
     moved(source, between, told)
     write(told[0][0], "[model]\ndaily_tokens = 4\n")
     moved(between, target, told)
-    with target.entered("ada") as place, opened(place) as store:
+    with target.open_as_operator("ada") as place, opened(place) as store:
         texts = [event.payload.text for event in store.read("settings") if isinstance(event.payload, SettingsWritten)]
     assert texts == [f"[model]\ndaily_tokens = {number}\n" for number in (1, 2, 3, 4)]
 

@@ -260,7 +260,7 @@ def test_roles_that_are_no_tenants_are_none(roles: TenantRoles, admin: str) -> N
     Memory.open(admin, embedder=None).close()
     tell(admin, "CREATE ROLE app LOGIN", "CREATE SCHEMA app AUTHORIZATION app", "CREATE TABLE app.orders (id int)")
     tell(admin, "ALTER TABLE app.orders OWNER TO app", "CREATE ROLE plain LOGIN", "CREATE SCHEMA lonely")
-    assert roles.all() == []
+    assert roles.list_all() == []
     for name in ("postgres", "app", "plain", "lonely"):
         with pytest.raises(InmindError):
             roles.erase(name)
@@ -292,7 +292,7 @@ def test_nothing_is_left_of_who_is_erased(roles: TenantRoles, admin: str) -> Non
         assert memory.search("tabs")
         memory.flush()
     jobs = Database(address)
-    Jobs(jobs).make()
+    Jobs(jobs).create_tables()
     jobs.close()
     [(number,)] = ask(admin, "SELECT oid FROM pg_roles WHERE rolname = 'ada'")
     tell(address, "CREATE TABLE ada.more (a int)", "SELECT lo_create(0)", "ALTER ROLE ada SET work_mem = '1MB'")
@@ -372,7 +372,7 @@ def test_who_could_not_be_erased_is_let_in_as_before(roles: TenantRoles, admin: 
     lived(address)
     tell(address, "GRANT USAGE ON SCHEMA ada TO PUBLIC", "GRANT SELECT ON ada.events TO PUBLIC")
     tell(admin, "CREATE VIEW public.how_many AS SELECT count(*) FROM ada.events")
-    with pytest.raises(StoreError, match="nothing was erased"), roles.held("ada") as held:
+    with pytest.raises(StoreError, match="nothing was erased"), roles.lock("ada") as held:
         held.erase()
     lived(address, session="later")
     with pytest.raises(StoreError, match="nothing was erased"):
@@ -430,7 +430,7 @@ def test_who_cannot_be_erased_in_time_stays_whole(
     admin: str, roles: TenantRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An operator's own export, say: it is not the tenant's connection, and is not ended."""
-    monkeypatch.setattr("inmind.store.postgres.tenants._WAIT", "50ms")
+    monkeypatch.setattr("inmind.store.postgres.tenants._LOCK_TIMEOUT", "50ms")
     lived(made(roles, "ada"))
     before = roles.inventory("ada")
     with psycopg.connect(admin) as held:
@@ -514,12 +514,12 @@ def unheard(*_: object) -> None: ...
 
 
 def exported(roles: TenantRoles, to: Path) -> None:
-    with roles.entered("eve") as place, Memory.open(place, embedder=None) as memory:
+    with roles.open_as_operator("eve") as place, Memory.open(place, embedder=None) as memory:
         memory.export(to)
 
 
 def held(roles: TenantRoles) -> None:
-    with roles.held("eve") as eve:
+    with roles.lock("eve") as eve:
         eve.inventory()
 
 
@@ -536,7 +536,7 @@ def test_the_traps_would_catch_an_operator_who_only_put_on_the_role(roles: Tenan
 def test_a_delegate_is_gone_afterwards_and_one_that_was_left_is_taken_away(roles: TenantRoles, admin: str) -> None:
     lived(made(roles, "ada"))
     there = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'inmind_delegate_%%'"
-    with roles.entered("ada") as place:
+    with roles.open_as_operator("ada") as place:
         [(name,)] = ask(admin, there)
         assert urlsplit(place).username == name
         assert ask(place, "SELECT current_user::text, session_user::text") == [("ada", name)]

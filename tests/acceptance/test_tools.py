@@ -130,7 +130,7 @@ def test_the_same_key_is_one_call_with_one_answer(memory: Memory, resource: str 
 
 
 def _abroad(memory: Memory, resource: str | None) -> Any:
-    return memory._store.read(f"resource/{resource}") if resource else ()  # pyright: ignore[reportPrivateUsage]
+    return memory._context.store.read(f"resource/{resource}") if resource else ()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.spec("J2")
@@ -262,7 +262,7 @@ def read(session: Session, path: str) -> ToolResult:
 
 def stored(memory: Memory) -> tuple[int, int]:
     """How much has happened, in the session and to its resource."""
-    here, abroad = (memory._store.version(name) for name in ("session/keyed", "resource/ada"))  # pyright: ignore[reportPrivateUsage]
+    here, abroad = (memory._context.store.version(name) for name in ("session/keyed", "resource/ada"))  # pyright: ignore[reportPrivateUsage]
     return here, abroad
 
 

@@ -58,7 +58,7 @@ def test_of_two_compactions_onto_one_page_each_takes_back_its_own(session: Sessi
     session.record(a_reply(("compact_history", first), ("compact_history", {**first, "keep_recent": 2})))
     session.undo_compaction()
     page = session.read("archive/a.md")
-    stubs = [entry for entry in session.state.history.sent if entry.stub]
+    stubs = [entry for entry in session.state.history.sent if entry.is_stub]
     assert stubs
     assert all(f"## {entry.seq}: tool" in page for entry in stubs)
     session.undo_compaction()
@@ -97,7 +97,7 @@ def test_a_compaction_that_took_in_the_stub_of_another_goes_with_it(session: Ses
     session.prepare([*second, user("go on")])
     history = session.state.history
     pages = "".join(session.read(path) for path in session.documents() if path.startswith("archive/"))
-    assert {entry.seq for entry in history.sent if not entry.stub} == {entry.seq for entry in history.line}
+    assert {entry.seq for entry in history.sent if not entry.is_stub} == {entry.seq for entry in history.messages}
     assert (history.compactions, pages) == ((), "")
 
 

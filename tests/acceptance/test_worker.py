@@ -22,15 +22,15 @@ from torture.stages import BEHIND, Paid
 from torture.workers import DONE, NOTES, QUICKLY, a_worker, asked, fill, leases_are_short
 
 from inmind import Memory
-from inmind.apps.worker.connector import TenantConnector
-from inmind.apps.worker.status import Left, left_of
-from inmind.apps.worker.tasks import Work, quiet
+from inmind.apps.worker.postgres import TenantConnector
+from inmind.apps.worker.status import RemainingWork, remaining_work
+from inmind.apps.worker.tasks import WorkerTasks, idle_delay
 from inmind.core.events.dreams import DreamCommitted, DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.errors import StoreBusy
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
-from inmind.store.postgres.jobs import Jobs, Standing
+from inmind.store.postgres.jobs import Jobs, OwnerStatus
 from inmind.testing import ManualClock
 
 
@@ -80,10 +80,10 @@ def test_what_a_job_has_done_itself_is_no_reason_to_look_again(tenant_url: str, 
     with a_worker(tenant_url) as worker:
         worker.run_once()
     assert dreams_in(tenant_url) == ["done"]
-    assert jobs.standing("ada").has_news is False
-    assert jobs.look(datetime.now(UTC)) == 0
+    assert jobs.owner_status("ada").has_new_events is False
+    assert jobs.enqueue_due(datetime.now(UTC)) == 0
     fill(tenant_url, "ada")
-    assert jobs.look(datetime.now(UTC)) == 1
+    assert jobs.enqueue_due(datetime.now(UTC)) == 1
 
 
 @pytest.mark.spec("J9", "G3")
@@ -93,10 +93,10 @@ def test_whose_time_has_come_goes_before_those_who_have_news(
     """However many these are: a dream that was cut off does not wait for all of them."""
     fill(tenant_url, "ada", "ben", "cy")
     now = datetime.now(UTC)
-    assert jobs.look(now) == 3
+    assert jobs.enqueue_due(now) == 3
     sql.execute("DELETE FROM procrastinate_jobs WHERE lock = 'tend cy'")
-    jobs.tended("cy", seen=10**9, at=now, due=now)
-    assert jobs.look(now) == 1
+    jobs.mark_maintained("cy", position=10**9, at=now, due=now)
+    assert jobs.enqueue_due(now) == 1
     asked = "SELECT args ->> 'owner' FROM procrastinate_jobs ORDER BY priority DESC, id"
     assert [owner for (owner,) in sql.execute(asked).fetchall()] == ["cy", "ada", "ben"]
 
@@ -148,31 +148,31 @@ def test_a_schedule_outlives_those_who_keep_it(tenant_url: str) -> None:
 def test_whoever_is_looked_after_is_left_alone_until_something_happens_or_is_due(tenant_url: str, jobs: Jobs) -> None:
     now = datetime.now(UTC)
     fill(tenant_url, "ada")
-    assert jobs.look(now) == 1
-    assert jobs.look(now) == 0  # its job waits
+    assert jobs.enqueue_due(now) == 1
+    assert jobs.enqueue_due(now) == 0  # its job waits
     done_once(tenant_url)
-    assert jobs.look(now) == 0
-    assert jobs.due(now) == (0, None)
+    assert jobs.enqueue_due(now) == 0
+    assert jobs.count_due(now) == (0, None)
     fill(tenant_url, "ada", "ben")
-    assert jobs.look(now) == 2
+    assert jobs.enqueue_due(now) == 2
     later = now + timedelta(days=40)
     done_once(tenant_url)
-    assert jobs.look(later) == 2
-    assert jobs.standing("ada").seen > 0
+    assert jobs.enqueue_due(later) == 2
+    assert jobs.owner_status("ada").maintained_position > 0
 
 
 def test_what_belongs_to_nobody_is_no_job(tenant_url: str, jobs: Jobs) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.session("alone").note("Just so")
-    assert jobs.look(datetime.now(UTC)) == 0
+    assert jobs.enqueue_due(datetime.now(UTC)) == 0
 
 
 def test_who_has_been_quiet_for_long_is_looked_at_more_seldom() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert quiet(Standing(5, 3, now - timedelta(days=9)), now) == timedelta(days=1)
-    assert quiet(Standing(5, 5, now - timedelta(hours=1)), now) == timedelta(days=1)
-    assert quiet(Standing(5, 5, now - timedelta(days=9)), now) == timedelta(days=18)
-    assert quiet(Standing(5, 5, now - timedelta(days=90)), now) == timedelta(days=30)
+    assert idle_delay(OwnerStatus(5, 3, now - timedelta(days=9)), now) == timedelta(days=1)
+    assert idle_delay(OwnerStatus(5, 5, now - timedelta(hours=1)), now) == timedelta(days=1)
+    assert idle_delay(OwnerStatus(5, 5, now - timedelta(days=9)), now) == timedelta(days=18)
+    assert idle_delay(OwnerStatus(5, 5, now - timedelta(days=90)), now) == timedelta(days=30)
 
 
 # -- whoever dies ------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str,
 
 def left_over(url: str) -> int:
     store = PostgresStore.open(url)
-    queue = Jobs(store.database).queue(unheard=30)
+    queue = Jobs(store.database).queue_status(dead_after=30)
     store.close()
     return queue.running + queue.later
 
@@ -256,24 +256,24 @@ def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
     tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(tenant_url, "ada")
-    jobs.look(datetime.now(UTC))
+    jobs.enqueue_due(datetime.now(UTC))
     with Memory.open(tenant_url, embedder=None, settings={**QUICKLY, "worker.tries": 3}) as memory:
-        work = Work(upkeep_runner_of(memory), jobs, workers.unheard)
+        work = WorkerTasks(upkeep_runner_of(memory), jobs, workers.unheard)
         for tries in range(3):
             fetch = "SELECT procrastinate_fetch_job_v2(NULL, worker_id) FROM procrastinate_register_worker_v1()"
             assert sql.execute(fetch).fetchone()
-            assert work.sweep() == 0  # it was heard of a moment ago
+            assert work.recover_jobs() == 0  # it was heard of a moment ago
             sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
-            assert work.sweep() == (tries < 2)
+            assert work.recover_jobs() == (tries < 2)
         assert [record.getMessage() for record in caplog.records][:-1] == [
             "tend ada is begun again: its worker was not heard of for 0.6 s"
         ] * 2
-        assert jobs.queue(unheard=30).failed == 1
-        ((owner, reason, until),) = jobs.failing(10)
+        assert jobs.queue_status(dead_after=30).failed == 1
+        ((owner, reason, until),) = jobs.failing_owners(10)
         assert (owner, reason) == ("ada", "3 workers died of it")
         assert until > datetime.now(UTC)
-        assert jobs.look(datetime.now(UTC)) == 0  # nobody tries for a while
-        assert jobs.look(until) == 1
+        assert jobs.enqueue_due(datetime.now(UTC)) == 0  # nobody tries for a while
+        assert jobs.enqueue_due(until) == 1
 
 
 # -- whoever has to leave ----------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at
 def test_a_worker_outlives_connections_that_are_cut(
     tenant_url: str, postgres_admin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.apps.worker.postgres.WAIT", 0.1)
+    monkeypatch.setattr("inmind.apps.worker.postgres.RETRY_SECONDS", 0.1)
     fill(tenant_url, "ada")
     with a_worker(tenant_url) as worker:
         thread = threading.Thread(target=worker.run, args=(1.0,))
@@ -319,7 +319,7 @@ def test_a_worker_outlives_connections_that_are_cut(
             fill(tenant_url, "ben")
             wait_until(lambda: has_dreamt(tenant_url, "ben"), "it does not go on", seconds=SECONDS)
         finally:
-            worker.leave()
+            worker.stop()
             thread.join(SECONDS)
     assert not thread.is_alive()
     assert [dreams_in(tenant_url, one) for one in ("ada", "ben")] == [["done"]] * 2
@@ -345,13 +345,13 @@ def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
         monkeypatch.setattr(house, "tend", broken)
         worker.run_once()
         assert (dreams_in(tenant_url, "ada"), dreams_in(tenant_url, "ben")) == ([], ["done"])
-        queue = jobs.queue(unheard=30)
+        queue = jobs.queue_status(dead_after=30)
         assert (queue.waiting, queue.later, queue.failed) == (0, 1, 0)
-        assert left_of(house, jobs) == Left(dreams=0, limits=(), jobs=1)
+        assert remaining_work(house, jobs) == RemainingWork(dreams=0, limits=(), jobs=1)
         sql.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'tend'")
         worker.run_once()
-        assert jobs.queue(unheard=30).failed == 1
-        ((owner, reason, _),) = jobs.failing(10)
+        assert jobs.queue_status(dead_after=30).failed == 1
+        ((owner, reason, _),) = jobs.failing_owners(10)
         assert (owner, reason.startswith("STORE_BUSY: ")) == ("ada", True)
     done_once(tenant_url)
     assert dreams_in(tenant_url, "ada") == []
@@ -365,11 +365,11 @@ def test_a_dream_of_somebody_else_is_waited_for_and_no_failure(tenant_url: str, 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
             done_once(tenant_url)
-            seen.append(jobs.queue(unheard=30).failed)
+            seen.append(jobs.queue_status(dead_after=30).failed)
 
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.dream("ada", watch=watch)
-        due, _ = jobs.due(datetime.now(UTC) + timedelta(minutes=2))
+        due, _ = jobs.count_due(datetime.now(UTC) + timedelta(minutes=2))
     assert (seen, due) == ([0], 1)
     assert dreams_in(tenant_url) == ["done"]
 
@@ -412,8 +412,8 @@ def test_jobs_stay_in_the_tenants_schema_whatever_its_path_and_its_name(tenants:
 
 
 def test_a_schema_is_named_safely_in_each_statement() -> None:
-    connector = TenantConnector("postgresql://nobody@127.0.0.1/none", 'a "b" 100%\\1', most=1)
-    said = connector.within("SELECT procrastinate_finish_job_v1(%(job_id)s)")
+    connector = TenantConnector("postgresql://nobody@127.0.0.1/none", 'a "b" 100%\\1', max_connections=1)
+    said = connector.qualify("SELECT procrastinate_finish_job_v1(%(job_id)s)")
     assert said == 'SELECT "a ""b"" 100%%\\1".procrastinate_finish_job_v1(%(job_id)s)'
 
 
@@ -423,13 +423,13 @@ def test_a_schema_is_named_safely_in_each_statement() -> None:
 @pytest.mark.spec("J9")
 def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Jobs, tenant_url: str) -> None:
     task = "embed"
-    jobs.defer(task)
+    jobs.enqueue(task)
     with psycopg.connect(tenant_url, autocommit=True) as connection:
         connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
-        jobs.defer(task)
-        jobs.defer("another")
+        jobs.enqueue(task)
+        jobs.enqueue("another")
         connection.execute("UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'another'")
-        again, _ = jobs.sweep(unheard=30, longest=900, tries=5)
+        again, _ = jobs.recover_stalled(dead_after=30, max_seconds=900, max_attempts=5)
         assert sorted(job.task for job in again) == sorted(["another", task])
         left = connection.execute("SELECT task_name, status FROM procrastinate_jobs ORDER BY task_name").fetchall()
     assert left == sorted([("another", "todo"), (task, "todo")])

@@ -25,7 +25,7 @@ from torture.harness import SECONDS
 from torture.workers import QUICKLY, fill
 
 from inmind import Memory
-from inmind.apps.worker.status import status_of
+from inmind.apps.worker.status import get_status
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres.jobs import Jobs
 from inmind.testing import ManualClock
@@ -37,14 +37,14 @@ from inmind.testing import ManualClock
 def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(tenant_url: str, jobs: Jobs) -> None:
     fill(tenant_url, "ada", "ben")
     now = datetime.now(UTC)
-    jobs.look(now)
-    jobs.tended("ben", seen=0, at=now, due=now + timedelta(hours=1), reason="STORE: no room")
+    jobs.enqueue_due(now)
+    jobs.mark_maintained("ben", position=0, at=now, due=now + timedelta(hours=1), reason="STORE: no room")
     limited = {**QUICKLY, "limits.dreams_per_hour": 3, "limits.price_per_day": 1.5}
     told: list[Any] = []
 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
-            told.append(status_of(upkeep_runner_of(memory), jobs))
+            told.append(get_status(upkeep_runner_of(memory), jobs))
 
     with Memory.open(tenant_url, embedder=None, settings=limited) as memory:
         memory.dream("ada", watch=watch)

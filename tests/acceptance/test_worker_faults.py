@@ -19,15 +19,14 @@ from torture.stages import Paid
 from torture.workers import a_worker, asked, fill
 
 from inmind import Memory
-from inmind.apps.worker.connector import TenantConnector
-from inmind.apps.worker.postgres import DatabaseWorker
-from inmind.apps.worker.status import status_of
+from inmind.apps.worker.postgres import DatabaseWorker, TenantConnector
+from inmind.apps.worker.status import get_status
 from inmind.errors import ReadOnly
-from inmind.jobs.upkeep import is_tended
+from inmind.jobs.upkeep import is_maintained
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
-from inmind.store.postgres.clock import ServersClock
-from inmind.store.postgres.jobs import Jobs, engine_steps
+from inmind.store.postgres.clock import ServerClock
+from inmind.store.postgres.jobs import Jobs, procrastinate_migrations
 from inmind.testing import ManualClock
 
 FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, %s)"
@@ -40,7 +39,7 @@ def working(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[None]:
     try:
         yield
     finally:
-        worker.leave()
+        worker.stop()
         thread.join(SECONDS)
     assert not thread.is_alive()
 
@@ -60,8 +59,8 @@ def test_a_worker_that_died_of_everything_it_could_have_keeps_nobody_from_workin
 ) -> None:
     """All that stands in the queue is held by somebody dead: jobs of one owner, and those of the whole tenant."""
     fill(tenant_url, "ada")
-    jobs.look(datetime.now(UTC))
-    jobs.defer("embed")
+    jobs.enqueue_due(datetime.now(UTC))
+    jobs.enqueue("embed")
     (dead,) = sql.execute("SELECT worker_id FROM procrastinate_register_worker_v1()").fetchall()[0]
     assert all(sql.execute(FETCH, [dead]).fetchall()[0][0] for _ in range(2))
     sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
@@ -73,7 +72,7 @@ def test_a_worker_that_died_of_everything_it_could_have_keeps_nobody_from_workin
 def test_a_job_whose_end_could_not_be_told_is_found_by_its_own_worker(
     tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.apps.worker.tasks.TO_TELL", 0.3)
+    monkeypatch.setattr("inmind.apps.worker.tasks.REPORT_SECONDS", 0.3)
     cut: list[str] = []
     telling = TenantConnector.execute_query_async
 
@@ -112,7 +111,7 @@ def test_what_fails_outside_the_queue_is_told(
 
 
 def test_of_all_who_look_around_one_does_and_the_next_after_as_long_as_was_said(jobs: Jobs) -> None:
-    assert [jobs.may_look(60), jobs.may_look(60), jobs.may_look(0)] == [True, False, True]
+    assert [jobs.claim_scan(60), jobs.claim_scan(60), jobs.claim_scan(0)] == [True, False, True]
 
 
 @pytest.mark.spec("J8", "J9")
@@ -123,21 +122,21 @@ def test_nobody_outside_the_schema_can_hold_up_its_jobs(
     with psycopg.connect(postgres_admin) as stranger:
         stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"inmind {jobs.schema}"])
         sql.execute("SET lock_timeout = '1s'")
-        assert jobs.look(datetime.now(UTC)) == 1
-        jobs.defer("embed")
+        assert jobs.enqueue_due(datetime.now(UTC)) == 1
+        jobs.enqueue("embed")
 
 
 @pytest.mark.spec("J9")
 def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
     tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.store.postgres.jobs.MOST_WAITING", 1)
+    monkeypatch.setattr("inmind.store.postgres.jobs.MAX_QUEUED", 1)
     fill(tenant_url, "ada")
-    assert jobs.look(datetime.now(UTC)) == 1
+    assert jobs.enqueue_due(datetime.now(UTC)) == 1
     fill(tenant_url, "ben")
-    assert jobs.look(datetime.now(UTC)) == 0
+    assert jobs.enqueue_due(datetime.now(UTC)) == 0
     sql.execute("UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 hour'")
-    assert jobs.look(datetime.now(UTC)) == 1
+    assert jobs.enqueue_due(datetime.now(UTC)) == 1
 
 
 # -- whose turn it is --------------------------------------------------------------------------------------
@@ -180,12 +179,12 @@ def test_where_dreams_wait_for_room_no_more_are_woken_than_there_is_room_for(ten
     fill(tenant_url, "ada", "ben", "cy")
     for minutes, owner in enumerate(("cy", "ada", "ben")):
         at = now - timedelta(minutes=9 - minutes)
-        jobs.tended(owner, seen=10**9, at=at, due=now, waits=True)
-    assert jobs.look(now, 0) == 0
-    assert [jobs.ahead(owner, 5) for owner in ("cy", "ada", "ben", "dee")] == [0, 1, 2, 3]
-    assert jobs.look(now, 2) == 2
-    jobs.tended("cy", seen=10**9, at=now, due=now + timedelta(hours=1))
-    assert [jobs.ahead(owner, 1) for owner in ("ada", "ben")] == [0, 1]
+        jobs.mark_maintained(owner, position=10**9, at=at, due=now, waits_for_dream=True)
+    assert jobs.enqueue_due(now, 0) == 0
+    assert [jobs.dreams_ahead(owner, 5) for owner in ("cy", "ada", "ben", "dee")] == [0, 1, 2, 3]
+    assert jobs.enqueue_due(now, 2) == 2
+    jobs.mark_maintained("cy", position=10**9, at=now, due=now + timedelta(hours=1))
+    assert [jobs.dreams_ahead(owner, 1) for owner in ("ada", "ben")] == [0, 1]
 
 
 # -- what has to go on ------------------------------------------------------------------------------------
@@ -207,17 +206,17 @@ def test_a_round_goes_on_where_the_last_one_had_no_more_time_and_comes_to_an_end
 def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_comes_next(
     tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.jobs.consolidation.AT_A_TIME", 2)
+    monkeypatch.setattr("inmind.jobs.consolidation.BATCH_SIZE", 2)
     clock, settings = ManualClock(), {"dream.enabled": False}
     with (
         Memory.open(tenant_url, embedder=None, settings=settings, clock=clock) as one,
         Memory.open(tenant_url, embedder=None, settings=settings, clock=clock) as other,
     ):
         one.session("talk", resource="ada").add([{"role": "user", "content": f"The boat {n} is red"} for n in range(6)])
-        upkeep_runner_of(one).deep().catch_up(["ada"])
+        upkeep_runner_of(one).search().catch_up(["ada"])
         sql.execute("UPDATE crystals SET importance = 0.1")
         clock.advance(seconds=400 * 86_400)
-        done = [upkeep_runner_of(memory).tend("ada", 0.0, shared=True).done for memory in (one, other, other, one)]
+        done = [upkeep_runner_of(memory).maintain("ada", 0.0, shared=True).done for memory in (one, other, other, one)]
     assert [round.consolidated["ada"].finished for round in done] == [False, False, False, True]
 
 
@@ -239,7 +238,7 @@ def looked_after(url: str) -> int:
     """How many are still to be."""
     store = PostgresStore.open(url)
     there = Jobs(store.database)
-    due = there.due(datetime.now(UTC))[0] if there.are_there else 1
+    due = there.count_due(datetime.now(UTC))[0] if there.tables_exist else 1
     store.close()
     return due
 
@@ -252,13 +251,13 @@ def looked_after(url: str) -> int:
 def test_a_machine_whose_clock_is_wrong_goes_by_that_of_the_server(off: int, caplog: pytest.LogCaptureFixture) -> None:
     noon = datetime(2026, 3, 12, 12, tzinfo=UTC)
     shown = [noon + timedelta(seconds=off)]
-    clock = ServersClock(lambda: noon, lambda: shown[0])
-    clock.compare()
-    clock.compare()
+    clock = ServerClock(lambda: noon, lambda: shown[0])
+    clock.synchronize()
+    clock.synchronize()
     assert clock() == noon
     assert [record.getMessage().split(" s off")[0][-4:].strip() for record in caplog.records] == [str(off)]
     shown[0] = noon + timedelta(seconds=1)  # somebody has set it right
-    clock.compare()
+    clock.synchronize()
     assert clock() == shown[0]
 
 
@@ -268,13 +267,13 @@ def test_a_machine_whose_clock_is_wrong_goes_by_that_of_the_server(off: int, cap
 def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
     tenant_url: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.apps.worker.status.MOST", 2)
+    monkeypatch.setattr("inmind.apps.worker.status.MAX_COUNT", 2)
     fill(tenant_url, "ada", "ben")
     with Memory.open(tenant_url, embedder=None) as memory:
-        assert status_of(upkeep_runner_of(memory), jobs).due == 2
+        assert get_status(upkeep_runner_of(memory), jobs).due == 2
     fill(tenant_url, "cy", "dee", "eve")
     with Memory.open(tenant_url, embedder=None) as memory:
-        assert status_of(upkeep_runner_of(memory), jobs).due == 3
+        assert get_status(upkeep_runner_of(memory), jobs).due == 3
 
 
 def test_a_queue_is_not_told_of_once_its_worker_has_left(tenant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,18 +292,18 @@ def test_a_queue_is_not_told_of_once_its_worker_has_left(tenant_url: str, monkey
 def test_a_queue_of_a_newer_engine_is_left_alone_and_an_older_one_is_brought_up(
     jobs: Jobs, sql: psycopg.Connection[Any]
 ) -> None:
-    sql.execute("UPDATE engine SET step = %s", [engine_steps()[-2]])
+    sql.execute("UPDATE engine SET step = %s", [procrastinate_migrations()[-2]])
     made = "procrastinate_trigger_function_status_events_update_v1"  # anew, by the last step
     sql.execute(f"DROP FUNCTION {made} CASCADE".encode())
-    jobs.make()
+    jobs.create_tables()
     assert sql.execute("SELECT proconfig IS NOT NULL FROM pg_proc WHERE proname = %s", [made]).fetchone() == (True,)
-    assert sql.execute("SELECT step FROM engine").fetchall() == [(engine_steps()[-1],)]
+    assert sql.execute("SELECT step FROM engine").fetchall() == [(procrastinate_migrations()[-1],)]
     sql.execute("UPDATE engine SET step = '99.00.00_01_beyond', version = '99.0'")
     with pytest.raises(ReadOnly, match=r"of procrastinate 99\.0"):
-        jobs.make()
+        jobs.create_tables()
 
 
 @pytest.mark.usefixtures("jobs")
 @pytest.mark.parametrize("name", ["", "default", "\x01private", "ada", "Default", " "])
 def test_the_database_agrees_on_who_is_looked_after(sql: psycopg.Connection[Any], name: str) -> None:
-    assert sql.execute("SELECT is_tended(%s)", [name]).fetchone() == (is_tended(name),)
+    assert sql.execute("SELECT is_tended(%s)", [name]).fetchone() == (is_maintained(name),)

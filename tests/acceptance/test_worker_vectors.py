@@ -47,7 +47,7 @@ def test_where_much_is_left_several_jobs_embed_it_and_none_of_it_twice(
     with a_worker(tenant_url, most=4, embedder=embedder) as worker:
         worker.run_once()
     with Memory.open(tenant_url, embedder=embedder) as memory:
-        assert memory._search_engine().without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as `status` tells
+        assert memory._context.search_engine().without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as `status` tells
     assert together.is_set()
     assert len(paid) == 2 * MANY
     assert set(paid.values()) == {1}

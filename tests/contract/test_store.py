@@ -26,6 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from postgres import GIVEN, Tenants, missing
 from strategies import any_things, json_values
 
+from inmind import store as store_package
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.codec import KINDS
 from inmind.core.events.crystals import CrystalCreated
@@ -34,10 +35,10 @@ from inmind.core.events.dreams import GuardVerdict, KnowledgeGap, LearnedSkill, 
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import MessageAdded, RetainedItem, SessionOpened, Stub
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
-from inmind.store import sqlite as sqlite_store
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import AppendResult, Batch, Key, PublishedVersion, RateWindow, Receipt, Snapshot, Store
-from inmind.store.sqlite import MIGRATIONS, SqliteStore
+from inmind.store.sqlite.connection import MIGRATIONS
+from inmind.store.sqlite.store import SqliteStore
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 LATER = WHEN + timedelta(days=40, microseconds=1)
@@ -582,7 +583,7 @@ def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, numb
 def adopt(store: Store, *events: Event, receipts: Sequence[Receipt] = ()) -> list[bool]:
     """Which of them were new."""
     with store.bulk_import() as adoption:
-        return [*(adoption.add(event).new for event in events), *map(adoption.keep, receipts)]
+        return [*(adoption.add_event(event).is_new for event in events), *map(adoption.add_receipt, receipts)]
 
 
 @pytest.mark.spec("M40")
@@ -631,7 +632,9 @@ def test_what_would_leave_a_gap_is_a_conflict(store: Store, seq: int) -> None:
 def test_where_an_event_stands_is_where_followers_find_it(store: Store) -> None:
     append(store, "a", stream="t")
     with store.bulk_import() as adoption:
-        positions = [adoption.add(event).position for event in (an_event("b", 1), an_event("c", 2), an_event("b", 1))]
+        positions = [
+            adoption.add_event(event).position for event in (an_event("b", 1), an_event("c", 2), an_event("b", 1))
+        ]
     assert positions[2] == positions[0]
     assert positions[:2] == [position for position, _ in store.events_since(0, kinds=WRITTEN, limit=9)][1:]
 
@@ -639,7 +642,7 @@ def test_where_an_event_stands_is_where_followers_find_it(store: Store) -> None:
 @pytest.mark.spec("M40")
 def test_who_adopts_reads_it_before_the_end_and_nobody_else_does(store: Store, tmp_path: Path) -> None:
     with store.bulk_import() as adoption:
-        adoption.add(an_event("a", 1))
+        adoption.add_event(an_event("a", 1))
         assert (texts(store.read("s")), store.version("s"), list(store.stream_names(""))) == (["a"], 1, ["s"])
         if isinstance(store, SqliteStore):
             other = sqlite(tmp_path)
@@ -654,8 +657,8 @@ def test_an_adoption_that_fails_leaves_nothing_not_even_the_number_of_a_stream(s
 
     def read_and_fail() -> None:
         with store.bulk_import() as adoption:
-            adoption.add(an_event("b", 1, stream="one"))
-            adoption.keep(Receipt("one", Key("k", "r"), AppendResult(first=1, last=1, at=WHEN)))
+            adoption.add_event(an_event("b", 1, stream="one"))
+            adoption.add_receipt(Receipt("one", Key("k", "r"), AppendResult(first=1, last=1, at=WHEN)))
             assert (store.version("one"), store.read("one")[0].seq) == (1, 1)
             raise LookupError
 
@@ -1023,7 +1026,7 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
 @pytest.mark.spec("K25")
 def test_every_step_of_the_schema_that_has_a_file_is_taken() -> None:
     """A step that is written and not listed leaves older versions in the belief that they know every kind of event."""
-    files = (Path(sqlite_store.__file__).parent / "sql").glob("0*.sql")
+    files = (Path(store_package.__file__).parent / "sql").glob("0*.sql")
     assert sorted(file.stem for file in files) == list(MIGRATIONS)
 
 
@@ -1201,7 +1204,7 @@ class TwoStores(RuleBasedStateMachine):
 
         def adopted(store: Store) -> object:
             with store.bulk_import() as adoption:
-                new = [adoption.add(event).new for event in (*have, *events)]
+                new = [adoption.add_event(event).is_new for event in (*have, *events)]
                 if breaks:
                     raise Closed
             return new

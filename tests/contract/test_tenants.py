@@ -15,7 +15,7 @@ from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.store.postgres.tenants import TenantRoles
-from inmind.store.tenants import NOTHING, Tenants
+from inmind.store.tenants import EMPTY_INVENTORY, Tenants
 
 pytestmark = pytest.mark.spec("J8")
 
@@ -38,16 +38,16 @@ def tenants(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Tenants
     user = OPERATOR if request.param == "operator" else "postgres"
     with TenantRoles(own.url(user, tcp=True)) as roles:
         yield roles
-        for one in roles.all():
+        for one in roles.list_all():
             roles.erase(one.name)
 
 
 def names(tenants: Tenants) -> list[str]:
-    return [one.name for one in tenants.all()]
+    return [one.name for one in tenants.list_all()]
 
 
 def entered(tenants: Tenants, name: str) -> None:
-    with tenants.entered(name):
+    with tenants.open_as_operator(name):
         pass
 
 
@@ -59,8 +59,8 @@ def test_a_tenant_that_was_made_opens_its_memory_by_its_address(tenants: Tenants
     lived(address)
     with Memory.open(address, embedder=None) as memory:
         assert memory.session("shop").read("detail/harbour.md").startswith("# Harbour")
-    [one] = tenants.all()
-    assert (one.name, one.admitted) == ("ada", True)
+    [one] = tenants.list_all()
+    assert (one.name, one.can_log_in) == ("ada", True)
     assert one.bytes > 1_000
 
 
@@ -72,7 +72,7 @@ def test_whatever_tenants_are_called_each_is_itself(tenants: Tenants) -> None:
             memory.resource("ada").note(f"I am {name}")
             memory.session(f"own-{number}", resource="ada")
     for number, name in enumerate(ODD_NAMES):
-        with tenants.entered(name) as place, Memory.open(place, embedder=None) as memory:
+        with tenants.open_as_operator(name) as place, Memory.open(place, embedder=None) as memory:
             assert [info.id for info in memory.sessions()] == [f"own-{number}"]
         assert tenants.inventory(name).versions.keys() == {"resource/ada", f"session/own-{number}"}
     for left, name in zip(range(len(ODD_NAMES) - 1, -1, -1), ODD_NAMES, strict=True):
@@ -107,7 +107,7 @@ def test_a_name_that_somebody_has_is_refused_and_nothing_of_theirs_changes(tenan
 
 def test_one_who_was_killed_before_it_was_let_in_is_made_again(tenants: Tenants) -> None:
     """Nobody has heard its password, and nobody could have come in."""
-    with pytest.raises(KeyboardInterrupt), tenants.arriving("ada"):
+    with pytest.raises(KeyboardInterrupt), tenants.create("ada"):
         raise KeyboardInterrupt
     lived(made(tenants, "ada"))
     assert tenants.inventory("ada").events > 3
@@ -127,7 +127,7 @@ def test_of_whom_there_is_none_nothing_is_told_and_nothing_is_made(tenants: Tena
 
 def test_an_inventory_is_what_there_is(tenants: Tenants) -> None:
     address = made(tenants, "ada")
-    assert tenants.inventory("ada") == NOTHING
+    assert tenants.inventory("ada") == EMPTY_INVENTORY
     with Memory.open(address, embedder=None) as memory:
         memory.resource("ada").note("likes tea", key="a")
         memory.resource("ada").note("likes tea", key="a")
@@ -158,7 +158,7 @@ def test_nobody_writes_to_a_tenant_that_is_held_and_everybody_does_afterwards(te
     address = made(tenants, "ada")
     lived(address)
     with Memory.open(address, embedder=None) as memory, ThreadPoolExecutor() as pool:
-        with tenants.held("ada") as held:
+        with tenants.lock("ada") as held:
             seen = held.inventory()
             writing = pool.submit(memory.resource("ada").note, "said in the last moment")
             with Memory.open(held.place, embedder=None) as theirs:
@@ -174,11 +174,11 @@ def test_a_tenant_that_is_erased_while_it_is_held_is_gone_when_all_went_well(ten
     address = made(tenants, "ada")
     lived(address)
     was = tenants.inventory("ada")
-    with pytest.raises(ZeroDivisionError), tenants.held("ada") as held:
+    with pytest.raises(ZeroDivisionError), tenants.lock("ada") as held:
         assert held.erase() or 1 / 0
     assert tenants.inventory("ada") == was
     lived(address, session="later")
-    with tenants.held("ada") as held:
+    with tenants.lock("ada") as held:
         held.erase()
     assert names(tenants) == []
 

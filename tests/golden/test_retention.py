@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.history.compaction.retention import items_of
-from inmind.history.turns import Spoken
+from inmind.history.compaction.retention import extract_items
+from inmind.history.turns import TurnMessage
 
 pytestmark = pytest.mark.spec("E6", "E8")
 
@@ -28,8 +28,11 @@ NOT_TOLD = {"The blue one it is.", "I can exchange the lamp for the black one at
 
 
 def kept(line: dict[str, Any]) -> list[tuple[str, str]]:
-    talk = [Spoken(seq=1, by="assistant", words=line.get("before", "")), Spoken(seq=2, by="user", words=line["said"])]
-    return [(item.kind, item.text) for item in items_of(talk, first=False)]
+    talk = [
+        TurnMessage(seq=1, speaker="assistant", text=line.get("before", "")),
+        TurnMessage(seq=2, speaker="user", text=line["said"]),
+    ]
+    return [(item.kind, item.text) for item in extract_items(talk, first=False)]
 
 
 def in_other_words(span: str, text: str) -> bool:

@@ -216,7 +216,7 @@ def test_homes_that_went_on_apart_are_joined_where_no_stream_parts_and_else_left
 class Busy(InMemoryStore):
     """Whenever somebody has asked how far it is, it goes on."""
 
-    def position(self, *, owner: str | None = None) -> int:
+    def last_position(self, *, owner: str | None = None) -> int:
         upto = super().last_position(owner=owner)
         write(self, [("session/a", 3)], word=f"behind {upto} ")
         return upto

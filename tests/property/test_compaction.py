@@ -256,14 +256,14 @@ class AnyCompaction(RuleBasedStateMachine):
     @invariant()
     def every_message_is_sent_or_on_exactly_one_page(self) -> None:
         history = self.session.state.history
-        sent = {entry.seq for entry in history.sent if not entry.stub}
+        sent = {entry.seq for entry in history.sent if not entry.is_stub}
         archived = Counter(
             int(number)
             for path in self.session.documents()
             if path.startswith(("archive/", "detail/"))
             for number in re.findall(r"^## (\d+): \w+$", self.session.read(path), re.MULTILINE)
         )
-        places = {entry.seq: (entry.seq in sent) + archived[entry.seq] for entry in history.line}
+        places = {entry.seq: (entry.seq in sent) + archived[entry.seq] for entry in history.messages}
         assert {seq: times for seq, times in places.items() if times != 1} == {}
 
     @invariant()
@@ -354,7 +354,7 @@ class AnyCompaction(RuleBasedStateMachine):
             assert squeezed(request.wire["content"])[:40] in shown
         compactions, pinned = self.session.state.history.compactions, self.session.state.history.pinned
         if compactions and compactions[-1].seq > self.dropped:
-            found = [item for item in compactions[-1].what.items if item.kind != "pinned"]
+            found = [item for item in compactions[-1].payload.items if item.kind != "pinned"]
             items = [*pinned, *(item for item in found if request is None or item.seq != request.seq)]
             survived = [squeezed(inert(item.text.removesuffix("…"))) for item in items]
             assert [text for text in survived if text not in shown] == []

@@ -196,7 +196,7 @@ class Dreaming(RuleBasedStateMachine):
         state = fold.initial()
         for event in events_of(self.memory):
             state = fold.apply(state, event)
-        assert state == self.memory._resource_stream("ada").state  # pyright: ignore[reportPrivateUsage]
+        assert state == self.memory._context.resource_stream("ada").state  # pyright: ignore[reportPrivateUsage]
 
     def dreams_the_same_of_the_same(self) -> None:
         """Dreams are made of nothing but the journal and the time."""
@@ -212,7 +212,7 @@ class Dreaming(RuleBasedStateMachine):
                 memory.dream("ada")
                 again, seeded = (
                     text_of(memory, MEMORY_PAGE_PATH),
-                    memory._resource_stream("ada").state.dreams.page_adopted,
+                    memory._context.resource_stream("ada").state.dreams.page_adopted,
                 )  # pyright: ignore[reportPrivateUsage]
             if not seeded:  # what was written before the first dream is worked in little by little
                 assert without_header(again) == without_header(pages[-1]), "twice is as good as once"

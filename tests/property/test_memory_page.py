@@ -115,7 +115,7 @@ def a_ground(
         now=WHEN + timedelta(days=days),
         mood="calm",
         dream_lines=lines or {},
-        people_entries={text: known[text] for _, text in parse_page(before).all_entries() if text in known},
+        user_lines={text: known[text] for _, text in parse_page(before).all_entries() if text in known},
         adopted_entries=entry_texts(seed),
         weights=dict.fromkeys(Section, 1.0),
         search=finds,
@@ -212,7 +212,7 @@ def test_dreaming_again_with_nothing_new_changes_the_header_alone(before: str, e
     again = rewrite_page(once.text, (), a_ground(once.text, once.dream_lines, days=3))
     assert without_header(again.text) == without_header(once.text)
     assert again.dream_lines == once.dream_lines
-    assert (again.changed_lines, again.retired) == ((), ())
+    assert (again.changed_lines, again.retired_lines) == ((), ())
 
 
 @pytest.mark.spec("G12")
@@ -267,7 +267,7 @@ def full_pages(draw: st.DrawFn, most_own: int = 40, most_people: int = 20) -> tu
     ground = RewriteContext(
         now=WHEN,
         dream_lines=lines,
-        people_entries={text: id for id, text in theirs.items()} if draw(st.booleans()) else {},
+        user_lines={text: id for id, text in theirs.items()} if draw(st.booleans()) else {},
         weights=dict.fromkeys(Section, 1.0),
         search=finds,
         source_text=lambda id: crystals.get(id, "New fact" if id == "new" else ""),
@@ -318,8 +318,10 @@ def test_what_leaves_a_full_page_is_found_by_a_pointer_on_it(full: tuple[str, Re
     assert len(pointers) <= MAX_POINTERS
     kept = {source for line in pointers for source in line.sources}
     long = sum(len(line.text) for line in pointers) + LONGEST_POINTER > MAX_POINTER_CHARACTERS
-    crowded = long or len(pointers) == MAX_POINTERS or any(line.section == Section.POINTERS for line in made.retired)
-    assert crowded or {source for line in made.retired for source in line.sources} <= kept
+    crowded = (
+        long or len(pointers) == MAX_POINTERS or any(line.section == Section.POINTERS for line in made.retired_lines)
+    )
+    assert crowded or {source for line in made.retired_lines for source in line.sources} <= kept
     for line in pointers:
         pointer = parse_pointer(line.text)
         assert pointer is not None

@@ -49,7 +49,7 @@ class Life(NamedTuple):
 def _found(memory: Memory, word: str, owner: str) -> Any:
     from inmind.search.query import checked_query
 
-    return memory._search(checked_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also nobody's
+    return memory._context.search(checked_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also nobody's
 
 
 Step = Callable[[Life], object]
@@ -120,7 +120,7 @@ def dreams(text: str, undone: bool) -> Step:
     """Goes over what was found again, makes something of it, and is undone or not."""
 
     def step(life: Life) -> None:
-        stream = life.memory._resource_stream(life.resource)  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
+        stream = life.memory._context.resource_stream(life.resource)  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
         replayed = tuple(hit.crystal.id for hit in life.memory.resource(life.resource).search(text))
         dreamt = (DreamCommitted(stream.version + 1, "rules", 0, 0, replayed=replayed), CrystalCreated(f"more {text}"))
         made = stream.append(*(Draft(payload=what, origin=Origin.DREAM) for what in dreamt)).last
@@ -164,7 +164,7 @@ def live(place: Path | str, steps: list[tuple[Step, bool]], *, private: bool, nu
         (place / "index.db").unlink()
     with Memory.open(place, clock=clock, embedder=None) as memory:
         if not isinstance(place, Path):
-            index = memory._search_engine()._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
+            index = memory._context.search_engine()._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
             before = index.identity()
             index.start_anew("a test")
             assert index.identity() != before

@@ -10,7 +10,7 @@ from strategies import anthropic_wires, chat_wires, responses_wires
 from inmind.core.events.session import MessageAdded
 from inmind.core.messages import FORMATS, Said, arrange
 from inmind.history import Conversation
-from inmind.history.view import HistoryView
+from inmind.history.view import ViewBuilder
 
 MESSAGES = st.one_of(
     st.tuples(st.just("openai"), chat_wires()),
@@ -25,7 +25,7 @@ def test_a_view_that_remembers_gives_what_arranging_everything_gives(
     format: str, calls: list[list[tuple[str, dict[str, object]]]], of_one_format: int
 ) -> None:
     """D7: with open calls, late results and repeated ids, in one format or mixed."""
-    view, line, said, seq = HistoryView(), Conversation(), list[Said](), 0
+    view, line, said, seq = ViewBuilder(), Conversation(), list[Said](), 0
     for messages in calls:
         for name, wire in messages:
             if of_one_format and name != format:
@@ -35,6 +35,6 @@ def test_a_view_that_remembers_gives_what_arranging_everything_gives(
             said.append(Said(name, wire, FORMATS[name].read(wire)))
         whole = arrange(said, FORMATS[format])
         sent = [FORMATS[format].outgoing(wire) for wire in whole.wires]
-        seen = view.of(line, format)
+        seen = view.build(line, format)
         assert seen.wires == sent
-        assert seen.names == HistoryView().of(line, format).names
+        assert seen.prefix_digests == ViewBuilder().build(line, format).prefix_digests

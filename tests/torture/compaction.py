@@ -107,8 +107,8 @@ def _agree(session: Session, home: Path) -> None:
     for path in session.documents():
         assert (folder / path).read_text("utf-8") == session.read(path), path
     assert set(re.findall(r"archive/\S+\.md", session.overview)) == pages
-    stubs = [str(entry.wire["content"]) for entry in session.state.history.sent if entry.stub]
+    stubs = [str(entry.wire["content"]) for entry in session.state.history.sent if entry.is_stub]
     assert {path for stub in stubs for path in re.findall(r"archive/\S+\.md", stub)} == pages
-    for entry in (entry for entry in session.state.history.sent if not entry.block):
+    for entry in (entry for entry in session.state.history.sent if not entry.is_block):
         for path, line in re.findall(r"(archive/\S+\.md) from_line (\d+)", str(entry.wire["content"])):
             assert session.read(path).split("\n")[int(line) - 1] == f"## {entry.seq}: tool"

@@ -16,7 +16,7 @@ import inmind.store.atomic_files as files
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.store.atomic_files import Folder
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 
 PLACES = ("committed", "written", "ready", "displaced", "shown", "marked")
 """In order: the change is in the journal; the new file is on the disk, under another name; it may be exchanged now;
@@ -40,10 +40,10 @@ def die_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: 
         if saved is not None:
             file.write_text(saved)
         if other is not None:
-            store = memory._store  # pyright: ignore[reportPrivateUsage] -- it stands for another process
+            store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- it stands for another process
             drafts = [_draft(path, other)]
             stream = "session/s" if path == "overview.md" else "resource/ada"
-            store.append(stream, drafts, expected=store.version(stream), at=memory._clock())  # pyright: ignore[reportPrivateUsage]
+            store.append(stream, drafts, expected=store.version(stream), at=memory._context.clock())  # pyright: ignore[reportPrivateUsage]
         voice.tell("dying", place)
         os._exit(9)
 

@@ -14,7 +14,7 @@ from torture.harness import Voice
 from torture.session_steps import connected, sound
 from torture.writers import opened, session_of
 
-import inmind.store.sqlite as sqlite
+import inmind.store.sqlite.connection as sqlite
 from inmind import Memory
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.codec import encode_payload
@@ -22,7 +22,8 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import InmindError
 from inmind.store.protocol import Key, PublishedVersion, Snapshot
-from inmind.store.sqlite import MIGRATIONS, SqliteStore
+from inmind.store.sqlite.connection import MIGRATIONS
+from inmind.store.sqlite.store import SqliteStore
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -22,7 +22,7 @@ from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning
-from inmind.jobs.dreaming.lease import Lease
+from inmind.jobs.dreaming.lease import DreamLease
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -127,15 +127,15 @@ def end_behind(
 
 def end_behind_an_answer(voice: Voice, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
     """With SIGKILL, as soon as so many answers are in the journal."""
-    answered, left = Lease.answered, iter(range(answers - 1, -1, -1))
+    answered, left = DreamLease.record_answer, iter(range(answers - 1, -1, -1))
 
-    def ending(lease: Lease, reply: ModelReply, **given: Any) -> None:
+    def ending(lease: DreamLease, reply: ModelReply, **given: Any) -> None:
         answered(lease, reply, **given)
         if not next(left):
             voice.tell("ending", "answered")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(Lease, "answered", ending), opened(home, calls, NOON, unusable) as memory:
+    with patch.object(DreamLease, "answered", ending), opened(home, calls, NOON, unusable) as memory:
         memory.dream("ada")
 
 

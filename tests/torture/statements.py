@@ -14,7 +14,7 @@ from torture.writers import opened, session_of
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import Conflict
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Decision
 
 CHANGING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP")

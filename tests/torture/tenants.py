@@ -52,7 +52,7 @@ def look(_: Voice, *, place: str) -> dict[str, Any] | None:
     """All that a tenant has in a place; None where there is no such tenant, or none that could be opened."""
     with tenants_at(place) as tenants:
         try:
-            with tenants.entered(NAME) as memory, opened(memory) as store:
+            with tenants.open_as_operator(NAME) as memory, opened(memory) as store:
                 return _all(store)
         except InmindError as error:
             print(place, error)

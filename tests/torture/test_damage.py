@@ -355,7 +355,7 @@ def test_an_edit_is_taken_in_however_the_editor_writes(
 ) -> None:
     """A5, C04: of the same length too, and also when nothing but the change time of the file tells."""
     if settled:  # as if the file had stood there long enough for its times to be trusted
-        monkeypatch.setattr("inmind.store.atomic_files.MIN_SIGNATURE_AGE_NANOSECONDS", -1)
+        monkeypatch.setattr("inmind.store.file_operations.MIN_SIGNATURE_AGE_NANOSECONDS", -1)
     home.session.write(path, GOOD)
     for text in (GOOD.replace("tea", "ale"), GOOD.replace("tea", "gin"), GOOD, "short\n"):
         home.session.read(path)

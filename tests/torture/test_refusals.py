@@ -21,10 +21,11 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.prompt import TailChanged
 from inmind.core.events.session import Reverted
 from inmind.errors import KeyReused, NotDurable, NotFound, StoreError, UnsafeStorage
-from inmind.store.atomic_files import FileState, Folder
+from inmind.store.atomic_files import Folder
+from inmind.store.file_operations import FileState
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Key, PublishedVersion, Snapshot, Store
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Decision, Stream
 from inmind.testing import ManualClock
 

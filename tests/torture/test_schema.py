@@ -32,7 +32,8 @@ from torture.session_steps import connected
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import ReadOnly
-from inmind.store.sqlite import MIGRATIONS, SqliteStore, journal_mode
+from inmind.store.sqlite.connection import MIGRATIONS, journal_mode
+from inmind.store.sqlite.store import SqliteStore
 
 AGES = range(len(MIGRATIONS))
 

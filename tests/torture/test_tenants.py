@@ -125,7 +125,7 @@ def kill_at(here: str, there: str, step: int) -> int:
         assert again in ([], ["NOT_FOUND"])
         assert again == [] or found == (None, before)
         assert (ask(tenants.look, place=here), ask(tenants.look, place=there)) == (None, before)
-        assert [one.admitted for one in target.all()] == [True]
+        assert [one.can_log_in for one in target.list_all()] == [True]
         target.erase(tenants.NAME)
         assert not list(Path(here).glob("*"))
     return ended.answer if step < 0 else 0

@@ -16,11 +16,11 @@ from torture.harness import Voice
 from torture.stages import BEHIND, Paid
 
 from inmind import Memory
-from inmind.apps.worker.postgres import DatabaseWorker, queue_of
+from inmind.apps.worker.postgres import DatabaseWorker, job_queue
 from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.state import LEASE_DURATION
-from inmind.jobs.dreaming.lease import Lease
+from inmind.jobs.dreaming.lease import DreamLease
 from inmind.jobs.upkeep import Upkeep
 from inmind.memory.memory import upkeep_runner_of
 from inmind.testing import ManualClock
@@ -83,7 +83,7 @@ def a_worker(
     given = {**QUICKLY, **(settings or {})}
     with Memory.open(url, embedder=embedder, model=model, settings=given, clock=clock) as memory:
         house = upkeep_runner_of(memory)
-        yield DatabaseWorker(house, queue_of(house), url, most=most, told=told or unheard)
+        yield DatabaseWorker(house, job_queue(house), url, concurrency=most, on_done=told or unheard)
 
 
 def unheard(_: str, __: Upkeep) -> None:
@@ -97,9 +97,9 @@ def killed_behind(voice: Voice, *, url: str, calls: str, stage: str) -> None:
         voice.tell("ending", stage)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    tell = Lease.tell
+    tell = DreamLease.report_phase
 
-    def stopping(lease: Lease, phase: str, detail: str = "") -> None:
+    def stopping(lease: DreamLease, phase: str, detail: str = "") -> None:
         if phase == BEHIND.get(stage):
             kill()
         tell(lease, phase, detail)
@@ -109,7 +109,11 @@ def killed_behind(voice: Voice, *, url: str, calls: str, stage: str) -> None:
             kill()
 
     model = Paid(calls)
-    with leases_are_short(), patch.object(Lease, "tell", stopping), a_worker(url, model=model, told=told) as worker:
+    with (
+        leases_are_short(),
+        patch.object(DreamLease, "tell", stopping),
+        a_worker(url, model=model, told=told) as worker,
+    ):
         worker.run_once()
 
 
@@ -117,7 +121,7 @@ def goes_on(voice: Voice, *, url: str, calls: str) -> None:
     """Until it is killed."""
     with (
         leases_are_short(),
-        patch("inmind.apps.worker.postgres.WAIT", 0.2),
+        patch("inmind.apps.worker.postgres.RETRY_SECONDS", 0.2),
         a_worker(
             url, model=Paid(calls), settings={"worker.tries": 100}, told=lambda owner, _: voice.tell("tended", owner)
         ) as worker,
@@ -127,14 +131,14 @@ def goes_on(voice: Voice, *, url: str, calls: str) -> None:
 
 def dies_of_a_proposal(voice: Voice, *, url: str, calls: str) -> None:
     """Works until a model has proposed something new here, and that is in the journal."""
-    proposed = Lease.proposed
+    proposed = DreamLease.record_proposal
 
-    def dying(lease: Lease, proposal: Proposal) -> None:
+    def dying(lease: DreamLease, proposal: Proposal) -> None:
         proposed(lease, proposal)
         voice.tell("proposed", lease.dream)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(Lease, "proposed", dying):
+    with patch.object(DreamLease, "proposed", dying):
         goes_on(voice, url=url, calls=calls)
 
 
@@ -142,7 +146,7 @@ def leaves_in_the_middle(voice: Voice, *, url: str) -> None:
     """When it is told to by SIGTERM, while a model thinks."""
     model = Endless(lambda: voice.tell("asked"))
     with a_worker(url, model=model) as worker:
-        signal.signal(signal.SIGTERM, lambda _, __: worker.leave())
+        signal.signal(signal.SIGTERM, lambda _, __: worker.stop())
         worker.run(1.0)
     voice.tell("left")
 

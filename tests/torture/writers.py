@@ -282,7 +282,7 @@ def lose_reply(voice: Voice, *, home: str, call: str, scratchpad: Scope = "threa
     """Dies right after the first commit of the call, before it could answer or show anything."""
     memory = opened(home)
     session = begun(memory, scratchpad)
-    store = memory._store  # pyright: ignore[reportPrivateUsage] -- the reply is lost between it and its caller
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- the reply is lost between it and its caller
     append = store.append
 
     def appended_and_gone(*arguments: Any, **options: Any) -> Any:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from inmind.core.settings import Settings
     from inmind.dreams.model import Model
     from inmind.jobs.consolidation import Consolidator
-    from inmind.jobs.dreaming.history import Dream, Dreams
-    from inmind.jobs.dreaming.model_call import Asked
-    from inmind.jobs.rate_limits import Allowances
-    from inmind.jobs.upkeep import Housekeeping
+    from inmind.jobs.dreaming.history import Dream, DreamHistory
+    from inmind.jobs.dreaming.model_call import ModelOptions
+    from inmind.jobs.rate_limits import RateLimits
+    from inmind.jobs.upkeep import UpkeepScheduler
     from inmind.search.embedders.base import Embedder
     from inmind.search.engine import DeepMemory
     from inmind.search.query import Hit, Query
@@ -67,7 +67,7 @@ class MemoryContext:
         self._engine: DeepMemory | None = None
         self._to_embed: set[str] = set()
         """Owners with new crystals that may have no vectors yet."""
-        self._upkeep: Housekeeping | None = None
+        self._upkeep: UpkeepScheduler | None = None
         register_after_fork(self)
 
     def after_fork(self) -> None:
@@ -80,7 +80,7 @@ class MemoryContext:
     def stop_background(self) -> None:
         """End upkeep and the background tasks. Both may still write, so this comes before the store is closed."""
         if self._upkeep is not None:
-            self._upkeep.end()
+            self._upkeep.stop()
         self.background.close()
 
     def close_store(self) -> None:
@@ -177,19 +177,19 @@ class MemoryContext:
 
         return Consolidator(self.search_engine(), self.store, self.resource_stream(resource), resource, self.clock)
 
-    def upkeep(self) -> Housekeeping:
-        from inmind.jobs.upkeep import Housekeeping
+    def upkeep(self) -> UpkeepScheduler:
+        from inmind.jobs.upkeep import UpkeepScheduler
 
         self.check_open()
         with self.lock:
             if self._upkeep is None:
-                self._upkeep = Housekeeping(
+                self._upkeep = UpkeepScheduler(
                     store=self.store,
-                    deep=self.search_engine,
-                    belongings=self.resource_stream,
+                    search=self.search_engine,
+                    resource_stream=self.resource_stream,
                     consolidator=self.consolidator,
                     dream=self.dream,
-                    allowances=self._allowances(),
+                    rate_limits=self._allowances(),
                     settings=self.settings,
                     read_settings=self._read_settings,
                     clock=self.clock,
@@ -224,12 +224,12 @@ class MemoryContext:
         request_key = key_for(key, "dream", resource)
         asked = self._asked() if asks and self._within_daily_tokens(stream.state) else None
         number = dreamer.dream(trigger, asked, watch=watch, cancelled=cancelled, key=request_key)
-        return self.dream_history(resource, stream).one(number)
+        return self.dream_history(resource, stream).get(number)
 
-    def dream_history(self, resource: str, stream: Stream[ResourceState] | None = None) -> Dreams:
-        from inmind.jobs.dreaming.history import Dreams
+    def dream_history(self, resource: str, stream: Stream[ResourceState] | None = None) -> DreamHistory:
+        from inmind.jobs.dreaming.history import DreamHistory
 
-        return Dreams(resource, stream or self.resource_stream(resource), self.store, self.clock)
+        return DreamHistory(resource, stream or self.resource_stream(resource), self.store, self.clock)
 
     def _read_settings(self) -> Settings:
         """Read config.toml again."""
@@ -242,22 +242,24 @@ class MemoryContext:
         limit = self.settings.model.daily_tokens
         return not limit or owned.dreams.tokens_on(self.clock()) < limit
 
-    def _asked(self) -> Asked | None:
+    def _asked(self) -> ModelOptions | None:
         """The model for dreams: the one that the memory was opened with, or the one in the settings."""
         from inmind.dreams.models import as_model, model_from_settings
-        from inmind.jobs.dreaming.model_call import Asked
+        from inmind.jobs.dreaming.model_call import ModelOptions
 
         settings = self.settings.model
         model = as_model(self._model) if self._model is not None else model_from_settings(settings)
         if model is None:
             return None
         prices = (settings.input_price / 1e6, settings.output_price / 1e6)
-        return Asked(model=self._allowances().limited(model, prices), seconds=settings.seconds, prices=prices)
+        return ModelOptions(
+            model=self._allowances().limit_model(model, prices), timeout_seconds=settings.seconds, prices=prices
+        )
 
-    def _allowances(self) -> Allowances:
-        from inmind.jobs.rate_limits import Allowances
+    def _allowances(self) -> RateLimits:
+        from inmind.jobs.rate_limits import RateLimits
 
-        return Allowances(self.store, self.settings.limits, self.clock)
+        return RateLimits(self.store, self.settings.limits, self.clock)
 
 
 def _checked_clock(clock: Clock) -> Clock:

@@ -30,9 +30,10 @@ from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.meta_file import MetaFile, SessionSummary, complete_summary, read_summary
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.transcript_file import TranscriptFile
-from inmind.store.atomic_files import FileState, Folder, make_private_folder
+from inmind.store.atomic_files import Folder
+from inmind.store.file_operations import FileState, make_private_folder
 from inmind.store.protocol import Store, StreamInfo
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from inmind.core.settings import Settings
     from inmind.dreams.model import Model
     from inmind.jobs.dreaming.history import Dream
-    from inmind.jobs.upkeep import Housekeeping, Upkeep
+    from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
     from inmind.memory.bundle.export_bundle import Exported
     from inmind.memory.bundle.import_bundle import Imported
     from inmind.search.crystal import Crystal
@@ -329,7 +329,7 @@ class Memory:
         if not 0 < checked_seconds(every, "every") <= MAX_UPKEEP_INTERVAL_SECONDS:
             expected = f"more than 0 seconds, and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
             raise InvalidInput(field="every", value=every, expected=expected)
-        self._context.upkeep().begin(every)
+        self._context.upkeep().start(every)
 
     def flush(self) -> None:
         """Wait for the background tasks: embeddings of new crystals, live files of notes."""
@@ -433,7 +433,7 @@ class Memory:
         return self.session(id).resource
 
 
-def upkeep_runner_of(memory: Memory) -> Housekeeping:
+def upkeep_runner_of(memory: Memory) -> UpkeepScheduler:
     """The upkeep of a memory, for workers: see `apps/worker`."""
     return memory._context.upkeep()  # pyright: ignore[reportPrivateUsage] -- only workers of this package need it
 

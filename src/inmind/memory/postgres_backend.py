@@ -153,7 +153,7 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
 def open_postgres(url: str, *, make: bool = True) -> PostgresBackend:
     """The memory of whoever the URL lets in. `make`: one, where there is none; else that is NotFound."""
     store = _stores(url).open(url, create=make)
-    store.clock.compare()
+    store.clock.synchronize()
 
     def index(read: Read) -> Index:
         from inmind.search.index.postgres import PostgresIndex

@@ -170,7 +170,7 @@ class Resource:
     def cancel_dream(self, *, key: str | None = None) -> bool:
         """End the running dream, in any process, without changes. Returns False if none is running."""
         owner = require_resource(self.name)
-        return self._context.dream_history(owner).call_off(key_for(key, "call_off_dream", owner))
+        return self._context.dream_history(owner).cancel(key_for(key, "call_off_dream", owner))
 
     # -- affect and economics ------------------------------------------------------------------------------
 
@@ -200,11 +200,11 @@ class Resource:
 
 def _waiting_notes(page: Iterable[PageNote], events: Iterable[Event]) -> list[Note]:
     """The notes of a page with their ids. Two notes that read the same get two ids, the newer ones first."""
-    from inmind.jobs.dreaming.history import waits_as
+    from inmind.jobs.dreaming.history import as_page_note
 
     by_text = defaultdict[PageNote | None, list[Event]](list)
     for event in sorted(events, key=lambda event: event.seq):
-        by_text[waits_as(event)].append(event)
+        by_text[as_page_note(event)].append(event)
     return [_note(by_text[line].pop()) if by_text[line] else _typed_note(line) for line in page]
 
 

@@ -15,7 +15,7 @@ from typing import Final, Literal, get_args
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
 from inmind.documents.document import validate_text
-from inmind.dreams.affect.auto_notes import with_notes
+from inmind.dreams.affect.auto_notes import add_auto_notes
 from inmind.dreams.economics import CurrencyTotals, format_amount, summarize_trades
 from inmind.errors import InvalidInput
 from inmind.search.extract import moment_in
@@ -57,7 +57,7 @@ class Economics:
         note: str = "",
         on: date | str | None = None,
         key: str | None = None,
-    ) -> None:
+    ) -> str:
         """Enter an earning, a spending, or a skill that is offered, with its price where it has one.
 
         Amounts are exact: a Decimal, an integer or a text; a float counts as it is printed. `on` is when it happened,
@@ -78,9 +78,10 @@ class Economics:
             drafts.append(Draft(payload=AffectSpiked("sale", reason=_told(trade)), origin=Origin.OPERATOR))
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            return Decision(with_notes(owned.affect, drafts, now), None)
+            return Decision(add_auto_notes(owned.affect, drafts, now), None)
 
-        self._stream.commit(decide, key=key_for(key, "record", trade))
+        appended = self._stream.commit(decide, key=key_for(key, "record", trade)).appended
+        return f"{self._stream.name}#{appended.first}"
 
     def report(self) -> tuple[CurrencyTotals, ...]:
         """The figures so far, for each currency, the one that was traded in most often first."""

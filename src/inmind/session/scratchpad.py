@@ -12,11 +12,11 @@ from inmind.core.frozen import frozen
 from inmind.documents.scratchpad.json_input import copy_json
 from inmind.documents.scratchpad.state import ScratchpadState
 from inmind.errors import InvalidInput
-from inmind.history.view import copied
+from inmind.history.view import deep_copy
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer, scratchpad_in_sight
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import AppendResult, Store
+from inmind.store.protocol import Store
 from inmind.store.stream import Decision, Stream, key_for
 
 Whose = SessionState | ResourceState
@@ -53,7 +53,7 @@ class Scratchpad:
     @property
     def snapshot(self) -> ScratchpadState:
         """What it holds now, as a copy: changing it changes nothing."""
-        return copied(self._layer.held(self._stream.refresh().pads))
+        return deep_copy(self._layer.held(self._stream.refresh().pads))
 
     def update(
         self,
@@ -63,7 +63,7 @@ class Scratchpad:
         append: bool = False,
         origin: Origin = Origin.ASSISTANT,
         key: str | None = None,
-    ) -> AppendResult:
+    ) -> None:
         """Merge values in, after removing what `delete` names; or replace a text, or add to its end.
 
         What is given is taken literally: null is a value and an empty list empties. The result must fit the schema,
@@ -81,7 +81,7 @@ class Scratchpad:
             revision = self._layer.revised(state.scratchpads, values, delete=delete, append=append)
             return Decision(_drafts(revision.happened, origin), None)
 
-        return self._stream.commit(decide, key=named).appended
+        self._stream.commit(decide, key=named)
 
     @property
     def misfit(self) -> str:
@@ -107,7 +107,7 @@ class Scratchpad:
 
     def _as_it_was(self, version: int, state: ScratchpadState, reason: str) -> SetAside:
         (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
-        return SetAside(state=copied(state), reason=reason, at=written.at)
+        return SetAside(state=deep_copy(state), reason=reason, at=written.at)
 
     def __repr__(self) -> str:
         return f"<Scratchpad {self._layer.name!r} of the {self._layer.scope}>"

@@ -61,7 +61,9 @@ def adopt(store: PostgresStore, stream: str) -> None:
 def add_pages(adoption: BulkImport, stream: str) -> None:
     for seq in (1, 2, 3):
         what = DocumentWritten(path=PATH, text=f"from elsewhere {seq}")
-        adoption.add(Event(stream=stream, seq=seq, at=now(), payload=what, origin=Origin.USER, trust=Trust.PERSON))
+        adoption.add_event(
+            Event(stream=stream, seq=seq, at=now(), payload=what, origin=Origin.USER, trust=Trust.PERSON)
+        )
 
 
 def names(store: Store, stream: str = STREAM) -> list[str]:

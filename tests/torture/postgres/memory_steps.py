@@ -39,7 +39,7 @@ def note_many(voice: Voice, *, url: str, name: str, number: int) -> list[str]:
 def noted(voice: Voice, *, url: str) -> list[str]:
     """All notes of a resource, in their order."""
     with opened(url) as memory:
-        store = memory._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own
+        store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own
         events = store.read(f"resource/{RESOURCE}")
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         page = memory.resource(RESOURCE).state.documents.text("memory/scratch.md")

@@ -108,7 +108,7 @@ def test_a_connection_that_was_dropped_while_nobody_used_it_is_made_anew(
     tenant_url: str, proxy: Proxy, store: PostgresStore, how: How, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a firewall does after ten minutes, also without a word. Not even a call without a key hears of it."""
-    monkeypatch.setattr(connection, "IDLE", 0.0)
+    monkeypatch.setattr(connection, "PROBE_AFTER_SECONDS", 0.0)
     before = proxy.connections
     assert proxy.drop(how) >= 1
     began = time.monotonic()
@@ -126,7 +126,7 @@ def test_a_connection_is_made_anew_when_it_is_old(
     before = proxy.connections
     assert names(store) == names(store)
     assert proxy.connections == before
-    monkeypatch.setattr(pool, "LONGEST", 0.0)
+    monkeypatch.setattr(pool, "MAX_AGE_SECONDS", 0.0)
     assert names(store) == names(store)
     assert proxy.connections == before + 2
 

@@ -299,13 +299,13 @@ def test_connections_that_nobody_needs_are_given_back(own: Own, monkeypatch: pyt
         side_by_side(hold, range(4))
         names(store)
         assert there() == 4
-        monkeypatch.setattr(pool, "RESTING", 0.0)
+        monkeypatch.setattr(pool, "MAX_IDLE_SECONDS", 0.0)
         names(store)
         wait_until(lambda: there() == 1, "they are kept")
         (kept,) = own.ask("SELECT pid FROM pg_stat_activity WHERE usename = 'crowded'")
         names(store)
         assert own.ask("SELECT pid FROM pg_stat_activity WHERE usename = 'crowded'") == [kept]
-        monkeypatch.setattr(pool, "LONGEST", 0.0)
+        monkeypatch.setattr(pool, "MAX_AGE_SECONDS", 0.0)
         asked = "SELECT pg_backend_pid()"
         assert store.database.read(lambda connection: connection.execute(asked).get) != kept[0]
 
@@ -314,7 +314,7 @@ def test_connections_that_nobody_needs_are_given_back(own: Own, monkeypatch: pyt
 def test_a_url_says_how_many_connections_and_how_long(own: Own) -> None:
     url = own.tenant("limited")
     with Memory.open(f"{url}&inmind_connections=1&inmind_seconds=1", embedder=None) as memory:
-        store = memory._store  # pyright: ignore[reportPrivateUsage] -- to hold the only connection
+        store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- to hold the only connection
         assert isinstance(store, PostgresStore)
         with ThreadPoolExecutor(1) as thread, store.database.transaction():
             said = thread.submit(lambda: refused(memory.resources, StoreBusy)).result(timeout=10)

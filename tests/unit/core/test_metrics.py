@@ -17,7 +17,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from inmind import Memory
 from inmind.core import metrics
 from inmind.dreams.models import ModelReply, Question
-from inmind.jobs.dreaming.lease import LeftOff
+from inmind.jobs.dreaming.lease import LeaseReleased
 from inmind.testing import ManualClock
 
 
@@ -116,7 +116,7 @@ def test_what_a_dream_has_cost_is_counted_by_whoever_paid(home: Home, reader: In
     clock = ManualClock()
     with Memory.open(home, embedder=None, model=Model(), clock=clock) as asking:
         asking.resource("ada").note("Just so")
-        with pytest.raises(LeftOff):
+        with pytest.raises(LeaseReleased):
             asking.dream("ada", watch=_gone)
         asking.dream("ada")
     found = collected(reader)
@@ -128,7 +128,7 @@ def test_what_a_dream_has_cost_is_counted_by_whoever_paid(home: Home, reader: In
 
 def _gone(phase: str, _: str) -> None:
     if phase == "check":
-        raise LeftOff
+        raise LeaseReleased
 
 
 def test_a_queue_that_is_away_is_not_told_to_be_empty(reader: InMemoryMetricReader) -> None:

@@ -74,13 +74,13 @@ def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words:
     assert (finding.status, finding.why) == ("mentioned", f"#W9999999 {why}")
 
 
-@each_row("whose", ["people", "operator", "tools"])
+@each_row("author", ["user", "operator", "tools"])
 @each_row(
     ("given", "said"),
     [("#W639052", "order #W6390527"), ("39052", "order #W6390527"), ("838450784", '"item_id": "8384507844"')],
 )
-def test_a_piece_of_what_was_said_was_not_said(given: str, said: str, whose: str) -> None:
-    assert status_of({"order_id": given}, texts=session_texts(**{whose: said})) == "unknown"
+def test_a_piece_of_what_was_said_was_not_said(given: str, said: str, author: str) -> None:
+    assert status_of({"order_id": given}, texts=session_texts(**{author: said})) == "unknown"
 
 
 @pytest.mark.parametrize("given", ["90210", 42, "Desk", "olivedo"])

@@ -25,7 +25,7 @@ def test_two_lines_can_grow_apart_from_one() -> None:
     common = a_line([user("a")])
     left, right = grown(common, [user("l")], seq=2), grown(common, [user("r")], seq=2)
     assert (texts(left), texts(right)) == (["a", "l"], ["a", "r"])
-    assert left.name() != right.name()
+    assert left.prefix_digest() != right.prefix_digest()
 
 
 def test_a_splice_puts_the_last_messages_in_the_place_of_others() -> None:
@@ -53,7 +53,7 @@ def test_any_growing_and_splicing_equals_the_same_on_a_list(steps: list[tuple[in
         model = [*model[:start], *new, *model[stop:]]
         seq += len(new) + 1
         assert line.wires == model
-        assert line.name() == a_line(model).name()
+        assert line.prefix_digest() == a_line(model).prefix_digest()
 
 
 @given(st.integers(0, 12))
@@ -66,4 +66,4 @@ def test_a_frozen_line_thaws_from_the_journal_as_it_was(cut_at: int) -> None:
     events = [an_event(MessageAdded(wire=wire), seq) for seq, wire in enumerate(wires, start=1)]
     line = spliced(a_line(wires), min(cut_at, 10), 12, 0)
     thawed = Conversation.thaw(line.freeze(), events)
-    assert (thawed.wires, thawed.name()) == (line.wires, line.name())
+    assert (thawed.wires, thawed.prefix_digest()) == (line.wires, line.prefix_digest())

@@ -59,19 +59,19 @@ def again(history: History, events: Sequence[EventPayload]) -> History:
 def test_a_stub_stands_in_the_place_of_the_first_message_that_it_is_for() -> None:
     history = told([*said(6), compacted(a_stub((2, 3), (5, 5)))])
     assert texts(history) == ["1", "archived", "4", "6"]
-    assert [(entry.seq, entry.stub) for entry in history.sent] == [(1, False), (2, True), (4, False), (6, False)]
+    assert [(entry.seq, entry.is_stub) for entry in history.sent] == [(1, False), (2, True), (4, False), (6, False)]
 
 
 @pytest.mark.spec("E9")
 def test_the_line_is_never_changed_by_a_compaction() -> None:
     history = told([*said(4), compacted(a_stub((1, 4)))])
-    assert [entry.seq for entry in history.line] == [1, 2, 3, 4]
+    assert [entry.seq for entry in history.messages] == [1, 2, 3, 4]
 
 
 @pytest.mark.spec("E9")
 def test_nothing_compacted_is_the_very_same_line() -> None:
     history = told(said(4))
-    assert history.sent is history.line
+    assert history.sent is history.messages
 
 
 @pytest.mark.spec("E3")
@@ -105,7 +105,7 @@ def test_taking_back_the_last_compaction_shows_the_one_before_and_what_came_sinc
 def test_a_message_that_the_host_has_replaced_is_sent_as_it_is_now() -> None:
     edited = MessageAdded(wire=user("edited"))
     history = told([*said(4), compacted(a_stub((1, 3))), edited, HistorySpliced(start=1, stop=2, inserted=1)])
-    assert [entry.seq for entry in history.line] == [1, 6, 3, 4]
+    assert [entry.seq for entry in history.messages] == [1, 6, 3, 4]
     assert texts(history) == ["archived", "edited", "4"]
 
 
@@ -135,13 +135,13 @@ def happenings(draw: st.DrawFn) -> list[EventPayload]:
     happened: list[EventPayload] = said(draw(st.integers(1, 6)))
     history = told(happened)
     for _ in range(draw(st.integers(0, 6))):
-        seq, length = len(happened) + 1, len(history.line)
+        seq, length = len(happened) + 1, len(history.messages)
         kind = draw(st.sampled_from(["said", "compacted", "lifted", "spliced"]))
         more: list[EventPayload] = []
         if kind == "said":
             more = [MessageAdded(wire=user(f"message {seq}"))]
         elif kind == "compacted" and length:
-            seqs = sorted(entry.seq for entry in history.line)
+            seqs = sorted(entry.seq for entry in history.messages)
             first, last = sorted(draw(st.tuples(st.sampled_from(seqs), st.sampled_from(seqs))))
             more = [compacted(a_stub((first, last), text=f"stub {seq}"))]
         elif kind == "lifted" and history.compactions:
@@ -168,10 +168,12 @@ def test_a_snapshot_sends_what_the_fold_sends(happened: list[EventPayload]) -> N
 @given(happenings())
 def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[EventPayload]) -> None:
     history = told(happened)
-    sent = [entry.seq for entry in history.sent if not entry.stub]
-    ranges = [run for one in history.compactions for stub in one.what.stubs for run in stub.message_ranges]
+    sent = [entry.seq for entry in history.sent if not entry.is_stub]
+    ranges = [run for one in history.compactions for stub in one.payload.stubs for run in stub.message_ranges]
     assert len(set(sent)) == len(sent)
-    assert all(entry.seq in sent or any(first <= entry.seq <= last for first, last in ranges) for entry in history.line)
+    assert all(
+        entry.seq in sent or any(first <= entry.seq <= last for first, last in ranges) for entry in history.messages
+    )
 
 
 @pytest.mark.spec("E9")
@@ -179,4 +181,4 @@ def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[E
 def test_taking_back_all_compactions_sends_the_line_itself(happened: list[EventPayload]) -> None:
     history = told(happened)
     lifted = [CompactionUndone(compaction_seq=one.seq) for one in reversed(history.compactions)]
-    assert list(told(lifted, history, seq=1_000).sent) == list(history.line)
+    assert list(told(lifted, history, seq=1_000).sent) == list(history.messages)

@@ -8,49 +8,49 @@ from builders import a_line, assistant, grown, spliced, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history import added_to, match
+from inmind.history import find_appended, match_messages
 
 TALK = [user("a"), assistant("b"), user("c"), assistant("d")]
 
 
 def test_what_stands_behind_the_known_messages_is_new() -> None:
-    sync = match(a_line(TALK), [*TALK, user("e")])
-    assert (sync.spliced, list(sync.added)) == (False, [user("e")])
+    sync = match_messages(a_line(TALK), [*TALK, user("e")])
+    assert (sync.has_edit, list(sync.appended)) == (False, [user("e")])
 
 
 def test_an_unchanged_list_brings_nothing() -> None:
-    sync = match(a_line(TALK), TALK)
-    assert (sync.spliced, list(sync.added)) == (False, [])
+    sync = match_messages(a_line(TALK), TALK)
+    assert (sync.has_edit, list(sync.appended)) == (False, [])
 
 
 def test_a_regenerated_answer_is_a_branch() -> None:
-    sync = match(a_line(TALK), [*TALK[:3], assistant("D")])
-    assert (sync.start, sync.stop, list(sync.new), list(sync.added)) == (3, 4, [assistant("D")], [])
+    sync = match_messages(a_line(TALK), [*TALK[:3], assistant("D")])
+    assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (3, 4, [assistant("D")], [])
 
 
 def test_a_shortened_list_is_a_branch_with_nothing_new() -> None:
-    sync = match(a_line(TALK), TALK[:2])
-    assert (sync.start, sync.stop, list(sync.new)) == (2, 4, [])
+    sync = match_messages(a_line(TALK), TALK[:2])
+    assert (sync.start, sync.stop, list(sync.inserted)) == (2, 4, [])
 
 
 def test_a_trimmed_beginning_keeps_what_is_known_of_the_rest() -> None:
-    sync = match(a_line(TALK), [*TALK[2:], user("e")])
-    assert (sync.start, sync.stop, list(sync.new), list(sync.added)) == (0, 2, [], [user("e")])
+    sync = match_messages(a_line(TALK), [*TALK[2:], user("e")])
+    assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (0, 2, [], [user("e")])
 
 
 def test_a_summary_in_front_replaces_what_it_sums_up() -> None:
-    sync = match(a_line(TALK), [user("summary"), *TALK[2:], user("e")])
-    assert (sync.start, sync.stop, list(sync.new), list(sync.added)) == (0, 2, [user("summary")], [user("e")])
+    sync = match_messages(a_line(TALK), [user("summary"), *TALK[2:], user("e")])
+    assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (0, 2, [user("summary")], [user("e")])
 
 
 def test_an_edit_in_the_middle_touches_that_message_alone() -> None:
-    sync = match(a_line(TALK), [TALK[0], assistant("B"), *TALK[2:]])
-    assert (sync.start, sync.stop, list(sync.new), list(sync.added)) == (1, 2, [assistant("B")], [])
+    sync = match_messages(a_line(TALK), [TALK[0], assistant("B"), *TALK[2:]])
+    assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (1, 2, [assistant("B")], [])
 
 
 def test_the_order_of_keys_is_not_an_edit() -> None:
-    sync = match(a_line(TALK), [{"content": "a", "role": "user"}, *TALK[1:]])
-    assert not sync.spliced
+    sync = match_messages(a_line(TALK), [{"content": "a", "role": "user"}, *TALK[1:]])
+    assert not sync.has_edit
 
 
 MESSAGES = st.lists(st.sampled_from("abcd").map(user), max_size=9)
@@ -61,9 +61,9 @@ def test_the_line_becomes_the_hosts_list_whatever_the_two_are(
     known: list[dict[str, Any]], host: list[dict[str, Any]]
 ) -> None:
     line = a_line(known)
-    sync = match(line, host)
-    assert (added_to(line, host) is None) == sync.spliced
-    line = grown(line, list(sync.new), seq=100)
-    line = spliced(line, sync.start, sync.stop, len(sync.new), seq=200)
-    line = grown(line, list(sync.added), seq=300)
+    sync = match_messages(line, host)
+    assert (find_appended(line, host) is None) == sync.has_edit
+    line = grown(line, list(sync.inserted), seq=100)
+    line = spliced(line, sync.start, sync.stop, len(sync.inserted), seq=200)
+    line = grown(line, list(sync.appended), seq=300)
     assert line.wires == host

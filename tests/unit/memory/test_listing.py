@@ -18,11 +18,11 @@ MANY = 3 * MAX_NAME_CANDIDATES
 class Counting(InMemoryStore):
     most = 0
 
-    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
-        return self._counted(super().owners(after=after, limit=most))
+    def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
+        return self._counted(super().owners(after=after, limit=limit))
 
-    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
-        return self._counted(super().stream_names(prefix, owner=owner, limit=most))
+    def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
+        return self._counted(super().stream_names(prefix, owner=owner, limit=limit))
 
     def _counted(self, found: Sequence[str]) -> Sequence[str]:
         self.most = max(self.most, len(found))

@@ -9,7 +9,7 @@ from builders import a_call, a_line, a_result, grown, turns, user
 from tables import each_row
 
 from inmind.core.tokens import PER_IMAGE, PER_MESSAGE, Counter, estimator
-from inmind.history.token_meter import Meter, band
+from inmind.history.token_meter import TokenMeter, band_for
 from inmind.prompt.meter import Reading, context_meta, most_context_meta
 from inmind.prompt.templates import WORDING
 
@@ -29,7 +29,7 @@ from inmind.prompt.templates import WORDING
     ],
 )
 def test_each_band_has_its_hint(percent: float, name: str) -> None:
-    assert band(percent) == name
+    assert band_for(percent) == name
 
 
 def reading(used: int = 45_000) -> Reading:
@@ -60,7 +60,7 @@ def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
 
 @pytest.mark.parametrize("count", [estimator(), len])
 def test_context_meta_is_counted_as_no_less_than_it_is_by_any_counter(count: Counter) -> None:
-    meter = Meter(count)
+    meter = TokenMeter(count)
     assert count(context_meta(reading(), WORDING, [])) <= most_context_meta(meter, reading(), WORDING)
     named = ["tool result 234 (12345 tokens)"] * 3
     assert count(context_meta(reading(127_000), WORDING, named)) <= most_context_meta(meter, reading(127_000), WORDING)
@@ -68,7 +68,7 @@ def test_context_meta_is_counted_as_no_less_than_it_is_by_any_counter(count: Cou
 
 def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:
     line = a_line([user("x " * 50), a_call("c1"), a_result("c1", "y " * 400), user("z " * 900)])
-    assert [seq for seq, _ in Meter(estimator()).largest(line)] == [3, 1, 2]
+    assert [seq for seq, _ in TokenMeter(estimator()).largest_messages(line)] == [3, 1, 2]
 
 
 def test_a_message_is_counted_once_however_often_it_is_sent() -> None:
@@ -78,22 +78,24 @@ def test_a_message_is_counted_once_however_often_it_is_sent() -> None:
         counted.append(text)
         return len(text)
 
-    meter, line = Meter(count), a_line(turns(3))
-    first = meter.history(line)
-    assert meter.history(line) == first
+    meter, line = TokenMeter(count), a_line(turns(3))
+    first = meter.count_history(line)
+    assert meter.count_history(line) == first
     assert len(counted) == len(line)
-    meter.history(grown(line, [user("one more")], seq=50))
+    meter.count_history(grown(line, [user("one more")], seq=50))
     assert len(counted) == len(line) + 1
 
 
 def test_a_line_that_went_another_way_is_counted_as_what_it_is() -> None:
-    meter = Meter(len)
+    meter = TokenMeter(len)
     common = a_line([user("a")])
-    assert meter.history(grown(common, [user("long " * 9)], seq=2)) > meter.history(grown(common, [user("b")], seq=2))
-    assert meter.history(grown(common, [user("b"), user("c")], seq=2)) == 3 * (1 + PER_MESSAGE)
+    assert meter.count_history(grown(common, [user("long " * 9)], seq=2)) > meter.count_history(
+        grown(common, [user("b")], seq=2)
+    )
+    assert meter.count_history(grown(common, [user("b"), user("c")], seq=2)) == 3 * (1 + PER_MESSAGE)
 
 
 def test_an_image_is_not_counted_by_its_bytes() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
     line = a_line([{"role": "user", "content": [{"type": "text", "text": "see"}, picture]}])
-    assert Meter(len).history(line) == PER_MESSAGE + 3 + PER_IMAGE
+    assert TokenMeter(len).count_history(line) == PER_MESSAGE + 3 + PER_IMAGE

@@ -6,14 +6,14 @@ import pytest
 from tables import each_row
 
 from inmind.core.tokens import estimator
-from inmind.history.token_meter import BANDS, EMERGENCY
+from inmind.history.token_meter import BANDS, EMERGENCY_BAND
 from inmind.prompt.templates import WORDING, wording_for
 
 TOOLS = ("memory_read", "compact_history")
 
 
 @pytest.mark.spec("E4")
-@each_row("band", [*(name for _, name in BANDS), EMERGENCY])
+@each_row("band", [*(name for _, name in BANDS), EMERGENCY_BAND])
 def test_the_guide_says_what_each_band_asks_for(band: str) -> None:
     assert WORDING["guide"].count(f"{band} ") == 1
 

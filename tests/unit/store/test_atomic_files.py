@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from inmind.errors import UnsafeStorage
-from inmind.store.atomic_files import FileState, Folder
+from inmind.store.atomic_files import Folder
+from inmind.store.file_operations import FileState
 
 MOST = 10
 BEGINNING = b"x" * (MOST + 1)

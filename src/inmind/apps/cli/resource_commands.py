@@ -103,17 +103,17 @@ def affect(
         felt = memory.resource(name).affect
         if spike is None and why is not None:
             raise InvalidInput(field="--why", value=why, expected="--raise with it")
-        if spike is not None and felt.spike(spike, why or "") is None:
+        if spike is not None and not felt.spike(spike, why or ""):
             raise InvalidInput(field="--raise", value=spike, expected="affect to be enabled in config.toml")
-        levels, past = felt.levels.named, felt.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES))
+        levels, past = felt.levels.by_name, felt.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES))
         if as_json:
-            history = [{"at": point.at.isoformat() if point.at else None, **point.named} for point in past]
+            history = [{"at": point.at.isoformat() if point.at else None, **point.by_name} for point in past]
             return print_json(
                 {"resource": name, "enabled": felt.enabled, "mood": felt.mood, "levels": levels, "history": history}
             )
         print_text(f"{name} is {felt.mood}." if felt.enabled else "Affect is disabled in config.toml.")
         for level, value in levels.items():
-            curve = _curve([point.named[level] for point in past], maximum=1.0)
+            curve = _curve([point.by_name[level] for point in past], maximum=1.0)
             console().print(level_bar(level, value).append(f"  {curve}", _COLOURS[level]))
         rest = ", ".join(f"{level} {base:.2f}" for level, base in BASELINES._asdict().items())
         print_text(f"Range 0 to 1; last {hours:g} hours. Baselines: {rest}.")
@@ -143,7 +143,7 @@ def ledger(
     with open_existing_memory() as memory:
         name = resolve_resource(memory, resource)
         if what is not None:
-            entered = memory.resource(name).economics.record(
+            entry = memory.resource(name).economics.record(
                 what,  # pyright: ignore[reportArgumentType] -- validated by record()
                 amount=amount or "0",
                 currency=currency,
@@ -154,8 +154,8 @@ def ledger(
                 on=on,
             )
             if as_json:
-                return print_json({"id": f"resource/{name}#{entered.first}"})
-            print_text(f"Recorded as resource/{name}#{entered.first}.")
+                return print_json({"id": entry})
+            print_text(f"Recorded as {entry}.")
             return None
         for field, given in {"skill": skill, "buyer": buyer, "seller": seller, "note": note, "on": on}.items():
             if given:

@@ -58,7 +58,8 @@ def search(
     with open_existing_memory() as memory:
         check_exists(memory, session=session, resource=resource)
         with _show_indexing(memory):
-            hits = memory.resource(resource).search(
+            scope = memory if resource is None else memory.resource(resource)
+            hits = scope.search(
                 query,
                 limit=limit,
                 kinds=kinds,

@@ -31,7 +31,7 @@ from inmind.memory.bundle.reader import Bundle, Watch
 from inmind.memory.bundle.staging import aside
 from inmind.memory.bundle.zip_reader import MOST_RATIO, SLACK, twin
 from inmind.session.backend import Backend
-from inmind.store.atomic_files import fsync_folder, translate_os_error
+from inmind.store.file_operations import fsync_folder, translate_os_error
 from inmind.store.protocol import Receipt, Store
 
 AT_A_TIME = 1_000

@@ -135,9 +135,9 @@ class Noting:
             return
         told = Draft(payload=SettingsWritten(path=_SETTINGS_BESIDE, text=text), origin=Origin.OPERATOR)
         try:
-            adoption.add(self._behind(self._place.store.version(SETTINGS_STREAM), told))
+            adoption.add_event(self._behind(self._place.store.version(SETTINGS_STREAM), told))
         except Conflict as moved:  # somebody was faster; nobody is any more, since the stream is held from now on
-            adoption.add(self._behind(moved.actual, told))
+            adoption.add_event(self._behind(moved.actual, told))
         self.placed = (_SETTINGS_BESIDE,)
 
     def name(self) -> None:

@@ -29,7 +29,7 @@ from inmind.memory.bundle.manifest import JOURNAL
 from inmind.memory.bundle.reader import TOLD_EVERY, Bundle, Checked, Watch
 from inmind.memory.bundle.refusal import refused
 from inmind.session.backend import Backend
-from inmind.store.atomic_files import open_regular_file
+from inmind.store.file_operations import open_regular_file
 from inmind.store.protocol import BulkImport, Receipt, Store
 
 
@@ -152,13 +152,13 @@ class _Arrival:
             self._ours[mark, stream] = self._reached.get(self._owner_of(stream), 0)
         event = self._read_up_to_here(event)
         try:
-            adopted = self._adoption.add(event)
+            adopted = self._adoption.add_event(event)
         except Conflict as error:
             how = f"is not the same here and in the bundle from event {event.seq} on"
             raise BundleDiverged(event.stream, how, expected=error.expected, actual=error.actual) from error
         owner = self._owner(event)
         self._reached[owner] = max(self._reached.get(owner, 0), adopted.position)
-        if not adopted.new:
+        if not adopted.is_new:
             if owner in self._new_of:
                 self._mixed.add(owner)
             return
@@ -171,7 +171,7 @@ class _Arrival:
 
     def keep(self, receipt: Receipt) -> bool:
         try:
-            return self._adoption.keep(receipt)
+            return self._adoption.add_receipt(receipt)
         except Conflict as error:
             how = f"has the key {receipt.key.caller_key!r} for something else here than in the bundle"
             raise BundleDiverged(receipt.stream, how, expected=error.expected, actual=error.actual) from error

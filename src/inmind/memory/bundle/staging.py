@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from inmind.store.atomic_files import translate_os_error
+from inmind.store.file_operations import translate_os_error
 
 _PREFIX = ".inmind-bundle-"
 _LOCK = "lock"

@@ -11,7 +11,7 @@ import pytest
 from inmind.apps.doctor.sqlite_readonly import MAX_ATTEMPTS, ReadMode, ReadOnlyStore, read_undisturbed
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import NoteAdded
-from inmind.store.sqlite import SqliteStore
+from inmind.store.sqlite.store import SqliteStore
 
 STREAM = "resource/ada"
 

@@ -101,7 +101,7 @@ def test_what_must_survive_is_told_by_the_recording_and_not_by_what_memory_kept(
 
 
 def test_what_there_was_no_room_to_keep_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inmind.history.compaction.retention.MOST_KEPT", 0)
+    monkeypatch.setattr("inmind.history.compaction.retention.MAX_RETAINED_TOKENS", 0)
     report = played(RULED, window=8_000)
     assert (report.unsaid, report.no_room > 0) == ([], True)
 

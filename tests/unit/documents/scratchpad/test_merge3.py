@@ -30,7 +30,7 @@ def lacking(key: str) -> dict[str, Any]:
 
 @pytest.mark.spec("C8")
 @each_row(
-    ("ours", "theirs", "after", "brought"),
+    ("ours", "theirs", "after", "taken"),
     [
         (BASE, BASE, BASE, ()),
         (BASE, changed(goal="Rest"), changed(goal="Rest"), ("goal",)),
@@ -154,37 +154,37 @@ def test_whoever_changes_a_report_changes_no_state() -> None:
     ("base", "ours", "theirs", "after", "how"),
     [
         ("a", "a", "a", "a", ""),
-        ("a", "a", "b", "b", "brought"),
+        ("a", "a", "b", "b", "taken"),
         ("a", "b", "a", "b", ""),
         ("a", "b", "b", "b", ""),
-        ("a", "a\nours", "a\ntheirs", "a\nours\ntheirs", "joined"),
-        ("a\n", "a\nours\n", "a\ntheirs\n", "a\nours\ntheirs\n", "joined"),
-        ("", "ours", "theirs", "ours\ntheirs", "joined"),
+        ("a", "a\nours", "a\ntheirs", "a\nours\ntheirs", "combined"),
+        ("a\n", "a\nours\n", "a\ntheirs\n", "a\nours\ntheirs\n", "combined"),
+        ("", "ours", "theirs", "ours\ntheirs", "combined"),
         ("a", "a\nboth\nours", "a\nboth", "a\nboth\nours", ""),
-        ("a", "a\nbothers", "a\nboth", "a\nbothers\nboth", "joined"),
+        ("a", "a\nbothers", "a\nboth", "a\nbothers\nboth", "combined"),
         ("a", "a\nours", "a\n\n", "a\nours", ""),
-        ("a", "ab", "a\ntheirs", "ab\ntheirs", "joined"),
-        ("a", "a\nours", "abc", "abc\nours", "joined"),
-        ("a", "a\nours\n", "a\ntheirs", "a\nours\ntheirs\n", "joined"),
-        ("a\nb\nc", "a\nB\nc", "a\nb\nC", "a\nB\nC", "joined"),
-        ("a\nb", "a\nours\nb", "a\ntheirs\nb", "a\nours\ntheirs\nb", "joined"),
-        ("a\nb1", "a\na1\nb1\na2", "a\nb1\nb2", "a\na1\nb1\na2\nb2", "joined"),
-        ("a\nb\nc", "a\nc", "a\nb\nnew\nc", "a\nnew\nc", "joined"),
+        ("a", "ab", "a\ntheirs", "ab\ntheirs", "combined"),
+        ("a", "a\nours", "abc", "abc\nours", "combined"),
+        ("a", "a\nours\n", "a\ntheirs", "a\nours\ntheirs\n", "combined"),
+        ("a\nb\nc", "a\nB\nc", "a\nb\nC", "a\nB\nC", "combined"),
+        ("a\nb", "a\nours\nb", "a\ntheirs\nb", "a\nours\ntheirs\nb", "combined"),
+        ("a\nb1", "a\na1\nb1\na2", "a\nb1\nb2", "a\na1\nb1\na2\nb2", "combined"),
+        ("a\nb\nc", "a\nc", "a\nb\nnew\nc", "a\nnew\nc", "combined"),
         ("a\nb\nc", "c", "a\nnew\nb\nc", "c", "conflicts"),
         ("a", "b", "c", "b", "conflicts"),
         ("a", "b", "", "b", "conflicts"),
         ("a", "b", "\n", "b", "conflicts"),
         ("a\nb\nc\nd", "d", "a\nc\nd", "d", ""),
-        ("a\nb", "x\na\nb\ny", "b", "x\nb\ny", "joined"),
-        ("a\nb", "", "a\nb\nx\ny", "x\ny", "joined"),
-        ("a\nb\nc", "A\nB\nc", "a\nnew\nb\nc", "A\nnew\nB\nc", "joined"),
-        ("a\nb\nc\nd", "A\nB\nc\nd", "a\nB\nC\nd", "A\nB\nC\nd", "joined"),
+        ("a\nb", "x\na\nb\ny", "b", "x\nb\ny", "combined"),
+        ("a\nb", "", "a\nb\nx\ny", "x\ny", "combined"),
+        ("a\nb\nc", "A\nB\nc", "a\nnew\nb\nc", "A\nnew\nB\nc", "combined"),
+        ("a\nb\nc\nd", "A\nB\nc\nd", "a\nB\nC\nd", "A\nB\nC\nd", "combined"),
     ],
 )
 def test_texts_come_home_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:
     came = merge_three_way(base, ours, theirs)
     assert applied(ours, came) == after
-    assert [kind for kind in ("brought", "joined", "conflicts") if getattr(came, kind)] == ([how] if how else [])
+    assert [kind for kind in ("taken", "combined", "conflicts") if getattr(came, kind)] == ([how] if how else [])
     assert applied(after, merge_three_way(base, after, theirs)) == after
 
 

@@ -15,7 +15,7 @@ from inmind.core.encoding import digest_of, to_json
 from inmind.core.messages import Said
 from inmind.documents.document import MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
-from inmind.history.compaction.archive_page import MOST_IN_PAGE, Page, free_path, pages
+from inmind.history.compaction.archive_page import MAX_PAGE_BYTES, ArchivePage, build_pages, new_path
 
 PATH = "archive/001-orders.md"
 
@@ -28,12 +28,12 @@ def an_entry(seq: int, one: Said) -> ConversationEntry:
     return ConversationEntry(seq, f"session/s#{seq}", one.format, one.wire, digest_of(one.wire))
 
 
-def a_page(*wires: dict[str, Any], before: str = "") -> Page:
-    (page,) = pages(entries(*wires), title="Orders", path=PATH, before=before)
+def a_page(*wires: dict[str, Any], before: str = "") -> ArchivePage:
+    (page,) = build_pages(entries(*wires), title="Orders", path=PATH, existing=before)
     return page
 
 
-def lines_of(page: Page, seq: int) -> list[str]:
+def lines_of(page: ArchivePage, seq: int) -> list[str]:
     first, last = page.lines[seq]
     return split_lines(page.text)[first - 1 : last]
 
@@ -71,18 +71,18 @@ def test_a_page_that_is_there_goes_on() -> None:
 
 @pytest.mark.spec("E3")
 def test_a_long_conversation_goes_on_in_further_pages_and_loses_nothing() -> None:
-    halves = [user("a" * (MOST_IN_PAGE - 500)), user("长" * (MOST_IN_PAGE // 2))]
-    made = pages(entries(*halves), title="Orders", path=PATH)
+    halves = [user("a" * (MAX_PAGE_BYTES - 500)), user("长" * (MAX_PAGE_BYTES // 2))]
+    made = build_pages(entries(*halves), title="Orders", path=PATH)
     assert [page.path for page in made] == [PATH, "archive/001-orders-2.md", "archive/001-orders-3.md"]
     assert all(len(page.text.encode()) < MAX_DOCUMENT_BYTES for page in made)
-    assert "".join(page.text for page in made).count("长") == MOST_IN_PAGE // 2
+    assert "".join(page.text for page in made).count("长") == MAX_PAGE_BYTES // 2
     assert "Goes on from archive/001-orders.md." in made[1].text
 
 
 @pytest.mark.spec("E3")
 @given(st.lists(said(), min_size=1, max_size=8))
 def test_every_line_that_is_named_begins_its_message(messages: list[Said]) -> None:
-    made = pages([an_entry(3 * n, one) for n, one in enumerate(messages, start=1)], title="Orders", path=PATH)
+    made = build_pages([an_entry(3 * n, one) for n, one in enumerate(messages, start=1)], title="Orders", path=PATH)
     (page,) = made
     for number, one in enumerate(messages, start=1):
         found = lines_of(page, 3 * number)
@@ -92,17 +92,17 @@ def test_every_line_that_is_named_begins_its_message(messages: list[Said]) -> No
 
 @pytest.mark.spec("F3")
 def test_archives_are_numbered_behind_those_there_are_and_named_by_what_they_are_about() -> None:
-    assert free_path("Add a hero section!", []) == "archive/001-add-a-hero-section.md"
+    assert new_path("Add a hero section!", []) == "archive/001-add-a-hero-section.md"
     assert (
-        free_path("关于 我们", ["archive/009-x.md", "archive/mine.md", "detail/900-y.md"]) == "archive/010-关于-我们.md"
+        new_path("关于 我们", ["archive/009-x.md", "archive/mine.md", "detail/900-y.md"]) == "archive/010-关于-我们.md"
     )
-    assert free_path("…", ["archive/1000-x.md"]) == "archive/1001-conversation.md"
+    assert new_path("…", ["archive/1000-x.md"]) == "archive/1001-conversation.md"
 
 
 @pytest.mark.spec("F3")
 @given(st.text(max_size=80))
 def test_whatever_it_is_about_its_name_is_a_plain_one(title: str) -> None:
-    name = free_path(title, []).removeprefix("archive/")
+    name = new_path(title, []).removeprefix("archive/")
     assert "/" not in name
     assert not name.startswith(".")
     assert len(name) <= 40
@@ -120,14 +120,16 @@ SPELT = [
 @pytest.mark.spec("E3")
 @each_row(("format", "wire"), SPELT)
 def test_a_message_is_said_once_however_its_provider_spells_it(format: str, wire: dict[str, Any]) -> None:
-    (page,) = pages([ConversationEntry(1, "session/s#1", format, wire, digest_of(wire))], title="Orders", path=PATH)
+    (page,) = build_pages(
+        [ConversationEntry(1, "session/s#1", format, wire, digest_of(wire))], title="Orders", path=PATH
+    )
     assert "as it came" not in page.text
 
 
 @pytest.mark.spec("E3")
 def test_a_piece_of_a_message_takes_its_last_line_too() -> None:
-    rows = "\n".join(f"row {number}" for number in range(MOST_IN_PAGE // 8))
-    made = pages(entries(user(rows)), title="Orders", path=PATH)
+    rows = "\n".join(f"row {number}" for number in range(MAX_PAGE_BYTES // 8))
+    made = build_pages(entries(user(rows)), title="Orders", path=PATH)
     assert len(made) > 1
     told = "".join(line for page in made for line in lines_of(page, 1))
     assert told == f"## 1: user{rows}".replace("\n", "")

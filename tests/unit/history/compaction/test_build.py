@@ -18,14 +18,14 @@ from inmind.documents.document import OVERVIEW_PATH, Document, Documents
 from inmind.documents.overview import template
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.errors import InvalidPath
-from inmind.history.compaction.build import Made, compaction
-from inmind.history.compaction.request import Wanted, archive_path
-from inmind.history.compaction.select import Leaving
+from inmind.history.compaction.build import CompactionPlan, build_compaction
+from inmind.history.compaction.request import CompactionRequest, check_archive_path
+from inmind.history.compaction.select import CompactionSelection
 from inmind.history.history import History
-from inmind.history.token_meter import Meter
-from inmind.history.turn_messages import spoken
+from inmind.history.token_meter import TokenMeter
+from inmind.history.turn_messages import to_turn_message
 
-METER = Meter(estimator())
+METER = TokenMeter(estimator())
 TALK = [
     user("Move the shop. Never delete an order."),
     a_call("c1", "list_orders"),
@@ -43,29 +43,40 @@ def a_history(wires: Sequence[Mapping[str, Any]] = TALK) -> History:
 
 
 def made(
-    leaving: Leaving, history: History | None = None, *, pages: Mapping[str, str] | None = None, **wanted: Any
-) -> Made:
+    leaving: CompactionSelection,
+    history: History | None = None,
+    *,
+    pages: Mapping[str, str] | None = None,
+    **wanted: Any,
+) -> CompactionPlan:
     of = history or a_history()
     texts = {OVERVIEW_PATH: template("en"), **(pages or {})}
     documents = Documents({path: Document(text, 1, "session/s#1") for path, text in texts.items()})
-    said = [spoken(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in of.sent]
-    return compaction(
-        of, documents, said, leaving, Wanted(reason="asked", **wanted), noted=OverviewLog(), language="en", meter=METER
+    said = [to_turn_message(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in of.sent]
+    return build_compaction(
+        of,
+        documents,
+        said,
+        leaving,
+        CompactionRequest(reason="asked", **wanted),
+        overview_log=OverviewLog(),
+        language="en",
+        meter=METER,
     )
 
 
-def compacted(one: Made) -> Compacted:
+def compacted(one: CompactionPlan) -> Compacted:
     (what,) = [draft.payload for draft in one.drafts if isinstance(draft.payload, Compacted)]
     return what
 
 
-def written(one: Made) -> dict[str, str]:
+def written(one: CompactionPlan) -> dict[str, str]:
     return {
         draft.payload.path: draft.payload.text for draft in one.drafts if isinstance(draft.payload, DocumentWritten)
     }
 
 
-WHOLE = Leaving(runs=((0, 1, 2, 3),))
+WHOLE = CompactionSelection(runs=((0, 1, 2, 3),))
 
 
 @pytest.mark.spec("E3")
@@ -106,10 +117,10 @@ def test_a_rule_that_stands_in_what_is_still_sent_stands_there() -> None:
 
 @pytest.mark.spec("E6")
 def test_a_tools_answer_leaves_and_its_call_does_not() -> None:
-    one = made(Leaving(outputs=frozenset([2])))
+    one = made(CompactionSelection(outputs=frozenset([2])))
     history = a_history().apply(an_event(compacted(one), 9))
     assert [entry.seq for entry in history.sent] == [1, 2, 3, 4, 5]
-    assert [entry.stub for entry in history.sent] == [False, False, True, False, False]
+    assert [entry.is_stub for entry in history.sent] == [False, False, True, False, False]
     assert history.sent[2].wire["tool_call_id"] == "c1"
 
 
@@ -126,14 +137,14 @@ def test_the_report_counts_what_the_view_became_shorter_by() -> None:
     history = a_history()
     one = made(WHOLE)
     after = history.apply(an_event(compacted(one), 9))
-    sizes = [sum(METER.message(entry) for entry in view.sent) for view in (history, after)]
+    sizes = [sum(METER.count_message(entry) for entry in view.sent) for view in (history, after)]
     assert one.report.tokens == sizes[0] - sizes[1] == compacted(one).tokens
     assert one.report.messages == 4
 
 
 @pytest.mark.spec("E3")
 def test_a_second_compaction_takes_in_the_stub_and_archives_nothing_twice() -> None:
-    first = made(Leaving(outputs=frozenset([2])))
+    first = made(CompactionSelection(outputs=frozenset([2])))
     history = a_history().apply(an_event(compacted(first), 9))
     second = made(WHOLE, history, pages=written(first))
     (path,) = compacted(second).archives
@@ -145,7 +156,7 @@ def test_a_second_compaction_takes_in_the_stub_and_archives_nothing_twice() -> N
 @pytest.mark.spec("E3", "E5")
 def test_a_stub_names_every_page_that_its_message_is_on() -> None:
     history = a_history([user("dump it"), a_call("c1", "dump"), a_result("c1", "row of a dump\n" * 200_000), *TALK])
-    what = compacted(made(Leaving(outputs=frozenset({2})), history))
+    what = compacted(made(CompactionSelection(outputs=frozenset({2})), history))
     assert len(what.archives) > 2
     told = str(what.stubs[0].messages)
     assert [path for path in what.archives if f"{path} from_line " not in told] == []
@@ -162,5 +173,5 @@ def test_an_archive_goes_behind_what_stands_on_the_page_it_is_sent_to() -> None:
 @each_row("path", ["overview.md", "MEMORY.md", "detail/log.txt", "../log.md", "archive/", 7])
 def test_an_archive_goes_nowhere_else(path: object) -> None:
     with pytest.raises(InvalidPath) as refused:
-        archive_path(path)
+        check_archive_path(path)
     assert refused.value.field == "archive_to"

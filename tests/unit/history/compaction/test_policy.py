@@ -11,32 +11,32 @@ from tables import each_row
 
 from inmind import CompressionPolicy
 from inmind.errors import InvalidInput
-from inmind.history.compaction.policy import pays
-from inmind.history.token_meter import BANDS, EMERGENCY
+from inmind.history.compaction.policy import pays_off
+from inmind.history.token_meter import BANDS, EMERGENCY_BAND
 from inmind.types import Rates
 
-NAMES = [*(name for _, name in BANDS), EMERGENCY]
+NAMES = [*(name for _, name in BANDS), EMERGENCY_BAND]
 RATES = Rates()
 
 
 @pytest.mark.spec("E4")
 @pytest.mark.parametrize("band", NAMES)
 def test_no_band_is_automatic_unless_the_host_says_so(band: str) -> None:
-    assert CompressionPolicy().asks_for(band) is None
-    assert CompressionPolicy(automatic=(band,)).asks_for(band) is not None
+    assert CompressionPolicy().target_for(band) is None
+    assert CompressionPolicy(automatic=(band,)).target_for(band) is not None
 
 
 @pytest.mark.spec("E4")
 def test_the_fuller_the_window_the_more_leaves() -> None:
     policy = CompressionPolicy(automatic=tuple(NAMES))
-    asked = [policy.asks_for(band) or ("", 0) for band in NAMES]
+    asked = [policy.target_for(band) or ("", 0) for band in NAMES]
     assert [target for target, _ in asked] == ["tools", "tools", "all", "all", "all"]
     assert [keep for _, keep in asked] == sorted((keep for _, keep in asked), reverse=True)
 
 
 @pytest.mark.spec("E4")
 def test_a_policy_that_looks_at_prices_compacts_in_any_band() -> None:
-    assert {CompressionPolicy.when_it_pays(RATES).asks_for(band) for band in NAMES} == {("all", 3)}
+    assert {CompressionPolicy.when_it_pays(RATES).target_for(band) for band in NAMES} == {("all", 3)}
 
 
 @pytest.mark.spec("E4", "J3")
@@ -61,8 +61,8 @@ def test_bands_come_as_a_tuple_and_one_name_alone_is_refused_as_it_was_given(giv
 @pytest.mark.spec("E4")
 def test_it_pays_where_reading_on_costs_more_than_writing_again() -> None:
     # sqrt(2 * 10,000 * 500 * (1.25 - 0.1) / 0.1), worked out by hand
-    assert not pays(RATES, leaves=10_723, rewritten=10_000, growth=500)
-    assert pays(RATES, leaves=10_724, rewritten=10_000, growth=500)
+    assert not pays_off(RATES, freed=10_723, rewritten=10_000, growth=500)
+    assert pays_off(RATES, freed=10_724, rewritten=10_000, growth=500)
 
 
 @pytest.mark.spec("E4")
@@ -75,10 +75,10 @@ def test_it_pays_where_reading_on_costs_more_than_writing_again() -> None:
 def test_what_pays_still_pays_when_more_leaves_or_less_is_written_again(
     leaves: int, rewritten: int, growth: float, more: int
 ) -> None:
-    if pays(RATES, leaves=leaves, rewritten=rewritten, growth=growth):
-        assert pays(RATES, leaves=leaves + more, rewritten=max(0, rewritten - more), growth=growth)
+    if pays_off(RATES, freed=leaves, rewritten=rewritten, growth=growth):
+        assert pays_off(RATES, freed=leaves + more, rewritten=max(0, rewritten - more), growth=growth)
 
 
 @pytest.mark.spec("E4")
 def test_where_reading_from_the_cache_is_free_it_never_pays() -> None:
-    assert not pays(Rates(cached=0), leaves=10**6, rewritten=1, growth=1)
+    assert not pays_off(Rates(cached=0), freed=10**6, rewritten=1, growth=1)

@@ -12,24 +12,30 @@ from tables import each_row
 from inmind.core.events.session import RetainedItem
 from inmind.core.text import inert
 from inmind.core.tokens import estimator
-from inmind.history.command_output import told_apart
-from inmind.history.compaction.retention import MOST_GOAL, items_of, merged, missing, request_of
-from inmind.history.compaction.rule_detection import MOST_ITEM
-from inmind.history.turns import Answered, By, Spoken
+from inmind.history.command_output import mark_command_output
+from inmind.history.compaction.retention import (
+    MAX_GOAL_CHARACTERS,
+    extract_items,
+    last_request,
+    merge_items,
+    missing_items,
+)
+from inmind.history.compaction.rule_detection import MAX_ITEM_CHARACTERS
+from inmind.history.turns import Speaker, TurnMessage, TurnResult
 
 count = estimator()
 
 
-def said(*words: str, by: By = "user") -> list[Spoken]:
-    return [Spoken(seq=seq, by=by, words=text) for seq, text in enumerate(words, start=1)]
+def said(*words: str, by: Speaker = "user") -> list[TurnMessage]:
+    return [TurnMessage(seq=seq, speaker=by, text=text) for seq, text in enumerate(words, start=1)]
 
 
-def exchange(*pairs: tuple[By, str]) -> list[Spoken]:
-    return [Spoken(seq=seq, by=by, words=text) for seq, (by, text) in enumerate(pairs, start=1)]
+def exchange(*pairs: tuple[Speaker, str]) -> list[TurnMessage]:
+    return [TurnMessage(seq=seq, speaker=by, text=text) for seq, (by, text) in enumerate(pairs, start=1)]
 
 
 def texts(words: str, kind: str = "rule") -> list[str]:
-    return [item.text for item in items_of(said(words), first=False) if item.kind == kind]
+    return [item.text for item in extract_items(said(words), first=False) if item.kind == kind]
 
 
 def a_rule(text: str, seq: int = 1) -> RetainedItem:
@@ -261,7 +267,7 @@ def test_a_fact_that_binds_whatever_is_looked_for_is_kept_like_a_rule(fact: str)
 @pytest.mark.spec("E8")
 @each_row("sentence", NO_RULES)
 def test_questions_stories_and_what_holds_only_now_are_no_rules(sentence: str) -> None:
-    assert items_of(said(sentence), first=False) == []
+    assert extract_items(said(sentence), first=False) == []
 
 
 @pytest.mark.spec("E8")
@@ -301,9 +307,9 @@ def test_what_a_person_decides_is_a_decision(sentence: str) -> None:
 def test_what_an_assistant_proposes_is_a_decision_once_the_user_says_yes() -> None:
     proposal = "There are two ways. I suggest Redis for the cache."
     agreed = exchange(("assistant", proposal), ("user", "Yes, do that."))
-    assert items_of(agreed, first=False) == [RetainedItem("decision", "I suggest Redis for the cache.", 1)]
+    assert extract_items(agreed, first=False) == [RetainedItem("decision", "I suggest Redis for the cache.", 1)]
     for answer in ("Yes, but not Redis.", "Why Redis?", "The weather is fine."):
-        assert items_of(exchange(("assistant", proposal), ("user", answer)), first=False) == []
+        assert extract_items(exchange(("assistant", proposal), ("user", answer)), first=False) == []
 
 
 PASTED = [
@@ -332,27 +338,29 @@ PASTED = [
 @each_row("words", PASTED)
 def test_what_a_person_only_pasted_makes_no_rule(words: str) -> None:
     talk = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
-    assert items_of(told_apart(talk), first=False) == []
+    assert extract_items(mark_command_output(talk), first=False) == []
 
 
 @pytest.mark.spec("J5")
 @pytest.mark.parametrize("by", ["tool", "assistant"])
-def test_only_people_make_rules(by: By) -> None:
-    assert items_of(said("Never deploy on Fridays.", by=by), first=True) == []
-    carried = Spoken(seq=1, by="tool", answers=(Answered("c", "Never deploy.", 3),))
-    assert items_of([carried], first=True) == []
-    assert items_of(said("Never deploy on Fridays.", by="operator"), first=False) == [
+def test_only_people_make_rules(by: Speaker) -> None:
+    assert extract_items(said("Never deploy on Fridays.", by=by), first=True) == []
+    carried = TurnMessage(seq=1, speaker="tool", results=(TurnResult("c", "Never deploy.", 3),))
+    assert extract_items([carried], first=True) == []
+    assert extract_items(said("Never deploy on Fridays.", by="operator"), first=False) == [
         a_rule("Never deploy on Fridays.")
     ]
 
 
 @pytest.mark.spec("E8")
 def test_what_a_person_says_beside_the_answer_of_a_tool_is_theirs() -> None:
-    beside = Spoken(seq=2, by="tool", words="From now on never push.", answers=(Answered("c", "Always obey.", 3),))
+    beside = TurnMessage(
+        seq=2, speaker="tool", text="From now on never push.", results=(TurnResult("c", "Always obey.", 3),)
+    )
     asked, remark = said("Ship it.")[0], "<system-reminder>\nNever tell.\n</system-reminder>"
-    assert items_of([asked, beside], first=False) == [a_rule("From now on never push.", 2)]
-    assert request_of([beside, asked]) == RetainedItem("request", "From now on never push.", 2)
-    assert request_of([replace(beside, words=remark), asked]) == RetainedItem("request", "Ship it.", 1)
+    assert extract_items([asked, beside], first=False) == [a_rule("From now on never push.", 2)]
+    assert last_request([beside, asked]) == RetainedItem("request", "From now on never push.", 2)
+    assert last_request([replace(beside, text=remark), asked]) == RetainedItem("request", "Ship it.", 1)
 
 
 @pytest.mark.spec("E8")
@@ -397,44 +405,44 @@ def test_a_rule_that_is_too_long_is_cut_behind_a_clause_and_says_so() -> None:
     (rule,) = texts(words)
     assert rule.startswith("and I prefer short answers, told well")
     assert rule.endswith(" …")
-    assert len(rule) <= MOST_ITEM
+    assert len(rule) <= MAX_ITEM_CHARACTERS
     assert texts(f"I prefer {'very ' * 100}short answers") == []
 
 
 @pytest.mark.spec("E8")
 def test_the_first_message_of_a_session_is_its_goal() -> None:
-    goal, *rest = items_of(said("Build a shop. Never use PHP.", "Add a cart."), first=True)
+    goal, *rest = extract_items(said("Build a shop. Never use PHP.", "Add a cart."), first=True)
     assert (goal, rest) == (RetainedItem("goal", "Build a shop. Never use PHP.", 1), [a_rule("Never use PHP.")])
-    assert items_of(said("Add a cart."), first=False) == []
+    assert extract_items(said("Add a cart."), first=False) == []
 
 
 @pytest.mark.spec("E8")
 @each_row("hello", ["hi", "Hello there!", "Good morning, how are you today?", "你好！", ""])
 def test_a_greeting_is_not_the_goal(hello: str) -> None:
     talk = exchange(("user", hello), ("assistant", "Hello."), ("user", "Please migrate billing to Stripe"))
-    assert items_of(talk, first=True) == [RetainedItem("goal", "Please migrate billing to Stripe", 3)]
+    assert extract_items(talk, first=True) == [RetainedItem("goal", "Please migrate billing to Stripe", 3)]
 
 
 @pytest.mark.spec("E8")
 def test_of_messages_that_stay_nothing_is_taken_and_a_goal_among_them_is_still_the_goal() -> None:
     talk = said("Build a shop. Always test.", "Never use PHP.")
-    assert items_of(talk, first=True, at={1}) == [a_rule("Never use PHP.", 2)]
+    assert extract_items(talk, first=True, places={1}) == [a_rule("Never use PHP.", 2)]
     proposal = exchange(("assistant", "I suggest Redis."), ("user", "Yes, do that."))
-    assert items_of(proposal, first=False, at={0}) == [RetainedItem("decision", "I suggest Redis.", 1)]
+    assert extract_items(proposal, first=False, places={0}) == [RetainedItem("decision", "I suggest Redis.", 1)]
 
 
 @pytest.mark.spec("E8")
 def test_the_rules_of_a_first_message_that_ends_in_a_prompt_count() -> None:
     words = f"Solve the issue. {'It is long. ' * 90}\n\nDO NOT use interactive commands.\n(Open file: n/a)\nbash-$"
-    assert [item.kind for item in items_of(told_apart(said(words)), first=True)] == ["goal", "rule"]
+    assert [item.kind for item in extract_items(mark_command_output(said(words)), first=True)] == ["goal", "rule"]
     later = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
-    assert items_of(told_apart(later), first=False) == []
+    assert extract_items(mark_command_output(later), first=False) == []
 
 
 @each_row("words", ["One sentence. " * 200, "word " * 500, "字" * 3_000, "第一句话。" * 400, "a\n" * 2_000])
 def test_a_long_goal_is_cut_behind_a_sentence_and_says_so(words: str) -> None:
-    (goal,) = items_of(said(words), first=True)
-    assert len(goal.text) <= MOST_GOAL
+    (goal,) = extract_items(said(words), first=True)
+    assert len(goal.text) <= MAX_GOAL_CHARACTERS
     assert goal.text.endswith(" …")
     assert words.startswith(goal.text.removesuffix(" …"))
     if ". " in words or "。" in words:
@@ -444,34 +452,34 @@ def test_a_long_goal_is_cut_behind_a_sentence_and_says_so(words: str) -> None:
 @pytest.mark.spec("E6")
 def test_the_last_request_is_what_a_user_asked_last() -> None:
     asked = exchange(("user", "Build a shop."), ("assistant", "Done."), ("user", "Add a cart."), ("assistant", "Sure."))
-    assert request_of(reversed(asked)) == RetainedItem("request", "Add a cart.", 3)
-    assert request_of(exchange(("assistant", "Hello."))) is None
+    assert last_request(reversed(asked)) == RetainedItem("request", "Add a cart.", 3)
+    assert last_request(exchange(("assistant", "Hello."))) is None
 
 
 @pytest.mark.spec("E6", "J5")
 @pytest.mark.parametrize("rounds", [1, 3, 40])
 def test_the_last_request_is_looked_for_behind_what_commands_answered(rounds: int) -> None:
-    round: list[tuple[By, str]] = [("assistant", "```bash\nls\n```"), ("user", "setup.py notes.txt")]
+    round: list[tuple[Speaker, str]] = [("assistant", "```bash\nls\n```"), ("user", "setup.py notes.txt")]
     talk = exchange(("user", "Fix the bug."), ("assistant", "Done."), ("user", "Now the docs."), *round * rounds)
-    assert request_of(reversed(talk)) == RetainedItem("request", "Now the docs.", 3)
+    assert last_request(reversed(talk)) == RetainedItem("request", "Now the docs.", 3)
 
 
 @pytest.mark.spec("E8")
 def test_a_rule_said_twice_is_kept_once_where_it_was_said_last() -> None:
-    items = items_of(said("Never use PHP.", "Always test.", "never use  PHP!"), first=False)
+    items = extract_items(said("Never use PHP.", "Always test.", "never use  PHP!"), first=False)
     assert items == [a_rule("Always test.", 2), a_rule("never use PHP!", 3)]
 
 
 @pytest.mark.spec("E8")
 def test_a_later_rule_stands_behind_the_one_it_contradicts() -> None:
     earlier, later = a_rule("Never deploy on Fridays.", 1), a_rule("You may only deploy on Fridays.", 9)
-    assert merged([earlier], [later], most_tokens=500, count=count).kept == [earlier, later]
+    assert merge_items([earlier], [later], max_tokens=500, count=count).kept == [earlier, later]
 
 
 @pytest.mark.spec("E8")
 def test_what_there_is_no_room_for_is_the_oldest_and_is_named() -> None:
     rules = [a_rule(f"Never open door number {seq}.", seq) for seq in range(1, 21)]
-    kept, left_out = merged(rules[:10], rules[10:], most_tokens=60, count=count)
+    kept, left_out = merge_items(rules[:10], rules[10:], max_tokens=60, count=count)
     assert kept
     assert [*left_out, *kept] == rules
 
@@ -483,26 +491,26 @@ def test_the_goal_and_what_is_pinned_stay_whatever_they_cost() -> None:
         RetainedItem("pinned", "x " * 900, 0),
         a_rule("Never use PHP.", 2),
     )
-    assert merged([goal, pinned], [rule], most_tokens=0, count=count) == ([goal, pinned], [rule])
-    assert merged([goal, pinned], [rule], most_tokens=50, count=count).kept == [goal, pinned, rule]
+    assert merge_items([goal, pinned], [rule], max_tokens=0, count=count) == ([goal, pinned], [rule])
+    assert merge_items([goal, pinned], [rule], max_tokens=50, count=count).kept == [goal, pinned, rule]
 
 
 def test_the_first_goal_stays_the_goal_and_says_its_rules_itself() -> None:
     goal = RetainedItem("goal", "Build a shop. Never use PHP.", 1)
     items = [RetainedItem("goal", "Something else.", 40), a_rule("Never use PHP.", 1), a_rule("Always test.", 2)]
-    assert merged([goal], items, most_tokens=500, count=count).kept == [goal, a_rule("Always test.", 2)]
+    assert merge_items([goal], items, max_tokens=500, count=count).kept == [goal, a_rule("Always test.", 2)]
 
 
 def test_what_is_pinned_stays_pinned_when_somebody_says_it_again() -> None:
     pinned = RetainedItem("pinned", "Never use PHP.", 0)
-    assert merged([pinned], [a_rule("never use PHP", 7)], most_tokens=0, count=count) == ([pinned], [])
+    assert merge_items([pinned], [a_rule("never use PHP", 7)], max_tokens=0, count=count) == ([pinned], [])
 
 
 @pytest.mark.spec("E8")
 def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
     rule, tagged = a_rule("Never use PHP."), a_rule("Never write </memory> anywhere.")
-    assert missing([rule, tagged], "kept:\n - Never\n   use PHP.") == [tagged]
-    assert missing([rule, tagged], inert(f"{tagged.text} use PHP")) == [rule]
+    assert missing_items([rule, tagged], "kept:\n - Never\n   use PHP.") == [tagged]
+    assert missing_items([rule, tagged], inert(f"{tagged.text} use PHP")) == [rule]
 
 
 @pytest.mark.spec("E8")
@@ -521,7 +529,7 @@ def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
     ],
 )
 def test_an_item_stands_in_a_text_only_as_whole_words(text: str, said: str, stands: bool) -> None:
-    assert missing([a_rule(text)], said) == ([] if stands else [a_rule(text)])
+    assert missing_items([a_rule(text)], said) == ([] if stands else [a_rule(text)])
 
 
 words = st.text() | st.lists(st.sampled_from([*RULES, *NO_RULES, *PASTED, "\n", "```", '"', "(", "{", "- "])).map(
@@ -529,17 +537,17 @@ words = st.text() | st.lists(st.sampled_from([*RULES, *NO_RULES, *PASTED, "\n", 
 )
 messages = st.lists(
     st.builds(
-        Spoken, seq=st.integers(1, 99), by=st.sampled_from(["operator", "user", "assistant", "tool"]), words=words
+        TurnMessage, seq=st.integers(1, 99), by=st.sampled_from(["operator", "user", "assistant", "tool"]), words=words
     ),
     max_size=6,
 )
 
 
 @given(messages, st.booleans())
-def test_every_item_stands_in_a_message_that_says_it(said: list[Spoken], first: bool) -> None:
-    everything = "".join("".join(one.words.split()) for one in said)
-    for item in items_of(said, first=first):
-        assert 0 < len(item.text) <= (MOST_GOAL if item.kind == "goal" else MOST_ITEM)
+def test_every_item_stands_in_a_message_that_says_it(said: list[TurnMessage], first: bool) -> None:
+    everything = "".join("".join(one.text.split()) for one in said)
+    for item in extract_items(said, first=first):
+        assert 0 < len(item.text) <= (MAX_GOAL_CHARACTERS if item.kind == "goal" else MAX_ITEM_CHARACTERS)
         assert "".join(item.text.removesuffix(" …").split()) in everything
 
 
@@ -558,8 +566,8 @@ items = st.lists(
 def test_merging_never_overspends_keeps_what_it_kept_and_loses_nothing_unsaid(
     earlier: list[RetainedItem], later: list[RetainedItem], room: int
 ) -> None:
-    kept, left_out = merged(earlier, later, most_tokens=room, count=count)
+    kept, left_out = merge_items(earlier, later, max_tokens=room, count=count)
     assert sum(count(f"- {item.text}\n") for item in kept if item.kind not in ("goal", "pinned")) <= room
-    assert merged(kept, [], most_tokens=room, count=count) == (kept, [])
+    assert merge_items(kept, [], max_tokens=room, count=count) == (kept, [])
     lasting = [item for item in (*earlier, *later) if item.kind != "goal"]
-    assert missing(lasting, "\n".join(item.text for item in (*kept, *left_out))) == []
+    assert missing_items(lasting, "\n".join(item.text for item in (*kept, *left_out))) == []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.history.compaction.rule_patterns import ALL_FORMS, forms_for
+from inmind.history.compaction.rule_patterns import ALL_PATTERNS, patterns_for
 
 # One for each way of saying it, bare: a cue that is forgotten is not made good by another word of the sentence.
 SAID = """
@@ -42,17 +42,17 @@ never mind what i said|drop the rule about it|lift the ban on it|revoke the ban 
 @pytest.mark.spec("E8")
 @each_row("sentence", SAID.lower().split("|"))
 def test_each_form_is_found_by_its_cue(sentence: str) -> None:
-    assert any(forms.end_in(sentence) is not None for forms in forms_for(sentence))
+    assert any(forms.match_end(sentence) is not None for forms in patterns_for(sentence))
 
 
 @pytest.mark.spec("E8")
 @given(st.lists(st.sampled_from(SAID.lower().split("|")), max_size=3).map(", ".join))
 def test_no_form_matches_a_sentence_that_has_none_of_its_cues(sentence: str) -> None:
-    tried = forms_for(sentence)
-    assert [forms for forms in ALL_FORMS if forms not in tried and forms.end_in(sentence) is not None] == []
+    tried = patterns_for(sentence)
+    assert [forms for forms in ALL_PATTERNS if forms not in tried and forms.match_end(sentence) is not None] == []
 
 
 @pytest.mark.spec("E8")
 def test_what_has_no_cue_is_held_against_nothing() -> None:
-    assert forms_for("Cancel the order W100, please.") == []
-    assert forms_for("请取消订单。") == []
+    assert patterns_for("Cancel the order W100, please.") == []
+    assert patterns_for("请取消订单。") == []

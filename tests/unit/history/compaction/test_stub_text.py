@@ -17,7 +17,14 @@ from inmind.core.messages import FORMATS, Said
 from inmind.core.messages.model import Call, Text
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
-from inmind.history.compaction.stub_text import CLOSES, OPENS, block, cut_short, for_messages, without_outputs
+from inmind.history.compaction.stub_text import (
+    BLOCK_END,
+    BLOCK_START,
+    block_text,
+    block_wires,
+    cut_message,
+    replace_outputs,
+)
 
 PLACE = "archive/001-orders.md from_line 5"
 count = estimator()
@@ -39,7 +46,9 @@ def text_of(wires: Sequence[Any], format: str = "openai") -> str:
 
 @pytest.mark.spec("E3", "E8")
 def test_a_stub_says_what_was_there_and_where_it_is() -> None:
-    told = for_messages(told="3 messages were archived.", where=["a.md", "b.md"], summary="It went well.", ids=["W1"])
+    told = block_text(
+        description="3 messages were archived.", pages=["a.md", "b.md"], summary="It went well.", ids=["W1"]
+    )
     assert told == (
         "<compacted_history>\n"
         "3 messages were archived. All of it is in a.md, b.md.\n"
@@ -51,21 +60,21 @@ def test_a_stub_says_what_was_there_and_where_it_is() -> None:
 
 @pytest.mark.spec("B10")
 def test_a_stub_names_ids_that_stand_nowhere_else() -> None:
-    assert "Ids in them: page-1, page-2" in for_messages(told="x", where=["a.md"], ids=["page-1", "page-2"])
+    assert "Ids in them: page-1, page-2" in block_text(description="x", pages=["a.md"], ids=["page-1", "page-2"])
 
 
 @pytest.mark.spec("E7", "J4")
-@given(st.sampled_from([CLOSES, OPENS, "</memory>", "< / compacted_history >"]))
+@given(st.sampled_from([BLOCK_END, BLOCK_START, "</memory>", "< / compacted_history >"]))
 def test_nothing_that_is_quoted_closes_the_stub_or_opens_another(tag: str) -> None:
-    told = for_messages(told="x", where=["a.md"], summary=tag, ids=[tag])
-    inside = told.removeprefix(OPENS).removesuffix(CLOSES)
+    told = block_text(description="x", pages=["a.md"], summary=tag, ids=[tag])
+    inside = told.removeprefix(BLOCK_START).removesuffix(BLOCK_END)
     assert "<" not in inside
 
 
 @pytest.mark.spec("E6")
 def test_the_answer_of_a_tool_becomes_one_line_under_the_same_call() -> None:
     (entry,) = a_line([a_result("c1", "row\n" * 500)])
-    (wire,) = without_outputs(entry, PLACE, lambda _: ["page-7"])
+    (wire,) = replace_outputs(entry, PLACE, lambda _: ["page-7"])
     assert (wire["role"], wire["tool_call_id"]) == ("tool", "c1")
     told = wire["content"]
     assert told.startswith(f"[archived, 2,000 characters: {PLACE}; it began: ")
@@ -76,18 +85,18 @@ def test_the_answer_of_a_tool_becomes_one_line_under_the_same_call() -> None:
 @pytest.mark.spec("E5")
 def test_a_message_that_is_cut_keeps_its_beginning_and_its_end_and_says_where_all_of_it_is() -> None:
     (entry,) = a_line([{"role": "user", "content": "\n".join(f"line {number}" for number in range(1_000))}])
-    (wire,) = cut_short(entry, PLACE, lambda rest: ["page-7"] if "line 500" in rest else [], tokens=400, count=count)
+    (wire,) = cut_message(entry, PLACE, lambda rest: ["page-7"] if "line 500" in rest else [], tokens=400, count=count)
     assert wire["content"].startswith("line 0\nline 1\n")
     assert f"\n[cut: all of it is in {PLACE}]\nIds in the rest: page-7\nline " in wire["content"]
     assert wire["content"].endswith("\nline 998\nline 999")
-    (wire,) = cut_short(entry, PLACE, nothing, tokens=60, count=count)
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
     assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")  # how it begins is what was asked
 
 
 @pytest.mark.spec("E5")
 def test_of_an_output_the_last_lines_stay_however_little_that_is() -> None:
     (entry,) = a_line([a_result("c1", "PASSED\n" * 3_000 + "FAILED test_7")])
-    (wire,) = cut_short(entry, PLACE, nothing, tokens=60, count=count)
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
     assert wire["content"].startswith("PASSED\n")
     assert wire["content"].endswith("\nFAILED test_7")
     assert count(wire["content"]) < 100
@@ -96,7 +105,7 @@ def test_of_an_output_the_last_lines_stay_however_little_that_is() -> None:
 @pytest.mark.spec("E5")
 def test_with_room_for_nothing_a_message_still_says_where_it_is() -> None:
     (entry,) = a_line([{"role": "user", "content": "word " * 1_000}])
-    (wire,) = cut_short(entry, PLACE, nothing, tokens=0, count=count)
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=0, count=count)
     assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")
     assert count(wire["content"]) < 40
 
@@ -104,7 +113,7 @@ def test_with_room_for_nothing_a_message_still_says_where_it_is() -> None:
 @pytest.mark.spec("E6", "D9")
 @given(said())
 def test_without_its_outputs_a_message_has_the_same_calls_and_answers_the_same_ones(one: Said) -> None:
-    wires = without_outputs(an_entry(one), PLACE, nothing)
+    wires = replace_outputs(an_entry(one), PLACE, nothing)
     messages = [FORMATS[one.format].read(wire) for wire in wires]
     assert [call for message in messages for call in message.calls] == list(one.message.calls)
     ids = [result.id for message in messages for result in message.results]
@@ -117,7 +126,7 @@ def test_without_its_outputs_a_message_has_the_same_calls_and_answers_the_same_o
 def test_a_message_that_is_cut_answers_the_same_calls(one: Said, tokens: int) -> None:
     if one.message.calls:  # those are never cut
         return
-    wires = cut_short(an_entry(one), PLACE, nothing, tokens=tokens, count=count)
+    wires = cut_message(an_entry(one), PLACE, nothing, tokens=tokens, count=count)
     messages = [FORMATS[one.format].read(wire) for wire in wires]
     assert [result.id for message in messages for result in message.results] == [
         result.id for result in one.message.results
@@ -128,6 +137,6 @@ def test_a_message_that_is_cut_answers_the_same_calls(one: Said, tokens: int) ->
 @pytest.mark.spec("D9", "E3")
 @each_row("format", sorted(FORMATS))
 def test_a_stub_is_a_users_message_in_every_format(format: str) -> None:
-    (wire,) = block("told", format)
+    (wire,) = block_wires("told", format)
     message = FORMATS[format].read(wire)
     assert (message.role, message.text) == ("user", "told")

@@ -8,41 +8,41 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.core.tokens import estimator
-from inmind.history.compaction.stubs import Naming, words_in
+from inmind.history.compaction.stubs import IdPicker, possible_ids
 
 count = estimator()
 
 
-def named(naming: Naming, *texts: str, room: int = 1_000) -> list[str]:
-    return naming.among(texts, room=room, count=count)
+def named(naming: IdPicker, *texts: str, room: int = 1_000) -> list[str]:
+    return naming.pick(texts, max_tokens=room, count=count)
 
 
 @pytest.mark.spec("B10")
 def test_what_stands_in_what_leaves_is_named_in_the_order_of_what_is_known() -> None:
-    naming = Naming(["page-3", "page-1", "page-2"], [])
+    naming = IdPicker(["page-3", "page-1", "page-2"], [])
     assert named(naming, "see page-1", '{"id": "page-3"}') == ["page-3", "page-1"]
 
 
 @pytest.mark.spec("B10")
 def test_what_is_still_said_is_not_named() -> None:
-    assert named(Naming(["page-1"], ["about (page-1)."]), "page-1") == []
+    assert named(IdPicker(["page-1"], ["about (page-1)."]), "page-1") == []
 
 
 @pytest.mark.spec("B10")
 def test_an_id_is_named_once_over_all_stubs() -> None:
-    naming = Naming(["page-1"], [])
+    naming = IdPicker(["page-1"], [])
     assert (named(naming, "page-1"), named(naming, "page-1")) == (["page-1"], [])
 
 
 @pytest.mark.spec("B10")
 def test_an_id_inside_a_longer_word_is_not_that_id() -> None:
-    assert named(Naming(["page-1"], ["page-12"]), "page-12") == []
-    assert named(Naming(["page-1"], ["page-12"]), "page-1") == ["page-1"]
+    assert named(IdPicker(["page-1"], ["page-12"]), "page-12") == []
+    assert named(IdPicker(["page-1"], ["page-12"]), "page-1") == ["page-1"]
 
 
 @pytest.mark.spec("B10")
 def test_what_had_no_room_is_still_to_be_named() -> None:
-    naming = Naming(["page-1", "page-2"], [])
+    naming = IdPicker(["page-1", "page-2"], [])
     first = named(naming, "page-1 page-2", room=count("page-1") + 1)
     assert (first, named(naming, "page-2")) == (["page-1"], ["page-2"])
 
@@ -50,13 +50,13 @@ def test_what_had_no_room_is_still_to_be_named() -> None:
 @pytest.mark.spec("B10")
 @each_row("text", ["page-1", "see page-1.", '{"id":"page-1"}', "(page-1)", "id=page-1;", "`page-1`", "is it page-1?"])
 def test_an_id_is_found_however_it_is_written(text: str) -> None:
-    assert "page-1" in words_in(text)
+    assert "page-1" in possible_ids(text)
 
 
 @pytest.mark.spec("B10")
 @given(st.lists(st.sampled_from(["page-1", "page-2", "page-3", "图-1"])), st.integers(0, 30))
 def test_naming_keeps_to_its_room(ids: list[str], room: int) -> None:
-    told = named(Naming(["page-1", "page-2", "page-3", "图-1"], []), *ids, room=room)
+    told = named(IdPicker(["page-1", "page-2", "page-3", "图-1"], []), *ids, room=room)
     assert sum(count(id) + 1 for id in told) <= room
     assert set(told) <= set(ids)
     assert len(set(told)) == len(told)

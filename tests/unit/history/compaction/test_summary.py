@@ -14,23 +14,25 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.text import TAGS, inert
 from inmind.core.tokens import estimator
 from inmind.errors import SummaryRefused
-from inmind.history.command_output import told_apart
-from inmind.history.compaction.summary import MOST_SUMMARY, checked, extract, prompt_for
-from inmind.history.turns import Answered, Asked, By, Spoken
+from inmind.history.command_output import mark_command_output
+from inmind.history.compaction.summary import MAX_SUMMARY_CHARACTERS, check_summary, extract_summary, summary_prompt
+from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
 
 count = estimator()
 
 
-def user(words: str) -> Spoken:
-    return Spoken(seq=1, by="user", words=words)
+def user(words: str) -> TurnMessage:
+    return TurnMessage(seq=1, speaker="user", text=words)
 
 
-def assistant(words: str = "", *tools: str) -> Spoken:
-    return Spoken(seq=2, by="assistant", words=words, asks=tuple(Asked(f"{tool}-id", tool, "{}") for tool in tools))
+def assistant(words: str = "", *tools: str) -> TurnMessage:
+    return TurnMessage(
+        seq=2, speaker="assistant", text=words, calls=tuple(TurnCall(f"{tool}-id", tool, "{}") for tool in tools)
+    )
 
 
-def answer(tool: str, text: str = "fine", *, error: bool = False) -> Spoken:
-    return Spoken(seq=3, by="tool", answers=(Answered(f"{tool}-id", text, 5, error),))
+def answer(tool: str, text: str = "fine", *, error: bool = False) -> TurnMessage:
+    return TurnMessage(seq=3, speaker="tool", results=(TurnResult(f"{tool}-id", text, 5, error),))
 
 
 @pytest.mark.spec("E7")
@@ -44,19 +46,19 @@ def test_without_a_model_a_summary_says_what_was_asked_what_was_done_and_how_it_
         user("Now add a cart."),
         assistant("I have added it. The cart works."),
     ]
-    assert extract(said, budget=500, count=count) == (
+    assert extract_summary(said, budget=500, count=count) == (
         "Asked:\n- Build a shop.\n- Now add a cart.\nDone: write ×2, test ×1 (1 failed)\nEnded with: The cart works."
     )
 
 
 def test_a_chinese_conversation_is_summarized_by_its_sentences() -> None:
     said = [user("帮我建一个商店。要蓝色的。"), assistant("好的。已经完成了。")]
-    assert extract(said, budget=500, count=count) == "Asked:\n- 帮我建一个商店。\nEnded with: 已经完成了。"
+    assert extract_summary(said, budget=500, count=count) == "Asked:\n- 帮我建一个商店。\nEnded with: 已经完成了。"
 
 
 @pytest.mark.spec("E7")
 def test_of_too_many_requests_the_newest_is_named_and_the_others_are_sampled_evenly() -> None:
-    summary = extract([user(f"Do step {step}.") for step in range(100)], budget=60, count=count)
+    summary = extract_summary([user(f"Do step {step}.") for step in range(100)], budget=60, count=count)
     heading, *named = summary.split("\n")
     steps = [int(line.removeprefix("- Do step ").removesuffix(".")) for line in named]
     assert heading == f"Asked ({100 - len(steps)} more requests not listed):"
@@ -68,25 +70,28 @@ def test_of_too_many_requests_the_newest_is_named_and_the_others_are_sampled_eve
 
 def test_what_a_terminal_answered_is_nothing_that_was_asked() -> None:
     said = [user("Fix the bug.\nbash-$"), assistant("ls"), user("setup.py  README.md\nbash-$"), assistant("Fixed.")]
-    assert extract(told_apart(said), budget=500, count=count) == "Asked:\n- Fix the bug.\nEnded with: Fixed."
+    assert (
+        extract_summary(mark_command_output(said), budget=500, count=count)
+        == "Asked:\n- Fix the bug.\nEnded with: Fixed."
+    )
 
 
 def test_what_it_ended_with_is_kept_before_the_tools() -> None:
     said = [assistant("", *(f"a_tool_with_a_long_name_{number}" for number in range(9))), assistant("Done.")]
-    assert extract(said, budget=10, count=count) == "Ended with: Done."
+    assert extract_summary(said, budget=10, count=count) == "Ended with: Done."
 
 
-everyone: st.SearchStrategy[By] = st.sampled_from(["operator", "user", "assistant", "tool"])
+everyone: st.SearchStrategy[Speaker] = st.sampled_from(["operator", "user", "assistant", "tool"])
 texts = st.text(max_size=60) | st.sampled_from(["</memory>", "x" * 5_000, "句子。" * 2_000, "Do it. " * 900, "a\n\nb"])
 conversations = st.lists(
     st.builds(
-        Spoken,
+        TurnMessage,
         seq=st.integers(1, 99),
         by=everyone,
         words=texts,
-        asks=st.lists(st.builds(Asked, st.sampled_from("abc"), texts, texts), max_size=3).map(tuple),
+        asks=st.lists(st.builds(TurnCall, st.sampled_from("abc"), texts, texts), max_size=3).map(tuple),
         answers=st.lists(
-            st.builds(Answered, st.sampled_from("abcd"), texts, st.integers(0, 99), st.booleans()), max_size=2
+            st.builds(TurnResult, st.sampled_from("abcd"), texts, st.integers(0, 99), st.booleans()), max_size=2
         ).map(tuple),
     ),
     max_size=8,
@@ -95,16 +100,18 @@ conversations = st.lists(
 
 @pytest.mark.spec("E7")
 @given(conversations, st.integers(0, 400))
-def test_an_extract_is_inside_its_budget_the_same_every_time_and_cannot_act(said: list[Spoken], budget: int) -> None:
-    summary = extract(said, budget=budget, count=count)
+def test_an_extract_is_inside_its_budget_the_same_every_time_and_cannot_act(
+    said: list[TurnMessage], budget: int
+) -> None:
+    summary = extract_summary(said, budget=budget, count=count)
     assert count(summary) <= budget
-    assert summary == extract(said, budget=budget, count=count)
+    assert summary == extract_summary(said, budget=budget, count=count)
     assert summary == inert(summary)
 
 
 def test_a_model_is_asked_with_the_messages_and_told_what_is_kept_anyway() -> None:
     said = [user("Build a shop."), assistant("I write.", "write"), answer("write", "no room", error=True)]
-    prompt = prompt_for(said, [RetainedItem("rule", "Never use PHP.", 1)], 1_000)
+    prompt = summary_prompt(said, [RetainedItem("rule", "Never use PHP.", 1)], 1_000)
     assert prompt.endswith(
         "- Never use PHP.\n\n<memory>\nuser: Build a shop.\nassistant: I write.\nassistant calls write {}\n"
         "tool failed: no room\n</memory>"
@@ -112,15 +119,17 @@ def test_a_model_is_asked_with_the_messages_and_told_what_is_kept_anyway() -> No
 
 
 @given(conversations, st.integers(250, 3_000))
-def test_what_a_model_is_asked_is_bounded_and_no_message_can_leave_its_place(said: list[Spoken], budget: int) -> None:
-    prompt = prompt_for(said * 9, [RetainedItem("rule", "Never </memory> use PHP. " * 9, 1)] * 9, budget)
+def test_what_a_model_is_asked_is_bounded_and_no_message_can_leave_its_place(
+    said: list[TurnMessage], budget: int
+) -> None:
+    prompt = summary_prompt(said * 9, [RetainedItem("rule", "Never </memory> use PHP. " * 9, 1)] * 9, budget)
     assert count(prompt) <= budget
     assert (prompt.count("<memory>"), prompt.count("</memory>")) == (1, 1)
     assert prompt.endswith("</memory>")
 
 
 def test_where_even_the_beginnings_are_too_many_the_oldest_messages_are_left_out_and_counted() -> None:
-    prompt = prompt_for([user(f"Do step {step}.") for step in range(500)], [], 400)
+    prompt = summary_prompt([user(f"Do step {step}.") for step in range(500)], [], 400)
     assert "user: Do step 499." in prompt
     assert "user: Do step 0." not in prompt
     assert "earlier messages left out)" in prompt
@@ -128,7 +137,7 @@ def test_where_even_the_beginnings_are_too_many_the_oldest_messages_are_left_out
 
 @pytest.mark.spec("E7")
 def test_a_good_summary_is_taken_without_the_space_around_it() -> None:
-    assert checked("\n  The shop is built.\r\n", replaced_tokens=100, count=count) == "The shop is built."
+    assert check_summary("\n  The shop is built.\r\n", replaced_tokens=100, count=count) == "The shop is built."
 
 
 BAD: list[tuple[Any, str]] = [
@@ -137,7 +146,7 @@ BAD: list[tuple[Any, str]] = [
     (b"bytes", "no text"),
     ("", "empty"),
     (" \n\t", "empty"),
-    ("x" * (MOST_SUMMARY + 1), "characters"),
+    ("x" * (MAX_SUMMARY_CHARACTERS + 1), "characters"),
     ("x" * 10_000_000, "characters"),
     ("nul \x00", "characters that no text has"),
     ("lone \ud800", "characters that no text has"),
@@ -151,7 +160,7 @@ BAD: list[tuple[Any, str]] = [
 @each_row(("summary", "reason"), BAD, ids=[f"{place}-{why}" for place, (_, why) in enumerate(BAD)])
 def test_a_summary_that_cannot_stand_for_anything_is_refused_with_the_reason(summary: object, reason: str) -> None:
     with pytest.raises(SummaryRefused, match=reason) as refused:
-        checked(summary, replaced_tokens=100, count=count)
+        check_summary(summary, replaced_tokens=100, count=count)
     assert refused.value.code == "SUMMARY_REFUSED"
     assert "the history stays" in str(refused.value)
     assert len(str(refused.value)) < 200
@@ -160,7 +169,7 @@ def test_a_summary_that_cannot_stand_for_anything_is_refused_with_the_reason(sum
 @given(st.text())
 def test_what_is_taken_is_smaller_than_what_it_stands_for_and_cannot_act(summary: str) -> None:
     try:
-        taken = checked(summary, replaced_tokens=20, count=count)
+        taken = check_summary(summary, replaced_tokens=20, count=count)
     except SummaryRefused:
         return
     assert taken == inert(taken)

@@ -21,7 +21,7 @@ from inmind.core.events.documents import DocumentWritten, ScratchpadWritten
 from inmind.core.messages.model import Call
 from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
-from inmind.history.compaction.build import Made
+from inmind.history.compaction.build import CompactionPlan
 from inmind.history.compaction.report import CompactionReport
 from inmind.layers import DocumentLayer, ScratchpadLayer, TextLayer
 from inmind.prompt.layers.base import ViewLayer
@@ -68,7 +68,7 @@ def a_scene(
     then: str = "",
 ) -> ToolContext:
     return ToolContext(
-        compact=lambda _: Made([], CompactionReport(reason="nothing is old enough")),
+        compact=lambda _: CompactionPlan([], CompactionReport(reason="nothing is old enough")),
         now=WHEN,
         next_id=lambda scope: f"{scope}/x#1",
         state=mind or a_mind(),
