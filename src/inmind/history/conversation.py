@@ -15,7 +15,7 @@ from inmind.core.events.base import Event
 from inmind.core.events.session import HistorySpliced, MessageAdded
 from inmind.core.frozen import frozen
 
-Runs = tuple[tuple[int, int], ...]
+SeqRanges = tuple[tuple[int, int], ...]
 """Numbers of messages, from first to last, run by run."""
 
 
@@ -29,16 +29,16 @@ class ConversationEntry:
     format: str
     wire: Mapping[str, Any]
     digest: str
-    ours: bool = False
+    is_memory_reply: bool = False
     """Memory's own answer to a call."""
-    of: Runs | None = None
+    stands_for: SeqRanges | None = None
     """The messages that it is sent in the place of, from this one on; None for a message itself."""
-    block: bool = False
+    is_block: bool = False
     """It is a block of ours, in the place of whole messages."""
 
     @property
-    def stub(self) -> bool:
-        return self.of is not None
+    def is_stub(self) -> bool:
+        return self.stands_for is not None
 
 
 class Conversation:
@@ -77,7 +77,7 @@ class Conversation:
     def wires(self) -> list[Mapping[str, Any]]:
         return self._wires[: self.length]
 
-    def holds(self, id: str) -> bool:
+    def contains_event(self, id: str) -> bool:
         """Is the message of this event one of the recent ones? Looked for from the end, up to what is older than it.
 
         In a line that was spliced an older message may stand behind a newer one; then the answer is no.
@@ -88,23 +88,23 @@ class Conversation:
                 return self._entries[place].id == id
         return False
 
-    def name(self, upto: int | None = None) -> str:
+    def prefix_digest(self, length: int | None = None) -> str:
         """What the first `upto` messages are called, all of them by default."""
-        length = self.length if upto is None else upto
+        length = self.length if length is None else length
         return self._chain[length - 1] if length else ""
 
     def begins_with(self, length: int, name: str) -> bool:
         """Are the first `length` messages the ones that had this name?"""
-        return length <= self.length and self.name(length) == name
+        return length <= self.length and self.prefix_digest(length) == name
 
     def apply(self, event: Event) -> Conversation:
-        what = event.payload
-        if isinstance(what, MessageAdded):
-            return self.grown(_entry(event.seq, event.id, what))
-        if isinstance(what, HistorySpliced):
-            new = self._entries[self.length - what.inserted : self.length]
-            rest = self._entries[what.stop : self.length - what.inserted]
-            return self._until(what.start)._with([*new, *rest])
+        payload = event.payload
+        if isinstance(payload, MessageAdded):
+            return self.append(_to_entry(event.seq, event.id, payload))
+        if isinstance(payload, HistorySpliced):
+            new = self._entries[self.length - payload.inserted : self.length]
+            rest = self._entries[payload.stop : self.length - payload.inserted]
+            return self._copy_prefix(payload.start)._extend([*new, *rest])
         return self
 
     def freeze(self) -> dict[str, Any]:
@@ -121,13 +121,13 @@ class Conversation:
     def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Conversation:
         by_seq = {event.seq: event for event in messages}
         events = [by_seq[seq] for first, last in frozen["ranges"] for seq in range(first, last + 1)]
-        entries = [_entry(e.seq, e.id, e.payload) for e in events if isinstance(e.payload, MessageAdded)]
-        return cls()._with(entries)
+        entries = [_to_entry(e.seq, e.id, e.payload) for e in events if isinstance(e.payload, MessageAdded)]
+        return cls()._extend(entries)
 
-    def grown(self, entry: ConversationEntry) -> Conversation:
+    def append(self, entry: ConversationEntry) -> Conversation:
         if len(self._entries) != self.length:  # a newer line went on from here: this one takes its own storage
-            return self._until(self.length).grown(entry)
-        self._chain.append(digest(self.name(), entry.digest))
+            return self._copy_prefix(self.length).append(entry)
+        self._chain.append(digest(self.prefix_digest(), entry.digest))
         self._wires.append(entry.wire)
         self._entries.append(entry)
         grown = Conversation()
@@ -135,31 +135,36 @@ class Conversation:
         grown.length = self.length + 1
         return grown
 
-    def changed(self, entries: Sequence[ConversationEntry]) -> Conversation:
+    def with_entries(self, entries: Sequence[ConversationEntry]) -> Conversation:
         """The line of these entries; what they begin with as this one does is not worked out again."""
-        return self._until(same := self.agreeing(entries))._with(entries[same:])
+        return self._copy_prefix(same := self.common_length(entries))._extend(entries[same:])
 
-    def agreeing(self, entries: Sequence[ConversationEntry]) -> int:
+    def common_length(self, entries: Sequence[ConversationEntry]) -> int:
         """How many of these stand at the beginning of this line."""
         pairs = zip(self._entries[: self.length], entries, strict=False)
         differing = (n for n, (a, b) in enumerate(pairs) if a is not b and (a.seq, a.digest) != (b.seq, b.digest))
         return next(differing, min(self.length, len(entries)))
 
-    def _with(self, entries: Iterable[ConversationEntry]) -> Conversation:
-        line = self
+    def _extend(self, entries: Iterable[ConversationEntry]) -> Conversation:
+        conversation = self
         for entry in entries:
-            line = line.grown(entry)
-        return line
+            conversation = conversation.append(entry)
+        return conversation
 
-    def _until(self, length: int) -> Conversation:
+    def _copy_prefix(self, length: int) -> Conversation:
         """Its first messages, in storage of their own."""
-        line = Conversation()
-        line._entries, line._wires = self._entries[:length], self._wires[:length]
-        line._chain, line.length = self._chain[:length], length
-        return line
+        conversation = Conversation()
+        conversation._entries, conversation._wires = self._entries[:length], self._wires[:length]
+        conversation._chain, conversation.length = self._chain[:length], length
+        return conversation
 
 
-def _entry(seq: int, id: str, what: MessageAdded) -> ConversationEntry:
+def _to_entry(seq: int, id: str, payload: MessageAdded) -> ConversationEntry:
     return ConversationEntry(
-        seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire), ours=what.from_memory
+        seq=seq,
+        id=id,
+        format=payload.format,
+        wire=payload.wire,
+        digest=digest_of(payload.wire),
+        is_memory_reply=payload.from_memory,
     )

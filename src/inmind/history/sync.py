@@ -20,51 +20,53 @@ from inmind.history.conversation import Conversation
 
 
 @frozen
-class Sync:
+class SyncResult:
     """The host's list is the line with `[start, stop)` replaced by `new`, and `added` at the end."""
 
     start: int
     stop: int
-    new: Sequence[Mapping[str, Any]]
-    added: Sequence[Mapping[str, Any]]
+    inserted: Sequence[Mapping[str, Any]]
+    appended: Sequence[Mapping[str, Any]]
 
     @property
-    def spliced(self) -> bool:
-        return bool(self.new) or self.start != self.stop
+    def has_edit(self) -> bool:
+        return bool(self.inserted) or self.start != self.stop
 
 
-def added_to(line: Conversation, wires: Sequence[Any]) -> Sequence[Any] | None:
+def find_appended(conversation: Conversation, messages: Sequence[Any]) -> Sequence[Any] | None:
     """The usual case at the speed of one comparison: what stands behind the known messages; None for an edit."""
-    known = len(line)
-    return wires[known:] if list(wires[:known]) == line.wires else None
+    known = len(conversation)
+    return messages[known:] if list(messages[:known]) == conversation.wires else None
 
 
-def match(line: Conversation, wires: Sequence[Mapping[str, Any]]) -> Sync:
+def match_messages(conversation: Conversation, messages: Sequence[Mapping[str, Any]]) -> SyncResult:
     """The general case: what was replaced by what, and what came behind it."""
-    known = len(line)
-    start = _agreeing(line.wires, wires)
-    if start == known:
-        return Sync(start=known, stop=known, new=(), added=wires[known:])
-    overlap, at = _overlap(line, wires, start)
+    length = len(conversation)
+    start = _common_length(conversation.wires, messages)
+    if start == length:
+        return SyncResult(start=length, stop=length, inserted=(), appended=messages[length:])
+    overlap, at = _overlap(conversation, messages, start)
     if not overlap:
-        return Sync(start=start, stop=known, new=wires[start:], added=())
-    return Sync(start=start, stop=known - overlap, new=wires[start:at], added=wires[at + overlap :])
+        return SyncResult(start=start, stop=length, inserted=messages[start:], appended=())
+    return SyncResult(
+        start=start, stop=length - overlap, inserted=messages[start:at], appended=messages[at + overlap :]
+    )
 
 
-def _agreeing(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> int:
+def _common_length(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> int:
     for index, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         if mine != other:
             return index
     return min(len(ours), len(theirs))
 
 
-def _overlap(line: Conversation, wires: Sequence[Mapping[str, Any]], start: int) -> tuple[int, int]:
+def _overlap(conversation: Conversation, messages: Sequence[Mapping[str, Any]], start: int) -> tuple[int, int]:
     """How many messages at the end of the line stand in the list after `start`, and where they begin there.
 
     The longest such run: short messages come again ("ok"), and a short run would take old ones for new.
     """
-    ours = [entry.digest for entry in line[start:]]
-    theirs = [digest_of(wire) for wire in wires[start:]]
+    ours = [entry.digest for entry in conversation[start:]]
+    theirs = [digest_of(wire) for wire in messages[start:]]
     longest, begins = 0, 0
     for end in range(len(theirs), 0, -1):
         most = min(end, len(ours))

@@ -24,81 +24,81 @@ BANDS = (
     (60, "medium_compression"),
     (75, "heavy_compression"),
 )
-EMERGENCY = "emergency_compression"
-NAMED = 3
+EMERGENCY_BAND = "emergency_compression"
+LARGEST_COUNT = 3
 
 
-def band(percent: float) -> str:
+def band_for(percent: float) -> str:
     """What this much use of the window asks for."""
-    return next((name for below, name in BANDS if percent < below), EMERGENCY if percent > 75 else BANDS[-1][1])
+    return next((name for below, name in BANDS if percent < below), EMERGENCY_BAND if percent > 75 else BANDS[-1][1])
 
 
 @dataclass
-class Meter:
+class TokenMeter:
     """Counts, and remembers what it has counted: a message is counted once, however often it is sent."""
 
     count: Callable[[str], int]
-    _of_message: dict[str, int] = field(default_factory=dict[str, int])
-    _counted: str = ""
+    _cache: dict[str, int] = field(default_factory=dict[str, int])
+    _counted_digest: str = ""
     _tokens: list[int] = field(default_factory=list[int])
     _sums: list[int] = field(default_factory=lambda: [0])
 
-    def history(self, line: Conversation, upto: int | None = None) -> int:
+    def count_history(self, conversation: Conversation, length: int | None = None) -> int:
         """Tokens of the first `upto` messages of the line."""
-        self._follow(line)
-        return self._sums[len(line) if upto is None else upto]
+        self._update_sums(conversation)
+        return self._sums[len(conversation) if length is None else length]
 
-    def wires(self, line: Conversation, view: View, upto: int | None = None) -> int:
+    def count_view(self, conversation: Conversation, view: View, length: int | None = None) -> int:
         """Tokens of the first `upto` wires of a view of this line."""
-        if view.as_it_came:
-            return self.history(line, upto)
-        length = len(view.wires) if upto is None else upto
-        return sum(self._named_wire(view, index) for index in range(length))
+        if view.is_unchanged:
+            return self.count_history(conversation, length)
+        length = len(view.wires) if length is None else length
+        return sum(self._count_view_wire(view, index) for index in range(length))
 
-    def largest(self, line: Conversation) -> tuple[tuple[int, int], ...]:
+    def largest_messages(self, conversation: Conversation) -> tuple[tuple[int, int], ...]:
         """Sequence number and tokens of the largest messages, without the last, which is what is being answered."""
-        self._follow(line)
-        there = (place for place in range(max(0, len(line) - 1)) if not line[place].stub)
-        biggest = nlargest(NAMED, there, key=self._tokens.__getitem__)
-        return tuple((line[index].seq, self._tokens[index]) for index in biggest)
+        self._update_sums(conversation)
+        there = (place for place in range(max(0, len(conversation) - 1)) if not conversation[place].is_stub)
+        biggest = nlargest(LARGEST_COUNT, there, key=self._tokens.__getitem__)
+        return tuple((conversation[index].seq, self._tokens[index]) for index in biggest)
 
-    def message(self, entry: ConversationEntry) -> int:
-        known = self._of_message.get(entry.digest)
+    def count_message(self, entry: ConversationEntry) -> int:
+        known = self._cache.get(entry.digest)
         if known is None:
-            known = self._of_message[entry.digest] = self.wire(entry.format, entry.wire)
+            known = self._cache[entry.digest] = self.count_wire(entry.format, entry.wire)
         return known
 
-    def value(self, name: str, value: object) -> int:
+    def count_value(self, name: str, value: object) -> int:
         """Tokens of a JSON value that goes by this name: a system prompt, a list of tools."""
-        known = self._of_message.get(name)
+        known = self._cache.get(name)
         if known is None:
-            known = self._of_message[name] = self.count(to_json(value)) if value else 0
+            known = self._cache[name] = self.count(to_json(value)) if value else 0
         return known
 
-    def _named_wire(self, view: View, index: int) -> int:
-        known = self._of_message.get(view.names[index])
+    def _count_view_wire(self, view: View, index: int) -> int:
+        known = self._cache.get(view.prefix_digests[index])
         if known is None:
-            known = self.wire(view.format, view.wires[index])
-            self._of_message[view.names[index]] = known
+            known = self.count_wire(view.format, view.wires[index])
+            self._cache[view.prefix_digests[index]] = known
         return known
 
-    def _follow(self, line: Conversation) -> None:
-        if not line.begins_with(len(self._tokens), self._counted):
+    def _update_sums(self, conversation: Conversation) -> None:
+        if not conversation.begins_with(len(self._tokens), self._counted_digest):
             self._tokens, self._sums = [], [0]
-        for entry in line[len(self._tokens) :]:
-            tokens = self.message(entry)
+        for entry in conversation[len(self._tokens) :]:
+            tokens = self.count_message(entry)
             self._tokens.append(tokens)
             self._sums.append(self._sums[-1] + tokens)
-        self._counted = line.name()
+        self._counted_digest = conversation.prefix_digest()
 
-    def wire(self, format: str, wire: Mapping[str, Any]) -> int:
+    def count_wire(self, format: str, wire: Mapping[str, Any]) -> int:
         """Tokens of a message of some format."""
         content = wire.get("content")
         if isinstance(content, str) and len(wire) == 2:
             return PER_MESSAGE + self.count(content)
-        return PER_MESSAGE + sum(self.part(part) for part in FORMATS[format].read(wire).parts)
+        return PER_MESSAGE + sum(self.count_part(part) for part in FORMATS[format].read(wire).parts)
 
-    def part(self, part: Part) -> int:
+    def count_part(self, part: Part) -> int:
         match part:
             case Text():
                 return self.count(part.text)
@@ -107,6 +107,6 @@ class Meter:
             case Call():
                 return self.count(part.name) + self.count(part.arguments) + PER_MESSAGE
             case Result():
-                return sum(self.part(inner) for inner in part.parts) + PER_MESSAGE
+                return sum(self.count_part(inner) for inner in part.parts) + PER_MESSAGE
             case Opaque():
                 return self.count(to_json(part.body))

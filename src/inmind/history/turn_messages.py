@@ -7,71 +7,75 @@ from dataclasses import replace
 
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Opaque, Text
-from inmind.history import Behind, ConversationEntry, History
-from inmind.history.command_output import told_apart
-from inmind.history.token_meter import Meter
-from inmind.history.turns import Answered, Asked, By, Spoken
+from inmind.history import ConversationEntry, EntriesByRange, History
+from inmind.history.command_output import mark_command_output
+from inmind.history.token_meter import TokenMeter
+from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
 
-Reader = Callable[[ConversationEntry], Message]
+ReadMessage = Callable[[ConversationEntry], Message]
 """What a message of the conversation says."""
 
 
-def conversation(history: History, read: Reader, meter: Meter) -> list[Spoken]:
+def turn_messages(history: History, read: ReadMessage, meter: TokenMeter) -> list[TurnMessage]:
     """What is sent, message by message, with what commands answered told apart from what people say."""
-    said = [spoken(entry, read(entry), meter) for entry in history.sent]
-    return told_apart(said, seen=in_context(history, said, meter))
+    messages = [to_turn_message(entry, read(entry), meter) for entry in history.sent]
+    return mark_command_output(messages, originals=with_archived(history, messages, meter))
 
 
-def in_context(history: History, said: Sequence[Spoken], meter: Meter) -> list[Spoken]:
+def with_archived(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:
     """What is sent, but for each stub the message that it was, or the last of those: what comes next answers that."""
-    stubs = [place for place, one in enumerate(said) if one.stub]
+    stubs = [place for place, one in enumerate(messages) if one.stub]
     if not stubs:
-        return list(said)
-    seen, behind = list(said), Behind(history.line)
+        return list(messages)
+    restored, behind = list(messages), EntriesByRange(history.messages)
     for place in stubs:
-        if entries := behind(history.sent[place].of or ()):
-            was = entries[-1]
-            seen[place] = replace(spoken(was, FORMATS[was.format].read(was.wire), meter), stub=True)
-    return seen
+        if entries := behind(history.sent[place].stands_for or ()):
+            original = entries[-1]
+            restored[place] = replace(
+                to_turn_message(original, FORMATS[original.format].read(original.wire), meter), stub=True
+            )
+    return restored
 
 
-def spoken(entry: ConversationEntry, message: Message, meter: Meter) -> Spoken:
+def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMeter) -> TurnMessage:
     """A message of the conversation, which says this."""
     if not any(type(part) is not Text for part in message.parts):
-        return _words_alone(entry, message, meter)
+        return _text_message(entry, message, meter)
     opaque = [part for part in message.parts if isinstance(part, Opaque)]
-    asks = [Asked(call.id, call.name, call.arguments) for call in message.calls]
-    asks += [Asked(part.asks, part.kind, "") for part in opaque if part.asks]
+    asks = [TurnCall(call.id, call.name, call.arguments) for call in message.calls]
+    asks += [TurnCall(part.asks, part.kind, "") for part in opaque if part.asks]
     answers = [
-        Answered(
+        TurnResult(
             result.id,
             "\n".join(part.text for part in result.parts if isinstance(part, Text)),
-            meter.part(result),
+            meter.count_part(result),
             result.error,
         )
         for result in message.results
     ]
-    answers += [Answered(part.answers, "", 0) for part in opaque if part.answers]
-    return Spoken(
+    answers += [TurnResult(part.answers, "", 0) for part in opaque if part.answers]
+    return TurnMessage(
         seq=entry.seq,
-        by=_by(entry, message, answered=bool(answers)),
-        words=message.text,
-        asks=tuple(asks),
-        answers=tuple(answers),
-        tokens=meter.message(entry),
-        stub=entry.stub,
+        speaker=_speaker(entry, message, has_results=bool(answers)),
+        text=message.text,
+        calls=tuple(asks),
+        results=tuple(answers),
+        tokens=meter.count_message(entry),
+        stub=entry.is_stub,
     )
 
 
-def _words_alone(entry: ConversationEntry, message: Message, meter: Meter) -> Spoken:
+def _text_message(entry: ConversationEntry, message: Message, meter: TokenMeter) -> TurnMessage:
     """Most messages are that."""
-    by = _by(entry, message, answered=False)
-    return Spoken(seq=entry.seq, by=by, words=message.text, tokens=meter.message(entry), stub=entry.stub)
+    by = _speaker(entry, message, has_results=False)
+    return TurnMessage(
+        seq=entry.seq, speaker=by, text=message.text, tokens=meter.count_message(entry), stub=entry.is_stub
+    )
 
 
-def _by(entry: ConversationEntry, message: Message, *, answered: bool) -> By:
-    if message.role in ("system", "developer") or entry.block:
+def _speaker(entry: ConversationEntry, message: Message, *, has_results: bool) -> Speaker:
+    if message.role in ("system", "developer") or entry.is_block:
         return "operator"
     if message.role == "assistant":
         return "assistant"
-    return "tool" if answered or message.role == "tool" else "user"
+    return "tool" if has_results or message.role == "tool" else "user"

@@ -12,11 +12,11 @@ from typing import Literal
 
 from inmind.core.frozen import frozen
 
-By = Literal["operator", "user", "assistant", "tool"]
+Speaker = Literal["operator", "user", "assistant", "tool"]
 
 
 @frozen
-class Asked:
+class TurnCall:
     """A call of a tool, with its arguments as the model wrote them."""
 
     id: str
@@ -25,7 +25,7 @@ class Asked:
 
 
 @frozen
-class Answered:
+class TurnResult:
     """What a tool answered to a call."""
 
     id: str
@@ -35,29 +35,29 @@ class Answered:
 
 
 @frozen(kw_only=True)
-class Spoken:
+class TurnMessage:
     """One message of the conversation. Its words are those beside the answers of tools."""
 
     seq: int
-    by: By
-    words: str = ""
-    asks: tuple[Asked, ...] = ()
-    answers: tuple[Answered, ...] = ()
+    speaker: Speaker
+    text: str = ""
+    calls: tuple[TurnCall, ...] = ()
+    results: tuple[TurnResult, ...] = ()
     tokens: int = 0
     stub: bool = False
     """It is sent in the place of what was archived."""
-    doubtful: bool = False
+    maybe_output: bool = False
     """It stands in a user's name, and may be what a command answered."""
 
     @property
-    def block(self) -> bool:
+    def is_block(self) -> bool:
         """It stands for whole messages that left, in words of ours."""
-        return self.stub and self.by == "operator"
+        return self.stub and self.speaker == "operator"
 
     @property
-    def begins_turn(self) -> bool:
+    def starts_turn(self) -> bool:
         """A user speaks. What only brings the answers of tools goes on with the turn that asked for them."""
-        return self.by == "user" and not self.answers
+        return self.speaker == "user" and not self.results
 
 
 @frozen
@@ -68,7 +68,7 @@ class Turn:
     stop: int
 
 
-def turns(said: Sequence[Spoken]) -> list[Turn]:
+def split_turns(messages: Sequence[TurnMessage]) -> list[Turn]:
     """All turns in order. What stands before the first user message is a turn of its own."""
-    starts = [place for place, one in enumerate(said) if place == 0 or one.begins_turn]
-    return [Turn(start, stop) for start, stop in pairwise([*starts, len(said)])]
+    starts = [place for place, one in enumerate(messages) if place == 0 or one.starts_turn]
+    return [Turn(start, stop) for start, stop in pairwise([*starts, len(messages)])]

@@ -20,7 +20,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import Marks, in_bare_words, mark_before, marks_in, placed, unmarked
 from inmind.core.messages.model import Format, Image, Message, Opaque, Part, Wire
 from inmind.errors import InvalidInput, KeyReused
-from inmind.history import Behind, Conversation, ConversationEntry, History, added_to, match
+from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
 from inmind.history.view import View
 from inmind.prompt.state import Standing, System
 from inmind.prompt.templates import is_our_memory, without_ours
@@ -184,34 +184,34 @@ _ORIGINS = {
 
 def _said_since(history: History, given: Given, spoken: Format) -> list[Draft]:
     """Messages that the journal does not have yet."""
-    line = history.line
+    line = history.messages
     if given.wires is None:
         return []
-    added = added_to(line, given.wires)
+    added = find_appended(line, given.wires)
     if added is None:
-        added = added_to(line, [unmarked(wire) if is_object(wire) else wire for wire in given.wires])
+        added = find_appended(line, [unmarked(wire) if is_object(wire) else wire for wire in given.wires])
     if added is not None:
         fresh = checked_messages(added, spoken, at=given.lead + len(line))
         return [message_added(unmarked(wire), spoken) for wire in fresh]
     # An edit, marks, objects of a provider's client, or a list that was made of our own last prompt.
     theirs = [without_ours(unmarked(wire)) for wire in checked_messages(given.wires, spoken, at=given.lead)]
-    sync = match(line, _as_recorded(_with_archived(theirs, history), line, spoken))
-    answered = {entry.digest for entry in line if entry.ours}
-    drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.new]
-    if sync.spliced:
-        spliced = HistorySpliced(sync.start, sync.stop, len(sync.new))
+    sync = match_messages(line, _as_recorded(_with_archived(theirs, history), line, spoken))
+    answered = {entry.digest for entry in line if entry.is_memory_reply}
+    drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.inserted]
+    if sync.has_edit:
+        spliced = HistorySpliced(sync.start, sync.stop, len(sync.inserted))
         drafts.append(Draft(payload=spliced, origin=Origin.OPERATOR))
-    return drafts + [message_added(wire, spoken) for wire in sync.added]
+    return drafts + [message_added(wire, spoken) for wire in sync.appended]
 
 
 def _with_archived(theirs: Sequence[Wire], history: History) -> list[Wire]:
     """In a list that was made of our own last prompt, the messages themselves in the places of stubs."""
-    if not history.stood_for:
+    if not history.stub_ranges:
         return list(theirs)
-    behind = Behind(history.line)
+    behind = EntriesByRange(history.messages)
     told: list[Wire] = []
     for wire in theirs:
-        runs = history.stood_for.get(digest_of(wire))
+        runs = history.stub_ranges.get(digest_of(wire))
         told += [wire] if runs is None else (one.wire for one in behind(runs))
     return told
 

@@ -10,7 +10,7 @@ from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.text import inert
 from inmind.history import Conversation, ConversationEntry
-from inmind.history.token_meter import NAMED, Meter, band
+from inmind.history.token_meter import LARGEST_COUNT, TokenMeter, band_for
 from inmind.prompt.state import Standing
 
 STRONG_FROM = 50
@@ -51,7 +51,7 @@ def context_meta(reading: Reading, wording: Mapping[str, str], named: Sequence[s
         "tokens_percent": round(reading.percent),
         "messages_in_history": reading.messages,
         "working_memory_size": reading.memory_size,
-        "action_hint": band(reading.percent),
+        "action_hint": band_for(reading.percent),
     }
     reminder = wording["reminder_strong" if reading.percent > STRONG_FROM else "reminder"]
     if named:
@@ -66,11 +66,11 @@ def describe(entry: ConversationEntry, tokens: int, position: int) -> str:
     return f"{what} {position + 1} ({tokens} tokens)"
 
 
-def most_context_meta(meter: Meter, reading: Reading, wording: Mapping[str, str]) -> int:
+def most_context_meta(meter: TokenMeter, reading: Reading, wording: Mapping[str, str]) -> int:
     """Tokens to set aside for context_meta, given a reading of everything else.
 
     It reports the count that it is part of, and may name messages: a little more is set aside for both.
     """
     whole = replace(reading, tokens_used=reading.tokens_used + MOST_META)
-    named = ["assistant message 9999 (99999 tokens)"] * NAMED if whole.percent > STRONG_FROM else []
+    named = ["assistant message 9999 (99999 tokens)"] * LARGEST_COUNT if whole.percent > STRONG_FROM else []
     return meter.count(context_meta(whole, wording, named))

@@ -19,7 +19,7 @@ from inmind.core.text import Cut, cut
 from inmind.core.tokens import MARGIN, PER_MESSAGE, Counter
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
-from inmind.history.token_meter import Meter
+from inmind.history.token_meter import TokenMeter
 from inmind.history.view import View
 from inmind.prompt.anchor import Anchor, Stake, settle
 from inmind.prompt.budget import Wish, allocate
@@ -72,7 +72,7 @@ class Occasion:
     shared: int
     """Leading wires of the view that stood at their places in the previous prompt."""
     limits: Limits
-    meter: Meter
+    meter: TokenMeter
     now: datetime
 
 
@@ -97,7 +97,7 @@ def plan(occasion: Occasion) -> Plan:
         own={layer.name: said.since for layer, said in recalled if said.since is not None},
         stake=Stake(
             anchored=tokens["guide"] + sum(_block_tokens(block, meter) for block in standing.blocks),
-            behind=meter.wires(line, view, shared),
+            behind=meter.count_view(line, view, shared),
             ridden=standing.ridden,
             room=tokens["guide"] + room,
             frame=meter.count(changes_text(standing.wording, ".")),
@@ -117,7 +117,7 @@ def plan(occasion: Occasion) -> Plan:
         drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
         standing = replace(standing, tail=settled.changes, fresh=settled.fresh, tail_sources=settled.sources)
     tokens = measure(standing, line, view, meter, limits.window)
-    unchanged = unchanged_prefix(standing, tokens, view.format, meter.wires(line, view, shared))
+    unchanged = unchanged_prefix(standing, tokens, view.format, meter.count_view(line, view, shared))
     prepared = _prepared(standing, line, view, tokens, limits, meter, cached=0 if cold else unchanged)
     cut = tuple((block.layer, block.left_out) for block in blocks if block.left_out)
     return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, cut=cut, unchanged=unchanged, cold=cold)
@@ -130,7 +130,7 @@ def is_cold(standing: Standing, now: datetime, cache_seconds: float) -> bool:
     return not 0 <= (now - standing.asked).total_seconds() <= cache_seconds
 
 
-def measure(standing: Standing, line: Conversation, view: View, meter: Meter, window: int) -> dict[str, int]:
+def measure(standing: Standing, line: Conversation, view: View, meter: TokenMeter, window: int) -> dict[str, int]:
     """Tokens by part, in the order of the prompt. Where nothing carries a tail there is none to count."""
     tokens = without_memory(standing, line, view, meter)
     history = tokens.pop("history")
@@ -144,12 +144,12 @@ def measure(standing: Standing, line: Conversation, view: View, meter: Meter, wi
     return {**tokens, "changes": changes, "context_meta": most_context_meta(meter, reading, standing.wording)}
 
 
-def without_memory(standing: Standing, line: Conversation, view: View, meter: Meter) -> dict[str, int]:
+def without_memory(standing: Standing, line: Conversation, view: View, meter: TokenMeter) -> dict[str, int]:
     return {
-        "tools": meter.value(standing.tools_name, standing.all_tools),
-        "system": meter.value(standing.system_name, standing.system),
+        "tools": meter.count_value(standing.tools_name, standing.all_tools),
+        "system": meter.count_value(standing.system_name, standing.system),
         "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
-        "history": meter.wires(line, view),
+        "history": meter.count_view(line, view),
     }
 
 
@@ -177,7 +177,7 @@ def _room(standing: Standing, limits: Limits, needed: int) -> int:
     return spendable - needed
 
 
-def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -> tuple[AnchoredBlock, ...]:
+def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: TokenMeter) -> tuple[AnchoredBlock, ...]:
     """Each layer's text inside what it was granted, in slot order."""
     whole = [block_of(layer, said) for layer, said in recalled]
     wishes = [
@@ -231,14 +231,14 @@ def _prepared(
     view: View,
     tokens: dict[str, int],
     limits: Limits,
-    meter: Meter,
+    meter: TokenMeter,
     *,
     cached: int,
 ) -> PromptPrepared:
     used = sum(tokens.values())
     tail = tokens["changes"] + tokens["context_meta"]
-    if view.behind:
-        tail += tokens["history"] - meter.wires(line, view, len(view.wires) - view.behind)
+    if view.after_carrier:
+        tail += tokens["history"] - meter.count_view(line, view, len(view.wires) - view.after_carrier)
     strong = view.carrier is not None and _is_strong(standing, used - tokens["context_meta"], limits.window)
     return PromptPrepared(
         digest="",
@@ -246,11 +246,11 @@ def _prepared(
         cached=cached,
         written=used - tail - cached,
         changes=tokens["changes"],
-        messages_after_tail=view.behind,
+        messages_after_tail=view.after_carrier,
         format=view.format,
         window=limits.window,
         reserve=limits.reserve,
-        largest=meter.largest(line) if strong else (),
+        largest=meter.largest_messages(line) if strong else (),
     )
 
 
@@ -264,10 +264,10 @@ def unchanged_prefix(standing: Standing, tokens: dict[str, int], format: str, sh
     return sum(sizes) + shared
 
 
-def _block_tokens(block: AnchoredBlock, meter: Meter) -> int:
+def _block_tokens(block: AnchoredBlock, meter: TokenMeter) -> int:
     return framed(meter, block, block.text) if block.text else 0
 
 
-def framed(meter: Meter, block: AnchoredBlock, text: str) -> int:
+def framed(meter: TokenMeter, block: AnchoredBlock, text: str) -> int:
     """What a block costs as it is sent, with this text: escaped, and with the tags around it."""
     return meter.count(block_text(replace(block, text=text)))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from inmind.core.events.prompt import AnchorMoved
 from inmind.core.frozen import frozen
-from inmind.history.compaction.policy import FULL, RELIEVED
-from inmind.history.compaction.select import Room
+from inmind.history.compaction.policy import COMPACTION_TARGET, COMPACTION_THRESHOLD
+from inmind.history.compaction.select import HistoryBudget
 from inmind.prompt.plan import Occasion, Plan, block_of, framed, most_meta, without_memory, wording_of
 
 
@@ -31,7 +31,7 @@ class Crowd:
 
     @property
     def full(self) -> bool:
-        return self.around + self.history > FULL * self.available
+        return self.around + self.history > COMPACTION_THRESHOLD * self.available
 
     @property
     def over(self) -> bool:
@@ -48,19 +48,21 @@ class Crowd:
         return max(100, self.available // 10)
 
     @property
-    def room(self) -> Room:
+    def room(self) -> HistoryBudget:
         """In a window that memory itself half fills, the conversation still gets a quarter; and before a message has to
         be cut, memory makes do with half of what it wants. What is recent is not spared up to where the next compaction
         is due: each call would have one."""
-        aim = max(int(RELIEVED * self.available) - self.around, self.available // 4)
-        most = max(int(FULL * self.available) - self.around, aim + self.available // 8)
+        aim = max(int(COMPACTION_TARGET * self.available) - self.around, self.available // 4)
+        most = max(int(COMPACTION_THRESHOLD * self.available) - self.around, aim + self.available // 8)
         least = self.fixed + self.firm + (self.around - self.fixed - self.firm) // 2
-        return Room(aim=aim, most=most, limit=max(most, self.available - least), recent=(aim + most) // 2)
+        return HistoryBudget(
+            target=aim, threshold=most, limit=max(most, self.available - least), recent_limit=(aim + most) // 2
+        )
 
     @property
-    def thrifty(self) -> Room:
+    def thrifty(self) -> HistoryBudget:
         """Where the price counts, much leaves at once, also of what is recent: all that stays is written anew."""
-        return self.room._replace(aim=0, recent=self.available // 4)
+        return self.room._replace(target=0, recent_limit=self.available // 4)
 
     def with_firm(self, more: int) -> Crowd:
         """The same, once more has to survive."""

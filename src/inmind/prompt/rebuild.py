@@ -8,8 +8,8 @@ from inmind.core.events.prompt import PromptPrepared
 from inmind.core.tokens import Counter
 from inmind.errors import PromptNotRebuilt
 from inmind.history import Conversation
-from inmind.history.token_meter import Meter
-from inmind.history.view import HistoryView, View
+from inmind.history.token_meter import TokenMeter
+from inmind.history.view import View, ViewBuilder
 from inmind.prompt.explain import Explanation, explain
 from inmind.prompt.plan import Plan, is_cold, measure, unchanged_prefix
 from inmind.prompt.render import Handed, render
@@ -27,14 +27,14 @@ def rebuilt(
     cache_seconds: float,
 ) -> Prompt:
     """The prompt that was prepared on this state: the request of then, and a report that counts as we count today."""
-    call, meter = standing.calls + 1, Meter(counter)
-    history = HistoryView()
-    view = history.of(line, prepared.format)
-    rendered = render(standing, line, prepared, view, history.copies(view), Handed())
+    call, meter = standing.calls + 1, TokenMeter(counter)
+    history = ViewBuilder()
+    view = history.build(line, prepared.format)
+    rendered = render(standing, line, prepared, view, history.copy_wires(view), Handed())
     if rendered.name != prepared.digest:
         raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.name)
     tokens = measure(standing, line, view, meter, prepared.window)
-    shared = meter.wires(line, view, presumably_shared(standing, line, view))
+    shared = meter.count_view(line, view, presumably_shared(standing, line, view))
     planned = Plan(
         drafts=(),
         prepared=prepared,
@@ -48,9 +48,9 @@ def rebuilt(
 
 
 def explained(standing: Standing, line: Conversation, prepared: PromptPrepared, *, counter: Counter) -> Explanation:
-    view = HistoryView().of(line, prepared.format)
+    view = ViewBuilder().build(line, prepared.format)
     correct = standing.calibration.correct
-    tokens = measure(standing, line, view, Meter(counter), prepared.window)
+    tokens = measure(standing, line, view, TokenMeter(counter), prepared.window)
     return explain(standing.calls + 1, standing, line, view, {part: correct(size) for part, size in tokens.items()})
 
 
@@ -59,4 +59,4 @@ def presumably_shared(standing: Standing, line: Conversation, view: View) -> int
 
     Where messages were mended or converted that cannot be told from events, and nothing is presumed.
     """
-    return min(standing.sent.messages, len(line) - view.behind) if view.as_it_came else 0
+    return min(standing.sent.messages, len(line) - view.after_carrier) if view.is_unchanged else 0

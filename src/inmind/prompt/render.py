@@ -15,7 +15,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import marked
 from inmind.core.messages.model import Head, Wire
 from inmind.history import Conversation
-from inmind.history.view import View, copied
+from inmind.history.view import View, deep_copy
 from inmind.prompt.meter import context_meta, describe, reading_of
 from inmind.prompt.state import Standing
 from inmind.prompt.templates import changes_text, memory_text
@@ -47,7 +47,7 @@ class Handed:
     def of(self, name: str, value: Any) -> Any:
         copy = self._copies.pop(name, None)
         if copy is None or copy != value:
-            copy = copied(value)
+            copy = deep_copy(value)
         self._copies[name] = copy
         if len(self._copies) > MOST_HANDED:
             del self._copies[next(iter(self._copies))]
@@ -67,7 +67,7 @@ def render(
     tools = handed.of(standing.tools_name, standing.all_tools)
     head = Head(system=_system(standing, prepared.format, handed), memory=memory)
     request = format.request(head, wires if carried is None else carried, tools)
-    names = (standing.system_name, standing.tools_name, view.name, str(view.carrier))
+    names = (standing.system_name, standing.tools_name, view.digest, str(view.carrier))
     marks = [to_json(prepared.cache_marks)] if prepared.cache_marks else []
     name = digest(RENDERING, prepared.format, memory, *names, tail, *marks)
     return Rendered(request, name=name, memory=memory)

@@ -9,7 +9,7 @@ from typing import Any
 from inmind.core.frozen import frozen
 from inmind.core.text import counted
 from inmind.history.compaction.report import CompactionReport
-from inmind.history.token_meter import band
+from inmind.history.token_meter import band_for
 from inmind.history.view import View
 from inmind.prompt.explain import Explanation
 from inmind.prompt.plan import Plan
@@ -98,7 +98,7 @@ def report_on(
         tokens={part: correct(tokens) for part, tokens in planned.tokens.items()},
         tokens_used=used,
         tokens_max=prepared.window,
-        band=band(100 * used / prepared.window),
+        band=band_for(100 * used / prepared.window),
         cached_prefix_tokens=correct(planned.unchanged),
         cold=planned.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",

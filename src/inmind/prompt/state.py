@@ -17,7 +17,7 @@ from inmind.core.events.base import Event
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, UsageReported, WordingSet
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
-from inmind.core.pricing import TokenUsage
+from inmind.core.pricing import Usage
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.core.tokens import Calibration
 from inmind.prompt.anchor import Anchor
@@ -65,7 +65,7 @@ class Standing:
     calls: int = 0
     asked: datetime | None = None
     sent: Sent = field(default_factory=Sent)
-    token_usage: TokenUsage = field(default_factory=TokenUsage)
+    token_usage: Usage = field(default_factory=Usage)
     usage: UsageReported | None = None
     """What the provider reported last."""
     calibration: Calibration = field(default_factory=Calibration)
@@ -171,7 +171,7 @@ class Standing:
             calls=frozen["calls"],
             asked=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
             sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
-            token_usage=TokenUsage(**frozen["ledger"]),
+            token_usage=Usage(**frozen["ledger"]),
             usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
             calibration=Calibration(factor=factor, samples=samples),
         )

@@ -30,7 +30,7 @@ _MAX_SCANNED_CHARACTERS = 100_000
 
 
 @frozen(kw_only=True)
-class Outcome:
+class ToolCallOutcome:
     """What a tool of the host's did."""
 
     tool: str
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def overview_events(
-    outcomes: Iterable[Outcome], log: OverviewLog, *, has_worked: Callable[[str], bool], language: str
+    outcomes: Iterable[ToolCallOutcome], log: OverviewLog, *, has_worked: Callable[[str], bool], language: str
 ) -> list[OverviewEvent]:
     """What these outcomes are worth saying, in their order, beside what is noted already.
 
@@ -65,7 +65,7 @@ def overview_events(
     return events
 
 
-def _failure_events(outcome: Outcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
+def _failure_events(outcome: ToolCallOutcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
     if _is_empty_search(outcome):
         return
     subject, reason = _failure_topic(outcome), _failure_reason(outcome.result)
@@ -79,7 +79,7 @@ def _failure_events(outcome: Outcome, log: OverviewLog, language: str) -> Iterat
     yield OverviewEvent("bug_found", text, subject=subject)
 
 
-def _closed_failures(outcome: Outcome, log: OverviewLog) -> Iterator[OverviewEvent]:
+def _closed_failures(outcome: ToolCallOutcome, log: OverviewLog) -> Iterator[OverviewEvent]:
     """A call that works again is no problem any more. What its tool does otherwise says so only of older ones: nobody
     tries for ever what has failed once."""
     failing = _open_failures(outcome.tool, log)
@@ -88,7 +88,7 @@ def _closed_failures(outcome: Outcome, log: OverviewLog) -> Iterator[OverviewEve
     yield from map(_close_failure, [note for note in failing if note.topic != subject][1:])
 
 
-def _completed_work(outcome: Outcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
+def _completed_work(outcome: ToolCallOutcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
     if files := _written_files(outcome):
         yield OverviewEvent("action_taken", _WROTE[language].format(files))
     for title in dict.fromkeys(_finished_titles(outcome)):
@@ -133,7 +133,7 @@ def _name_words(tool: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
 
 
-def _failure_topic(outcome: Outcome) -> str:
+def _failure_topic(outcome: ToolCallOutcome) -> str:
     """What has to work again before a failure is over: a tool that reads, or runs whatever it is handed, at all; any
     other with the same arguments."""
     any_success = not _READ_VERBS.isdisjoint(_name_words(outcome.tool)) or _command(outcome)
@@ -141,7 +141,7 @@ def _failure_topic(outcome: Outcome) -> str:
     return f"{outcome.tool} {about}"
 
 
-def _command(outcome: Outcome) -> str:
+def _command(outcome: ToolCallOutcome) -> str:
     """What a tool was handed to run, if that is what it does: an editor has commands too, and a file beside them."""
     given: dict[str, Any] = outcome.arguments if is_object(outcome.arguments) else {}
     if _file_path(given) or not _FILE_NOUNS.isdisjoint(_name_words(outcome.tool)):
@@ -163,7 +163,7 @@ _NO_MATCHES = re.compile(
 )
 
 
-def _is_empty_search(outcome: Outcome) -> bool:
+def _is_empty_search(outcome: ToolCallOutcome) -> bool:
     """A search that finds nothing answers with an exit code of 1, and has done what it was asked."""
     command = _command(outcome)
     if not (_SEARCH_COMMAND.search(command) if command else not _SEARCH_VERBS.isdisjoint(_name_words(outcome.tool))):
@@ -213,7 +213,7 @@ _PATCHED_FILE = re.compile(
 _EDITOR_WRITES = frozenset("create str_replace insert write append replace edit".split())
 
 
-def _written_files(outcome: Outcome) -> str:
+def _written_files(outcome: ToolCallOutcome) -> str:
     """What a call has written, if its tool writes files."""
     words = set(_name_words(outcome.tool))
     verbs = words & _WRITE_VERBS
@@ -267,7 +267,7 @@ _DONE_KEYS = ("done", "completed", "complete", "finished", "is_done", "is_comple
 _DONE_VALUES = frozenset(["done", "completed", "complete", "finished", "完成", "已完成"])
 
 
-def _finished_titles(outcome: Outcome) -> Iterator[str]:
+def _finished_titles(outcome: ToolCallOutcome) -> Iterator[str]:
     """The titles of tasks that a call has marked done."""
     words = set(_name_words(outcome.tool))
     if words.isdisjoint(_TASK_NOUNS) or words.isdisjoint(_MARK_VERBS) or not words.isdisjoint(_READ_VERBS):

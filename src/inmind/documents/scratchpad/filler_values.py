@@ -16,22 +16,22 @@ from inmind.documents.scratchpad.paths import Path, is_list, is_object
 
 
 @frozen
-class Meant:
+class FilteredValues:
     values: Mapping[str, Any]
-    padding: tuple[Path, ...]
+    filler: tuple[Path, ...]
     """Fields that keep what they hold, since the empty value for them was padding."""
 
 
-def meant(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]) -> Meant:
+def drop_filler(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]) -> FilteredValues:
     """What of a model's values takes effect on a state from which it has already deleted something."""
-    said = dict(leaves(values))
-    if _is_aimed(said, delete):
-        return Meant(values, ())
-    empty = [path for path, value in said.items() if is_empty(value)]
-    padding = tuple(path for path in empty if not is_empty(_replaced(state, path)))
+    sent = dict(leaf_values(values))
+    if _is_single_change(sent, delete):
+        return FilteredValues(values, ())
+    empty = [path for path, value in sent.items() if is_empty(value)]
+    filler = tuple(path for path in empty if not is_empty(_replaced_value(state, path)))
     # A null where there is nothing anyway would only be noise in the prompt.
-    noise = (path for path in empty if said[path] is None)
-    return Meant(_less(values, {*padding, *noise}), padding)
+    noise = (path for path in empty if sent[path] is None)
+    return FilteredValues(_without_leaves(values, {*filler, *noise}), filler)
 
 
 def is_empty(value: object) -> bool:
@@ -41,22 +41,22 @@ def is_empty(value: object) -> bool:
     return value is None or (is_object(value) and not value) or (is_list(value) and all(map(is_empty, value)))
 
 
-def _is_aimed(said: Mapping[Path, Any], delete: Sequence[Path]) -> bool:
+def _is_single_change(sent: Mapping[Path, Any], delete: Sequence[Path]) -> bool:
     """One thing is said, and whatever is deleted is only what that replaces."""
-    return len(said) == 1 and all(path[: len(gone)] == gone for path in said for gone in delete)
+    return len(sent) == 1 and all(path[: len(gone)] == gone for path in sent for gone in delete)
 
 
-def leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaf_values(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
     """What an update says, field by field: everything in it that is no object with something inside."""
     for key, value in values.items():
         path = (*above, key)
         if is_object(value) and value:
-            yield from leaves(value, path)
+            yield from leaf_values(value, path)
         else:
             yield path, value
 
 
-def _replaced(state: Mapping[str, Any], path: Path) -> Any:
+def _replaced_value(state: Mapping[str, Any], path: Path) -> Any:
     """What a value at this path takes the place of: also a scalar further up, where the state has no object."""
     held: Any = state
     for key in path:
@@ -66,14 +66,14 @@ def _replaced(state: Mapping[str, Any], path: Path) -> Any:
     return held
 
 
-def _less(values: Mapping[str, Any], left_out: Collection[Path], above: Path = ()) -> dict[str, Any]:
+def _without_leaves(values: Mapping[str, Any], omitted: Collection[Path], above: Path = ()) -> dict[str, Any]:
     """Without these leaves, and without the objects in which nothing else was said."""
     kept: dict[str, Any] = {}
     for key, value in values.items():
         path = (*above, key)
         if is_object(value) and value:
-            if rest := _less(value, left_out, path):
+            if rest := _without_leaves(value, omitted, path):
                 kept[key] = rest
-        elif path not in left_out:
+        elif path not in omitted:
             kept[key] = value
     return kept

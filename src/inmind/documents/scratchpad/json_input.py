@@ -13,60 +13,60 @@ from typing import Any, NamedTuple
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.documents.document import MAX_DOCUMENT_BYTES
-from inmind.documents.scratchpad.paths import is_list, is_object, spelt
+from inmind.documents.scratchpad.paths import format_path, is_list, is_object
 from inmind.errors import InvalidInput
 
-DEEPEST = 32
+MAX_OBJECT_DEPTH = 32
 """Levels of objects: more than any agent's notes have, and few enough for every walk over them."""
 
-DEEPEST_IN_ALL = 200
+MAX_DEPTH = 200
 """Levels of objects and lists together, which every reader of JSON on the way can take."""
 
 # Python refuses to print longer integers (4,300 digits by default), so they could be stored and never sent.
-_BITS = 13_000
+_MAX_INTEGER_BITS = 13_000
 
 # Beside Python's own (`__class__`), the names by which JavaScript is made to change all of its objects at once:
 # whoever reads the state, in whichever language, is never handed them.
-_UNSAFE = frozenset({"constructor", "prototype"})
+_UNSAFE_KEYS = frozenset({"constructor", "prototype"})
 
-_SMALL_ENOUGH = f"at most {MAX_DOCUMENT_BYTES} bytes of JSON in all"
+_SIZE_LIMIT = f"at most {MAX_DOCUMENT_BYTES} bytes of JSON in all"
 
 
 @frozen
-class Plain:
+class JsonCopy:
     value: Any
-    dropped: tuple[str, ...]
+    dropped_keys: tuple[str, ...]
     """Where keys were left out because they are unsafe."""
 
 
-def plain(given: object, field: str) -> Plain:
+def copy_json(source: object, field: str) -> JsonCopy:
     """A copy in plain objects, lists and scalars, or InvalidInput with the path of what cannot be copied."""
     copy: dict[str, Any] = {}
     dropped: list[str] = []
     size = 0
-    pending = [_Visit(given, copy, field)]
+    pending = [_Visit(source, copy, field)]
     while pending:
         visit = pending.pop()
         node, into, slot = visit.node, visit.into, visit.slot
         if is_object(node):
-            entries = _entries(node, visit)
-            dropped += [spelt((*visit.steps[1:], key)) for key, _ in entries if _is_unsafe(key)]
+            entries = _object_items(node, visit)
+            dropped += [format_path((*visit.steps[1:], key)) for key, _ in entries if _is_unsafe_key(key)]
             into[slot] = an_object = dict[str, Any]()
-            size += visit.fill(an_object, [entry for entry in entries if not _is_unsafe(entry[0])], pending)
+            size += visit.fill(an_object, [entry for entry in entries if not _is_unsafe_key(entry[0])], pending)
         elif is_list(node):
-            into[slot] = a_list = [None] * _checked_length(node, visit)
+            into[slot] = a_list = [None] * _check_length(node, visit)
             size += visit.fill(a_list, enumerate(node), pending)
         elif node is None or isinstance(node, str | int | float):
-            into[slot] = scalar = _scalar(node, visit)
-            size += _weight(scalar)
+            into[slot] = scalar = _copy_scalar(node, visit)
+            size += _scalar_size(scalar)
         else:
-            pending.append(visit._replace(node=_dumped(node, visit), levels=visit.levels + 1))
+            pending.append(visit._replace(node=_dump_model(node, visit), depth=visit.depth + 1))
         if size > MAX_DOCUMENT_BYTES:
-            raise too_large(copy[field], field)
-    return Plain(copy[field], tuple(dropped))
+            raise too_large_error(copy[field], field)
+    return JsonCopy(copy[field], tuple(dropped))
 
 
-def too_large(value: Any, field: str) -> InvalidInput:
+def too_large_error(value: Any, field: str) -> InvalidInput:
     """Names what is to blame, by following the path for as long as one part has most of the whole."""
     path: list[str | int] = []
     size = len(to_json(value))
@@ -78,7 +78,7 @@ def too_large(value: Any, field: str) -> InvalidInput:
             break
         path.append(step)
         value, size = part, largest
-    return InvalidInput(field=spelt(path, field), value=f"{size} characters or more", expected=_SMALL_ENOUGH)
+    return InvalidInput(field=format_path(path, field), value=f"{size} characters or more", expected=_SIZE_LIMIT)
 
 
 class _Visit(NamedTuple):
@@ -87,96 +87,96 @@ class _Visit(NamedTuple):
     node: Any
     into: Any
     slot: str | int
-    above: _Visit | None = None
-    levels: int = 1
+    parent: _Visit | None = None
+    depth: int = 1
     """How deep it stands, counting objects and lists, itself among them."""
-    objects: int = 1
+    object_depth: int = 1
     """The same, counting objects only."""
 
-    def fill(self, inner: Any, parts: Iterable[tuple[str | int, Any]], pending: list[_Visit]) -> int:
+    def fill(self, container: Any, parts: Iterable[tuple[str | int, Any]], pending: list[_Visit]) -> int:
         """Copy what can be copied at once, and leave the rest to visits of its own; the size of it all, so far."""
         size = 0
-        levels, objects = self.levels + 1, self.objects + is_object(self.node)
-        closer: list[_Visit] = []
+        levels, objects = self.depth + 1, self.object_depth + is_object(self.node)
+        visits: list[_Visit] = []
         for step, part in parts:
-            weight = _weight(part)
-            inner[step] = part if weight else None
+            weight = _scalar_size(part)
+            container[step] = part if weight else None
             if not weight:
-                closer.append(_Visit(part, inner, step, self, levels, objects))
+                visits.append(_Visit(part, container, step, self, levels, objects))
             size += weight + (1 if isinstance(step, int) else len(step) + 4)
-        pending += reversed(closer)
+        pending += reversed(visits)
         return size
 
     @property
     def steps(self) -> list[str | int]:
         """The name of the field that was handed in, and the way from there."""
-        return [*(self.above.steps if self.above else ()), self.slot]
+        return [*(self.parent.steps if self.parent else ()), self.slot]
 
-    def refused(self, expected: str, value: object = ..., *, at: str = "") -> InvalidInput:
+    def error(self, expected: str, value: object = ..., *, at: str = "") -> InvalidInput:
         field, *path = self.steps
         value = self.node if value is ... else value
-        return InvalidInput(field=spelt(path, str(field)) + at, value=value, expected=expected)
+        return InvalidInput(field=format_path(path, str(field)) + at, value=value, expected=expected)
 
 
-def _entries(node: Mapping[Any, Any], visit: _Visit) -> list[tuple[str, Any]]:
-    if visit.objects > DEEPEST:
-        raise visit.refused(f"at most {DEEPEST} levels of objects")
-    _checked_length(node, visit)
+def _object_items(node: Mapping[Any, Any], visit: _Visit) -> list[tuple[str, Any]]:
+    if visit.object_depth > MAX_OBJECT_DEPTH:
+        raise visit.error(f"at most {MAX_OBJECT_DEPTH} levels of objects")
+    _check_length(node, visit)
     try:
         entries = list(node.items())
     except Exception as error:  # a foreign mapping may raise anything
-        raise visit.refused("an object that can be read") from error
-    return [(_key(key, visit), item) for key, item in entries]
+        raise visit.error("an object that can be read") from error
+    return [(_check_key(key, visit), item) for key, item in entries]
 
 
-def _key(key: Any, visit: _Visit) -> str:
-    if type(key) is str and _weight(key):
+def _check_key(key: Any, visit: _Visit) -> str:
+    if type(key) is str and _scalar_size(key):
         return key
     if not isinstance(key, str):
-        raise visit.refused("a string", key, at=" (a key)")
-    return str(_scalar(key, visit, at=" (a key)"))
+        raise visit.error("a string", key, at=" (a key)")
+    return str(_copy_scalar(key, visit, at=" (a key)"))
 
 
-def _checked_length(node: Mapping[Any, Any] | Sequence[Any], visit: _Visit) -> int:
-    if visit.levels > DEEPEST_IN_ALL:
-        raise visit.refused(f"at most {DEEPEST_IN_ALL} levels of nesting")
+def _check_length(node: Mapping[Any, Any] | Sequence[Any], visit: _Visit) -> int:
+    if visit.depth > MAX_DEPTH:
+        raise visit.error(f"at most {MAX_DEPTH} levels of nesting")
     if 2 * len(node) > MAX_DOCUMENT_BYTES:
-        raise visit.refused(_SMALL_ENOUGH, f"{len(node)} items")
+        raise visit.error(_SIZE_LIMIT, f"{len(node)} items")
     return len(node)
 
 
-def _weight(value: object) -> int:
+def _scalar_size(value: object) -> int:
     """What a scalar takes at least, if it can be kept as it is; 0 for whatever needs a closer look."""
     if value is None or isinstance(value, bool):
         return 4
     if type(value) is str:
-        return len(value) + 2 if len(value) <= MAX_DOCUMENT_BYTES and _is_text(value) else 0
+        return len(value) + 2 if len(value) <= MAX_DOCUMENT_BYTES and _is_storable_text(value) else 0
     if type(value) is int:
-        return 1 if value.bit_length() <= _BITS else 0
+        return 1 if value.bit_length() <= _MAX_INTEGER_BITS else 0
     return 1 if type(value) is float and math.isfinite(value) else 0
 
 
-def _scalar(value: str | float | None, visit: _Visit, *, at: str = "") -> str | float | None:
+def _copy_scalar(value: str | float | None, visit: _Visit, *, at: str = "") -> str | float | None:
     """A scalar as JSON has it. What else it may be (a member of an enum, a number of numpy's) stays behind."""
     if isinstance(value, str):
         if len(value) > MAX_DOCUMENT_BYTES:
-            raise visit.refused(_SMALL_ENOUGH, f"{len(value)} characters", at=at)
-        if not _is_text(value):
-            raise visit.refused("text without NUL characters and lone surrogates", value, at=at)
+            raise visit.error(_SIZE_LIMIT, f"{len(value)} characters", at=at)
+        if not _is_storable_text(value):
+            raise visit.error("text without NUL characters and lone surrogates", value, at=at)
         return str.__str__(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        if value.bit_length() > _BITS:
+        if value.bit_length() > _MAX_INTEGER_BITS:
             # The number itself cannot be shown: printing it is what Python refuses.
-            raise visit.refused("a shorter integer", f"{value.bit_length()} bits")
+            raise visit.error("a shorter integer", f"{value.bit_length()} bits")
         return int.__int__(value)
     if not math.isfinite(value):
-        raise visit.refused("a finite number")
+        raise visit.error("a finite number")
     return float.__float__(value)
 
 
-def _is_text(value: str) -> bool:
+def _is_storable_text(value: str) -> bool:
     if "\x00" in value:
         return False
     try:
@@ -185,38 +185,43 @@ def _is_text(value: str) -> bool:
         return False
 
 
-def _dumped(node: Any, visit: _Visit) -> Any:
+def _dump_model(node: Any, visit: _Visit) -> Any:
     """What an object of a host's model has set."""
-    if visit.levels > DEEPEST_IN_ALL or isinstance(node, type) or not hasattr(node, "model_dump"):
-        raise visit.refused("a value that JSON can carry")
+    if visit.depth > MAX_DEPTH or isinstance(node, type) or not hasattr(node, "model_dump"):
+        raise visit.error("a value that JSON can carry")
     try:
-        return _as_read(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
+        return _by_validation_names(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
     except Exception as error:  # a foreign object may raise anything
-        raise visit.refused("an object that can be dumped") from error
+        raise visit.error("an object that can be dumped") from error
 
 
-def _as_read(dumped: Any, node: object) -> Any:
+def _by_validation_names(dumped: Any, node: object) -> Any:
     """Under the names by which its model reads a value, as its schema has them: it may write it under others."""
     fields: Mapping[str, Any] = getattr(type(node), "model_fields", {})
     if is_object(dumped) and fields:
         written = {field.serialization_alias or name: name for name, field in fields.items()}
         return {
-            _read_name(fields, written.get(key, key)): _as_read(value, getattr(node, written.get(key, key), None))
+            _validation_name(fields, written.get(key, key)): _by_validation_names(
+                value, getattr(node, written.get(key, key), None)
+            )
             for key, value in dumped.items()
         }
     if is_object(dumped) and is_object(node) and len(dumped) == len(node):
-        return {key: _as_read(value, inner) for (key, value), inner in zip(dumped.items(), node.values(), strict=True)}
+        return {
+            key: _by_validation_names(value, inner)
+            for (key, value), inner in zip(dumped.items(), node.values(), strict=True)
+        }
     if is_list(dumped) and is_list(node) and len(dumped) == len(node):
-        return [_as_read(value, inner) for value, inner in zip(dumped, node, strict=True)]
+        return [_by_validation_names(value, inner) for value, inner in zip(dumped, node, strict=True)]
     return dumped
 
 
-def _read_name(fields: Mapping[str, Any], name: str) -> str:
+def _validation_name(fields: Mapping[str, Any], name: str) -> str:
     """The first of several names is the one that a schema shows; a path into something else is none."""
     alias = fields[name].validation_alias if name in fields else name
     alias = next(iter(getattr(alias, "choices", [alias])))
     return alias if isinstance(alias, str) else name
 
 
-def _is_unsafe(key: str) -> bool:
-    return key in _UNSAFE or (len(key) > 4 and key.startswith("__") and key.endswith("__"))
+def _is_unsafe_key(key: str) -> bool:
+    return key in _UNSAFE_KEYS or (len(key) > 4 and key.startswith("__") and key.endswith("__"))

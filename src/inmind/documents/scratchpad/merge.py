@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from inmind.documents.scratchpad.paths import ABSENT, at, is_list, is_object
+from inmind.documents.scratchpad.paths import ABSENT, is_list, is_object, value_at
 
 
-def merged(state: Mapping[str, Any], values: Mapping[str, Any], delete: Iterable[Sequence[str]] = ()) -> dict[str, Any]:
+def merge_update(
+    state: Mapping[str, Any], values: Mapping[str, Any], delete: Iterable[Sequence[str]] = ()
+) -> dict[str, Any]:
     """The state after an update: what it deletes goes first, so that it can also replace an object whole."""
-    root = dict(without(state, delete))
+    root = dict(delete_paths(state, delete))
     pending = [(root, values)]
     while pending:
         into, said = pending.pop()
@@ -30,38 +32,38 @@ def merged(state: Mapping[str, Any], values: Mapping[str, Any], delete: Iterable
     return root
 
 
-def without(state: Mapping[str, Any], delete: Iterable[Sequence[str]]) -> Mapping[str, Any]:
+def delete_paths(state: Mapping[str, Any], delete: Iterable[Sequence[str]]) -> Mapping[str, Any]:
     """The state less what these paths lead to. One that leads nowhere takes nothing with it."""
     copies: dict[int, dict[str, Any]] = {}
 
-    def ours(held: Mapping[str, Any]) -> dict[str, Any]:
+    def own_copy(held: Mapping[str, Any]) -> dict[str, Any]:
         if id(held) in copies:
             return copies[id(held)]
         copy = dict(held)
         return copies.setdefault(id(copy), copy)
 
     for path in delete:
-        if not path or at(state, path) is ABSENT:
+        if not path or value_at(state, path) is ABSENT:
             continue
-        state = into = ours(state)
+        state = into = own_copy(state)
         for key in path[:-1]:
-            into[key] = inner = ours(into[key])
+            into[key] = inner = own_copy(into[key])
             into = inner
         del into[path[-1]]
     return state
 
 
-def appended(text: str, more: str) -> str:
+def append_text(text: str, more: str) -> str:
     """Notes are lines: what is appended begins one of its own."""
     return f"{text}\n{more}" if text and more and not text.endswith("\n") else text + more
 
 
-def same(one: Any, other: Any) -> bool:
+def json_equal(first: Any, second: Any) -> bool:
     """Whether two values are the same JSON. Of 1 and true, Python alone would say so."""
-    if one is other:
+    if first is second:
         return True
-    if one != other or isinstance(one, bool) != isinstance(other, bool):
+    if first != second or isinstance(first, bool) != isinstance(second, bool):
         return False
-    if is_object(one):
-        return all(same(value, other[key]) for key, value in one.items())
-    return all(map(same, one, other)) if is_list(one) else True
+    if is_object(first):
+        return all(json_equal(value, second[key]) for key, value in first.items())
+    return all(map(json_equal, first, second)) if is_list(first) else True

@@ -15,13 +15,13 @@ from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.core.merge3 import of_both
-from inmind.documents.scratchpad.merge import same
-from inmind.documents.scratchpad.paths import ABSENT, Path, is_list, is_object, spelt
-from inmind.documents.scratchpad.state import State
+from inmind.documents.scratchpad.merge import json_equal
+from inmind.documents.scratchpad.paths import ABSENT, Path, format_path, is_list, is_object
+from inmind.documents.scratchpad.state import ScratchpadState
 
 
 @frozen
-class Clash:
+class MergeConflict:
     """What parent and child have both changed, each in its own way. ABSENT where there is nothing."""
 
     path: str
@@ -36,36 +36,36 @@ class Clash:
 
 
 @frozen(kw_only=True)
-class Reconciled:
+class ScratchpadMerge:
     """What to apply to the parent's state, and what to tell. The path of a text, as of a whole state, is empty."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     delete: tuple[Path, ...] = ()
     text: str | None = None
     """The text from now on; None where it stays as it is."""
-    brought: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
     """What only the child had changed."""
-    joined: tuple[str, ...] = ()
+    combined: tuple[str, ...] = ()
     """What both had appended to: the parent's, then what only the child had."""
-    conflicts: tuple[Clash, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
 
 
-def reconciled(base: State, ours: State, theirs: State) -> Reconciled:
+def merge_three_way(base: ScratchpadState, ours: ScratchpadState, theirs: ScratchpadState) -> ScratchpadMerge:
     """What the child's changes since `base` come to in the parent."""
-    if same(theirs, base) or same(theirs, ours):
-        return Reconciled()
+    if json_equal(theirs, base) or json_equal(theirs, ours):
+        return ScratchpadMerge()
     if isinstance(ours, str) and isinstance(theirs, str):
-        return _text_home(base if isinstance(base, str) else "", ours, theirs)
+        return _merge_text(base if isinstance(base, str) else "", ours, theirs)
     if not is_object(ours) or not is_object(theirs):
-        return Reconciled(conflicts=(Clash("", base, ours, theirs),))
-    found = list(_compared((), base, ours, theirs))
+        return ScratchpadMerge(conflicts=(MergeConflict("", base, ours, theirs),))
+    found = list(_compare((), base, ours, theirs))
     changes = [one for one in found if isinstance(one, _Change)]
-    return Reconciled(
-        values=_nested(change for change in changes if change.value is not ABSENT),
+    return ScratchpadMerge(
+        values=_to_nested_values(change for change in changes if change.value is not ABSENT),
         delete=tuple(change.path for change in changes if change.value is ABSENT),
-        brought=tuple(spelt(change.path) for change in changes if not change.joined),
-        joined=tuple(spelt(change.path) for change in changes if change.joined),
-        conflicts=tuple(one for one in found if isinstance(one, Clash)),
+        taken=tuple(format_path(change.path) for change in changes if not change.combined),
+        combined=tuple(format_path(change.path) for change in changes if change.combined),
+        conflicts=tuple(one for one in found if isinstance(one, MergeConflict)),
     )
 
 
@@ -73,64 +73,64 @@ def reconciled(base: State, ours: State, theirs: State) -> Reconciled:
 class _Change:
     path: Path
     value: Any
-    joined: bool = False
+    combined: bool = False
 
 
-def _compared(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change | Clash]:
-    if same(theirs, base) or same(theirs, ours):
+def _compare(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change | MergeConflict]:
+    if json_equal(theirs, base) or json_equal(theirs, ours):
         return
     if is_object(ours) and is_object(theirs):
         began: Mapping[str, Any] = base if is_object(base) else {}
         for key in {**theirs, **began}:
             three = [state.get(key, ABSENT) for state in (began, ours, theirs)]
-            yield from _compared((*path, key), *three)
-    elif same(ours, base):
+            yield from _compare((*path, key), *three)
+    elif json_equal(ours, base):
         yield _Change(path, theirs)
-    elif (items := _items_home(base, ours, theirs)) is not None:
+    elif (items := _merge_lists(base, ours, theirs)) is not None:
         if len(items) > len(ours):
-            yield _Change(path, items, joined=True)
+            yield _Change(path, items, combined=True)
     else:
-        yield Clash(spelt(path), base, ours, theirs)
+        yield MergeConflict(format_path(path), base, ours, theirs)
 
 
-def _items_home(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
+def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
     """One list, where both have only added to it: ours, then what the child has appended and we have not added too."""
-    began: Any = [] if base is ABSENT or base is None else base
-    if not is_list(began) or not is_list(ours) or not is_list(theirs):
+    base_items: Any = [] if base is ABSENT or base is None else base
+    if not is_list(base_items) or not is_list(ours) or not is_list(theirs):
         return None
-    length = len(began)
-    mine = _added(began, ours)
-    if mine is None or not same(theirs[:length], began):
+    length = len(base_items)
+    mine = _added_items(base_items, ours)
+    if mine is None or not json_equal(theirs[:length], base_items):
         return None
-    there = {_written(item) for item in mine}
-    return [*ours, *(item for item in theirs[length:] if _written(item) not in there)]
+    known = {_canonical_json(item) for item in mine}
+    return [*ours, *(item for item in theirs[length:] if _canonical_json(item) not in known)]
 
 
-def _added(began: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
+def _added_items(base_items: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
     """What was added to a list, wherever; None if something was taken out of it, or moved.
 
     Another child may have come home before: what it brought stands among what this one began with.
     """
     added: list[Any] = []
-    met = 0
+    matched = 0
     for item in items:
-        if met < len(began) and same(item, began[met]):
-            met += 1
+        if matched < len(base_items) and json_equal(item, base_items[matched]):
+            matched += 1
         else:
             added.append(item)
-    return added if met == len(began) else None
+    return added if matched == len(base_items) else None
 
 
-def _text_home(base: str, ours: str, theirs: str) -> Reconciled:
+def _merge_text(base: str, ours: str, theirs: str) -> ScratchpadMerge:
     if ours == base:
-        return Reconciled(text=theirs, brought=("",))
+        return ScratchpadMerge(text=theirs, taken=("",))
     both = of_both(base, ours, theirs)
     if both is None:
-        return Reconciled(conflicts=(Clash("", base, ours, theirs),))
-    return Reconciled(text=both, joined=("",)) if both != ours else Reconciled()
+        return ScratchpadMerge(conflicts=(MergeConflict("", base, ours, theirs),))
+    return ScratchpadMerge(text=both, combined=("",)) if both != ours else ScratchpadMerge()
 
 
-def _nested(changes: Iterable[_Change]) -> dict[str, Any]:
+def _to_nested_values(changes: Iterable[_Change]) -> dict[str, Any]:
     """One object that says all of them. Each has a place for itself, and none is inside another's."""
     values: dict[str, Any] = {}
     for change in changes:
@@ -142,4 +142,4 @@ def _nested(changes: Iterable[_Change]) -> dict[str, Any]:
     return values
 
 
-_written = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encode
+_canonical_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encode

@@ -16,33 +16,35 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from inmind.documents.scratchpad.paths import Path, is_list, is_object, pointed
+from inmind.documents.scratchpad.paths import Path, is_list, is_object, parse_pointer
 from inmind.errors import InvalidInput
 
-_DEMANDS = frozenset({"required", "minProperties"})
-_MERGED_INTO = frozenset({"properties", "patternProperties", "additionalProperties", "allOf", "anyOf", "$ref"})
+_REQUIREMENTS = frozenset({"required", "minProperties"})
+_MERGED_KEYWORDS = frozenset({"properties", "patternProperties", "additionalProperties", "allOf", "anyOf", "$ref"})
 
 # Keywords that hold schemas: by name, or one or a list of them. What the others hold is data, whatever it looks like.
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
-_SCHEMAS = frozenset(
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
+_SCHEMA_KEYWORDS = frozenset(
     "additionalItems additionalProperties allOf anyOf contains contentSchema else if items not oneOf prefixItems "
     "propertyNames then unevaluatedItems unevaluatedProperties".split()
 )
 
 # A title repeats the name of its field. A default says what a field is when it is left out: here it stays as it was.
 # The others say where a schema stands, or point there, and a copy stands elsewhere.
-_LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"})
+_OMITTED_KEYWORDS = frozenset(
+    {"title", "default", "discriminator", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"}
+)
 
 # These give a reference another meaning than the place it names.
-_ELSEWHERE = ("$id", "$dynamicRef", "$recursiveRef")
+_UNSUPPORTED_KEYWORDS = ("$id", "$dynamicRef", "$recursiveRef")
 
 
-def partial(schema: Mapping[str, Any]) -> dict[str, Any]:
+def partial_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The same schema with nothing required of the objects that updates are merged into."""
-    return _Rewriting(schema).whole()
+    return _SchemaRewriter(schema).rewrite()
 
 
-class _Rewriting:
+class _SchemaRewriter:
     """A schema on its way: which of its parts were referred to so far, and what they are called in the result."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -50,68 +52,68 @@ class _Rewriting:
         self._names: dict[tuple[Path, bool], str] = {}
         self._definitions: dict[str, Any] = {}
 
-    def whole(self) -> dict[str, Any]:
+    def rewrite(self) -> dict[str, Any]:
         root = self._schema
         if "type" not in root and "$ref" in root:
             # How a model that refers to itself is written. Whoever fills it in has to see the object itself.
-            _, target = self._target(root["$ref"])
+            _, target = self._resolve(root["$ref"])
             root = {**(target if is_object(target) else {}), **{key: root[key] for key in root if key != "$ref"}}
-        rewritten = self._rewritten(root, merged=True)
+        rewritten = self._rewrite(root, merged=True)
         return {**rewritten, "$defs": self._definitions} if self._definitions else rewritten
 
-    def _rewritten(self, schema: Any, *, merged: bool) -> Any:
+    def _rewrite(self, schema: Any, *, merged: bool) -> Any:
         if not is_object(schema):
             return schema
-        for key in _ELSEWHERE:
+        for key in _UNSUPPORTED_KEYWORDS:
             if key in schema:
-                raise _refused(f"{key}: {schema[key]}")
-        kept = [key for key in schema if key not in _LEFT_OUT and not (merged and key in _DEMANDS)]
-        tag = self._tag(schema) if merged else None
-        into = _MERGED_INTO if tag is None else _MERGED_INTO | {"oneOf"}
-        rewritten = {key: self._keyword(key, schema[key], merged=merged and key in into) for key in kept}
+                raise _reference_error(f"{key}: {schema[key]}")
+        kept = [key for key in schema if key not in _OMITTED_KEYWORDS and not (merged and key in _REQUIREMENTS)]
+        tag = self._discriminator(schema) if merged else None
+        into = _MERGED_KEYWORDS if tag is None else _MERGED_KEYWORDS | {"oneOf"}
+        rewritten = {key: self._rewrite_keyword(key, schema[key], merged=merged and key in into) for key in kept}
         return rewritten if tag is None else {**rewritten, "required": [tag]}
 
-    def _keyword(self, key: str, value: Any, *, merged: bool) -> Any:
+    def _rewrite_keyword(self, key: str, value: Any, *, merged: bool) -> Any:
         if key == "$ref":
-            return self._reference(value, merged=merged)
-        if key in _NAMED and is_object(value):
-            return {name: self._rewritten(one, merged=merged) for name, one in value.items()}
-        if key in _SCHEMAS and is_list(value):
-            return [self._rewritten(one, merged=merged) for one in value]
-        return self._rewritten(value, merged=merged) if key in _SCHEMAS else value
+            return self._rewrite_reference(value, merged=merged)
+        if key in _SCHEMA_MAPS and is_object(value):
+            return {name: self._rewrite(one, merged=merged) for name, one in value.items()}
+        if key in _SCHEMA_KEYWORDS and is_list(value):
+            return [self._rewrite(one, merged=merged) for one in value]
+        return self._rewrite(value, merged=merged) if key in _SCHEMA_KEYWORDS else value
 
-    def _tag(self, schema: Mapping[str, Any]) -> str | None:
+    def _discriminator(self, schema: Mapping[str, Any]) -> str | None:
         """The field that tells the branches of a `oneOf` apart; None if it does not."""
         match schema:
             case {"oneOf": branches, "discriminator": {"propertyName": str(tag)}} if is_list(branches):
-                return tag if all(self._is_fixed(branch, tag) for branch in branches) else None
+                return tag if all(self._fixes_field(branch, tag) for branch in branches) else None
             case _:
                 return None
 
-    def _is_fixed(self, branch: Any, tag: str) -> bool:
+    def _fixes_field(self, branch: Any, tag: str) -> bool:
         """Does this branch say what the field is? A branch that leaves it open may fit beside another."""
         if is_object(branch) and "$ref" in branch:
-            _, branch = self._target(branch["$ref"])
+            _, branch = self._resolve(branch["$ref"])
         match branch:
             case {"properties": {**fields}}:
                 return is_object(fields.get(tag)) and not fields[tag].keys().isdisjoint({"const", "enum"})
             case _:
                 return False
 
-    def _reference(self, reference: Any, *, merged: bool) -> str:
-        path, target = self._target(reference)
+    def _rewrite_reference(self, reference: Any, *, merged: bool) -> str:
+        path, target = self._resolve(reference)
         merged = merged and is_object(target) and "object" in target.get("type", "object")
         if (path, merged) not in self._names:
             self._names[path, merged] = name = self._new_name(path, merged=merged)
             self._definitions[name] = {}  # taken before it is looked into, since it may refer to itself
-            self._definitions[name] = self._rewritten(target, merged=merged)
+            self._definitions[name] = self._rewrite(target, merged=merged)
         return f"#/$defs/{self._names[path, merged]}"
 
-    def _target(self, reference: Any) -> tuple[Path, Any]:
+    def _resolve(self, reference: Any) -> tuple[Path, Any]:
         """The place in the schema that a reference names, and what stands there."""
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise _refused(reference)
-        path = pointed(unquote(reference[1:])) if reference != "#" else ()
+            raise _reference_error(reference)
+        path = parse_pointer(unquote(reference[1:])) if reference != "#" else ()
         found: Any = self._schema if path is not None else None
         for key in path or ():
             if is_list(found) and key.isdecimal() and int(key) < len(found):
@@ -119,7 +121,7 @@ class _Rewriting:
             else:
                 found = found.get(key) if is_object(found) else None
         if path is None or found is None:
-            raise _refused(reference)
+            raise _reference_error(reference)
         return path, found
 
     def _new_name(self, path: Path, *, merged: bool) -> str:
@@ -130,7 +132,7 @@ class _Rewriting:
         return name
 
 
-def _refused(reference: object) -> InvalidInput:
+def _reference_error(reference: object) -> InvalidInput:
     return InvalidInput(
         field="schema", value=reference, expected="references by place into the schema itself, like #/$defs/Step"
     )

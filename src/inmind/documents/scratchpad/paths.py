@@ -16,7 +16,7 @@ from inmind.errors import InvalidInput
 
 Path = tuple[str, ...]
 
-LONGEST = 200
+MAX_PATH_CHARACTERS = 200
 """Characters of a written path: a message has to stay one."""
 
 
@@ -35,18 +35,18 @@ class Absent(Enum):
 ABSENT = Absent.ABSENT
 
 
-def spelt(path: Iterable[str | int], root: str = "") -> str:
+def format_path(path: Iterable[str | int], root: str = "") -> str:
     """`owner.name`, `steps[2].title`, and `["a.b"].c` where a key could be taken for something else."""
     text = root
     for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
-        elif _PLAIN.fullmatch(step):
+        elif _SIMPLE_KEY.fullmatch(step):
             text += f".{step}" if text else step
         else:
             text += f"[{json.dumps(step, ensure_ascii=not step.isprintable())}]"
-        if len(text) > LONGEST:
-            return f"{text[:LONGEST]}…"
+        if len(text) > MAX_PATH_CHARACTERS:
+            return f"{text[:MAX_PATH_CHARACTERS]}…"
     return text
 
 
@@ -58,7 +58,7 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, list | tuple)
 
 
-def at(state: Mapping[str, Any], path: Sequence[str]) -> Any:
+def value_at(state: Mapping[str, Any], path: Sequence[str]) -> Any:
     """What stands there; ABSENT if nothing does. Lists are values: no path leads into one."""
     held: Any = state
     for key in path:
@@ -68,48 +68,50 @@ def at(state: Mapping[str, Any], path: Sequence[str]) -> Any:
     return held
 
 
-def pointed(pointer: str) -> Path | None:
+def parse_pointer(pointer: str) -> Path | None:
     """The keys of a JSON Pointer that begins with a slash; None if it is none."""
     if not pointer.startswith("/") or _BAD_ESCAPE.search(pointer):
         return None
     return tuple(key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])
 
 
-def read_path(given: object, state: Mapping[str, Any], field: str) -> Path:
+def parse_path(path_input: object, state: Mapping[str, Any], field: str) -> Path:
     """Which path is meant by a list of keys, by a JSON Pointer, or by a name: a key of the state, else keys with dots.
 
     A name that can be read both ways is refused, and so is a path into a list, which is replaced whole: whoever guesses
     what to remove guesses wrong once.
     """
-    path = _read(given, state, field)
+    path = _parse(path_input, state, field)
     if path is None:
-        raise InvalidInput(field=field, value=given, expected='a path: ["owner", "name"], "owner.name", "/owner/name"')
+        raise InvalidInput(
+            field=field, value=path_input, expected='a path: ["owner", "name"], "owner.name", "/owner/name"'
+        )
     held: Any = state
     for place, key in enumerate(path):
         if is_list(held):
-            expected = f"a path no further than {spelt(path[:place])}, since lists are replaced whole"
-            raise InvalidInput(field=field, value=given, expected=expected)
+            expected = f"a path no further than {format_path(path[:place])}, since lists are replaced whole"
+            raise InvalidInput(field=field, value=path_input, expected=expected)
         if not is_object(held):
             break
         held = held.get(key)
     return path
 
 
-def _read(given: object, state: Mapping[str, Any], field: str) -> Path | None:
-    if is_list(given):
-        return tuple(given) if given and all(isinstance(key, str) for key in given) else None
-    if not isinstance(given, str):
+def _parse(path_input: object, state: Mapping[str, Any], field: str) -> Path | None:
+    if is_list(path_input):
+        return tuple(path_input) if path_input and all(isinstance(key, str) for key in path_input) else None
+    if not isinstance(path_input, str):
         return None
-    if given.startswith("/"):
-        return pointed(given)
-    dotted = tuple(given.split("."))
-    if given not in state:
+    if path_input.startswith("/"):
+        return parse_pointer(path_input)
+    dotted = tuple(path_input.split("."))
+    if path_input not in state:
         return dotted
-    if len(dotted) > 1 and at(state, dotted) is not ABSENT:
-        expected = f"a list of keys, since it can be read as {[given]} and as {list(dotted)}"
-        raise InvalidInput(field=field, value=given, expected=expected)
-    return (given,)
+    if len(dotted) > 1 and value_at(state, dotted) is not ABSENT:
+        expected = f"a list of keys, since it can be read as {[path_input]} and as {list(dotted)}"
+        raise InvalidInput(field=field, value=path_input, expected=expected)
+    return (path_input,)
 
 
-_PLAIN = re.compile(r"[\w-]+")
+_SIMPLE_KEY = re.compile(r"[\w-]+")
 _BAD_ESCAPE = re.compile(r"~(?![01])")

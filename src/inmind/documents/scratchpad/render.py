@@ -19,57 +19,57 @@ from typing import Any
 
 from inmind.core.text import Cut, cut
 from inmind.core.tokens import Counter
-from inmind.documents.scratchpad.paths import is_list, is_object, spelt
-from inmind.documents.scratchpad.state import State
+from inmind.documents.scratchpad.paths import format_path, is_list, is_object
+from inmind.documents.scratchpad.state import ScratchpadState
 
-WIDTH = 100
+MAX_LINE_WIDTH = 100
 """Characters of a line up to which a value stands on the line of its key."""
 
-MOST_NAMED = 12
+MAX_NAMED_FIELDS = 12
 """Fields that a pointer names. Of more it says how many."""
 
 _INDENT = "  "
-_encoded = json.JSONEncoder(ensure_ascii=False, default=dict).encode
+_encode = json.JSONEncoder(ensure_ascii=False, default=dict).encode
 
 
-def text_of(state: State) -> str:
+def render_state(state: ScratchpadState) -> str:
     """All of it; empty where there is nothing to read."""
     if isinstance(state, str):
         return state.strip("\n") if state.strip() else ""
-    return _joined(_fields(state).values()) if state else ""
+    return _join_fields(_render_fields(state).values()) if state else ""
 
 
-def shortened(state: State, *, budget: int, count: Counter, where: str) -> Cut:
+def render_within(state: ScratchpadState, *, budget: int, count: Counter, path: str) -> Cut:
     """The state inside a budget, with a line that says what is left out, how large it is, and where to read it.
 
     A field that does not fit is left out and not cut: half of a list reads like all of it. Only where no field fits, or
     where it is a text, is it cut at the end of a line.
     """
-    fields = {} if isinstance(state, str) else _fields(state)
-    text = _joined(fields.values()) if fields else text_of(state)
+    fields = {} if isinstance(state, str) else _render_fields(state)
+    text = _join_fields(fields.values()) if fields else render_state(state)
     size = count(text)
     if size <= budget:
         return Cut(text, 0)
-    fitted = _fitted(fields, budget=budget, count=count, where=where)
+    fitted = _render_fitting_fields(fields, budget=budget, count=count, path=path)
     return fitted or cut(
-        text, budget=budget, count=count, pointer=f"[cut to fit: read all of it, {size} tokens, in {where}]"
+        text, budget=budget, count=count, pointer=f"[cut to fit: read all of it, {size} tokens, in {path}]"
     )
 
 
-def _fitted(fields: Mapping[str, str], *, budget: int, count: Counter, where: str) -> Cut | None:
+def _render_fitting_fields(fields: Mapping[str, str], *, budget: int, count: Counter, path: str) -> Cut | None:
     """As many whole fields as fit, in their order; None if none does."""
     frame = count("")  # what stands around the whole is counted with every text
     sizes = {key: count(field) - frame for key, field in fields.items()}
 
     def pointer(left_out: Collection[str]) -> str:
-        named = [f"{spelt([key])} ({sizes[key]} tokens)" for key in left_out][:MOST_NAMED]
-        more = [f"{len(left_out) - MOST_NAMED} more"] if len(left_out) > MOST_NAMED else []
-        return f"[left out to fit: {', '.join([*named, *more])}; read all of it in {where}]"
+        named = [f"{format_path([key])} ({sizes[key]} tokens)" for key in left_out][:MAX_NAMED_FIELDS]
+        more = [f"{len(left_out) - MAX_NAMED_FIELDS} more"] if len(left_out) > MAX_NAMED_FIELDS else []
+        return f"[left out to fit: {', '.join([*named, *more])}; read all of it in {path}]"
 
     def shown(kept: Collection[str]) -> Cut:
         left_out = [key for key in fields if key not in kept]
         lines = sum(fields[key].count("\n") + 1 for key in left_out)
-        return Cut(f"{_joined(fields[key] for key in fields if key in kept)}\n{pointer(left_out)}", lines)
+        return Cut(f"{_join_fields(fields[key] for key in fields if key in kept)}\n{pointer(left_out)}", lines)
 
     room = budget - count(pointer(fields))
     fitting: list[str] = []
@@ -82,27 +82,27 @@ def _fitted(fields: Mapping[str, str], *, budget: int, count: Counter, where: st
     return next((cut for cut in fewer if count(cut.text) <= budget), None)
 
 
-def _joined(fields: Iterable[str]) -> str:
+def _join_fields(fields: Iterable[str]) -> str:
     return "{\n" + ",\n".join(fields) + "\n}"
 
 
-def _fields(state: Mapping[str, Any]) -> dict[str, str]:
+def _render_fields(state: Mapping[str, Any]) -> dict[str, str]:
     """Each field with its name in front, indented once."""
-    return {key: "\n".join(_lines(value, f"{_INDENT}{_encoded(key)}: ", _INDENT)) for key, value in state.items()}
+    return {key: "\n".join(_value_lines(value, f"{_INDENT}{_encode(key)}: ", _INDENT)) for key, value in state.items()}
 
 
-def _lines(value: Any, lead: str, indent: str) -> list[str]:
+def _value_lines(value: Any, lead: str, indent: str) -> list[str]:
     """A value behind its lead: on that line if it is short or has no parts, else opened, with lines for each part."""
-    whole = lead + _encoded(value)
-    if len(whole) < WIDTH or not (is_object(value) or is_list(value)) or not value:
+    whole = lead + _encode(value)
+    if len(whole) < MAX_LINE_WIDTH or not (is_object(value) or is_list(value)) or not value:
         return [whole]
     inner = indent + _INDENT
     if is_object(value):
         opens, closes = "{", "}"
-        parts = [_lines(item, f"{inner}{_encoded(key)}: ", inner) for key, item in value.items()]
+        parts = [_value_lines(item, f"{inner}{_encode(key)}: ", inner) for key, item in value.items()]
     else:
         opens, closes = "[", "]"
-        parts = [_lines(item, inner, inner) for item in value]
+        parts = [_value_lines(item, inner, inner) for item in value]
     for part in parts[:-1]:
         part[-1] += ","
     return [f"{lead}{opens}", *chain.from_iterable(parts), f"{indent}{closes}"]

@@ -13,14 +13,14 @@ from typing import Any
 from inmind.core.events.base import Event, EventPayload, Trust
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.merge import appended, merged
+from inmind.documents.scratchpad.merge import append_text, merge_update
 
-State = str | Mapping[str, Any]
+ScratchpadState = str | Mapping[str, Any]
 
 
 @frozen
-class Pad:
-    state: State
+class SavedScratchpad:
+    state: ScratchpadState
     version: int
     """Sequence number of the event that wrote it last."""
     source: str
@@ -30,60 +30,66 @@ class Pad:
 
 
 @frozen
-class Pads:
+class Scratchpads:
     """All scratchpads of one stream, by name."""
 
-    by_name: Mapping[str, Pad] = field(default_factory=dict[str, Pad])
+    by_name: Mapping[str, SavedScratchpad] = field(default_factory=dict[str, SavedScratchpad])
 
-    def apply(self, event: Event) -> Pads:
-        what = event.payload
-        if not isinstance(what, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
+    def apply(self, event: Event) -> Scratchpads:
+        payload = event.payload
+        if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
             return self
-        held = self.get(what.scratchpad)
-        state, begins = _after(held.state if held else None, what)
-        trust = event.trust if begins or held is None else min(held.trust, event.trust)
-        return Pads({**self.by_name, what.scratchpad: Pad(state, version=event.seq, source=event.id, trust=trust)})
+        saved = self.get(payload.scratchpad)
+        state, begins = _apply(saved.state if saved else None, payload)
+        trust = event.trust if begins or saved is None else min(saved.trust, event.trust)
+        return Scratchpads(
+            {
+                **self.by_name,
+                payload.scratchpad: SavedScratchpad(state, version=event.seq, source=event.id, trust=trust),
+            }
+        )
 
-    def get(self, name: str) -> Pad | None:
+    def get(self, name: str) -> SavedScratchpad | None:
         return self.by_name.get(name)
 
     def freeze(self) -> dict[str, Any]:
         return {name: [pad.state, pad.version, int(pad.trust)] for name, pad in self.by_name.items()}
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Pads:
+    def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Scratchpads:
         return cls(
             {
-                name: Pad(state, version=version, source=f"{stream}#{version}", trust=Trust(trust))
+                name: SavedScratchpad(state, version=version, source=f"{stream}#{version}", trust=Trust(trust))
                 for name, (state, version, trust) in frozen.items()
             }
         )
 
 
-def changed_by(what: EventPayload, held: State | None) -> State | None:
+def known_state_after(payload: EventPayload, known: ScratchpadState | None) -> ScratchpadState | None:
     """What somebody knows of a pad who knew this and then did that; None where they never knew it."""
-    if not isinstance(what, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
-        return held
-    whole = isinstance(what, ScratchpadStarted | ScratchpadSetAside) or (
-        isinstance(what, ScratchpadWritten) and not what.append
+    if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
+        return known
+    replaces = isinstance(payload, ScratchpadStarted | ScratchpadSetAside) or (
+        isinstance(payload, ScratchpadWritten) and not payload.append
     )
-    return _after(held, what)[0] if whole or held is not None else None
+    return _apply(known, payload)[0] if replaces or known is not None else None
 
 
-def _after(
-    held: State | None, what: ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside
-) -> tuple[State, bool]:
+def _apply(
+    state: ScratchpadState | None,
+    payload: ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside,
+) -> tuple[ScratchpadState, bool]:
     """What the pad holds now, and whether it begins there: nothing of what it held before went into it."""
-    match what:
+    match payload:
         case ScratchpadStarted():
-            return what.state, True
-        case ScratchpadWritten(append=True) if isinstance(held, str):
-            return appended(held, what.text), False
+            return payload.state, True
+        case ScratchpadWritten(append=True) if isinstance(state, str):
+            return append_text(state, payload.text), False
         case ScratchpadWritten():
-            return what.text, True
-        case ScratchpadMerged() if isinstance(held, Mapping):
-            return merged(held, what.values, what.delete), False
+            return payload.text, True
+        case ScratchpadMerged() if isinstance(state, Mapping):
+            return merge_update(state, payload.values, payload.delete), False
         case ScratchpadMerged():
-            return merged({}, what.values, what.delete), True
+            return merge_update({}, payload.values, payload.delete), True
         case ScratchpadSetAside():
             return {}, True

@@ -11,48 +11,48 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.paths import is_list, is_object, pointed
+from inmind.documents.scratchpad.paths import is_list, is_object, parse_pointer
 
 _UNIONS = ("anyOf", "oneOf", "allOf")
-_OTHERS = "additionalProperties"
-_PATTERNS = "patternProperties"
-_KEYED = frozenset({"properties", _OTHERS, _PATTERNS})
+_ADDITIONAL = "additionalProperties"
+_PATTERN_FIELDS = "patternProperties"
+_OBJECT_KEYWORDS = frozenset({"properties", _ADDITIONAL, _PATTERN_FIELDS})
 
 
 @frozen
-class Stranger:
+class UnknownField:
     path: tuple[str | int, ...]
     known: tuple[str, ...]
     """The fields that there are in its place."""
 
 
-def strangers(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Stranger]:
+def find_unknown_fields(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[UnknownField]:
     """By the JSON Schema of a model, in which every reference leads to its own `$defs`."""
-    return _Walk(schema).inside(values, [schema], ())
+    return _SchemaWalk(schema).find(values, [schema], ())
 
 
 @frozen
-class _Walk:
+class _SchemaWalk:
     root: Mapping[str, Any]
 
-    def inside(self, value: Any, schemas: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[Stranger]:
+    def find(self, value: Any, schemas: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[UnknownField]:
         """`schemas`: what the value may be. A field that one of several knows is known."""
         # Each once: alternatives that are made of one another would be as many as there are ways through them.
-        said = list({id(one): one for schema in schemas for one in self._alternatives(schema)}.values())
+        alternatives = list({id(one): one for schema in schemas for one in self._alternatives(schema)}.values())
         if is_list(value):
             for place, item in enumerate(value):
-                yield from self.inside(item, [_item(one, place) for one in said], (*path, place))
-        elif is_object(value) and said and not any(map(_is_open, said)):
-            objects = [one for one in said if not _KEYED.isdisjoint(one)]
+                yield from self.find(item, [_item_schema(one, place) for one in alternatives], (*path, place))
+        elif is_object(value) and alternatives and not any(map(_accepts_any_object, alternatives)):
+            objects = [one for one in alternatives if not _OBJECT_KEYWORDS.isdisjoint(one)]
             known = {name: None for one in objects for name in one.get("properties", ())}
-            others = [one[_OTHERS] for one in objects if one.get(_OTHERS, False) is not False]
-            others += [other for one in objects for other in one.get(_PATTERNS, {}).values()]
+            others = [one[_ADDITIONAL] for one in objects if one.get(_ADDITIONAL, False) is not False]
+            others += [other for one in objects for other in one.get(_PATTERN_FIELDS, {}).values()]
             for key, inner in value.items():
                 fields = [one["properties"][key] for one in objects if key in one.get("properties", ())]
                 if fields or others:
-                    yield from self.inside(inner, [*fields, *filter(is_object, others)], (*path, key))
+                    yield from self.find(inner, [*fields, *filter(is_object, others)], (*path, key))
                 else:
-                    yield Stranger((*path, key), tuple(known))
+                    yield UnknownField((*path, key), tuple(known))
 
     def _alternatives(self, schema: Any) -> Iterator[Mapping[str, Any]]:
         if not is_object(schema):
@@ -67,17 +67,17 @@ class _Walk:
 
     def _target(self, reference: str) -> Any:
         target: Any = self.root
-        for key in pointed(reference.removeprefix("#")) or ():
+        for key in parse_pointer(reference.removeprefix("#")) or ():
             target = target[key]
         return target
 
 
-def _is_open(schema: Mapping[str, Any]) -> bool:
+def _accepts_any_object(schema: Mapping[str, Any]) -> bool:
     """Does it take any object at all?"""
-    return schema.get("type", "object") == "object" and _KEYED.isdisjoint(schema)
+    return schema.get("type", "object") == "object" and _OBJECT_KEYWORDS.isdisjoint(schema)
 
 
-def _item(schema: Mapping[str, Any], place: int) -> Any:
+def _item_schema(schema: Mapping[str, Any], place: int) -> Any:
     """What a list holds there."""
     first = schema.get("prefixItems", ())
     return first[place] if place < len(first) else schema.get("items")

@@ -15,57 +15,61 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.paths import ABSENT, Path, at, is_list, is_object, spelt
+from inmind.documents.scratchpad.paths import ABSENT, Path, format_path, is_list, is_object, value_at
 from inmind.errors import InvalidInput
 
 if TYPE_CHECKING:
     import jsonschema_rs
     from pydantic_core import ErrorDetails
 
-Steps = tuple[str | int, ...]
+ErrorPath = tuple[str | int, ...]
 
 
 @frozen
 class Problem:
-    path: Steps
+    path: ErrorPath
     reason: str
 
 
 @frozen
-class Lack:
+class MissingField:
     """A required field that is not there, or an object that has too few fields."""
 
     path: Path
-    fewest: int = 0
+    min_fields: int = 0
     """How many fields the object needs; 0 where it is the field itself that is not there."""
 
-    def is_new(self, before: object) -> bool:
+    def was_present(self, before: object) -> bool:
         """Was it there before? What never was is not missing yet."""
-        held = at(before, self.path) if is_object(before) else ABSENT
-        return is_object(held) and len(held) >= self.fewest if self.fewest else held is not ABSENT
+        held = value_at(before, self.path) if is_object(before) else ABSENT
+        return is_object(held) and len(held) >= self.min_fields if self.min_fields else held is not ABSENT
 
-    def begins_anew(self, delete: Iterable[Path]) -> bool:
+    def parent_was_deleted(self, delete: Iterable[Path]) -> bool:
         """Is it lacking inside of something that was removed whole?"""
-        outermost = len(self.path) + bool(self.fewest)  # of too few fields, those that lack are inside of the object
+        outermost = len(self.path) + bool(
+            self.min_fields
+        )  # of too few fields, those that lack are inside of the object
         return any(len(gone) < outermost and self.path[: len(gone)] == gone for gone in delete)
 
     @property
     def reason(self) -> str:
-        return f"it needs {self.fewest} fields or more" if self.fewest else "it is required, and cannot be removed"
+        return (
+            f"it needs {self.min_fields} fields or more" if self.min_fields else "it is required, and cannot be removed"
+        )
 
 
 @frozen
-class Findings:
-    wrong: Sequence[Problem] = ()
-    lacking: Sequence[Lack] = ()
+class ValidationResult:
+    problems: Sequence[Problem] = ()
+    missing: Sequence[MissingField] = ()
     """Known only where nothing is wrong. Of a union it is what all of those lack that only lack something."""
 
 
 class Validator(Protocol):
-    def findings(self, state: Mapping[str, Any]) -> Findings: ...
+    def validate(self, state: Mapping[str, Any]) -> ValidationResult: ...
 
 
-class Model(Protocol):
+class PydanticModel(Protocol):
     """What a pydantic model offers, as far as it is asked."""
 
     @classmethod
@@ -78,57 +82,59 @@ class Model(Protocol):
 
 
 @frozen
-class ByModel:
+class ModelValidator:
     """Asks a pydantic model. It reads JSON, so a validator that keeps or changes what it is given has its own."""
 
-    model: type[Model]
+    model: type[PydanticModel]
 
-    def findings(self, state: Mapping[str, Any]) -> Findings:
+    def validate(self, state: Mapping[str, Any]) -> ValidationResult:
         from pydantic_core import ValidationError, to_json
 
         try:
             self.model.model_validate_json(to_json(state, fallback=dict))
         except ValidationError as error:
-            return _told_apart(
+            return _classify_errors(
                 [(one["loc"], one) for one in error.errors(include_url=False, include_input=False)], state
             )
         except Exception as error:  # a host's validator may raise anything
-            return Findings(wrong=[Problem((), f"a validator raised {type(error).__name__}: {error}")])
-        return Findings()
+            return ValidationResult(problems=[Problem((), f"a validator raised {type(error).__name__}: {error}")])
+        return ValidationResult()
 
 
-def _told_apart(errors: Iterable[tuple[Steps, ErrorDetails]], held: Any, above: Steps = ()) -> Findings:
+def _classify_errors(
+    errors: Iterable[tuple[ErrorPath, ErrorDetails]], held: Any, above: ErrorPath = ()
+) -> ValidationResult:
     """What errors say of a value, by their locations from there on.
 
     Where there is a union, the location of an error goes on with a name for one of the alternatives.
     """
     wrong: list[Problem] = []
-    lacking: list[Lack] = []
-    unions: dict[Steps, dict[str | int, list[tuple[Steps, ErrorDetails]]]] = {}
+    lacking: list[MissingField] = []
+    unions: dict[ErrorPath, dict[str | int, list[tuple[ErrorPath, ErrorDetails]]]] = {}
     for loc, error in errors:
-        inside, beyond = _parted(loc, held)
+        inside, beyond = _split_location(loc, held)
         is_missing = error["type"] == "missing"
-        if len(beyond) > is_missing and beyond != _A_KEY:
+        if len(beyond) > is_missing and beyond != _KEY_MARKER:
             unions.setdefault(inside, {}).setdefault(beyond[0], []).append((beyond[1:], error))
-        elif (lack := _lack((*above, *loc), error)) is not None:
+        elif (lack := _missing_field((*above, *loc), error)) is not None:
             lacking.append(lack)
         else:
             wrong.append(Problem((*above, *loc), error["msg"]))
     for inside, alternatives in unions.items():
         path = (*above, *inside)
-        found = [_told_apart(errors, reduce(getitem, inside, held), path) for errors in alternatives.values()]
-        if begun := [one for one in found if not one.wrong]:
-            lacking += chain.from_iterable(one.lacking for one in begun)
+        found = [_classify_errors(errors, reduce(getitem, inside, held), path) for errors in alternatives.values()]
+        if begun := [one for one in found if not one.problems]:
+            lacking += chain.from_iterable(one.missing for one in begun)
         else:
-            wrong.append(_of_all(path, [one.wrong[0] for one in found]))
-    return Findings(wrong, lacking)
+            wrong.append(_union_problem(path, [one.problems[0] for one in found]))
+    return ValidationResult(wrong, lacking)
 
 
 # What pydantic adds to the location of a value whose key it refuses, and we do for JSON Schema.
-_A_KEY = ("[key]",)
+_KEY_MARKER = ("[key]",)
 
 
-def _parted(loc: Steps, held: Any) -> tuple[Steps, Steps]:
+def _split_location(loc: ErrorPath, held: Any) -> tuple[ErrorPath, ErrorPath]:
     """How far a location leads in a value, and what of it names something else: an alternative, a missing field."""
     for place, step in enumerate(loc):
         if is_object(held) and step in held:
@@ -140,12 +146,12 @@ def _parted(loc: Steps, held: Any) -> tuple[Steps, Steps]:
     return loc, ()
 
 
-def _lack(path: Steps, error: ErrorDetails) -> Lack | None:
+def _missing_field(path: ErrorPath, error: ErrorDetails) -> MissingField | None:
     match error:
-        case {"type": "missing"} if _is_merged_into(path):
-            return Lack(path)
-        case {"type": "too_short", "ctx": {"field_type": "Dictionary", "min_length": fewest}} if _is_merged_into(path):
-            return Lack(path, fewest)
+        case {"type": "missing"} if _is_mergeable(path):
+            return MissingField(path)
+        case {"type": "too_short", "ctx": {"field_type": "Dictionary", "min_length": fewest}} if _is_mergeable(path):
+            return MissingField(path, fewest)
         case _:
             return None
 
@@ -154,24 +160,24 @@ def _lack(path: Steps, error: ErrorDetails) -> Lack | None:
 
 
 @frozen
-class BySchema:
+class JsonSchemaValidator:
     """Asks validators of JSON Schema, which read the state where it is, keep nothing of it and run nobody's code."""
 
-    finished: jsonschema_rs.Validator
-    begun: jsonschema_rs.Validator
+    full: jsonschema_rs.Validator
+    partial: jsonschema_rs.Validator
     """Of the same schema while a pad is being filled in."""
 
-    def findings(self, state: Mapping[str, Any]) -> Findings:
-        if self.finished.is_valid(state):
-            return Findings()
-        wrong = [_problem(error, state) for error in self.begun.iter_errors(state)]
+    def validate(self, state: Mapping[str, Any]) -> ValidationResult:
+        if self.full.is_valid(state):
+            return ValidationResult()
+        wrong = [_problem(error, state) for error in self.partial.iter_errors(state)]
         if wrong:
-            return Findings(wrong)
-        lacking = (_lacking(error, state) or () for error in self.finished.iter_errors(state))
-        return Findings(lacking=list(chain.from_iterable(lacking)))
+            return ValidationResult(wrong)
+        lacking = (_missing_fields(error, state) or () for error in self.full.iter_errors(state))
+        return ValidationResult(missing=list(chain.from_iterable(lacking)))
 
 
-def compiled(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
+def compile_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
     """A validator that fetches nothing. InvalidInput says what is wrong with a schema that is none."""
     try:
         from jsonschema_rs import ValidationError, validator_for
@@ -182,7 +188,7 @@ def compiled(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
         return validator_for(dict(schema), offline=True, mask="it")
     except ValidationError as error:
         problem = _problem(error, schema)
-        place = f"{spelt(problem.path)}: " if problem.path else ""
+        place = f"{format_path(problem.path)}: " if problem.path else ""
         expected = f"valid JSON Schema without references to elsewhere ({place}{problem.reason})"
         raise InvalidInput(field="schema", value=schema, expected=expected) from error
 
@@ -198,34 +204,34 @@ def _problem(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> 
         case Kind.AdditionalProperties(unexpected=[field, *_]) | Kind.UnevaluatedProperties(unexpected=[field, *_]):
             return Problem((*path, field), "the schema has no such field")
         case Kind.AnyOf(context=alternatives) | Kind.OneOfNotValid(context=alternatives) if all(alternatives):
-            return _of_all(path, [_problem(errors[0], state) for errors in alternatives])
+            return _union_problem(path, [_problem(errors[0], state) for errors in alternatives])
         case Kind.PropertyNames(error=refused):
-            return Problem((*path, str(refused.instance), *_A_KEY), refused.message)
+            return Problem((*path, str(refused.instance), *_KEY_MARKER), refused.message)
         case _:
             return Problem(path, error.message)
 
 
-def _lacking(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> list[Lack] | None:
+def _missing_fields(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> list[MissingField] | None:
     """What would have to be added for an error to go away; None if adding is not enough."""
     from jsonschema_rs import ValidationErrorKind as Kind
 
     path = _path(error, state)
     match error.kind:
-        case Kind.Required(property=field) if _is_merged_into(path):
-            return [Lack((*path, field))]
-        case Kind.MinProperties(limit=fewest) if _is_merged_into(path):
-            return [Lack(path, fewest)]
+        case Kind.Required(property=field) if _is_mergeable(path):
+            return [MissingField((*path, field))]
+        case Kind.MinProperties(limit=fewest) if _is_mergeable(path):
+            return [MissingField(path, fewest)]
         case Kind.AnyOf(context=alternatives) | Kind.OneOfNotValid(context=alternatives):
-            found = ([_lacking(error, state) for error in errors] for errors in alternatives)
+            found = ([_missing_fields(error, state) for error in errors] for errors in alternatives)
             begun = [lacks for each in found if None not in each for lacks in each if lacks]
             return list(chain.from_iterable(begun)) or None
         case _:
             return None
 
 
-def _path(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> Steps:
+def _path(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> ErrorPath:
     """Where an error is. The library takes a key of digits for an index, and "007" for 7, so what is there decides."""
-    path: Steps = ()
+    path: ErrorPath = ()
     held: Any = state
     for step in error.instance_path:
         if is_object(held):
@@ -243,15 +249,15 @@ def _is_number(key: str, number: int) -> bool:
 # -- either ------------------------------------------------------------------------------------------------
 
 
-def _is_merged_into(path: Steps) -> TypeGuard[Path]:
+def _is_mergeable(path: ErrorPath) -> TypeGuard[Path]:
     """Lists are replaced whole: nobody adds anything to what is inside of one."""
     return all(isinstance(step, str) for step in path)
 
 
-def _of_all(path: Steps, problems: Sequence[Problem]) -> Problem:
+def _union_problem(path: ErrorPath, problems: Sequence[Problem]) -> Problem:
     """Why no alternative fits. One that fails further inside than all the others is the one that was meant."""
     inside = [problem for problem in problems if len(problem.path) > len(path)]
     if len(inside) == 1:
         return inside[0]
-    reasons = (f"{spelt(one.path)}: {one.reason}" if one in inside else one.reason for one in problems)
+    reasons = (f"{format_path(one.path)}: {one.reason}" if one in inside else one.reason for one in problems)
     return Problem(path, " or ".join(dict.fromkeys(reasons)))

@@ -22,20 +22,20 @@ from inmind.core.text import counted
 from inmind.documents.document import ARCHIVE_PREFIX, MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
 
-MOST_IN_PAGE = MAX_DOCUMENT_BYTES - 64 * 1024
+MAX_PAGE_BYTES = MAX_DOCUMENT_BYTES - 64 * 1024
 """Bytes of messages in one page: a person may still add some words of his own."""
 
-MOST_SLUG = 32
+MAX_SLUG_CHARACTERS = 32
 
 # What was said must not look as if another message began.
-_HEADING_ALIKE = re.compile(r"^(?=## \d+: )", re.MULTILINE)
-_NUMBERED = re.compile(rf"{ARCHIVE_PREFIX}(\d{{3,}})-")
-_GOES_ON = re.compile(r"(# .*\n\nGoes on from )(.+)(?=\.\n)")
+_HEADING_LOOKALIKE = re.compile(r"^(?=## \d+: )", re.MULTILINE)
+_NUMBERED_PATH = re.compile(rf"{ARCHIVE_PREFIX}(\d{{3,}})-")
+_CONTINUATION = re.compile(r"(# .*\n\nGoes on from )(.+)(?=\.\n)")
 _WORDS = re.compile(r"[^\W_]+")
 
 
 @frozen
-class Page:
+class ArchivePage:
     """One page of an archive, and the lines that messages take, by their numbers."""
 
     path: str
@@ -43,41 +43,43 @@ class Page:
     lines: dict[int, tuple[int, int]]
 
 
-def pages(entries: Sequence[ConversationEntry], *, title: str, path: str, before: str = "") -> list[Page]:
+def build_pages(
+    entries: Sequence[ConversationEntry], *, title: str, path: str, existing: str = ""
+) -> list[ArchivePage]:
     """All pages that hold these messages; the first continues what stands there `before`."""
     title = title.replace("\x00", " ")
-    heading = f"# {title}\n\n{_extent(entries)}\n"
-    page = _Growing(path, f"{before.rstrip()}\n\n{heading}" if before else heading)
-    made: list[_Growing] = []
+    heading = f"# {title}\n\n{_message_count(entries)}\n"
+    page = _PageWriter(path, f"{existing.rstrip()}\n\n{heading}" if existing else heading)
+    finished: list[_PageWriter] = []
     for entry in entries:
-        for piece in _pieces(_section(entry)):
-            if page.lines and page.bytes + len(piece.encode()) > MOST_IN_PAGE:
-                made.append(page)
-                page = _Growing(_further(path, len(made)), f"# {title}\n\nGoes on from {made[-1].path}.\n")
+        for piece in _split_section(_message_section(entry)):
+            if page.lines and page.bytes + len(piece.encode()) > MAX_PAGE_BYTES:
+                finished.append(page)
+                page = _PageWriter(_next_path(path, len(finished)), f"# {title}\n\nGoes on from {finished[-1].path}.\n")
             page.add(entry.seq, piece)
-    return [Page(one.path, "\n".join(one.pieces), one.lines) for one in (*made, page)]
+    return [ArchivePage(one.path, "\n".join(one.pieces), one.lines) for one in (*finished, page)]
 
 
-def free_path(title: str, taken: Collection[str]) -> str:
+def new_path(title: str, existing_paths: Collection[str]) -> str:
     """A new place in archive/, numbered behind those there are, with the first words of what it is about."""
-    numbers = [int(match[1]) for path in taken if (match := _NUMBERED.match(path))]
+    numbers = [int(match[1]) for path in existing_paths if (match := _NUMBERED_PATH.match(path))]
     words = "-".join(_WORDS.findall(unicodedata.normalize("NFC", title.lower())))
-    slug = words[:MOST_SLUG].rstrip("-") or "conversation"
+    slug = words[:MAX_SLUG_CHARACTERS].rstrip("-") or "conversation"
     return f"{ARCHIVE_PREFIX}{max(numbers, default=0) + 1:03}-{slug}.md"
 
 
-def moved_path(path: str, taken: Collection[str]) -> str:
+def renumbered_path(path: str, existing_paths: Collection[str]) -> str:
     """A new place in archive/ for a page whose own is taken: the same words under another number."""
-    return free_path(PurePosixPath(_NUMBERED.sub("", path)).stem, taken)
+    return new_path(PurePosixPath(_NUMBERED_PATH.sub("", path)).stem, existing_paths)
 
 
-def moved(text: str, places: Mapping[str, str]) -> str:
+def update_continuation(text: str, new_paths: Mapping[str, str]) -> str:
     """A page as it reads where others have moved: it may go on from one of them. `places`: the new ones by the old."""
-    goes_on = _GOES_ON.match(text)
-    return f"{goes_on[1]}{places.get(goes_on[2], goes_on[2])}{text[goes_on.end() :]}" if goes_on else text
+    goes_on = _CONTINUATION.match(text)
+    return f"{goes_on[1]}{new_paths.get(goes_on[2], goes_on[2])}{text[goes_on.end() :]}" if goes_on else text
 
 
-class _Growing:
+class _PageWriter:
     """A page that is being written."""
 
     def __init__(self, path: str, text: str) -> None:
@@ -93,14 +95,14 @@ class _Growing:
         self.lines[seq] = (first, self._next - (2 if piece.endswith("\n") else 1))  # without the blank line behind it
 
 
-def _extent(entries: Sequence[ConversationEntry]) -> str:
+def _message_count(entries: Sequence[ConversationEntry]) -> str:
     return counted(len(entries), "message")
 
 
-def _section(entry: ConversationEntry) -> str:
+def _message_section(entry: ConversationEntry) -> str:
     message = FORMATS[entry.format].read(entry.wire)
     lines = [f"## {entry.seq}: {message.role}", ""]
-    beyond = False
+    incomplete = False
     for part in message.parts:
         match part:
             case Text(text=text):
@@ -110,32 +112,32 @@ def _section(entry: ConversationEntry) -> str:
             case Result():
                 lines.append(f"{'fails' if part.error else 'answers'} ({part.id}):")
                 lines += [inner.text for inner in part.parts if isinstance(inner, Text)]
-                beyond = beyond or any(not isinstance(inner, Text) for inner in part.parts)
+                incomplete = incomplete or any(not isinstance(inner, Text) for inner in part.parts)
             case _:
-                beyond = True
-    if beyond or not _says_it_all(entry, message):
+                incomplete = True
+    if incomplete or not _is_fully_rendered(entry, message):
         lines += ["as it came:", to_json(entry.wire)]
-    said = "\n".join(_HEADING_ALIKE.sub(r"\\\g<0>", line) for line in lines[2:])
+    said = "\n".join(_HEADING_LOOKALIKE.sub(r"\\\g<0>", line) for line in lines[2:])
     return f"{lines[0]}\n\n{said}\n".replace("\x00", "\\u0000")
 
 
-def _says_it_all(entry: ConversationEntry, message: Message) -> bool:
+def _is_fully_rendered(entry: ConversationEntry, message: Message) -> bool:
     """Is there nothing in a message but what can be read here: no name, no signature, no field of a provider's own?"""
     written = FORMATS[entry.format].write([message])
     # Some formats begin with a user's words, whatever comes.
     if not written or (len(written) > 1 and message.role == "user"):
         return False
-    return len(written) <= 2 and (entry.wire == written[-1] or _spelt(entry.wire) == _spelt(written[-1]))
+    return len(written) <= 2 and (entry.wire == written[-1] or _normalize(entry.wire) == _normalize(written[-1]))
 
 
-def _spelt(value: Any) -> Any:
+def _normalize(value: Any) -> Any:
     """A message in one spelling: providers take a text for a list with one text in it, and leave out what goes without
     saying."""
     if is_list(value):
-        return [_spelt(item) for item in value]
+        return [_normalize(item) for item in value]
     if not is_object(value):
         return value
-    spelt = {key: _spelt(item) for key, item in value.items() if (key, item) not in _GOES_WITHOUT_SAYING}
+    spelt = {key: _normalize(item) for key, item in value.items() if (key, item) not in _DEFAULT_FIELDS}
     match spelt.get("content"):
         case [{"type": "text" | "input_text" | "output_text", "text": text, **more}] if not more:
             return {**spelt, "content": text}
@@ -143,19 +145,19 @@ def _spelt(value: Any) -> Any:
             return spelt
 
 
-_GOES_WITHOUT_SAYING = (("type", "message"), ("is_error", False))
+_DEFAULT_FIELDS = (("type", "message"), ("is_error", False))
 
 
-def _pieces(section: str) -> Iterator[str]:
+def _split_section(section: str) -> Iterator[str]:
     """A message that is larger than a page goes on in the next one."""
     rest = section
-    while len(rest.encode()) > MOST_IN_PAGE:
-        head = rest.encode()[:MOST_IN_PAGE].decode(errors="ignore")
+    while len(rest.encode()) > MAX_PAGE_BYTES:
+        head = rest.encode()[:MAX_PAGE_BYTES].decode(errors="ignore")
         yield head
         rest = rest[len(head) :]
     yield rest
 
 
-def _further(path: str, number: int) -> str:
+def _next_path(path: str, number: int) -> str:
     stem, _, ending = path.rpartition(".")
     return path if not number else f"{stem}-{number + 1}.{ending}"

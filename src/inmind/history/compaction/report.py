@@ -36,20 +36,20 @@ class CompactionReport:
     @classmethod
     def of(
         cls,
-        what: Compacted,
+        payload: Compacted,
         *,
-        unsaid: Container[RetainedItem],
+        unsent: Container[RetainedItem],
         request: RetainedItem | None,
         left_out: Sequence[RetainedItem],
     ) -> CompactionReport:
         """`unsaid`: items that no message says. What was asked last is always said by one."""
-        items = [KeptItem(one.kind, one.text, "memory" if one in unsaid else "conversation") for one in what.items]
+        items = [KeptItem(one.kind, one.text, "memory" if one in unsent else "conversation") for one in payload.items]
         asked = [KeptItem(request.kind, request.text, "conversation")] if request else []
         return cls(
-            reason=what.reason,
-            messages=what.messages,
-            tokens=what.tokens,
-            archives=what.archives,
+            reason=payload.reason,
+            messages=payload.messages,
+            tokens=payload.tokens,
+            archives=payload.archives,
             items=(*items, *asked),
             left_out=tuple(left_out),
         )
@@ -60,19 +60,21 @@ class CompactionReport:
     def __str__(self) -> str:
         if not self:
             return f"Nothing was compacted: {self.reason}."
-        kept = f" Kept word for word: {', '.join(_counted_kinds(self.items))}{self._long_ones()}." if self.items else ""
+        kept = (
+            f" Kept word for word: {', '.join(_count_kinds(self.items))}{self._shortened_note()}." if self.items else ""
+        )
         return (
             f"Compacted {counted(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
-            f"All of it is in {', '.join(self.archives)}.{kept} {no_room_for(self.left_out)}".rstrip()
+            f"All of it is in {', '.join(self.archives)}.{kept} {describe_left_out(self.left_out)}".rstrip()
         )
 
-    def _long_ones(self) -> str:
+    def _shortened_note(self) -> str:
         return " (long ones by how they begin)" if any(item.text.endswith("…") for item in self.items) else ""
 
 
-def no_room_for(left_out: Sequence[RetainedItem]) -> str:
+def describe_left_out(left_out: Sequence[RetainedItem]) -> str:
     """What is said of items that are in the archive alone; nothing where there are none."""
-    return f"There was no room to keep {', '.join(_counted_kinds(left_out))}: archive/ has them." if left_out else ""
+    return f"There was no room to keep {', '.join(_count_kinds(left_out))}: archive/ has them." if left_out else ""
 
 
 @frozen(kw_only=True)
@@ -106,7 +108,7 @@ class CompactionUndoReport:
         return f"Sent again: {counted(self.messages, 'message')}, {self.tokens:,} tokens{of}."
 
 
-def _counted_kinds(items: Sequence[KeptItem | RetainedItem]) -> list[str]:
+def _count_kinds(items: Sequence[KeptItem | RetainedItem]) -> list[str]:
     kinds = dict.fromkeys(item.kind for item in items)
     return [counted(sum(item.kind == kind for item in items), _NOUNS.get(kind, kind)) for kind in kinds]
 

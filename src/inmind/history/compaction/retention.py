@@ -24,67 +24,75 @@ from inmind.core.tokens import Counter
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.history import History
-from inmind.history.command_output import told_apart
-from inmind.history.compaction.rule_detection import agrees, is_cued, orders_in, proposed_in
-from inmind.history.compaction.select import Leaving
-from inmind.history.token_meter import Meter
-from inmind.history.turn_messages import in_context
-from inmind.history.turns import Spoken
+from inmind.history.command_output import mark_command_output
+from inmind.history.compaction.rule_detection import agrees, find_proposals, find_rules, has_rule_cue
+from inmind.history.compaction.select import CompactionSelection
+from inmind.history.token_meter import TokenMeter
+from inmind.history.turn_messages import with_archived
+from inmind.history.turns import TurnMessage
 
 Kind = Literal["goal", "pinned", "decision", "rule", "request"]
 
-MOST_GOAL = 800
+MAX_GOAL_CHARACTERS = 800
 """Characters of a goal, and of a request. Beyond them it is cut behind a sentence, and says so."""
 
 
 # Messages among which the last request mostly is.
-_NEAR = 8
+_RECENT_MESSAGES = 8
 
 
-class Merged(NamedTuple):
+class RetainedItems(NamedTuple):
     """The items that stay, in the order in which they are told, and those that their room was too small for."""
 
     kept: list[RetainedItem]
-    left_out: list[RetainedItem]
+    dropped: list[RetainedItem]
 
 
-def items_of(said: Sequence[Spoken], *, first: bool, at: Collection[int] | None = None) -> list[RetainedItem]:
+def extract_items(
+    messages: Sequence[TurnMessage], *, first: bool, places: Collection[int] | None = None
+) -> list[RetainedItem]:
     """What messages ask to be kept: all of them, or those at these places, each as an answer to what stands before.
 
     What commands answered has to be told apart from what people say.
     `first`: nothing has stated the goal before. The first message that says more than hello does.
     """
-    leaves: Callable[[int], bool] = at.__contains__ if at is not None else range(len(said)).__contains__
+    is_selected: Callable[[int], bool] = (
+        places.__contains__ if places is not None else range(len(messages)).__contains__
+    )
     found: list[RetainedItem] = []
-    for place, one in enumerate(said):
-        if not _by_a_person(one):
+    for place, message in enumerate(messages):
+        if not _is_from_person(message):
             continue
-        states_goal = first and one.begins_turn and not is_greeting(one.words)
+        states_goal = first and message.starts_turn and not is_greeting(message.text)
         first = first and not states_goal
-        before = said[place - 1] if place and said[place - 1].by == "assistant" else None
-        if before and (leaves(place) or leaves(place - 1)) and agrees(one.words):
-            found += (RetainedItem("decision", text, before.seq) for text in proposed_in(before.words))
-        if leaves(place) and states_goal:
-            found.append(RetainedItem("goal", beginning(one.words, MOST_GOAL), one.seq))
-        if leaves(place) and is_cued(one.words):
-            found += (RetainedItem(kind, text, one.seq) for kind, text in orders_in(one.words))
-    return _once(found)
+        before = messages[place - 1] if place and messages[place - 1].speaker == "assistant" else None
+        if before and (is_selected(place) or is_selected(place - 1)) and agrees(message.text):
+            found += (RetainedItem("decision", text, before.seq) for text in find_proposals(before.text))
+        if is_selected(place) and states_goal:
+            found.append(RetainedItem("goal", beginning(message.text, MAX_GOAL_CHARACTERS), message.seq))
+        if is_selected(place) and has_rule_cue(message.text):
+            found += (RetainedItem(kind, text, message.seq) for kind, text in find_rules(message.text))
+    return _deduplicate(found)
 
 
-def request_of(newest_first: Iterable[Spoken]) -> RetainedItem | None:
+def last_request(newest_first: Iterable[TurnMessage]) -> RetainedItem | None:
     """The last thing that a user asked for, however far back that is. Most of the time the first message tells."""
-    back = iter(newest_first)
-    said = list(islice(back, _NEAR))[::-1]
-    place = _asked_last(said)
-    if not place and (earlier := list(back)[::-1]):  # also where only what came before it can tell what it is
-        said = [*earlier, *said]
-        place = _asked_last(said)
-    return None if place is None else RetainedItem("request", beginning(said[place].words, MOST_GOAL), said[place].seq)
+    remaining = iter(newest_first)
+    messages = list(islice(remaining, _RECENT_MESSAGES))[::-1]
+    place = _last_request_index(messages)
+    if not place and (earlier := list(remaining)[::-1]):  # also where only what came before it can tell what it is
+        messages = [*earlier, *messages]
+        place = _last_request_index(messages)
+    return (
+        None
+        if place is None
+        else RetainedItem("request", beginning(messages[place].text, MAX_GOAL_CHARACTERS), messages[place].seq)
+    )
 
 
-def merged(
-    earlier: Sequence[RetainedItem], later: Sequence[RetainedItem], *, most_tokens: int, count: Counter
-) -> Merged:
+def merge_items(
+    earlier: Sequence[RetainedItem], later: Sequence[RetainedItem], *, max_tokens: int, count: Counter
+) -> RetainedItems:
     """One list over all compactions so far, with so much room for rules and decisions.
 
     Of those the newest stay, in one queue: many of the one kind must not crowd out all of the other. The goal, as it
@@ -92,52 +100,54 @@ def merged(
     no rule would be left. What the goal says itself is not said again.
     """
     goal = [item for item in (*earlier, *later) if item.kind == "goal"][:1]
-    items = _once([*goal, *(item for item in (*earlier, *later) if item.kind != "goal")])
+    items = _deduplicate([*goal, *(item for item in (*earlier, *later) if item.kind != "goal")])
     kept = [item for item in items if item.kind in ("goal", "pinned")]
     queue = [item for item in items if item.kind not in ("goal", "pinned")]
-    left_out: list[RetainedItem] = []
-    for item in sorted(missing(queue, goal[0].text) if goal else queue, key=lambda item: item.seq, reverse=True):
+    dropped: list[RetainedItem] = []
+    for item in sorted(missing_items(queue, goal[0].text) if goal else queue, key=lambda item: item.seq, reverse=True):
         tokens = count(f"- {item.text}\n")
-        (kept if tokens <= most_tokens else left_out).append(item)
-        most_tokens -= tokens if tokens <= most_tokens else 0
-    return Merged(sorted(kept, key=_told), sorted(left_out, key=_told))
+        (kept if tokens <= max_tokens else dropped).append(item)
+        max_tokens -= tokens if tokens <= max_tokens else 0
+    return RetainedItems(sorted(kept, key=_display_order), sorted(dropped, key=_display_order))
 
 
-def missing(items: Sequence[RetainedItem], text: str) -> list[RetainedItem]:
+def missing_items(items: Sequence[RetainedItem], text: str) -> list[RetainedItem]:
     """The items that do not stand in a text that will be sent, however it is wrapped, indented or made inert there.
 
     They stand there as whole words: "0 words" is not said by "10 words". One that was cut stands where its beginning
     does.
     """
-    line = _on_one_line(text)
-    return [item for item in items if not any(_stands(said, line) for said in {item.text, inert(item.text)})]
+    line = _collapse_whitespace(text)
+    return [item for item in items if not any(_contains_item(said, line) for said in {item.text, inert(item.text)})]
 
 
-def _by_a_person(one: Spoken) -> bool:
+def _is_from_person(one: TurnMessage) -> bool:
     """What stands beside the answers of tools in one message is said by whoever sends it."""
-    return not (one.stub or one.doubtful) and (one.by in ("user", "operator") or bool(one.answers and one.words))
+    return not (one.stub or one.maybe_output) and (
+        one.speaker in ("user", "operator") or bool(one.results and one.text)
+    )
 
 
-def _asked_last(said: Sequence[Spoken]) -> int | None:
-    people = told_apart(said)
-    return next((place for place in reversed(range(len(said))) if _asks(people[place])), None)
+def _last_request_index(messages: Sequence[TurnMessage]) -> int | None:
+    people = mark_command_output(messages)
+    return next((place for place in reversed(range(len(messages))) if _is_request(people[place])), None)
 
 
-def _asks(one: Spoken) -> bool:
+def _is_request(one: TurnMessage) -> bool:
     """Beside the answers of tools many hosts put remarks of their own, between tags."""
-    if one.begins_turn:
-        return not one.stub and bool(one.words.strip())
-    return one.by != "operator" and _by_a_person(one) and any(own_words(one.words))
+    if one.starts_turn:
+        return not one.stub and bool(one.text.strip())
+    return one.speaker != "operator" and _is_from_person(one) and any(own_words(one.text))
 
 
-def _told(item: RetainedItem) -> tuple[int, int]:
+def _display_order(item: RetainedItem) -> tuple[int, int]:
     return _ORDER.index(item.kind), item.seq
 
 
 _ORDER: tuple[Kind, ...] = ("goal", "pinned", "decision", "rule", "request")
 
 
-def _once(items: Sequence[RetainedItem]) -> list[RetainedItem]:
+def _deduplicate(items: Sequence[RetainedItem]) -> list[RetainedItem]:
     """Each item once, where it was said last; but a goal stays the goal, and what is pinned stays pinned."""
     last: dict[str, RetainedItem] = {}
     for item in items:
@@ -147,60 +157,64 @@ def _once(items: Sequence[RetainedItem]) -> list[RetainedItem]:
     return list(last.values())
 
 
-def _stands(said: str, line: str) -> bool:
-    words = _on_one_line(said).removesuffix("…").rstrip()
-    cut = words != _on_one_line(said)
+def _contains_item(said: str, line: str) -> bool:
+    words = _collapse_whitespace(said).removesuffix("…").rstrip()
+    cut = words != _collapse_whitespace(said)
     place = line.find(words)
     while place >= 0:
         end = place + len(words)
-        if not _goes_on(line[place - 1 : place + 1]) and (cut or not _goes_on(line[end - 1 : end + 1])):
+        if not _is_inside_word(line[place - 1 : place + 1]) and (cut or not _is_inside_word(line[end - 1 : end + 1])):
             return True
         place = line.find(words, end)
     return False
 
 
-def _goes_on(border: str) -> bool:
+def _is_inside_word(border: str) -> bool:
     """Is a word going on between these two characters?"""
     return len(border) == 2 and border.isalnum()
 
 
-def _on_one_line(text: str) -> str:
+def _collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
 _WORDS = r"[^\W_]+"
 
 
-MOST_KEPT = 8_000
+MAX_RETAINED_TOKENS = 8_000
 """Tokens of rules and decisions that are kept over all compactions; how many a prompt shows is its own matter."""
 
 
-MOST_DECLARED = 1_000
+MAX_PINNED_CHARACTERS = 1_000
 """Characters of a text that a host declares."""
 
 
-def checked_item(text: object) -> str:
+def check_pinned_text(text: object) -> str:
     """A text that may be retained: it will stand in every prompt, so it has to be short."""
     checked = validate_text(text)
-    if not checked.strip() or len(checked) > MOST_DECLARED:
-        raise InvalidInput(field="text", value=checked, expected=f"1 to {MOST_DECLARED} characters")
+    if not checked.strip() or len(checked) > MAX_PINNED_CHARACTERS:
+        raise InvalidInput(field="text", value=checked, expected=f"1 to {MAX_PINNED_CHARACTERS} characters")
     return checked
 
 
-def survivors(history: History, said: Sequence[Spoken], leaving: Leaving, meter: Meter) -> Merged:
+def retained_items(
+    history: History, messages: Sequence[TurnMessage], selection: CompactionSelection, meter: TokenMeter
+) -> RetainedItems:
     """What must survive, and what there is no room for."""
-    seen = in_context(history, said, meter)
-    gone = {place for place in (*leaving.whole, *leaving.cut) if not seen[place].stub}
-    earlier = (*history.left_out, *history.items)
+    seen = with_archived(history, messages, meter)
+    gone = {place for place in (*selection.removed, *selection.cut) if not seen[place].stub}
+    earlier = (*history.dropped, *history.items)
     # One that was released has been stated all the same: what is said next is no goal.
-    stated = any(item.kind == "goal" for one in history.compactions for item in one.what.items)
-    found = items_of(seen, first=not stated, at=gone)
+    stated = any(item.kind == "goal" for one in history.compactions for item in one.payload.items)
+    found = extract_items(seen, first=not stated, places=gone)
     fresh = [item for item in found if item.text not in history.released]
-    return merged(earlier, fresh, most_tokens=MOST_KEPT, count=meter.count)
+    return merge_items(earlier, fresh, max_tokens=MAX_RETAINED_TOKENS, count=meter.count)
 
 
-def unsaid(items: Sequence[RetainedItem], said: Sequence[Spoken], leaving: Leaving) -> list[RetainedItem]:
+def unsent_items(
+    items: Sequence[RetainedItem], messages: Sequence[TurnMessage], selection: CompactionSelection
+) -> list[RetainedItem]:
     """Those of the items that no message will say any more."""
-    touched = {said[place].seq for place in leaving.touched}
-    stay = {one.seq for one in said if not one.stub} - touched
+    touched = {messages[place].seq for place in selection.changed}
+    stay = {one.seq for one in messages if not one.stub} - touched
     return [item for item in items if item.seq not in stay]

@@ -16,27 +16,27 @@ from typing import Literal, NamedTuple
 
 from inmind.core.language.prose import compiled
 
-Order = Literal["rule", "decision"]
+RuleKind = Literal["rule", "decision"]
 
 
-class Forms(NamedTuple):
+class RulePatterns(NamedTuple):
     """Forms of one kind of order that share their cues: some as a sentence begins, some anywhere in it."""
 
-    kind: Order
+    kind: RuleKind
     opening: str
-    inside: str
+    anywhere: str
 
-    def end_in(self, low: str) -> int | None:
+    def match_end(self, low: str) -> int | None:
         """The place behind the words that make it an order."""
         match = compiled(self.opening).match(low) if self.opening else None
-        if match is None and self.inside:
-            match = compiled(self.inside).search(low)
+        if match is None and self.anywhere:
+            match = compiled(self.anywhere).search(low)
         return match.end() if match else None
 
 
-def forms_for(text: str) -> list[Forms]:
+def patterns_for(text: str) -> list[RulePatterns]:
     """The groups that a text has a cue of, in each language decisions first."""
-    words = text.replace("’", "'").encode("ascii", "replace").translate(_APART).split()
+    words = text.replace("’", "'").encode("ascii", "replace").translate(_WORD_BYTES).split()
     found = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
     if not text.isascii() and compiled(_HAN).search(text):
         found += (forms for signs, forms in _CHINESE if any(map(text.__contains__, signs)))
@@ -44,19 +44,19 @@ def forms_for(text: str) -> list[Forms]:
 
 
 def _english(
-    kind: Order, cues: str, *, opening: Sequence[str] = (), inside: Sequence[str] = ()
-) -> tuple[frozenset[bytes], Forms]:
-    begins = f"{_LEADS}(?:{'|'.join(opening)})" if opening else ""
-    return frozenset(cues.encode().split()), Forms(kind, begins, rf"\b(?:{'|'.join(inside)})" if inside else "")
+    kind: RuleKind, cues: str, *, opening: Sequence[str] = (), inside: Sequence[str] = ()
+) -> tuple[frozenset[bytes], RulePatterns]:
+    begins = f"{_LEAD_IN}(?:{'|'.join(opening)})" if opening else ""
+    return frozenset(cues.encode().split()), RulePatterns(kind, begins, rf"\b(?:{'|'.join(inside)})" if inside else "")
 
 
-def _chinese(kind: Order, signs: str, *, inside: Sequence[str]) -> tuple[tuple[str, ...], Forms]:
-    return tuple(signs.split()), Forms(kind, "", "|".join(inside))
+def _chinese(kind: RuleKind, signs: str, *, inside: Sequence[str]) -> tuple[tuple[str, ...], RulePatterns]:
+    return tuple(signs.split()), RulePatterns(kind, "", "|".join(inside))
 
 
 _HAN = "[一-鿿]"
 # Small letters, and a space for whatever parts two words.
-_APART = bytes(
+_WORD_BYTES = bytes(
     code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789'-" else 32 for code in bytes(range(256)).lower()
 )
 
@@ -70,7 +70,7 @@ _VERB = (
 _NOT = r"(?:do\s+not|don['’]?t)"
 
 # What may stand before an order: what it is about, words that lead to it, then the case it is for.
-_LEADS = (
+_LEAD_IN = (
     r"(?:[\w/&'’-]+(?: [\w/&'’-]+){0,3}:\s+)?"
     r"[\W_]*(?:(?:please|pls|plz|also|and|but|so|then|ok|okay|hey|oh|yes|no|well|important|note|attention|remember|rules?|"
     r"reminder|btw|by the way|one more thing|firstly?|secondly?|thirdly?|finally|lastly|again|just|kindly|in general|"
@@ -86,56 +86,60 @@ _ONCE = (
     r"\s+(?:can|could|like|want|wish|don['’]?t\s+mind|have\s+time|please)\b(?!['’])"
 )
 # A case that may come again and again: of people, or of anything that is not yet one thing.
-_CASE_OF_OURS = (
+_RECURRING_CASE = (
     rf"(?:(?:when(?:ever)?|if|every time|each time|any ?time)\s+(?:i|we|you(?!{_ONCE})|an?|any\w*|some\w+|"
     r"no(?:body|thing)?)|(?:for|before)\s+(?:all|any|each|every)|before\s+you)\b[^.!?]{2,160}?,\s*"
     r"(?:then\s+)?(?:please\s+)?"
 )
 # What a person wants to hear of in whatever case: the work stops, or they are asked, or told that it is so. What they
 # want to be told besides is asked for once.
-_TURNED_TO = (
+_CONTACT_USER = (
     r"(?:(?:stop|pause|abort|halt)(?=\W*$|\s+(?:and|at\s+once|everything|immediately|right|there|until|work\w*)\b)|"
     r"(?:(?:alert|ask|consult|inform|notify|ping|tell|warn)|(?:check|confirm)\s+with|come\s+back\s+to)\s+(?:me|us)"
     r"(?=\W*$|\s+(?:and|at\s+once|before|first|immediately|right)\b)|let\s+(?:me|us)\s+know(?=\W*$))"
 )
-_NO_CASE = r"[^.!?,]*\b(?:convenient|done|finished|necessary|needed|ok|okay|possible|ready|through|trouble)\b"
+_NOT_A_CASE = r"[^.!?,]*\b(?:convenient|done|finished|necessary|needed|ok|okay|possible|ready|through|trouble)\b"
 
 # Said to comfort, or with the "I" left out.
-_NO_ORDER = (
+_NOT_AN_ORDER = (
     r"(?!\s+(?:worry|know|forget|mind|you\b|think|hesitate|bother|get me|have|need|want|like|see|remember|understand|"
     r"feel|believe|really|even|care|love|miss|give up|sweat|stress|fear|be (?:sorry|afraid|shy|silly|so)))"
 )
-_NO_VERB = r"(?:mind|again|been|had|heard|saw|seen|an?|the|in|on|at|up|here|there|too|so|\w+ed|\w+ing)\b"
-_NO_BAN = (
+_NOT_A_VERB = r"(?:mind|again|been|had|heard|saw|seen|an?|the|in|on|at|up|here|there|too|so|\w+ed|\w+ing)\b"
+_NOT_A_BAN = (
     r"(?:\d|(?:one|problems?|ideas?|way|need|doubt|changes?|luck|issues?|worries|thanks|questions?|plans?|rush|others?|"
     r"yes|point|action|constraints?)\b)"
 )
 
 # Not what is to be, but what the speaker takes it to be, or what there is.
-_GUESSED = (
+_ASSUMPTION = (
     r"(?:have|still|feel|look|mean|pass|work|exist|compile|succeed|match|offer|say|"
     r"be\s+(?:an?|so|very|really|the|hard|tough|nice|fun|great|fine|in\s+an?))\b"
 )
 _NOUN = r"(?!you\b|they\b|it\b|i\b|we\b)\w[\w'’-]*\s+"
 # Words before "must" or "should" that are no plural, or say that it is about one thing.
-_NO_PLURAL = r"(?:as|because|does|his|how|if|is|its|my|since|that|the|their|this|thus|unless|was|what|when|which|who)\b"
+_NOT_A_PLURAL = (
+    r"(?:as|because|does|his|how|if|is|its|my|since|that|the|their|this|thus|unless|was|what|when|which|who)\b"
+)
 # What should not have been, told to whoever did it: "have" and a participle.
 _BLAME = r"\s+have\s+(?!(?:an?|all|any|at|both|fewer|less|more|no|some|the|to|two|three|your)\b|\d)"
 # What is to be made sure of once, on the way to something else.
 _ONE_STEP = r"\s+(?:that\s+)?this\b|[^.!?]*\band\s+then\b"
-_THE_ONE = (
+_ONE_OPTION = (
     r"\s+(?:the\s+(?:first|second|third|last|former|latter|other)|"
     r"(?:the|this|that|these|those)\s+(?:\w+\s+){0,3}(?:ones?|option|flight|seat|item))\b"
 )
 # What somebody is able to do or is, and nobody does because he is told to.
-_ABLE = r"\s+(?:access|be|fail|feel|find|get|have|hear|know|like|lose|need|reach|read|remember|see|understand|want)\b"
-POLITELY = (
+_ABILITY_VERBS = (
+    r"\s+(?:access|be|fail|feel|find|get|have|hear|know|like|lose|need|reach|read|remember|see|understand|want)\b"
+)
+POLITE_QUESTION = (
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?"
-    rf"(?:(?:always|never)\b(?!{_ABLE})|(?:stop\s+\w+ing|make\s+sure\s+(?:to\s+|you\s+)?(?:always|never))\b)"
+    rf"(?:(?:always|never)\b(?!{_ABILITY_VERBS})|(?:stop\s+\w+ing|make\s+sure\s+(?:to\s+|you\s+)?(?:always|never))\b)"
 )
 """A rule, though it has the form of a question."""
 
-HEADING = (
+RULE_HEADING = (
     r"\W*(?:\w+\s+){0,4}(?:rules?|constraints?|guidelines?|conventions?|preferences?)\W*|"
     r"[^，。]{0,8}(?:规则|约束|约定|规范|偏好|注意事项|原则|要求)\W*"
 )
@@ -149,18 +153,18 @@ _DATE = (
     r"(?:jan|febr)uary\b|march\b|april\b|may\s+\d|june\b|july\b|august\b|(?:septem|octo|novem|decem)ber\b))"
 )
 # In which language or form things come, whatever they are. A place or a time is none.
-_IN_A_FORM = (
+_OUTPUT_FORM = (
     r"(?:in|as)\s+(?!(?:an?|advance|detail|here|it|many|mind|much|my|one|order|place|soon|that|the|there|this|time|usual|"
     r"well|you)\b)[a-z]"
 )
 
 # What is taken or used without a choice between things.
-_NO_CHOICE = (
+_NOT_A_CHOICE = (
     r"(?:an?|advantage|care|it|notes?|part|some|that|them|these|this|those|time|your|"
     r"the\s+(?:chance|extra|opportunity|plunge|rest|time))\b"
 )
 
-_DECIDED = _english(
+_DECISIONS = _english(
     "decision",
     "abandon agreed approach chose chosen decided decision ditch forget go going i'll instead let's lets mind minds "
     "number option opted plan postpone scrap settled shelve staying stick sticking switching variant version "
@@ -181,7 +185,7 @@ _DECIDED = _english(
         r"(?:(?:decided|agreed|settled|opted)\s+(?:\w+\s+)?(?:to|on|that|for|against|not|we)|chosen|chose)\b",
         r"(?:i|we)(?:['’](?:ll|re|m)|\s+(?:will|am|are))\s+(?:(?:just|probably|definitely)\s+)?(?:go(?:ing)?\s+with|go\s+for|"
         r"stick(?:ing)?\s+(?:with|to)|stay(?:ing)?\s+with|switch(?:ing)?\s+to)\b",
-        rf"(?:i|we)(?:['’]ll|\s+will)\s+(?:just\s+)?(?:take|use)\s+(?!{_NO_CHOICE})[\w*]",
+        rf"(?:i|we)(?:['’]ll|\s+will)\s+(?:just\s+)?(?:take|use)\s+(?!{_NOT_A_CHOICE})[\w*]",
         r"(?:i|we)(?:['’](?:ll|re)|\s+(?:will|are))\s+(?!consider|have\b|looking|need\b|not\b|think|trying)"
         r"[^.!?,]{1,60}\binstead\b",
         r"(?:i|we)(?:\s+want|['’]d\s+like|\s+would\s+like)\s+to\s+go\s+with\b",
@@ -192,7 +196,7 @@ _DECIDED = _english(
         r"(?:my|our|the)\s+(?:final\s+)?decision\s+is\b",
     ),
 )
-_ORDERED = _english(
+_ORDERS = _english(
     "rule",
     "abort all always answer any anytime avoid before brief can't cannot cant case certain circumstances communicate "
     "concise constraint constraints conventions direct don't dont each ensure every everything everywhere formal "
@@ -200,7 +204,7 @@ _ORDERED = _english(
     "nothing only pause prefer preferences quit refrain remember reply respond rule rules speak stick stop sure talk "
     "terse throughout unless when whenever",
     opening=(
-        rf"{_CASE}(?:(?:always|never)\s+(?!{_NO_VERB})\w|{_NOT}(?:\s+ever)?\b{_NO_ORDER}|"
+        rf"{_CASE}(?:(?:always|never)\s+(?!{_NOT_A_VERB})\w|{_NOT}(?:\s+ever)?\b{_NOT_AN_ORDER}|"
         rf"(?:(?:make|be)\s+(?:sure|certain)|ensure|avoid)\b(?!{_ONE_STEP})|"
         rf"try\s+(?:to\s+(?:always|avoid|minimi[sz]e|never|only)|not\s+to)\b(?!{_ONE_STEP})|prefer\s+(?!not\b)\w|"
         r"refrain\s+from\b|under\s+no\s+circumstances\b|stick\s+to\b|(?:stop|quit)\s+\w+ing\b|"
@@ -208,17 +212,17 @@ _ORDERED = _english(
         r"be\s+(?:brief|concise|direct|formal|terse)\b)",
         r"remember\s*(?:\s(?:to|that)\b|:)|(?:keep|bear)\s+in\s+mind\b|in\s+(?:the\s+)?future,",
         r"no\s+(?:more|longer|less|later|earlier)\s+than\b|no\s+more\s+\w+s\b|(?:max|maximum|at\s+most)\s+\d",
-        rf"no\s+(?!{_NO_BAN})\w+(?:\s+\w+)?\s+(?:on|in|after|before|without|during|unless)\b",
-        rf"no\s+(?!{_NO_BAN})(?:[\w-]+\s+){{0,2}}\w+s(?:,?\s+please)?\W*$",
+        rf"no\s+(?!{_NOT_A_BAN})\w+(?:\s+\w+)?\s+(?:on|in|after|before|without|during|unless)\b",
+        rf"no\s+(?!{_NOT_A_BAN})(?:[\w-]+\s+){{0,2}}\w+s(?:,?\s+please)?\W*$",
         r"nothing\s+(?:that\s+(?!i\b|we\b|you\b)|(?:after|above|before|below|earlier|later|longer|over|under|with)\b)",
         r"keep\s+(?:it|them|all|every|your|the|answers|replies|responses)\b[^.!?]*"
         r"\b(?:under|below|within|short|brief|concise)\b",
         r"leave\s+(?!me\b)[^.!?,]{1,60}\b(?:alone|as[\s-]is|unchanged|untouched)\b",
-        rf"(?:{_CASE_OF_OURS}|for\s+(?:all|any|each|every)\s[^.!?,]{{2,60}}?\s){_VERB}\b",
-        rf"(?:if|in\s+case|whenever)\s+(?!you(?:{_ONCE}))(?!{_NO_CASE})[^.!?]{{2,160}}?,\s*(?:then\s+)?(?:please\s+)?{_TURNED_TO}",
+        rf"(?:{_RECURRING_CASE}|for\s+(?:all|any|each|every)\s[^.!?,]{{2,60}}?\s){_VERB}\b",
+        rf"(?:if|in\s+case|whenever)\s+(?!you(?:{_ONCE}))(?!{_NOT_A_CASE})[^.!?]{{2,160}}?,\s*(?:then\s+)?(?:please\s+)?{_CONTACT_USER}",
         r"(?:stop|pause|abort|halt)(?:\s+and\s+[^.!?,]{2,40}?|\s+(?:at\s+once|immediately|work\w*))?"
         r"\s+(?:as\s+soon\s+as|if|in\s+case|whenever)\s",
-        rf"everything\s+{_IN_A_FORM}[\w-]*(?:,?\s+please)?\W*$",
+        rf"everything\s+{_OUTPUT_FORM}[\w-]*(?:,?\s+please)?\W*$",
         r"(?:ask|tell|warn|consult|notify|(?:check|confirm)\s+with)\s+(?:me|us)\b[^.!?]*\bbefore\b",
         rf"(?:{_VERB}|come|let)\b[^.!?]*\bbefore\s+(?:\w+ing|you\s+\w+)\s+(?:all|any\w*|changes|charges|every\w*)\b",
         r"(?:answer|communicate|reply|respond|speak|talk)\s+(?:to\s+me\s+)?(?:only\s+)?in\s+\w",
@@ -235,17 +239,17 @@ _ORDERED = _english(
         rf"(?:(?<=[,:;]\s)|(?:so|that\s+you)\s+)(?:please\s+)?(?:always|never|{_NOT})\s+(?:ever\s+)?{_VERB}\b(?!\s+up\b)",
     ),
 )
-_OBLIGED = _english(
+_OBLIGATIONS = _english(
     "rule",
     "allowed banned cannot forbidden has limits must mustn't mustnt never non-negotiable not off-limits only permitted "
     "prohibited shall should shouldn't shouldnt",
     opening=(
         rf"{_CASE}(?:(?:no|our|these|those|your)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)|"
-        rf"the\s+(?:{_NOUN}){{1,4}}(?:must|has\s+to)|(?!{_NO_PLURAL})(?:{_NOUN})?\w+s\s+(?:must|should))\s+"
-        rf"(?!{_GUESSED}|(?:always|never|not){_BLAME})",
+        rf"the\s+(?:{_NOUN}){{1,4}}(?:must|has\s+to)|(?!{_NOT_A_PLURAL})(?:{_NOUN})?\w+s\s+(?:must|should))\s+"
+        rf"(?!{_ASSUMPTION}|(?:always|never|not){_BLAME})",
     ),
     inside=(
-        rf"(?<!how )(?<!what )(?:all|any|each|every)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)\s+(?!{_GUESSED})",
+        rf"(?<!how )(?<!what )(?:all|any|each|every)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)\s+(?!{_ASSUMPTION})",
         rf"you(?:\s+(?:(?:must|should|shall)\s+(?:not|never|always|only)\b(?!{_BLAME})|(?:may|can)\s+(?:not|never|only)\b|"
         rf"(?:mustn|shouldn)['’]?t\b(?!{_BLAME})|can\s?not\s+(?:do|run|use)\s+any\b|"
         r"(?:must|shall)\s+(?!be\b|have\b|know|feel|miss|love|think|see|admit|understand)\w)|"
@@ -256,19 +260,19 @@ _OBLIGED = _english(
         r"(?:forbidden|prohibited|not allowed|not permitted|off[- ]limits|banned|non-negotiable)\b",
     ),
 )
-_WISHED = _english(
+_WISHES = _english(
     "rule",
     "all always answers avoid before can't cannot cant don't dont every everything never not only output prefer "
     "preference rather replies responses stop won't",
     inside=(
         r"i(?:['’]d|\s+would|\s+do)?\s+(?:(?:really|strongly|always|usually|generally|much|definitely|still|also)\s+)*"
-        rf"prefer\b(?!{_THE_ONE})",
+        rf"prefer\b(?!{_ONE_OPTION})",
         r"my\s+(?:\w+\s+)?preference\s*(?::|(?:for|is|to|would)\b)",
         r"i(?:['’]d|\s+would)\s+(?:much\s+)?rather\s+(?!not\s+(?:read|repeat|retype|say|type)\b)",
         r"i\s+only\s+(?:accept|drink|eat|fly|travel|want)\b",
         r"i\s+(?:want|need|expect)\s+(?:all|every)\b",
         r"i(?:['’]d|\s+would)?\s+(?:like|want|need|expect)\s+(?:(?:everything|(?:(?:all|the|your)\s+)?"
-        rf"(?:answers|output|replies|responses))\s+{_IN_A_FORM}|everything\s+(?:to\s+be|written|without)\b)",
+        rf"(?:answers|output|replies|responses))\s+{_OUTPUT_FORM}|everything\s+(?:to\s+be|written|without)\b)",
         r"i(?:['’]d|\s+would)?\s+(?:want|need|expect|like|ask)\s+you\s+to\s+"
         r"(?:always|never|only|avoid|stop|not|(?:ask|tell|warn)\b[^.!?]*\bbefore)\b",
         rf"i\s+(?:{_NOT}|never)\s+want\s+(?:you\b|any\s+(?!of\b)|to\s+(?:see|get|receive|\w+\s+(?:\w+\s+)?(?:if|unless))\b)",
@@ -276,7 +280,7 @@ _WISHED = _english(
     ),
 )
 # Rules of other kinds, as of a firewall, are told apart by the words that name them.
-_TAKEN_BACK = _english(
+_REVOCATIONS = _english(
     "rule",
     "disregard drop forget ignore lift mind revoke withdraw",
     opening=(
@@ -288,7 +292,7 @@ _TAKEN_BACK = _english(
         r"(?:ban|limit|restriction|rule)\s+(?:about|against|on|that)\b",
     ),
 )
-_LASTING = _english(
+_LASTING_RULES = _english(
     "rule",
     "always convention exceptions henceforth let's lets never now policy sure stop times today tomorrow when",
     inside=(
@@ -298,11 +302,11 @@ _LASTING = _english(
         rf"we\s+(?:always|never)\s+{_VERB}\b",
         r"(?:our|the)\s+(?:\w+\s+)?(?:convention|policy)\s+(?:here\s+)?is\b",
         rf"i\s+(?:hate|dislike|{_NOT}\s+like|like)\s+it\s+when\s+you\b",
-        POLITELY,
+        POLITE_QUESTION,
     ),
 )
 # Facts that bind whatever is looked for or bought: a diet, an allergy, what may be spent, and until when.
-_BINDING = _english(
+_BINDING_FACTS = _english(
     "rule",
     "allergic allergies allergy budget celiac coeliac deadline diabetic due intolerant keep pay pescatarian spend stay "
     "vegan vegetarian",
@@ -319,7 +323,7 @@ _BINDING = _english(
 )
 
 _COMFORT = "担心|着急|急|客气|怕|误会|介意|在意|生气|难过"
-_DECIDED_IN_CHINESE = _chinese(
+_CHINESE_DECISIONS = _chinese(
     "decision",
     "决定 就 定了 敲定 选 改用 拍板 先用 先采用 还是",
     inside=(
@@ -330,7 +334,7 @@ _DECIDED_IN_CHINESE = _chinese(
         r"^(?:好的?|行|可以|嗯)?[，,]?那就(?![是会好行这算不请麻谢更太没])\s*\S",
     ),
 )
-_RULED_IN_CHINESE = _chinese(
+_CHINESE_RULES = _chinese(
     "rule",
     "从现在 从今 从此 今后 以后 接下来 不要 别 不能 不可 勿 禁 不得 不准 不许 除非 必须 务必 一定 一律 始终 总是 永远 "
     "尽量 避免 记 每 凡是 只 仅 最多 超过 更喜欢 偏好 倾向 宁 希望 要求 规则 约 规范 注意 原则 回答 回复 作答 输出 "
@@ -365,8 +369,8 @@ _RULED_IN_CHINESE = _chinese(
     ),
 )
 
-_ENGLISH = (_DECIDED, _ORDERED, _OBLIGED, _WISHED, _TAKEN_BACK, _LASTING, _BINDING)
-_CHINESE = (_DECIDED_IN_CHINESE, _RULED_IN_CHINESE)
+_ENGLISH = (_DECISIONS, _ORDERS, _OBLIGATIONS, _WISHES, _REVOCATIONS, _LASTING_RULES, _BINDING_FACTS)
+_CHINESE = (_CHINESE_DECISIONS, _CHINESE_RULES)
 _CUES = frozenset[bytes]().union(*(cues for cues, _ in _ENGLISH))
 
-ALL_FORMS = tuple(forms for _, forms in (*_ENGLISH, *_CHINESE))
+ALL_PATTERNS = tuple(forms for _, forms in (*_ENGLISH, *_CHINESE))

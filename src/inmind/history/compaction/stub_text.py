@@ -19,31 +19,33 @@ from inmind.core.messages.model import Message, Part, Result, Text, Wire
 from inmind.core.text import cut_inside, inert, shortened
 from inmind.core.tokens import Counter
 from inmind.history import ConversationEntry
-from inmind.history.compaction.select import LEAST_ASKED
+from inmind.history.compaction.select import MIN_REQUEST_TOKENS
 
-OPENS = "<compacted_history>"
-CLOSES = "</compacted_history>"
+BLOCK_START = "<compacted_history>"
+BLOCK_END = "</compacted_history>"
 
-MOST_QUOTED = 80
+MAX_QUOTE_CHARACTERS = 80
 """Characters of an answer that its stub begins with."""
 
 
-def for_messages(*, told: str, where: Sequence[str], summary: str = "", ids: Sequence[str] = ()) -> str:
+def block_text(*, description: str, pages: Sequence[str], summary: str = "", ids: Sequence[str] = ()) -> str:
     """The block that stands for messages. `told`: what they were, in words of ours; `where`: pages that have them."""
-    lines = [f"{told} All of it is in {', '.join(where)}."]
+    lines = [f"{description} All of it is in {', '.join(pages)}."]
     if summary:
         lines += ["In short:", inert(summary)]
     if ids:
         lines.append(f"Ids in them: {inert(', '.join(ids))}")
-    return "\n".join([OPENS, *lines, CLOSES])
+    return "\n".join([BLOCK_START, *lines, BLOCK_END])
 
 
-def block(text: str, format: str) -> tuple[Wire, ...]:
+def block_wires(text: str, format: str) -> tuple[Wire, ...]:
     """The block as a message of a provider."""
     return tuple(FORMATS[format].write([Message("user", (Text(text),))]))
 
 
-def without_outputs(entry: ConversationEntry, place: str, name: Callable[[str], Sequence[str]]) -> tuple[Wire, ...]:
+def replace_outputs(
+    entry: ConversationEntry, archive_location: str, pick_ids: Callable[[str], Sequence[str]]
+) -> tuple[Wire, ...]:
     """A message with a line in the place of each answer of a tool that it has.
 
     `place`: where the message is now. `name`: ids of an answer that the line has to name.
@@ -52,84 +54,91 @@ def without_outputs(entry: ConversationEntry, place: str, name: Callable[[str], 
     if message.calls:
         return (entry.wire,)
     if not message.results:  # what a command answered, to an agent that works by text
-        return _written(entry, message, [_line(message.parts, place, name)])
+        return _write_message(entry, message, [_output_line(message.parts, archive_location, pick_ids)])
     parts = [
-        replace(part, parts=(_line(part.parts, place, name),)) if isinstance(part, Result) else part
+        replace(part, parts=(_output_line(part.parts, archive_location, pick_ids),))
+        if isinstance(part, Result)
+        else part
         for part in message.parts
     ]
-    return _written(entry, message, parts)
+    return _write_message(entry, message, parts)
 
 
-def cut_short(
-    entry: ConversationEntry, place: str, name: Callable[[str], Sequence[str]], *, tokens: int, count: Counter
+def cut_message(
+    entry: ConversationEntry,
+    archive_location: str,
+    pick_ids: Callable[[str], Sequence[str]],
+    *,
+    tokens: int,
+    count: Counter,
 ) -> tuple[Wire, ...]:
     """A message of which beginning and end stay, as many tokens as are given, and a line that says where all of it is.
 
     `name`: ids of a text that the line has to name.
     """
     message = FORMATS[entry.format].read(entry.wire)
-    pointer = f"[cut: all of it is in {place}]"
+    pointer = f"[cut: all of it is in {archive_location}]"
     if message.calls:
-        return (_with_short_arguments(entry.wire, pointer),)
+        return (_shorten_arguments(entry.wire, pointer),)
     parts: list[Part] = []
     room = tokens
     for part in message.parts:
         if isinstance(part, Result | Text):
-            text = part.text if isinstance(part, Text) else _text(part.parts)
+            text = part.text if isinstance(part, Text) else _joined_text(part.parts)
             budget = max(room, count(pointer)) + 2
-            least = LEAST_ASKED if message.role == "user" and isinstance(part, Text) else 0
+            least = MIN_REQUEST_TOKENS if message.role == "user" and isinstance(part, Text) else 0
             head, left_out, tail = cut_inside(text, budget=budget, count=count, pointer=pointer, least_head=least)
             room = max(0, room - count(head) - count(tail))
-            ids = name(left_out) if left_out else ()
+            ids = pick_ids(left_out) if left_out else ()
             named = f"Ids in the rest: {inert(', '.join(ids))}" if ids else ""
             told = Text("\n".join(filter(None, (head or pointer, named, tail))))
             parts.append(told if isinstance(part, Text) else replace(part, parts=(told,)))
     if len(parts) < len(message.parts):  # a picture, or what only a provider understands
         parts.append(Text(pointer))
-    return _written(entry, message, parts)
+    return _write_message(entry, message, parts)
 
 
-def _line(answer: Sequence[Part], place: str, name: Callable[[str], Sequence[str]]) -> Text:
-    text = _text(answer)
+def _output_line(answer: Sequence[Part], archive_location: str, pick_ids: Callable[[str], Sequence[str]]) -> Text:
+    text = _joined_text(answer)
     other = "" if all(isinstance(part, Text) for part in answer) else ", with more than text"
-    begins = shortened(text[: 4 * MOST_QUOTED], MOST_QUOTED)
+    begins = shortened(text[: 4 * MAX_QUOTE_CHARACTERS], MAX_QUOTE_CHARACTERS)
     began = f"; it began: {json.dumps(inert(begins), ensure_ascii=False)}" if begins else ""
-    ids = name(text)
+    ids = pick_ids(text)
     named = f"; ids in it: {inert(', '.join(ids))}" if ids else ""
-    return Text(f"[archived, {len(text):,} characters{other}: {place}{began}{named}]")
+    return Text(f"[archived, {len(text):,} characters{other}: {archive_location}{began}{named}]")
 
 
-def _text(parts: Sequence[Part]) -> str:
+def _joined_text(parts: Sequence[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
-def _written(entry: ConversationEntry, message: Message, parts: Sequence[Part]) -> tuple[dict[str, Any], ...]:
+def _write_message(entry: ConversationEntry, message: Message, parts: Sequence[Part]) -> tuple[dict[str, Any], ...]:
     """As a provider writes it, but with the ids that the calls have in the conversation, whatever it thinks of them."""
     ids = iter([result.id for result in message.results])
-    return tuple(_with_ids(wire, ids) for wire in FORMATS[entry.format].write([Message(message.role, tuple(parts))]))
+    return tuple(_restore_ids(wire, ids) for wire in FORMATS[entry.format].write([Message(message.role, tuple(parts))]))
 
 
-def _with_short_arguments(value: Any, pointer: str) -> Any:
+def _shorten_arguments(value: Any, pointer: str) -> Any:
     """A message with calls, where it says more than a line to a tool: a call is a call whatever it hands over."""
     if is_list(value):
-        return [_with_short_arguments(item, pointer) for item in value]
+        return [_shorten_arguments(item, pointer) for item in value]
     if not is_object(value):
         return value
-    short = {key: _with_short_arguments(item, pointer) for key, item in value.items()}
+    short = {key: _shorten_arguments(item, pointer) for key, item in value.items()}
     for key in ("arguments", "input"):
-        if isinstance(said := value.get(key), str) and len(said) > MOST_QUOTED:
+        if isinstance(said := value.get(key), str) and len(said) > MAX_QUOTE_CHARACTERS:
             short[key] = json.dumps({"cut": pointer}) if key == "arguments" else pointer
-        elif is_object(said) and len(to_json(said)) > MOST_QUOTED:
+        elif is_object(said) and len(to_json(said)) > MAX_QUOTE_CHARACTERS:
             short[key] = {"cut": pointer}
     return short
 
 
-def _with_ids(value: Any, ids: Iterator[str]) -> Any:
+def _restore_ids(value: Any, ids: Iterator[str]) -> Any:
     if is_list(value):
-        return [_with_ids(item, ids) for item in value]
+        return [_restore_ids(item, ids) for item in value]
     if not is_object(value):
         return value
-    return {key: next(ids, item) if key in _ANSWERED else _with_ids(item, ids) for key, item in value.items()}
+    return {key: next(ids, item) if key in _RESULT_ID_KEYS else _restore_ids(item, ids) for key, item in value.items()}
 
 
-_ANSWERED = ("tool_use_id", "tool_call_id", "call_id")
+_RESULT_ID_KEYS = ("tool_use_id", "tool_call_id", "call_id")

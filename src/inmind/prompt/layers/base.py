@@ -20,7 +20,7 @@ from inmind.core.frozen import frozen
 from inmind.core.text import Cut
 from inmind.core.tokens import Counter
 from inmind.documents.document import Document, Scope, resolve_path, validate_text
-from inmind.documents.scratchpad.state import Pads
+from inmind.documents.scratchpad.state import Scratchpads
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, short_repr
 
@@ -89,8 +89,8 @@ class Recalled:
             raise InvalidInput(field="trust", value=self.trust, expected="a Trust")
 
 
-def _no_pads() -> dict[Scope, Pads]:
-    return {"thread": Pads(), "resource": Pads()}
+def _no_pads() -> dict[Scope, Scratchpads]:
+    return {"thread": Scratchpads(), "resource": Scratchpads()}
 
 
 @frozen(kw_only=True)
@@ -104,7 +104,7 @@ class Moment:
     """Of the session and of its resource, by path."""
     messages: Sequence[Mapping[str, Any]]
     entities: Entities = field(default_factory=Entities)
-    pads: Mapping[Scope, Pads] = field(default_factory=_no_pads)
+    pads: Mapping[Scope, Scratchpads] = field(default_factory=_no_pads)
     """Scratchpads of the session and of its resource."""
     visible: Callable[[str], bool] = bool
     """Does the message of this event stand in the conversation that the model is sent?"""

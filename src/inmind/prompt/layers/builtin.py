@@ -18,7 +18,7 @@ from inmind.documents.document import (
 from inmind.documents.notes_page import strip_heading, truncate_to_newest
 from inmind.documents.overview.content import prompt_text
 from inmind.documents.overview.size import size_warning
-from inmind.dreams.page.limits import shares
+from inmind.dreams.page.limits import split_prompt_characters
 from inmind.entities.render import BANNER, render_changes, render_lines
 from inmind.prompt.layers.base import Budget, Moment, PlainLayer, Recalled, Slot
 
@@ -89,7 +89,7 @@ class StateLayer(DocumentLayer):
         page = super().recall(moment)
         if page is None:
             return None
-        most, _ = shares(moment.window, page.text, _notes(moment))
+        most, _ = split_prompt_characters(moment.window, page.text, _notes(moment))
         kept = Cut(page.text, 0) if len(page.text) <= most else _beginning(page.text, most, len)
         return Recalled(
             kept.text,
@@ -118,7 +118,7 @@ class NotesLayer(DocumentLayer):
         if page is None or not (text := strip_heading(page.text)):
             return None
         state = moment.documents.get(MEMORY_PAGE_PATH)
-        _, most = shares(moment.window, prompt_text(state.text) if state else "", text)
+        _, most = split_prompt_characters(moment.window, prompt_text(state.text) if state else "", text)
         kept = (
             Cut(text, 0)
             if len(text) <= most
@@ -138,9 +138,9 @@ class NotesLayer(DocumentLayer):
 
 
 def _beginning(text: str, budget: int, count: Counter) -> Cut:
-    from inmind.dreams.page.page import beginning
+    from inmind.dreams.page.page import truncate_page
 
-    return beginning(text, budget=budget, count=count, pointer=STATE_POINTER)
+    return truncate_page(text, budget=budget, count=count, pointer=STATE_POINTER)
 
 
 def _notes(moment: Moment) -> str:

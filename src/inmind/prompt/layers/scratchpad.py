@@ -16,18 +16,18 @@ from inmind.core.events.base import EventPayload, Trust
 from inmind.core.events.documents import ScratchpadSetAside, ScratchpadStarted
 from inmind.core.frozen import frozen
 from inmind.documents.document import MAX_DOCUMENT_BYTES, Scope
-from inmind.documents.scratchpad.filler_values import leaves
-from inmind.documents.scratchpad.merge import same
-from inmind.documents.scratchpad.paths import ABSENT, at, is_object, spelt
-from inmind.documents.scratchpad.render import shortened, text_of
-from inmind.documents.scratchpad.state import Pads, State
-from inmind.documents.scratchpad.update import Update, object_update, text_update
+from inmind.documents.scratchpad.filler_values import leaf_values
+from inmind.documents.scratchpad.merge import json_equal
+from inmind.documents.scratchpad.paths import ABSENT, format_path, is_object, value_at
+from inmind.documents.scratchpad.render import render_state, render_within
+from inmind.documents.scratchpad.state import Scratchpads, ScratchpadState
+from inmind.documents.scratchpad.update import ScratchpadUpdate, plan_object_update, plan_text_update
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.prompt.layers.base import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn, looked_through
 
 if TYPE_CHECKING:
-    from inmind.documents.scratchpad.merge3 import Reconciled
-    from inmind.documents.scratchpad.schema import Shape
+    from inmind.documents.scratchpad.merge3 import ScratchpadMerge
+    from inmind.documents.scratchpad.schema import ScratchpadSchema
 
 NAME = "working-memory"
 SCRATCHPAD = "scratchpad"
@@ -62,7 +62,7 @@ class ScratchpadLayer(PlainLayer):
         self,
         *,
         schema: Any = None,
-        template: State | None = None,
+        template: ScratchpadState | None = None,
         scope: Scope = "thread",
         read_only: bool = False,
         name: str = NAME,
@@ -78,39 +78,39 @@ class ScratchpadLayer(PlainLayer):
         self.name, self.slot, self.budget, self.read_only = name, slot, budget, read_only
         self.scope: Scope = scope
         self._policy: Spawn = "fork" if scope == "resource" else "none"
-        self.shape: Shape | None = None if schema is None else _shape(schema)
+        self.shape: ScratchpadSchema | None = None if schema is None else _shape(schema)
         self._template = self._beginning(template)
-        self._judged: tuple[State, str] = ({}, "")
+        self._judged: tuple[ScratchpadState, str] = ({}, "")
         """The state that was last held against the schema: what was merged fits, and is not asked about again."""
-        self._sized: tuple[State, int] = ({}, 0)
+        self._sized: tuple[ScratchpadState, int] = ({}, 0)
         """The state that an update last led to, and what it takes at most."""
-        self._shown: tuple[State, str] = ("", "")
+        self._shown: tuple[ScratchpadState, str] = ("", "")
         """The state that was last written out for the model, which asks for it with every prompt."""
 
-    def held(self, pads: Pads) -> State:
+    def held(self, pads: Scratchpads) -> ScratchpadState:
         """What was saved, else the template, else nothing. What does not fit the schema is as good as nothing."""
         pad = pads.get(self.name)
         if pad is None:
             return self._template
         return {} if self.misfit(pads) else pad.state
 
-    def misfit(self, pads: Pads) -> str:
+    def misfit(self, pads: Scratchpads) -> str:
         """Why what was saved does not fit the schema; empty if it does."""
         pad = pads.get(self.name)
         if pad is None or self.shape is None:
             return ""
         judged, why = self._judged
-        if not same(judged, pad.state):
-            why = self.shape.misfit(pad.state)
+        if not json_equal(judged, pad.state):
+            why = self.shape.mismatch_reason(pad.state)
             self._judged = (pad.state, why)
         return why
 
-    def source(self, stream: str, pads: Pads) -> str:
+    def source(self, stream: str, pads: Scratchpads) -> str:
         """The event that wrote what is held; the beginning of the stream where nobody has."""
         pad = pads.get(self.name)
         return pad.source if pad else f"{stream}#0"
 
-    def closed(self, pads: Pads) -> str:
+    def closed(self, pads: Scratchpads) -> str:
         """Why nothing is written here; empty if it is."""
         if self.read_only:
             return "it is read-only here"
@@ -118,7 +118,7 @@ class ScratchpadLayer(PlainLayer):
             return "it holds an object, and the session was opened without its schema"
         return ""
 
-    def text(self, pads: Pads) -> str:
+    def text(self, pads: Scratchpads) -> str:
         return self._text(self.held(pads))
 
     def recall(self, moment: Moment) -> Recalled | None:
@@ -133,7 +133,7 @@ class ScratchpadLayer(PlainLayer):
             sources=(pad.source,) if pad else (),
             trust=pad.trust if pad else Trust.OPERATOR,
             tag="working_memory",
-            shorten=lambda budget, count: shortened(state, budget=budget, count=count, where=SCRATCHPAD),
+            shorten=lambda budget, count: render_within(state, budget=budget, count=count, path=SCRATCHPAD),
         )
 
     def spawn(self) -> Spawn:
@@ -147,13 +147,15 @@ class ScratchpadLayer(PlainLayer):
     def viewed(self) -> ScratchpadLayer:
         return self._like(read_only=True)
 
-    def revised(self, pads: Pads, given: object, *, delete: object = (), append: object = False) -> Revision:
+    def revised(self, pads: Scratchpads, given: object, *, delete: object = (), append: object = False) -> Revision:
         """What a host's update comes to, taken literally."""
         if not isinstance(append, bool):
             raise InvalidInput(field="append", value=append, expected="True or False")
         return self._revision(pads, given, delete, append=append)
 
-    def revised_by_model(self, pads: Pads, arguments: Mapping[str, Any], seen: State | None) -> Revision:
+    def revised_by_model(
+        self, pads: Scratchpads, arguments: Mapping[str, Any], seen: ScratchpadState | None
+    ) -> Revision:
         """What a model's call comes to, in which the fields that it merely filled in are told from those it meant.
 
         `seen`: what it was last shown. What has changed since, by somebody else, is shown to it and not overwritten.
@@ -165,7 +167,7 @@ class ScratchpadLayer(PlainLayer):
         values = {name: value for name, value in arguments.items() if name != key}
         return self._revision(pads, values, arguments.get(key), padded=True, seen=seen)
 
-    def revised_by_child(self, pads: Pads, came: Reconciled) -> tuple[EventPayload, ...]:
+    def revised_by_child(self, pads: Scratchpads, came: ScratchpadMerge) -> tuple[EventPayload, ...]:
         """What a child brings home, which must fit the schema together with what is here."""
         if came.text is not None:
             return self._revision(pads, came.text, ()).happened
@@ -175,14 +177,14 @@ class ScratchpadLayer(PlainLayer):
 
     def _revision(
         self,
-        pads: Pads,
+        pads: Scratchpads,
         given: object,
         delete: object,
         *,
         append: bool = False,
         padded: bool = False,
         judged: bool = False,
-        seen: State | None = None,
+        seen: ScratchpadState | None = None,
     ) -> Revision:
         """`judged`: whatever is removed was rightly removed elsewhere."""
         if closed := self.closed(pads):
@@ -191,21 +193,25 @@ class ScratchpadLayer(PlainLayer):
         if isinstance(held, str):
             if delete:
                 raise InvalidInput(field="delete", value=delete, expected="nothing, since this scratchpad holds text")
-            update = text_update(held, given, append=append, padded=padded)
+            update = plan_text_update(held, given, append=append, may_have_filler=padded)
         else:
             if append:
                 raise InvalidInput(
                     field="append", value=append, expected="False, since this scratchpad holds an object"
                 )
             sized, size = self._sized
-            update = object_update(
-                held, given, delete, padded=padded, size=size if same(sized, held) else MAX_DOCUMENT_BYTES
+            update = plan_object_update(
+                held,
+                given,
+                delete,
+                may_have_filler=padded,
+                size=size if json_equal(sized, held) else MAX_DOCUMENT_BYTES,
             )
             if update.changed:
                 self._check(update.state, {} if judged else held, update.delete)
                 self._sized = (update.state, update.size)
             if self.shape is not None:
-                self.shape.welcome(update.values)
+                self.shape.check_known_fields(update.values)
         if padded and update.changed and (stale := _stale(update, seen, held)):
             return stale
         whole = update.text is not None and not update.append
@@ -218,25 +224,25 @@ class ScratchpadLayer(PlainLayer):
             first = (ScratchpadStarted(self.name, held),)
         return Revision((*first, update.event(self.name)), _told(update, changed=True), whole=whole)
 
-    def _beginning(self, template: object) -> State:
-        empty: State = "" if self.shape is None else {}
+    def _beginning(self, template: object) -> ScratchpadState:
+        empty: ScratchpadState = "" if self.shape is None else {}
         if template is None:
             return empty
         if self.shape is None:
-            return text_update("", template).state
-        update = object_update({}, template)
-        self.shape.welcome(update.values)
+            return plan_text_update("", template).state
+        update = plan_object_update({}, template)
+        self.shape.check_known_fields(update.values)
         self._check(update.state, {})
         return update.state
 
-    def _text(self, state: State) -> str:
+    def _text(self, state: ScratchpadState) -> str:
         shown, text = self._shown
         if shown is not state:
-            text = text_of(state)
+            text = render_state(state)
             self._shown = (state, text)
         return text
 
-    def _check(self, state: State, before: State, delete: Sequence[Sequence[str]] = ()) -> None:
+    def _check(self, state: ScratchpadState, before: ScratchpadState, delete: Sequence[Sequence[str]] = ()) -> None:
         if self.shape is not None and isinstance(state, Mapping):
             self.shape.check(state, before, [tuple(path) for path in delete])
             self._judged = (state, "")
@@ -272,22 +278,22 @@ def scratchpad_in_sight(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, int] 
     return next(((layer, height) for layer, height in kept if isinstance(layer, ScratchpadLayer)), None)
 
 
-def _shape(schema: object) -> Shape:
-    from inmind.documents.scratchpad.schema import shape_of  # only a pad that has one needs it
+def _shape(schema: object) -> ScratchpadSchema:
+    from inmind.documents.scratchpad.schema import compile_schema  # only a pad that has one needs it
 
-    return shape_of(schema)
+    return compile_schema(schema)
 
 
-def _told(update: Update, *, changed: bool) -> str:
+def _told(update: ScratchpadUpdate, *, changed: bool) -> str:
     """What the model is answered with: what was done, and what of its words was not taken, and why."""
     said = [_done(update) if changed else "Nothing to change."]
-    if update.padding and update.text is not None:
+    if update.filler and update.text is not None:
         said.append(
             "Left as it was, since an empty text is taken for padding. To be rid of it, write what is true now."
         )
-    elif update.padding:
+    elif update.filler:
         said.append(
-            f"Left as they were, since an empty value beside others is taken for padding: {_named(update.padding)}. "
+            f"Left as they were, since an empty value beside others is taken for padding: {_named(update.filler)}. "
             "To empty a field, send it alone, or name it in delete as well."
         )
     if update.missing:
@@ -297,7 +303,7 @@ def _told(update: Update, *, changed: bool) -> str:
     return " ".join(said)
 
 
-def _stale(update: Update, seen: State | None, held: State) -> Revision | None:
+def _stale(update: ScratchpadUpdate, seen: ScratchpadState | None, held: ScratchpadState) -> Revision | None:
     """What the model is told where it would overwrite something that it has never seen; None where it would not."""
     if isinstance(held, str):
         if update.append or not held or seen == held:
@@ -306,19 +312,21 @@ def _stale(update: Update, seen: State | None, held: State) -> Revision | None:
         return Revision((), told, stale=True, whole=len(held) <= MOST_SHOWN)
     if not isinstance(seen, Mapping):
         return None
-    touched = [*(path for path, _ in leaves(update.values)), *update.delete]
+    touched = [*(path for path, _ in leaf_values(update.values)), *update.delete]
     places = dict.fromkeys(_reached(held, path) for path in touched)
-    changed = {path: at(held, path) for path in places if not same(at(seen, path), at(held, path))}
+    changed = {
+        path: value_at(held, path) for path in places if not json_equal(value_at(seen, path), value_at(held, path))
+    }
     if not changed:
         return None
-    shown = [f"{spelt(path)} is now {to_json(value)}" for path, value in changed.items() if value is not ABSENT]
-    gone = [f"{spelt(path)} is gone" for path, value in changed.items() if value is ABSENT]
+    shown = [f"{format_path(path)} is now {to_json(value)}" for path, value in changed.items() if value is not ABSENT]
+    gone = [f"{format_path(path)} is gone" for path, value in changed.items() if value is ABSENT]
     return Revision((), f"Changed since you last saw it: {_short('; '.join([*shown, *gone]))}.", stale=True)
 
 
 def _reached(state: Mapping[str, Any], path: Sequence[str]) -> tuple[str, ...]:
     """As far as a path leads through objects: what stands there is what a value at its end would replace."""
-    ends = (length for length in range(1, len(path)) if not is_object(at(state, path[:length])))
+    ends = (length for length in range(1, len(path)) if not is_object(value_at(state, path[:length])))
     return tuple(path[: next(ends, len(path))])
 
 
@@ -331,10 +339,10 @@ def _short(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… (memory_read {SCRATCHPAD} shows the rest)"
 
 
-def _done(update: Update) -> str:
+def _done(update: ScratchpadUpdate) -> str:
     if update.text is not None:
         return "Added." if update.append else "Written."
-    gone = [spelt(path) for path in update.delete if path[:1] != path or path[0] not in update.values]
-    done = [f"Updated: {', '.join(spelt([key]) for key in update.values)}." if update.values else ""]
+    gone = [format_path(path) for path in update.delete if path[:1] != path or path[0] not in update.values]
+    done = [f"Updated: {', '.join(format_path([key]) for key in update.values)}." if update.values else ""]
     done += [f"Removed: {', '.join(gone)}." if gone else ""]
     return " ".join(filter(None, done))
