@@ -16,16 +16,19 @@ INSTALL := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench torture docs clean
+.PHONY: help run test test-all check bench torture docs wheel clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 run: .venv/.run ## play the demonstration in this terminal
 	@.venv/bin/inmind demo $(ARGS)
 
-test: .venv/.dev .venv/.model ## run the tests (ARGS="-k journal" selects)
+test: .venv/.dev ## run the tests, at most five minutes (ARGS="-k journal" selects)
 	@.venv/bin/python -m pytest -n 2 --dist worksteal -q -rs $(ARGS)
+
+test-all: .venv/.dev .venv/.model ## run all tests on both stores, with more examples for each property
+	@HYPOTHESIS_PROFILE=all .venv/bin/python -m pytest -n 2 --dist worksteal -q -rs -m "not torture" --all-stores $(ARGS)
 
 check: .venv/.dev ## lint, format and types, as CI runs them
 	@.venv/bin/ruff check .

@@ -1,8 +1,7 @@
 """Fixtures and options for all tests: hypothesis profiles, a memory with a manual clock, and a PostgreSQL server.
 
 `make test` uses the profile `short`, `make test-all` uses `all`, `make torture` uses `torture`. Under CI each run has
-the same examples, so that a red build is caused by the change. No profile has a deadline: a slow machine is not a failing
-test.
+the same examples, so that a red build is caused by the change. No profile has a deadline: slowness is not a failure.
 """
 
 from __future__ import annotations

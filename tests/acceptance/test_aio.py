@@ -353,6 +353,7 @@ def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Home) ->
 # -- loops, forks ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("I1")
 @pytest.mark.parametrize("shared", [True, False], ids=["one memory", "two memories"])
 def test_loops_in_two_threads_use_one_home(home: Home, shared: bool) -> None:
@@ -383,6 +384,7 @@ async def opened(home: Home) -> AsyncMemory:
     return await AsyncMemory.open(home)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("K23")
 def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
     async def begin() -> tuple[AsyncMemory, AsyncSession]:

@@ -33,6 +33,8 @@ from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
 from inmind.types import Event
 
+pytestmark = pytest.mark.both_stores
+
 A = TypeVar("A")
 Step = Callable[[], Coroutine[Any, Any, object]]
 

@@ -105,6 +105,7 @@ def test_each_layer_is_handed_on_as_the_policy_says(memory: Memory) -> None:
     assert len(alone.entities) == 0
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("C8")
 def test_different_fields_of_two_children_both_come_home(memory: Memory) -> None:
     parent = parent_of(memory)
@@ -181,6 +182,7 @@ def test_pages_and_things_of_a_child_come_home_too(memory: Memory) -> None:
     assert parent.entities.get("page-7") is not None
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("C8", "J1")
 def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memory, home: Home) -> None:
     parent = parent_of(memory)
@@ -224,6 +226,7 @@ def test_what_came_home_says_where_it_comes_from(memory: Memory) -> None:
     assert event.trust == child.state.scratchpads.by_name["working-memory"].trust
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A4")
 def test_a_homecoming_is_undone_as_one(memory: Memory) -> None:
     parent = parent_of(memory)
@@ -286,6 +289,7 @@ def test_a_text_that_both_rewrote_is_a_conflict_and_one_that_both_added_to_has_b
     assert parent.scratchpad.snapshot == "begun anew\nthe parent's\none's"
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("C8")
 @pytest.mark.parametrize("schema", [None, SCHEMA])
 def test_workers_that_add_and_come_home_in_turn_never_conflict(memory: Memory, schema: Any) -> None:

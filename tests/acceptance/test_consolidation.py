@@ -21,7 +21,7 @@ from inmind.search.engine import DeepMemory
 from inmind.search.query import Hit
 from inmind.testing import ManualClock
 
-pytestmark = pytest.mark.spec("H5")
+pytestmark = [pytest.mark.spec("H5"), pytest.mark.both_stores]
 
 DAY = 86_400
 

@@ -18,6 +18,8 @@ from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import PublishedVersion
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture
 def page(session: Session, home: Path) -> Path:

@@ -14,7 +14,7 @@ from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.testing import ManualClock
 
-pytestmark = pytest.mark.spec("G13", "H1")
+pytestmark = [pytest.mark.spec("G13", "H1"), pytest.mark.both_stores]
 
 
 @pytest.fixture

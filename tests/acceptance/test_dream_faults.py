@@ -94,6 +94,7 @@ before_it_commits = pytest.mark.parametrize("phase", BEFORE_COMMIT)
 # -- others write --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_stores
 @in_each_phase
 @pytest.mark.spec("G7")
 def test_a_note_of_another_process_waits_for_nothing_and_survives(
@@ -271,6 +272,7 @@ def test_what_a_person_typed_is_there_once_however_often_a_dream_is_taken_back(m
 # -- others end it --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_stores
 @before_it_commits
 @pytest.mark.spec("G6", "G7")
 def test_one_that_is_called_off_changes_nothing(memory: Memory, home: Home, clock: ManualClock, phase: str) -> None:
@@ -338,6 +340,7 @@ def test_whatever_is_raised_by_whom_it_tells_its_phase_changes_all_or_nothing(me
     assert accounted(memory).waiting == []
 
 
+@pytest.mark.both_stores
 @in_each_phase
 @pytest.mark.spec("G7", "K20")
 def test_one_that_took_too_long_and_was_overtaken_changes_nothing(
@@ -362,6 +365,7 @@ def test_one_that_took_too_long_and_was_overtaken_changes_nothing(
     assert accounted(memory).waiting == []
 
 
+@pytest.mark.both_stores
 @before_it_commits
 @pytest.mark.spec("G7")
 def test_one_that_took_too_long_and_nobody_minded_goes_on(memory: Memory, clock: ManualClock, phase: str) -> None:
@@ -403,6 +407,7 @@ def is_given_up(memory: Memory, dream: int, said: pytest.LogCaptureFixture) -> N
     assert accounted(memory).waiting == []
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7", "K22")
 def test_a_dream_that_was_left_a_day_ago_is_given_up_for_a_new_one(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
@@ -412,6 +417,7 @@ def test_a_dream_that_was_left_a_day_ago_is_given_up_for_a_new_one(
     is_given_up(memory, dream, caplog)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7", "K22")
 def test_a_dream_whose_process_died_is_taken_over_when_its_lease_is_over(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
@@ -434,6 +440,7 @@ def test_a_dream_that_began_in_the_future_keeps_nobody_out(
     is_given_up(memory, left_in_the_middle(memory, at=future, until=future + LEASE_DURATION), caplog)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("K22")
 def test_no_lease_holds_for_longer_than_leases_do(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
@@ -724,6 +731,7 @@ def kept_up(memory: Memory, clock: ManualClock, *, hours: float, times: int) -> 
         memory.run_upkeep()
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("B47", "G3")
 def test_however_often_upkeep_is_called_there_are_no_more_dreams_than_configured(
     home: Home, passing: ManualClock

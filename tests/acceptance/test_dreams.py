@@ -30,6 +30,8 @@ from inmind.search import consolidate
 from inmind.search.crystal import Crystal
 from inmind.testing import ManualClock
 
+pytestmark = pytest.mark.both_stores
+
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 
 
@@ -458,7 +460,7 @@ def test_notes_are_held_against_what_was_written_lately_and_not_against_all(
 
     def plan(crystals: Sequence[Crystal], *, now: datetime) -> Consolidated:
         held.append([crystal.text for crystal in crystals])
-        return consolidate.plan(crystals, now=now)
+        return consolidate.plan_consolidation(crystals, now=now)
 
     monkeypatch.setattr("inmind.jobs.dreaming.gather.plan", plan)
     monkeypatch.setattr("inmind.jobs.dreaming.gather.MAX_COMPARED_CRYSTALS", 3)

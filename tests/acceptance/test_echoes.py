@@ -11,7 +11,7 @@ from builders import Home, a_call, a_result, assistant, user
 from inmind import Memory, Session
 from inmind.testing import ManualClock
 
-pytestmark = pytest.mark.spec("H6")
+pytestmark = [pytest.mark.spec("H6"), pytest.mark.both_stores]
 
 NOTE = "The deadline for the harbour project is the twentieth of March, says Gustav"
 PAGE = "# Harbour\n\nThe yellow crane lifts forty tons and must be oiled every second Tuesday.\n"

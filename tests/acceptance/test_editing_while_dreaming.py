@@ -10,7 +10,7 @@ from inmind import Memory, Session
 from inmind.documents.notes_page import parse_notes, parse_remarks
 from inmind.testing import ManualClock
 
-pytestmark = pytest.mark.spec("A5", "G7")
+pytestmark = [pytest.mark.spec("A5", "G7"), pytest.mark.both_stores]
 
 
 @pytest.fixture

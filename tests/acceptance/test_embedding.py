@@ -20,7 +20,7 @@ from inmind.testing import ManualClock
 
 pytest.importorskip("numpy")
 
-pytestmark = pytest.mark.spec("H4")
+pytestmark = [pytest.mark.spec("H4"), pytest.mark.both_stores]
 
 SUBJECTS = {
     "animals": ("cat", "kitten", "dog", "puppy", "feline"),

@@ -19,6 +19,7 @@ def lines(home: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A6")
 def test_the_same_list_with_more_at_its_end_stores_only_what_is_new(session: Session) -> None:
     session.prepare(turns(2))
@@ -145,6 +146,7 @@ def test_a_session_folder_has_its_files_in_the_layout(session: Session, home: Pa
     assert (folder / "working-memory" / "archive").is_dir()
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("E1")
 def test_sessions_are_listed_switched_and_resumed(home: Home) -> None:
     with Memory.open(home) as memory:

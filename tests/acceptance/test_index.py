@@ -23,7 +23,7 @@ from inmind.errors import NotFound, UnsafeStorage
 from inmind.search.index.base import VERSION
 from inmind.search.index.sqlite import SqliteIndex
 
-pytestmark = pytest.mark.spec("M39")
+pytestmark = [pytest.mark.spec("M39"), pytest.mark.both_stores]
 
 FOUND = ["The ferry is blue", "The ferry leaves at nine"]
 

@@ -30,6 +30,8 @@ from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.tools.registry import TOOLS
 
+pytestmark = pytest.mark.both_stores
+
 Task = Callable[[Client], Awaitable[Any]]
 
 

@@ -19,7 +19,7 @@ from inmind.testing import ManualClock
 
 SCRATCH = "memory/scratch.md"
 
-pytestmark = pytest.mark.spec("G2")
+pytestmark = [pytest.mark.spec("G2"), pytest.mark.both_stores]
 
 
 @pytest.fixture

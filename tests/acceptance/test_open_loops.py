@@ -10,7 +10,7 @@ from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.session.session import Session
 from inmind.testing import ManualClock
 
-pytestmark = pytest.mark.spec("G3", "G8")
+pytestmark = [pytest.mark.spec("G3", "G8"), pytest.mark.both_stores]
 
 ASKED = "Can you remind me to send the invoice to Ben tomorrow?"
 LINE = f"- Open since 2026-01-01: {ASKED}"

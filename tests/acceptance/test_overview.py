@@ -305,6 +305,7 @@ def test_a_problem_that_another_object_of_the_session_saw_is_over_in_any_of_them
     assert under(one, "Open problems") == []
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A2")
 def test_what_was_observed_outlives_the_process(home: Home, clock: ManualClock) -> None:
     for result, noted in (("ok", []), ("Error: quota", ["deploy failed: quota"]), ("ok", [])):
@@ -336,6 +337,7 @@ def test_a_prompt_that_came_to_nothing_has_told_nothing(memory: Memory) -> None:
     assert under(session, "Recent actions") == ["done: the basket"]
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A3", "J2")
 def test_of_many_who_write_at_once_every_finished_task_is_noted(memory: Memory) -> None:
     def work(worker: int) -> None:

@@ -19,6 +19,8 @@ from inmind.memory import listing
 from inmind.store.postgres.connection import Connection, Cursor
 from inmind.testing import ManualClock
 
+pytestmark = pytest.mark.both_stores
+
 FEW, MANY = 5, 100
 
 Call = Callable[[Memory, Session, Path], object]

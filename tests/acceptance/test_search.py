@@ -22,7 +22,7 @@ from inmind.search.query import Hit
 from inmind.testing import ManualClock
 from inmind.types import EntityRules
 
-pytestmark = pytest.mark.spec("H3")
+pytestmark = [pytest.mark.spec("H3"), pytest.mark.both_stores]
 
 FIXED = "Fixed by tweaking the peer scoring thresholds"
 

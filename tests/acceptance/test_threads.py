@@ -10,6 +10,8 @@ from builders import Home, user
 
 from inmind import Memory
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.mark.spec("J2")
 def test_threads_that_share_a_session_lose_nothing_and_wait_for_nobody_for_ever(home: Home) -> None:

@@ -18,6 +18,8 @@ from inmind.session.state import SessionFold, SessionState
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
 
+pytestmark = pytest.mark.both_stores
+
 
 def fifty_calls(session: Session) -> list[str]:
     """A conversation in which memory changes, messages are edited and the host's tools come and go."""

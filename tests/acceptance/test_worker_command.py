@@ -30,6 +30,8 @@ from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres.jobs import Jobs
 from inmind.testing import ManualClock
 
+pytestmark = pytest.mark.both_stores
+
 # -- looking -----------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,8 @@ from inmind.store.postgres.clock import ServerClock
 from inmind.store.postgres.jobs import Jobs, procrastinate_migrations
 from inmind.testing import ManualClock
 
+pytestmark = pytest.mark.both_stores
+
 FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, %s)"
 
 

@@ -13,6 +13,8 @@ from builders import Home
 from torture import statements, writers
 from torture.harness import Running, ask, together
 
+pytestmark = pytest.mark.both_stores
+
 PROCESSES = 8
 
 

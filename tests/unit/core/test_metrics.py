@@ -20,6 +20,8 @@ from inmind.dreams.models import ModelReply, Question
 from inmind.jobs.dreaming.lease import LeaseReleased
 from inmind.testing import ManualClock
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
