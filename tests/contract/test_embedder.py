@@ -14,6 +14,7 @@ from embedding_server import DIMENSIONS, embedding_server, toy_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from profiles import examples
 
 from inmind.search.embedders import Called, embedder, endpoint
 from inmind.search.embedders.base import Embedder, Rows
@@ -153,7 +154,7 @@ def test_it_can_be_asked_from_several_threads_at_once(model: Embedder) -> None:
     assert np.concatenate(answers) == pytest.approx(vectors(model, TEXTS[:6]), abs=1e-5)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(texts=st.lists(st.text(st.characters(), max_size=40), max_size=4))
 def test_no_text_is_too_strange(model: Embedder, texts: list[str]) -> None:
     lengths = np.linalg.norm(vectors(model, texts), axis=1)

@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from postgres import GIVEN, Tenants, missing
+from profiles import examples
 from strategies import any_things, json_values
 
 from inmind import store as store_package
@@ -915,7 +916,7 @@ def test_every_payload_comes_back_as_it_was(store: Store, kind: str) -> None:
     """A1, A2: with its origin, its trust, its sources and its time to the microsecond, whatever it says."""
 
     @given(draft=drafts(kind), at=TIMES)
-    @settings(max_examples=max(10, settings().max_examples // 4))
+    @settings(max_examples=examples(15))
     def comes_back(draft: Draft, at: datetime) -> None:
         appended = store.append("s", [draft, draft], expected=store.version("s"), at=at)
         assert list(store.read("s", after=appended.first - 1)) == [
@@ -1270,7 +1271,7 @@ class TestTwoStores(TwoStores.TestCase):
 
     settings = settings(
         parent=settings(),
-        max_examples=max(25, settings().max_examples // 4),
+        max_examples=examples(25),
         stateful_step_count=30,
         suppress_health_check=[HealthCheck.too_slow],
     )

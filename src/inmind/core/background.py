@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from inmind.core.fork import tell_after_fork
+from inmind.core.fork import register_after_fork
 from inmind.errors import InmindError
 
 log = logging.getLogger("inmind")
@@ -25,7 +25,7 @@ class BackgroundQueue:
 
     def __init__(self) -> None:
         self._begin_anew()
-        tell_after_fork(self)
+        register_after_fork(self)
 
     def submit(self, name: str, work: Callable[[], object]) -> None:
         """Do this in a moment. After `close` it is not done, and whoever needs it does it the next time."""

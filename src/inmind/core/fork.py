@@ -17,57 +17,57 @@ from typing import Any, Protocol
 import apsw
 
 
-class Forked(Protocol):
+class HasAfterFork(Protocol):
     def after_fork(self) -> None:
         """In the child, before anything else runs: drop what belongs to the parent. Must not touch the world."""
         ...
 
 
-class Held(Forked, Protocol):
+class HasForkHooks(HasAfterFork, Protocol):
     def before_fork(self) -> None:
         """In the thread that forks: let nobody in, and let go of everything that must not be copied."""
         ...
 
-    def after_fork_here(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """In the parent: let everybody in again."""
         ...
 
 
-_TOLD: weakref.WeakSet[Forked] = weakref.WeakSet()
-_HELD: weakref.WeakKeyDictionary[Held, None] = weakref.WeakKeyDictionary()
+_AFTER_FORK: weakref.WeakSet[HasAfterFork] = weakref.WeakSet()
+_AROUND_FORK: weakref.WeakKeyDictionary[HasForkHooks, None] = weakref.WeakKeyDictionary()
 """In the order in which they came. Who came later may be using who came earlier, and never the other way round: so the
 last is held first, as its own calls would take the locks."""
 
 
-class _Gate:
+class _ForkState:
     """Held by the thread that forks, from its first look at who there is: nobody can join them meanwhile."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.owners: list[Held] = []
+        self.owners: list[HasForkHooks] = []
 
 
-_gate = _Gate()
+_fork_state = _ForkState()
 
 
-def tell_after_fork(owner: Forked) -> None:
-    _TOLD.add(owner)
+def register_after_fork(owner: HasAfterFork) -> None:
+    _AFTER_FORK.add(owner)
 
 
-def hold_during_fork(owner: Held) -> None:
+def register_around_fork(owner: HasForkHooks) -> None:
     """Before it has anything to let go of."""
-    with _gate.lock:
-        _TOLD.add(owner)
-        _HELD[owner] = None
+    with _fork_state.lock:
+        _AFTER_FORK.add(owner)
+        _AROUND_FORK[owner] = None
 
 
-class Connected:
+class SqliteConnectionOwner:
     """Whoever has a connection to SQLite, and a lock around it: nobody is inside while a fork happens."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._connection: Any = None
-        hold_during_fork(self)
+        register_around_fork(self)
 
     def before_fork(self) -> None:
         """With the lock in hand no thread is inside SQLite, whose own locks the child could never open again."""
@@ -77,7 +77,7 @@ class Connected:
                 self._connection.close()
             self._connection = None
 
-    def after_fork_here(self) -> None:
+    def after_fork_in_parent(self) -> None:
         self._lock.release()
 
     def after_fork(self) -> None:
@@ -93,24 +93,24 @@ class Connected:
         self._lock = threading.RLock()
 
 
-def _hold_all() -> None:
-    _gate.lock.acquire()
-    for owner in reversed(list(_HELD)):
+def _before_fork() -> None:
+    _fork_state.lock.acquire()
+    for owner in reversed(list(_AROUND_FORK)):
         owner.before_fork()
-        _gate.owners.append(owner)
+        _fork_state.owners.append(owner)
 
 
-def _let_go() -> None:
-    while _gate.owners:
-        _gate.owners.pop().after_fork_here()
-    _gate.lock.release()
+def _after_fork_in_parent() -> None:
+    while _fork_state.owners:
+        _fork_state.owners.pop().after_fork_in_parent()
+    _fork_state.lock.release()
 
 
-def _tell_all() -> None:
-    global _gate
-    _gate = _Gate()
-    for owner in list(_TOLD):
+def _after_fork_in_child() -> None:
+    global _fork_state
+    _fork_state = _ForkState()
+    for owner in list(_AFTER_FORK):
         owner.after_fork()
 
 
-os.register_at_fork(before=_hold_all, after_in_parent=_let_go, after_in_child=_tell_all)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -33,7 +33,7 @@ class Rates:
 
 
 @frozen
-class TokenUsage:
+class Usage:
     """Sums over all calls. `reported_*` is what the provider said, where it did."""
 
     calls: int = 0
@@ -57,7 +57,7 @@ class TokenUsage:
         rates = rates or Rates()
         return self.cached * rates.cached + self.written * rates.written + self.uncached * rates.uncached
 
-    def with_usage(self, reported: UsageReported, *, times: int = 1) -> TokenUsage:
+    def with_usage(self, reported: UsageReported, *, times: int = 1) -> Usage:
         """With what the provider said of one call; `times=-1` takes it out again."""
         return replace(
             self,

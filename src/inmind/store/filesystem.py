@@ -12,16 +12,16 @@ from pathlib import Path, PurePath
 
 from inmind.core.frozen import frozen
 
-_TABLE = Path("/proc/self/mountinfo")
+_MOUNT_TABLE = Path("/proc/self/mountinfo")
 
-_SHARED = frozenset(
+_SHARED_KINDS = frozenset(
     "nfs nfs4 cifs smb2 smb3 smbfs afs ceph glusterfs lustre gfs2 ocfs2 beegfs gpfs ncpfs coda davfs "
     "9p virtiofs vboxsf vmhgfs prl_fs drvfs fakeowner".split()
 )
 """Of other machines, and of the hosts of virtual ones."""
 
-_IN_A_PROGRAM = "fuse"
-_ON_A_DISK = frozenset({"fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.ext2", "fuse.ext4", "fuseblk"})
+_FUSE = "fuse"
+_LOCAL_FUSE_KINDS = frozenset({"fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.ext2", "fuse.ext4", "fuseblk"})
 
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
@@ -36,20 +36,20 @@ class Mount:
     @property
     def is_shared(self) -> bool:
         """Somebody may write there without this machine's knowing. Of a program's file system nobody can tell."""
-        in_a_program = self.kind.partition(".")[0] == _IN_A_PROGRAM and self.kind not in _ON_A_DISK
-        return self.kind in _SHARED or in_a_program
+        in_a_program = self.kind.partition(".")[0] == _FUSE and self.kind not in _LOCAL_FUSE_KINDS
+        return self.kind in _SHARED_KINDS or in_a_program
 
 
 def mount_of(path: Path) -> Mount:
     """What a path lies on. Only Linux says; elsewhere it is not known."""
     try:
-        table = _TABLE.read_text("utf-8", errors="surrogateescape")
+        table = _MOUNT_TABLE.read_text("utf-8", errors="surrogateescape")
     except OSError:
         return Mount(kind="")
-    return mounted(table, path.resolve())
+    return find_mount(table, path.resolve())
 
 
-def mounted(table: str, path: PurePath) -> Mount:
+def find_mount(table: str, path: PurePath) -> Mount:
     """The mount that a path lies on, by the table of them: the nearest above it, and of several at one place the last.
 
     A line has six fields, some more of no fixed number, a dash, and then the kind, the source and the kind's options.

@@ -15,7 +15,18 @@ from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.streams import owner_from_first_event
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Closed, Conflict, KeyReused
-from inmind.store.protocol import Adopted, Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, Window
+from inmind.store.protocol import (
+    AppendResult,
+    Batch,
+    ImportedEvent,
+    Key,
+    PublishedVersion,
+    RateWindow,
+    Receipt,
+    Snapshot,
+    StreamInfo,
+    StreamSummary,
+)
 
 
 class InMemoryStore:
@@ -25,10 +36,10 @@ class InMemoryStore:
         self._lock = threading.RLock()
         self._events: dict[str, list[Event]] = {}
         self._order: list[Event] = []
-        self._keys: dict[tuple[str, str], tuple[str, Appended]] = {}
+        self._keys: dict[tuple[str, str], tuple[str, AppendResult]] = {}
         self._snapshots: dict[str, Snapshot] = {}
-        self._published: dict[str, dict[str, Published]] = {}
-        self._allowances: dict[tuple[str, int], int] = {}
+        self._published: dict[str, dict[str, PublishedVersion]] = {}
+        self._usage: dict[tuple[str, int], int] = {}
         self._closed = False
 
     def append(
@@ -39,17 +50,17 @@ class InMemoryStore:
         expected: int,
         at: datetime,
         key: Key | None = None,
-        beside: Batch | None = None,
-    ) -> Appended:
+        companion: Batch | None = None,
+    ) -> AppendResult:
         with self._open():
             if key and (earlier := self.receipt(stream, key)):
                 return earlier
             at = from_microseconds(to_microseconds(at))
-            batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
-            grown = {batch.stream: self._with(batch, at) for batch in batches}
-            self._events |= grown
-            self._order += [event for batch in batches for event in grown[batch.stream][batch.expected :]]
-            appended = Appended(first=expected + 1, last=expected + len(drafts), at=at)
+            batches = [Batch(stream, drafts, expected), *([companion] if companion else [])]
+            extended = {batch.stream: self._extended(batch, at) for batch in batches}
+            self._events |= extended
+            self._order += [event for batch in batches for event in extended[batch.stream][batch.expected :]]
+            appended = AppendResult(first=expected + 1, last=expected + len(drafts), at=at)
             if key:
                 self._keys[stream, key.value] = (key.request, appended)
             return appended
@@ -61,8 +72,8 @@ class InMemoryStore:
             events = self._events.get(stream, [])[max(after, 0) : until]
             return [event for event in events if kind is None or event.kind == kind]
 
-    def since(
-        self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
+    def events_since(
+        self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
     ) -> Sequence[tuple[int, Event | None]]:
         with self._open():
             behind = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
@@ -71,130 +82,137 @@ class InMemoryStore:
                 for place, event in behind
                 if event.kind in kinds and owner in (None, self._owner(event.stream))
             )
-            return list(islice(wanted, most))
+            return list(islice(wanted, limit))
 
-    def all_up_to(self, position: int, *, most: int, owner: str | None = None) -> Iterator[tuple[int, Event | None]]:
+    def events_up_to(
+        self, position: int, *, batch_size: int, owner: str | None = None
+    ) -> Iterator[tuple[int, Event | None]]:
         with self._open():
             there = list(enumerate(self._order[: max(position, 0)], 1))
-        for start in range(0, len(there), most):
+        for start in range(0, len(there), batch_size):
             with self._open():
-                yield from [one for one in there[start : start + most] if owner in (None, self._owner(one[1].stream))]
+                yield from [
+                    one for one in there[start : start + batch_size] if owner in (None, self._owner(one[1].stream))
+                ]
 
-    def position(self, *, owner: str | None = None) -> int:
+    def last_position(self, *, owner: str | None = None) -> int:
         with self._open():
             theirs = (place for place, event in enumerate(self._order, 1) if owner in (None, self._owner(event.stream)))
             return max(theirs, default=0)
 
-    def moment(self) -> AbstractContextManager[None]:
+    def consistent_read(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
+    def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
         with self._open():
             names = sorted({owner for stream in self._events if (owner := self._owner(stream)) is not None})
-        return [name for name in names if after is None or name > after][:most]
+        return [name for name in names if after is None or name > after][:limit]
 
     def version(self, stream: str) -> int:
         with self._open():
             return len(self._events.get(stream, []))
 
-    def receipt(self, stream: str, key: Key) -> Appended | None:
+    def receipt(self, stream: str, key: Key) -> AppendResult | None:
         with self._open():
             earlier = self._keys.get((stream, key.value))
             if earlier is None:
                 return None
             request, appended = earlier
             if request != key.request:
-                raise KeyReused(key=key.named)
-            return Appended(first=appended.first, last=appended.last, at=appended.at, repeated=True)
+                raise KeyReused(key=key.caller_key)
+            return AppendResult(first=appended.first, last=appended.last, at=appended.at, repeated=True)
 
-    def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
+    def receipts(self, stream: str, *, after: str | None = None, limit: int) -> Sequence[Receipt]:
         with self._open():
             keys = sorted(key for of, key in self._keys if of == stream and (after is None or key > after))
-            found = [(key, *self._keys[stream, key]) for key in keys[:most]]
+            found = [(key, *self._keys[stream, key]) for key in keys[:limit]]
             return [Receipt(stream, Key(key, request), appended) for key, request, appended in found]
 
-    def all_receipts(self, *, most: int) -> Iterator[Receipt]:
+    def all_receipts(self, *, batch_size: int) -> Iterator[Receipt]:
         with self._open():
             streams = {stream for stream, _ in self._keys}
         for stream in sorted(streams):
             after: str | None = None
-            while batch := self.receipts(stream, after=after, most=most):
+            while batch := self.receipts(stream, after=after, limit=batch_size):
                 yield from batch
                 after = batch[-1].key.value
 
     @contextmanager
-    def adopting(self) -> Generator[_Adoption]:
+    def bulk_import(self) -> Generator[_InMemoryImport]:
         with self._open():
             before = self._events, self._order, self._keys
             self._events = {stream: [*events] for stream, events in self._events.items()}
             self._order, self._keys = [*self._order], {**self._keys}
             try:
-                yield _Adoption(self._events, self._order, self._keys)
+                yield _InMemoryImport(self._events, self._order, self._keys)
             except BaseException:
                 self._events, self._order, self._keys = before
                 raise
 
-    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
+    def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
         with self._open():
             names = (name for name in self._events if name.startswith(prefix))
-            return sorted(name for name in names if owner in (None, self._owner(name)))[:most]
+            return sorted(name for name in names if owner in (None, self._owner(name)))[:limit]
 
-    def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
+    def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
         with self._open():
-            streams = [events for name in self.streams(prefix, owner=owner) if (events := self._events[name])]
-            found = [Begun(events[0], len(events), events[-1].at) for events in streams]
-            return sorted(found, key=lambda one: one.updated, reverse=True)[:most]
+            streams = [events for name in self.stream_names(prefix, owner=owner) if (events := self._events[name])]
+            found = [StreamInfo(events[0], len(events), events[-1].at) for events in streams]
+            return sorted(found, key=lambda one: one.updated, reverse=True)[:limit]
 
-    def summary(self, stream: str) -> Summary:
+    def summary(self, stream: str) -> StreamSummary:
         with self._open():
             events = self._events[stream]
-            return Summary(kinds=Counter(event.kind for event in events), updated=events[-1].at)
+            return StreamSummary(kinds=Counter(event.kind for event in events), updated=events[-1].at)
 
-    def keep_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         with self._open():
             have = self._snapshots.get(stream)
-            if have is None or have.seq < snapshot.seq or have.fold != snapshot.fold:
+            if have is None or have.seq < snapshot.seq or have.fold_version != snapshot.fold_version:
                 self._snapshots[stream] = snapshot
 
-    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:
+    def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
         with self._open():
             have = self._snapshots.get(stream)
-            fits = have is not None and have.fold == fold and (until is None or have.seq <= until)
+            fits = have is not None and have.fold_version == fold_version and (until is None or have.seq <= until)
             return have if fits else None
 
-    def published(self, stream: str) -> dict[str, Published]:
+    def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
         with self._open():
             return dict(self._published.get(stream, {}))
 
-    def mark_published(self, stream: str, path: str, shown: Published) -> None:
+    def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None:
         with self._open():
-            self._published.setdefault(stream, {})[path] = shown
+            self._published.setdefault(stream, {})[path] = version
 
-    def allow(self, window: Window, amount: int, *, most: int) -> bool:
+    def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
         with self._open():
-            if (used := self.used(window) + amount) > most:
+            if (used := self.usage(window) + amount) > limit:
                 return False
-            self._allowances[window.name, window.stamp] = used
+            self._usage[window.name, window.start_microseconds] = used
             return True
 
-    def settle(self, window: Window, amount: int) -> None:
+    def adjust_usage(self, window: RateWindow, amount: int) -> None:
         with self._open():
-            if (window.name, window.stamp) in self._allowances:
-                self._allowances[window.name, window.stamp] = max(0, self.used(window) + amount)
+            if (window.name, window.start_microseconds) in self._usage:
+                self._usage[window.name, window.start_microseconds] = max(0, self.usage(window) + amount)
 
-    def used(self, window: Window) -> int:
+    def usage(self, window: RateWindow) -> int:
         with self._open():
-            return self._allowances.get((window.name, window.stamp), 0)
+            return self._usage.get((window.name, window.start_microseconds), 0)
 
     def close(self) -> None:
         self._closed = True
 
-    def _with(self, batch: Batch, at: datetime) -> list[Event]:
+    def _extended(self, batch: Batch, at: datetime) -> list[Event]:
         have = self._events.get(batch.stream, [])
         if len(have) != batch.expected:
             raise Conflict(stream=batch.stream, expected=batch.expected, actual=len(have))
         first = batch.expected + 1
-        return [*have, *(_stored(batch.stream, first + n, at, d, opens=n == 0) for n, d in enumerate(batch.drafts))]
+        return [
+            *have,
+            *(_stored_event(batch.stream, first + n, at, d, starts_batch=n == 0) for n, d in enumerate(batch.drafts)),
+        ]
 
     def _owner(self, stream: str) -> str | None:
         events = self._events[stream]
@@ -206,24 +224,24 @@ class InMemoryStore:
         return self._lock
 
 
-class _Adoption:
+class _InMemoryImport:
     def __init__(
-        self, events: dict[str, list[Event]], order: list[Event], keys: dict[tuple[str, str], tuple[str, Appended]]
+        self, events: dict[str, list[Event]], order: list[Event], keys: dict[tuple[str, str], tuple[str, AppendResult]]
     ) -> None:
         self._events, self._order, self._keys = events, order, keys
 
-    def add(self, event: Event) -> Adopted:
+    def add_event(self, event: Event) -> ImportedEvent:
         have = self._events.setdefault(event.stream, [])
         if event.seq == len(have) + 1:
-            have.append(replace(event, payload=_through_the_codec(event.payload)))
+            have.append(replace(event, payload=_encode_and_decode(event.payload)))
             self._order.append(have[-1])
-            return Adopted(len(self._order), new=True)
+            return ImportedEvent(len(self._order), is_new=True)
         there = have[event.seq - 1] if 0 < event.seq <= len(have) else None
-        if there is None or _told(there) != _told(event):
+        if there is None or _comparable(there) != _comparable(event):
             raise Conflict(stream=event.stream, expected=event.seq - 1, actual=len(have))
-        return Adopted(next(place for place, one in enumerate(self._order, 1) if one is there), new=False)
+        return ImportedEvent(next(place for place, one in enumerate(self._order, 1) if one is there), is_new=False)
 
-    def keep(self, receipt: Receipt) -> bool:
+    def add_receipt(self, receipt: Receipt) -> bool:
         have = self._events.setdefault(receipt.stream, [])
         stood = (receipt.key.request, receipt.appended)
         there = self._keys.setdefault((receipt.stream, receipt.key.value), stood)
@@ -232,7 +250,7 @@ class _Adoption:
         return there is stood
 
 
-def _told(event: Event) -> tuple[object, ...]:
+def _comparable(event: Event) -> tuple[object, ...]:
     """All of it, as it would be stored: NaN is not itself, its text is."""
     return (
         event.at,
@@ -245,19 +263,19 @@ def _told(event: Event) -> tuple[object, ...]:
     )
 
 
-def _through_the_codec(what: EventPayload) -> EventPayload:
+def _encode_and_decode(payload: EventPayload) -> EventPayload:
     """As in a real store: what cannot be stored must not pass here either."""
-    return decode_payload(what.kind, encode_payload(what).encode().decode())
+    return decode_payload(payload.kind, encode_payload(payload).encode().decode())
 
 
-def _stored(stream: str, seq: int, at: datetime, draft: Draft, *, opens: bool) -> Event:
+def _stored_event(stream: str, seq: int, at: datetime, draft: Draft, *, starts_batch: bool) -> Event:
     return Event(
         stream=stream,
         seq=seq,
         at=at,
-        payload=_through_the_codec(draft.payload),
+        payload=_encode_and_decode(draft.payload),
         origin=draft.origin,
         trust=draft.effective_trust,
         sources=draft.sources,
-        starts_batch=opens,
+        starts_batch=starts_batch,
     )

@@ -6,7 +6,7 @@ from inmind.core.frozen import frozen
 
 
 @frozen(kw_only=True)
-class Queue:
+class QueueStatus:
     """Jobs in a database. In a home, where nobody keeps a list: resources for which the same is so."""
 
     waiting: int = 0

@@ -25,7 +25,7 @@ class Key:
     request: str
 
     @property
-    def named(self) -> str:
+    def caller_key(self) -> str:
         """As its caller has named it: in front stands the operation that it is for."""
         return self.value.partition(" ")[2] or self.value
 
@@ -40,7 +40,7 @@ class Batch:
 
 
 @frozen
-class Appended:
+class AppendResult:
     """Where the events of one append stand. `repeated`: an earlier call with the same key had put them there."""
 
     first: int
@@ -55,15 +55,15 @@ class Receipt:
 
     stream: str
     key: Key
-    appended: Appended
+    appended: AppendResult
 
 
 @frozen
-class Adopted:
+class ImportedEvent:
     """Where an event stands that happened elsewhere. Not `new`: it stood there already, the same in everything."""
 
     position: int
-    new: bool
+    is_new: bool
 
 
 @frozen
@@ -71,12 +71,12 @@ class Snapshot:
     """A state at `seq`, as JSON text, for a fold of that version."""
 
     seq: int
-    fold: int
+    fold_version: int
     body: str
 
 
 @frozen
-class Summary:
+class StreamSummary:
     """A stream at a glance: how many events of each kind, and when the last one came."""
 
     kinds: Mapping[str, int]
@@ -84,7 +84,7 @@ class Summary:
 
 
 @frozen
-class Begun:
+class StreamInfo:
     """A stream as it stands in a list: what it began with, how far it goes, and when something last happened there."""
 
     first: Event
@@ -93,7 +93,7 @@ class Begun:
 
 
 @frozen
-class Published:
+class PublishedVersion:
     """What a live file was last made to show: the digest of its text ("" for none), and the journal's state then.
 
     A version that came later was never confirmed to be shown. If the file shows it all the same, a writer was
@@ -105,7 +105,7 @@ class Published:
 
 
 @frozen
-class Window:
+class RateWindow:
     """A stretch of time in which something may be used so often, or so much, and then not before the next one."""
 
     name: str
@@ -114,7 +114,7 @@ class Window:
     length: timedelta
 
     @classmethod
-    def at(cls, now: datetime, name: str, length: timedelta) -> Window:
+    def at(cls, now: datetime, name: str, length: timedelta) -> RateWindow:
         """The one that a moment is in: every process that counts the same comes to the same."""
         return cls(name, now - (now - _EPOCH) % length, length)
 
@@ -123,29 +123,29 @@ class Window:
         return self.start + self.length
 
     @property
-    def stamp(self) -> int:
+    def start_microseconds(self) -> int:
         return to_microseconds(self.start)
 
     @property
-    def stale(self) -> int:
+    def expired_before(self) -> int:
         """What began before this is over for everybody, whose clock it may be."""
-        return self.stamp - 3 * round(self.length.total_seconds() * 1e6)
+        return self.start_microseconds - 3 * round(self.length.total_seconds() * 1e6)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Adoption(Protocol):
+class BulkImport(Protocol):
     """What happened elsewhere, on its way into a store: all of it, or nothing."""
 
-    def add(self, event: Event) -> Adopted:
+    def add_event(self, event: Event) -> ImportedEvent:
         """An event with its own number and time: the next one of its stream, or one that is there and is the same.
 
         One that differs from what stands there, or would leave a gap, is a Conflict.
         """
         ...
 
-    def keep(self, receipt: Receipt) -> bool:
+    def add_receipt(self, receipt: Receipt) -> bool:
         """A key; False if it is there already. One that stands for another append there is a Conflict."""
         ...
 
@@ -166,8 +166,8 @@ class Store(Protocol):
         expected: int,
         at: datetime,
         key: Key | None = None,
-        beside: Batch | None = None,
-    ) -> Appended:
+        companion: Batch | None = None,
+    ) -> AppendResult:
         """Store the drafts as the next events of the stream, decided at version `expected`.
 
         `beside`: events of another stream, stored with them or not at all; the key is the first stream's.
@@ -180,8 +180,8 @@ class Store(Protocol):
         """Events with after < seq <= until, in order; of one kind, when given."""
         ...
 
-    def since(
-        self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
+    def events_since(
+        self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
     ) -> Sequence[tuple[int, Event | None]]:
         """Events of these kinds that were stored behind a position, each with its own; in that order.
 
@@ -192,7 +192,9 @@ class Store(Protocol):
         """
         ...
 
-    def all_up_to(self, position: int, *, most: int, owner: str | None = None) -> Iterator[tuple[int, Event | None]]:
+    def events_up_to(
+        self, position: int, *, batch_size: int, owner: str | None = None
+    ) -> Iterator[tuple[int, Event | None]]:
         """Every event up to a position, of whichever kind, each with its own; so many are read at a time.
 
         Each owner's come in the order in which they were stored, and one owner's may come behind all of another's: so
@@ -200,15 +202,15 @@ class Store(Protocol):
         """
         ...
 
-    def position(self, *, owner: str | None = None) -> int:
+    def last_position(self, *, owner: str | None = None) -> int:
         """The highest that any event has, or any of one owner's; 0 before the first."""
         ...
 
-    def moment(self) -> AbstractContextManager[None]:
+    def consistent_read(self) -> AbstractContextManager[None]:
         """All that this thread reads inside the block is of one moment, whatever others write meanwhile."""
         ...
 
-    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
+    def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
         """Everybody whom streams with events belong to, sorted: see `owner_by`. So many, behind a name."""
         ...
 
@@ -216,65 +218,65 @@ class Store(Protocol):
         """The number of the newest event; 0 for a stream that does not exist."""
         ...
 
-    def receipt(self, stream: str, key: Key) -> Appended | None:
+    def receipt(self, stream: str, key: Key) -> AppendResult | None:
         """What an earlier append with this key did, if there was one."""
         ...
 
-    def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
+    def receipts(self, stream: str, *, after: str | None = None, limit: int) -> Sequence[Receipt]:
         """The keys of a stream, in their order: so many, behind one."""
         ...
 
-    def all_receipts(self, *, most: int) -> Iterator[Receipt]:
+    def all_receipts(self, *, batch_size: int) -> Iterator[Receipt]:
         """The keys of all streams, each stream's together and in their order; so many are read at a time."""
         ...
 
-    def adopting(self) -> AbstractContextManager[Adoption]:
+    def bulk_import(self) -> AbstractContextManager[BulkImport]:
         """Take in what happened elsewhere: stored when the block ends, and not at all if it raises.
 
         Inside the block this store reads what was adopted so far; nobody else sees any of it before the end.
         """
         ...
 
-    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
+    def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
         """Names of the streams that begin with the prefix, sorted, and so many at most; of one owner's, where one is
         named."""
         ...
 
-    def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
+    def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
         """The streams that begin with the prefix and have events, the last written first, and so many at most; of one
         owner's, where one is named."""
         ...
 
-    def summary(self, stream: str) -> Summary:
+    def summary(self, stream: str) -> StreamSummary:
         """Of a stream that exists."""
         ...
 
-    def keep_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         """Replace the stream's snapshot if this one is newer. Losing it costs time, never content."""
         ...
 
-    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:
+    def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
         """The stream's snapshot, if it is of this fold and not newer than `until`."""
         ...
 
-    def published(self, stream: str) -> dict[str, Published]:
+    def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
         """What was last written to each live file of the stream, by path."""
         ...
 
-    def mark_published(self, stream: str, path: str, shown: Published) -> None: ...
+    def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None: ...
 
-    def allow(self, window: Window, amount: int, *, most: int) -> bool:
+    def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
         """Use so much more of what a window has; False, and nothing is used, if that came to more than `most`.
 
         However many ask at once, in whichever processes, together they never use more than that.
         """
         ...
 
-    def settle(self, window: Window, amount: int) -> None:
+    def adjust_usage(self, window: RateWindow, amount: int) -> None:
         """It was so much more than was allowed for, or so much less: what is over counts whatever was allowed."""
         ...
 
-    def used(self, window: Window) -> int:
+    def usage(self, window: RateWindow) -> int:
         """Of what a window has."""
         ...
 

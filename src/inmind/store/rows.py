@@ -15,12 +15,12 @@ from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.codec import KINDS, decode_payload, encode_payload
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Damaged, short_repr
-from inmind.store.protocol import Appended, Batch, Begun, Key, Receipt
+from inmind.store.protocol import AppendResult, Batch, Key, Receipt, StreamInfo
 
 log = logging.getLogger("inmind")
 
 
-def rows_of(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
+def batch_rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
     """What a batch adds: seq, at, kind, origin, trust, opens, sources, body."""
     return [
         (
@@ -30,14 +30,14 @@ def rows_of(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
             draft.origin.value,
             int(draft.effective_trust),
             n == 0,
-            _sources(draft.sources),
+            _encode_sources(draft.sources),
             encode_payload(draft.payload),
         )
         for n, draft in enumerate(batch.drafts)
     ]
 
 
-def as_row(event: Event) -> tuple[object, ...]:
+def event_row(event: Event) -> tuple[object, ...]:
     """An event that has its number and its time. Two are the same if these are, NaN or not."""
     return (
         event.seq,
@@ -46,32 +46,32 @@ def as_row(event: Event) -> tuple[object, ...]:
         event.origin.value,
         int(event.trust),
         event.starts_batch,
-        _sources(event.sources),
+        _encode_sources(event.sources),
         encode_payload(event.payload),
     )
 
 
-def begun_of(row: Sequence[Any]) -> Begun:
+def stream_info_from_row(row: Sequence[Any]) -> StreamInfo:
     stream, version, updated, *first = row
-    return Begun(first=event_of(stream, first), version=version, updated=from_microseconds(updated))
+    return StreamInfo(first=event_from_row(stream, first), version=version, updated=from_microseconds(updated))
 
 
-def receipt_of(stream: str, key: str, row: Sequence[Any]) -> Receipt:
+def receipt_from_row(stream: str, key: str, row: Sequence[Any]) -> Receipt:
     request, first, last, at = row
-    return Receipt(stream, Key(key, request), Appended(first=first, last=last, at=from_microseconds(at)))
+    return Receipt(stream, Key(key, request), AppendResult(first=first, last=last, at=from_microseconds(at)))
 
 
-def readable(stream: str, row: Sequence[Any]) -> Event | None:
+def event_or_none(stream: str, row: Sequence[Any]) -> Event | None:
     """An event for whoever follows all streams; what is damaged in one of them is told, and stops nobody else."""
     try:
-        return event_of(stream, row)
+        return event_from_row(stream, row)
     except Damaged as error:
         log.warning("passed over: %s", error)
         return None
 
 
-def event_of(stream: str, row: Sequence[Any]) -> Event:
-    seq, at, kind, origin, trust, opens, sources, body = row
+def event_from_row(stream: str, row: Sequence[Any]) -> Event:
+    seq, at, kind, origin, trust, starts_batch, sources, body = row
     place = f"event {stream}#{seq}"
     if kind not in KINDS:
         raise Damaged(place=place, reason=f"kind {short_repr(kind)} may be a newer inmind's: upgrade inmind to read it")
@@ -83,8 +83,8 @@ def event_of(stream: str, row: Sequence[Any]) -> Event:
             payload=decode_payload(kind, body),
             origin=Origin(origin),
             trust=Trust(trust),
-            starts_batch=bool(opens),
-            sources=_sources_in(sources) if sources else (),
+            starts_batch=bool(starts_batch),
+            sources=_decode_sources(sources) if sources else (),
         )
     except Damaged as error:
         raise Damaged(place=place, reason=error.reason) from error
@@ -92,11 +92,11 @@ def event_of(stream: str, row: Sequence[Any]) -> Event:
         raise Damaged(place=place, reason=str(error)) from error
 
 
-def _sources(sources: tuple[str, ...]) -> str | None:
+def _encode_sources(sources: tuple[str, ...]) -> str | None:
     return to_json(sources) if sources else None
 
 
-def _sources_in(text: str) -> tuple[str, ...]:
+def _decode_sources(text: str) -> tuple[str, ...]:
     sources: Any = json.loads(text)
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
         raise ValueError(f"sources are a list of texts, not {short_repr(text)}")

@@ -17,12 +17,12 @@ from typing import Protocol, Self
 from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput, NotFound
 
-MOST_BYTES = 63
+MAX_NAME_BYTES = 63
 """Of a name: what PostgreSQL keeps of one. It would cut a longer one, and take two tenants for one."""
 
 _RESERVED = ("public", "none", "information_schema")
 
-Where = str | Path
+MemoryLocation = str | Path
 """What `Memory.open` takes."""
 
 
@@ -31,7 +31,7 @@ class Tenant:
     """One of those there are."""
 
     name: str
-    admitted: bool
+    can_log_in: bool
     """Whether its credential lets it in; not while it is being made or moved, or where somebody has shut it out."""
     bytes: int
     """On the disk, all of it."""
@@ -42,7 +42,7 @@ class Inventory:
     """What a tenant has, at one moment: how far each stream goes, and how many keys those have that have any."""
 
     versions: Mapping[str, int]
-    keys_of: Mapping[str, int]
+    keys_by_stream: Mapping[str, int]
 
     @property
     def events(self) -> int:
@@ -50,24 +50,24 @@ class Inventory:
 
     @property
     def keys(self) -> int:
-        return sum(self.keys_of.values())
+        return sum(self.keys_by_stream.values())
 
-    def grown_since(self, before: Inventory) -> set[str]:
+    def streams_changed_since(self, before: Inventory) -> set[str]:
         """Streams that have more than they had then: of a journal that only grows, all that is new is in these."""
-        return {stream for stream in self.versions if self._of(stream) != before._of(stream)}
+        return {stream for stream in self.versions if self._counts(stream) != before._counts(stream)}
 
-    def _of(self, stream: str) -> tuple[int, int]:
-        return self.versions.get(stream, -1), self.keys_of.get(stream, 0)
-
-
-NOTHING = Inventory(versions={}, keys_of={})
+    def _counts(self, stream: str) -> tuple[int, int]:
+        return self.versions.get(stream, -1), self.keys_by_stream.get(stream, 0)
 
 
-class Held(Protocol):
+EMPTY_INVENTORY = Inventory(versions={}, keys_by_stream={})
+
+
+class LockedTenant(Protocol):
     """A tenant to which nobody writes as long as it is held."""
 
     @property
-    def place(self) -> Where:
+    def place(self) -> MemoryLocation:
         """What opens its memory for whoever holds it. It may be a secret."""
         ...
 
@@ -86,11 +86,11 @@ class Tenants(Protocol):
         """Where they are, as people may read it."""
         ...
 
-    def all(self) -> Sequence[Tenant]:
+    def list_all(self) -> Sequence[Tenant]:
         """Sorted by name."""
         ...
 
-    def entered(self, name: str) -> AbstractContextManager[Where]:
+    def open_as_operator(self, name: str) -> AbstractContextManager[MemoryLocation]:
         """What opens a tenant's memory for an operator, as long as the block lasts. It may be a secret."""
         ...
 
@@ -104,7 +104,9 @@ class Tenants(Protocol):
         """Whether whoever erases one of the others erases all of these with it."""
         ...
 
-    def arriving(self, name: str, *, continues: Callable[[Where], bool] | None = None) -> AbstractContextManager[Where]:
+    def create(
+        self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None
+    ) -> AbstractContextManager[MemoryLocation]:
         """A place for a new tenant, which is filled inside the block, and lets nobody in before `admit`.
 
         InvalidInput if the name is taken: unless by what one who was killed has left, an empty place that lets nobody
@@ -120,11 +122,11 @@ class Tenants(Protocol):
         """From now on that address lets it in."""
         ...
 
-    def lacks(self, name: str) -> str:
+    def missing_features(self, name: str) -> str:
         """What a tenant there has to do without, and how that is mended; nothing where it has all there is."""
         ...
 
-    def held(self, name: str) -> AbstractContextManager[Held]:
+    def lock(self, name: str) -> AbstractContextManager[LockedTenant]:
         """A tenant, for a short time: it can be read, and who writes to it waits, or is told that the store is busy.
 
         Whoever is killed or cut off meanwhile lets go of it by that: it is as it was, and in use again.
@@ -144,30 +146,30 @@ class Tenants(Protocol):
     ) -> None: ...
 
 
-def checked_tenant(name: object) -> str:
+def check_tenant_name(name: object) -> str:
     """The same names everywhere, so that a tenant can be moved from any place to any other."""
     fits = isinstance(name, str) and name.isprintable() and name.strip() == name
-    if not fits or not 0 < len(str(name).encode()) <= MOST_BYTES or _is_reserved(str(name)):
+    if not fits or not 0 < len(str(name).encode()) <= MAX_NAME_BYTES or _is_reserved(str(name)):
         expected = (
-            f"a printable name of at most {MOST_BYTES} bytes, without space around it, "
+            f"a printable name of at most {MAX_NAME_BYTES} bytes, without space around it, "
             f"that is none of PostgreSQL's own (pg_…, {', '.join(_RESERVED)})"
         )
         raise InvalidInput(field="name", value=name, expected=expected)
     return str(name)
 
 
-def checked_password(password: object) -> str:
+def check_password(password: object) -> str:
     if not isinstance(password, str) or not password or not password.isprintable():
         raise InvalidInput(field="password", expected="a printable one")
     return password
 
 
-def taken(name: str) -> InvalidInput:
+def name_exists(name: str) -> InvalidInput:
     return InvalidInput(field="name", value=name, expected="a name that nobody has there yet")
 
 
-def unknown(name: str, place: str, there: Iterable[str]) -> NotFound:
-    near = get_close_matches(name, there, n=1)
+def tenant_not_found(name: str, place: str, names: Iterable[str]) -> NotFound:
+    near = get_close_matches(name, names, n=1)
     asked = f"did you mean {near[0]!r}? " if near else ""
     return NotFound(what="tenant", name=name, hint=f"{asked}`inmind tenant list` lists those in {place}")
 

@@ -12,32 +12,32 @@ from datetime import UTC, datetime, timedelta
 
 log = logging.getLogger("inmind")
 
-NEAR = timedelta(seconds=5)
+TOLERANCE = timedelta(seconds=5)
 """Within which clocks agree as well as anybody needs."""
 
 
-def here() -> datetime:
+def local_time() -> datetime:
     return datetime.now(UTC)
 
 
-class ServersClock:
+class ServerClock:
     """This machine's clock, put right by as much as it was found to be wrong."""
 
-    def __init__(self, ask: Callable[[], datetime], clock: Callable[[], datetime] = here) -> None:
-        self._ask, self._clock = ask, clock
-        self._wrong = timedelta()
+    def __init__(self, server_time: Callable[[], datetime], clock: Callable[[], datetime] = local_time) -> None:
+        self._server_time, self._clock = server_time, clock
+        self._offset = timedelta()
 
     def __call__(self) -> datetime:
-        return self._clock() - self._wrong
+        return self._clock() - self._offset
 
-    def compare(self) -> None:
+    def synchronize(self) -> None:
         """With the server's. How long its answer took is told by this clock, and tells how well it can be known."""
         before = self._clock()
-        there = self._ask()
+        there = self._server_time()
         after = self._clock()
         wrong = before + (after - before) / 2 - there
-        wrong = wrong if abs(wrong) > NEAR + (after - before) / 2 else timedelta()
-        if abs(wrong - self._wrong) > NEAR:
+        wrong = wrong if abs(wrong) > TOLERANCE + (after - before) / 2 else timedelta()
+        if abs(wrong - self._offset) > TOLERANCE:
             told = "the clock of this machine is %g s off that of the database, which is gone by"
             log.warning(told, round(wrong.total_seconds(), 1))
-        self._wrong = wrong
+        self._offset = wrong

@@ -18,54 +18,54 @@ from contextlib import suppress
 import psycopg
 
 from inmind.errors import Closed
-from inmind.store.postgres.connection import Connection, leads_somewhere
+from inmind.store.postgres.connection import Connection, is_alive
 
-LONGEST = 3600.0
+MAX_AGE_SECONDS = 3600.0
 """Seconds after which a connection is made anew: a name may have come to mean another server since."""
 
-RESTING = 60.0
+MAX_IDLE_SECONDS = 60.0
 """Seconds after which a connection that nobody has needed is given back to the server. One is kept."""
 
 
-class Exhausted(Exception):
+class PoolExhausted(Exception):
     """All connections were lent for as long as somebody could wait."""
 
 
 class Pool:
-    def __init__(self, make: Callable[[float], Connection], *, most: int) -> None:
+    def __init__(self, create: Callable[[float], Connection], *, max_size: int) -> None:
         """`make`: a connection, by a deadline."""
-        self._make, self._most = make, most
+        self._create, self._max_size = create, max_size
         self._changed = threading.Condition(threading.Lock())
-        self._lent = 0
+        self._borrowed = 0
         self._idle: deque[Connection] = deque()
         self._all: set[Connection] = set()
         self._inherited: set[Connection] = set()
         self._closed = False
 
-    def lend(self, until: float) -> Connection:
+    def borrow(self, deadline: float) -> Connection:
         """Raises Exhausted, or whatever `make` raises."""
         with self._changed:
-            while self._lent >= self._most:
-                if not self._changed.wait(until - time.monotonic()):
-                    raise Exhausted
-            self._lent += 1
+            while self._borrowed >= self._max_size:
+                if not self._changed.wait(deadline - time.monotonic()):
+                    raise PoolExhausted
+            self._borrowed += 1
         try:
-            return self._idling(until) or self._made(until)
+            return self._take_idle(deadline) or self._create_connection(deadline)
         except BaseException:
             with self._changed:
-                self._give_room()
+                self._release_slot()
             raise
 
-    def take_back(self, connection: Connection) -> None:
+    def give_back(self, connection: Connection) -> None:
         """Kept for the next one, unless it is closed, was left in the middle of something, or is old."""
         idle = not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
         with self._changed:
             kept = idle and not self._closed and not _is_old(connection)
             if kept:
                 self._idle.append(connection)
-            gone = [*self._unneeded(), *([] if kept else [connection])]
+            gone = [*self._take_unneeded(), *([] if kept else [connection])]
             self._all.difference_update(gone)
-            self._give_room()
+            self._release_slot()
         for one in gone:
             one.close()
 
@@ -97,22 +97,22 @@ class Pool:
                 nobody.close()
                 os.dup2(ours.fileno(), connection.fileno(), inheritable=False)
                 ours.close()
-        self._changed, self._lent = threading.Condition(threading.Lock()), 0
+        self._changed, self._borrowed = threading.Condition(threading.Lock()), 0
         self._idle, self._inherited, self._all = deque(), self._all, set()
 
-    def _idling(self, until: float) -> Connection | None:
+    def _take_idle(self, deadline: float) -> Connection | None:
         """The one that was used last: so the others rest, and are given back."""
         with self._changed:
             if self._closed:
                 raise Closed
-            gone = self._unneeded()
+            gone = self._take_unneeded()
             while self._idle and _is_old(self._idle[-1]):
                 gone.append(self._idle.pop())
             self._all.difference_update(gone)
             connection = self._idle.pop() if self._idle else None
         for one in gone:
             one.close()
-        if connection is None or leads_somewhere(connection, until):
+        if connection is None or is_alive(connection, deadline):
             return connection
         with self._changed:
             self._all.discard(connection)
@@ -120,23 +120,23 @@ class Pool:
         self.drop_idle()
         return None
 
-    def _give_room(self) -> None:
-        self._lent -= 1
+    def _release_slot(self) -> None:
+        self._borrowed -= 1
         self._changed.notify()
 
-    def _unneeded(self) -> list[Connection]:
+    def _take_unneeded(self) -> list[Connection]:
         """Those that have rested for long. They are in the order in which they came back."""
         gone: list[Connection] = []
-        while len(self._idle) > 1 and time.monotonic() - self._idle[0].used > RESTING:
+        while len(self._idle) > 1 and time.monotonic() - self._idle[0].used_at > MAX_IDLE_SECONDS:
             gone.append(self._idle.popleft())
         return gone
 
-    def _made(self, until: float) -> Connection:
-        connection = self._make(until)
+    def _create_connection(self, deadline: float) -> Connection:
+        connection = self._create(deadline)
         with self._changed:
             self._all.add(connection)
         return connection
 
 
 def _is_old(connection: Connection) -> bool:
-    return time.monotonic() - connection.made > LONGEST
+    return time.monotonic() - connection.created_at > MAX_AGE_SECONDS

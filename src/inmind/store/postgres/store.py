@@ -20,15 +20,25 @@ from inmind.core.events.base import Draft, Event
 from inmind.core.streams import owner_from_first_event
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Conflict, KeyReused, ReadOnly
-from inmind.store.postgres.bulk_import import Adopting
-from inmind.store.postgres.clock import ServersClock
+from inmind.store.postgres.bulk_import import PostgresImport
+from inmind.store.postgres.clock import ServerClock
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import MIGRATIONS, Database
-from inmind.store.protocol import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, Window
-from inmind.store.rows import begun_of, event_of, readable, receipt_of, rows_of
+from inmind.store.protocol import (
+    AppendResult,
+    Batch,
+    Key,
+    PublishedVersion,
+    RateWindow,
+    Receipt,
+    Snapshot,
+    StreamInfo,
+    StreamSummary,
+)
+from inmind.store.rows import batch_rows, event_from_row, event_or_none, receipt_from_row, stream_info_from_row
 
-_FOREVER = 2**63 - 1
-_OVERTAKEN, _OUTGROWN = "IM001", "IM002"
+_MAX_INTEGER = 2**63 - 1
+_VERSION_CONFLICT, _NEWER_SCHEMA = "IM001", "IM002"
 
 
 class PostgresStore:
@@ -37,24 +47,24 @@ class PostgresStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._sql = database.statements("queries")
-        self._bound = threading.local()
-        self.clock = ServersClock(self._time)
+        self._thread_state = threading.local()
+        self.clock = ServerClock(self._server_time)
 
     @classmethod
     def open(
-        cls, url: str, *, seconds: float | None = None, most: int | None = None, make: bool = True
+        cls, url: str, *, seconds: float | None = None, max_connections: int | None = None, create: bool = True
     ) -> PostgresStore:
         """`seconds`: that a call may take. `most`: connections of this process. `make`: a schema, where there is none;
         else that is NotFound."""
-        return cls(Database(url, seconds=seconds, most=most, make=make))
+        return cls(Database(url, seconds=seconds, max_connections=max_connections, create=create))
 
-    def _time(self) -> datetime:
+    def _server_time(self) -> datetime:
         return self.database.read(lambda connection: connection.execute("SELECT clock_timestamp()").get)
 
     @property
-    def refusal(self) -> str:
+    def read_only_reason(self) -> str:
         """Why nothing is written here; empty where it is."""
-        return self.database.refusal
+        return self.database.read_only_reason
 
     def append(
         self,
@@ -64,178 +74,192 @@ class PostgresStore:
         expected: int,
         at: datetime,
         key: Key | None = None,
-        beside: Batch | None = None,
-    ) -> Appended:
+        companion: Batch | None = None,
+    ) -> AppendResult:
         stamp = to_microseconds(at)
-        if key is None and beside is None and expected > 0 and len(drafts) == 1:
-            ((_, _, kind, origin, trust, _, sources, body),) = rows_of(Batch(stream, drafts, expected), stamp)
+        if key is None and companion is None and expected > 0 and len(drafts) == 1:
+            ((_, _, kind, origin, trust, _, sources, body),) = batch_rows(Batch(stream, drafts, expected), stamp)
             values = [len(MIGRATIONS), stream, expected, stamp, kind, origin, trust, sources, body]
             if self.database.write(lambda connection: connection.execute(self._sql("append_one"), values).get):
-                return Appended(first=expected + 1, last=expected + 1, at=from_microseconds(stamp), repeated=False)
-        name, owner, version, events = _told(Batch(stream, drafts, expected), stamp)
+                return AppendResult(first=expected + 1, last=expected + 1, at=from_microseconds(stamp), repeated=False)
+        name, owner, version, events = _batch_values(Batch(stream, drafts, expected), stamp)
         values = [len(MIGRATIONS), name, owner, version, stamp, key and key.value, key and key.request, events]
-        if beside is None:
-            row = self._appended("append", values, safe=key is not None)
+        if companion is None:
+            row = self._run_append("append", values, retryable=key is not None)
         else:
-            row = self._appended("append_beside", [*values, *_told(beside, stamp)], safe=key is not None)
+            row = self._run_append(
+                "append_beside", [*values, *_batch_values(companion, stamp)], retryable=key is not None
+            )
         repeated, request, first, last, then = row
         if repeated and key is not None and request != key.request:
-            raise KeyReused(key=key.named)
-        return Appended(first=first, last=last, at=from_microseconds(then), repeated=repeated)
+            raise KeyReused(key=key.caller_key)
+        return AppendResult(first=first, last=last, at=from_microseconds(then), repeated=repeated)
 
     def read(
         self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
     ) -> Sequence[Event]:
-        bounds = (stream, _number(after), _number(_FOREVER if until is None else until))
-        rows = self._rows("events", bounds) if kind is None else self._rows("events_of_kind", (*bounds, kind))
-        return [event_of(stream, row) for row in rows]
+        bounds = (stream, _clamp(after), _clamp(_MAX_INTEGER if until is None else until))
+        rows = (
+            self._fetch_rows("events", bounds) if kind is None else self._fetch_rows("events_of_kind", (*bounds, kind))
+        )
+        return [event_from_row(stream, row) for row in rows]
 
-    def since(
-        self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
+    def events_since(
+        self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
     ) -> Sequence[tuple[int, Event | None]]:
-        rows = self._rows("events_since", (_number(position), list(kinds), most, owner))
-        return [(row[0], readable(row[1], row[2:])) for row in rows]
+        rows = self._fetch_rows("events_since", (_clamp(position), list(kinds), limit, owner))
+        return [(row[0], event_or_none(row[1], row[2:])) for row in rows]
 
-    def all_up_to(self, position: int, *, most: int, owner: str | None = None) -> Iterator[tuple[int, Event | None]]:
-        behind: tuple[int, int] = (0, 0)
+    def events_up_to(
+        self, position: int, *, batch_size: int, owner: str | None = None
+    ) -> Iterator[tuple[int, Event | None]]:
+        last_event: tuple[int, int] = (0, 0)
         while True:
-            rows = self._rows("all_events", (*behind, _number(position), owner, most))
-            yield from ((row[1], readable(row[2], row[3:])) for row in rows)
-            if len(rows) < most:
+            rows = self._fetch_rows("all_events", (*last_event, _clamp(position), owner, batch_size))
+            yield from ((row[1], event_or_none(row[2], row[3:])) for row in rows)
+            if len(rows) < batch_size:
                 return
-            behind = rows[-1][0], rows[-1][1]
+            last_event = rows[-1][0], rows[-1][1]
 
-    def position(self, *, owner: str | None = None) -> int:
-        return self._rows("position", (owner,))[0][0]
+    def last_position(self, *, owner: str | None = None) -> int:
+        return self._fetch_rows("position", (owner,))[0][0]
 
     @contextmanager
-    def moment(self) -> Generator[None]:
+    def consistent_read(self) -> Generator[None]:
         with self.database.transaction(snapshot=True):
             yield
 
-    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
-        return [name for (name,) in self._rows("owners", (after, most))]
+    def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
+        return [name for (name,) in self._fetch_rows("owners", (after, limit))]
 
     def version(self, stream: str) -> int:
-        rows = self._rows("version", (stream,))
+        rows = self._fetch_rows("version", (stream,))
         return rows[0][0] if rows else 0
 
-    def receipt(self, stream: str, key: Key) -> Appended | None:
-        for request, first, last, at in self._rows("receipt", (stream, key.value)):
+    def receipt(self, stream: str, key: Key) -> AppendResult | None:
+        for request, first, last, at in self._fetch_rows("receipt", (stream, key.value)):
             if request != key.request:
-                raise KeyReused(key=key.named)
-            return Appended(first=first, last=last, at=from_microseconds(at), repeated=True)
+                raise KeyReused(key=key.caller_key)
+            return AppendResult(first=first, last=last, at=from_microseconds(at), repeated=True)
         return None
 
-    def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
-        return [receipt_of(stream, key, row) for key, *row in self._rows("receipts", (stream, after, most))]
+    def receipts(self, stream: str, *, after: str | None = None, limit: int) -> Sequence[Receipt]:
+        return [
+            receipt_from_row(stream, key, row) for key, *row in self._fetch_rows("receipts", (stream, after, limit))
+        ]
 
-    def all_receipts(self, *, most: int) -> Iterator[Receipt]:
-        behind: tuple[int, str] = (0, "")
+    def all_receipts(self, *, batch_size: int) -> Iterator[Receipt]:
+        last_key: tuple[int, str] = (0, "")
         while True:
-            rows = self._rows("all_receipts", (*behind, most))
-            yield from (receipt_of(stream, key, row) for _, stream, key, *row in rows)
-            if len(rows) < most:
+            rows = self._fetch_rows("all_receipts", (*last_key, batch_size))
+            yield from (receipt_from_row(stream, key, row) for _, stream, key, *row in rows)
+            if len(rows) < batch_size:
                 return
-            behind = rows[-1][0], rows[-1][2]
+            last_key = rows[-1][0], rows[-1][2]
 
     @contextmanager
-    def adopting(self) -> Generator[Adopting]:
+    def bulk_import(self) -> Generator[PostgresImport]:
         with self.database.transaction() as connection:
             try:
                 connection.execute(self._sql("refuse_older"), (len(MIGRATIONS),))
             except psycopg.Error as error:
-                self._refuse_if_outgrown(error)
+                self._refuse_if_newer_schema(error)
                 raise
-            adoption = self._bound.adoption = Adopting(self.database, connection, self._sql)
+            adoption = self._thread_state.adoption = PostgresImport(self.database, connection, self._sql)
             try:
                 yield adoption
                 adoption.flush()
             finally:
-                self._bound.adoption = None
+                self._thread_state.adoption = None
 
-    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
-        return [name for (name,) in self._rows("stream_names", (prefix, f"{prefix}\U0010ffff", most, owner))]
+    def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
+        return [name for (name,) in self._fetch_rows("stream_names", (prefix, f"{prefix}\U0010ffff", limit, owner))]
 
-    def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
-        return [begun_of(row) for row in self._rows("begun", (prefix, f"{prefix}\U0010ffff", most, owner))]
+    def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
+        return [
+            stream_info_from_row(row)
+            for row in self._fetch_rows("begun", (prefix, f"{prefix}\U0010ffff", limit, owner))
+        ]
 
-    def summary(self, stream: str) -> Summary:
-        rows = self._rows("summary", (stream,))
-        return Summary(
+    def summary(self, stream: str) -> StreamSummary:
+        rows = self._fetch_rows("summary", (stream,))
+        return StreamSummary(
             kinds={kind: count for kind, count, _ in rows}, updated=from_microseconds(max(at for _, _, at in rows))
         )
 
-    def keep_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        self._put("keep_snapshot", (stream, snapshot.seq, snapshot.fold, snapshot.body))
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        self._write_idempotent("keep_snapshot", (stream, snapshot.seq, snapshot.fold_version, snapshot.body))
 
-    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:
-        rows = self._rows("snapshot", (stream, fold, _number(_FOREVER if until is None else until)))
-        return Snapshot(seq=rows[0][0], fold=rows[0][1], body=rows[0][2]) if rows else None
+    def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
+        rows = self._fetch_rows("snapshot", (stream, fold_version, _clamp(_MAX_INTEGER if until is None else until)))
+        return Snapshot(seq=rows[0][0], fold_version=rows[0][1], body=rows[0][2]) if rows else None
 
-    def published(self, stream: str) -> dict[str, Published]:
-        return {path: Published(digest=digest, seq=seq) for path, digest, seq in self._rows("published", (stream,))}
+    def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
+        return {
+            path: PublishedVersion(digest=digest, seq=seq)
+            for path, digest, seq in self._fetch_rows("published", (stream,))
+        }
 
-    def mark_published(self, stream: str, path: str, shown: Published) -> None:
-        self._put("mark_published", (stream, path, shown.digest, shown.seq))
+    def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None:
+        self._write_idempotent("mark_published", (stream, path, version.digest, version.seq))
 
-    def allow(self, window: Window, amount: int, *, most: int) -> bool:
+    def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
         """Asked again where the answer got lost: what is counted twice is refused earlier, and never later."""
-        values = (window.name, window.stamp, amount, most, window.stale)
+        values = (window.name, window.start_microseconds, amount, limit, window.expired_before)
         return self.database.write(
-            lambda connection: connection.execute(self._sql("allow"), values).fetchone() is not None, safe=True
+            lambda connection: connection.execute(self._sql("allow"), values).fetchone() is not None, retryable=True
         )
 
-    def settle(self, window: Window, amount: int) -> None:
-        values = (window.name, window.stamp, amount)
+    def adjust_usage(self, window: RateWindow, amount: int) -> None:
+        values = (window.name, window.start_microseconds, amount)
         self.database.write(lambda connection: connection.execute(self._sql("settle"), values))
 
-    def used(self, window: Window) -> int:
-        rows = self._rows("used", (window.name, window.stamp))
+    def usage(self, window: RateWindow) -> int:
+        rows = self._fetch_rows("used", (window.name, window.start_microseconds))
         return rows[0][0] if rows else 0
 
     def close(self) -> None:
         self.database.close()
 
-    def _rows(self, name: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        adoption: Adopting | None = getattr(self._bound, "adoption", None)
-        if adoption is not None and adoption.connection is self.database.held:
+    def _fetch_rows(self, name: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        adoption: PostgresImport | None = getattr(self._thread_state, "adoption", None)
+        if adoption is not None and adoption.connection is self.database.held_connection:
             adoption.flush()
         return self.database.read(lambda connection: connection.execute(self._sql(name), values).fetchall())
 
-    def _put(self, name: str, values: Sequence[object]) -> None:
+    def _write_idempotent(self, name: str, values: Sequence[object]) -> None:
         """What may be put twice, since the second time changes nothing."""
-        self.database.write(lambda connection: connection.execute(self._sql(name), values), safe=True)
+        self.database.write(lambda connection: connection.execute(self._sql(name), values), retryable=True)
 
-    def _appended(self, statement: str, values: Sequence[object], *, safe: bool) -> tuple[Any, ...]:
+    def _run_append(self, statement: str, values: Sequence[object], *, retryable: bool) -> tuple[Any, ...]:
         """`safe`: it has a key, so that asking again is safe where the answer got lost."""
 
-        def tell(connection: Connection) -> tuple[Any, ...]:
+        def run(connection: Connection) -> tuple[Any, ...]:
             try:
                 return connection.execute(self._sql(statement), values).fetchall()[0]
             except psycopg.Error as error:
-                self._refuse_if_outgrown(error)
-                if error.sqlstate != _OVERTAKEN:
+                self._refuse_if_newer_schema(error)
+                if error.sqlstate != _VERSION_CONFLICT:
                     raise
                 actual, _, stream = (error.diag.message_detail or "").partition(" ")
                 expected = values[3] if stream == values[1] else values[10]
                 raise Conflict(stream=stream, expected=cast(int, expected), actual=int(actual)) from error
 
-        return self.database.write(tell, safe=safe)
+        return self.database.write(run, retryable=retryable)
 
-    def _refuse_if_outgrown(self, error: psycopg.Error) -> None:
+    def _refuse_if_newer_schema(self, error: psycopg.Error) -> None:
         """Whether a newer inmind has come meanwhile is told by the very statement that would write."""
-        if error.sqlstate == _OUTGROWN:
-            self.database.outgrown(int(error.diag.message_detail or 0))
-            raise ReadOnly(place=self.database.place, reason=self.database.refusal) from error
+        if error.sqlstate == _NEWER_SCHEMA:
+            self.database.check_schema_version(int(error.diag.message_detail or 0))
+            raise ReadOnly(place=self.database.place, reason=self.database.read_only_reason) from error
 
 
-def _told(batch: Batch, stamp: int) -> tuple[str, str, int, str]:
+def _batch_values(batch: Batch, stamp: int) -> tuple[str, str, int, str]:
     """A batch as the database is told of it: stream, owner, version, events."""
     owner = owner_from_first_event(batch.stream, batch.drafts[0].payload) if batch.drafts and not batch.expected else ""
-    return batch.stream, owner, batch.expected, to_json([(*row[2:5], *row[6:]) for row in rows_of(batch, stamp)])
+    return batch.stream, owner, batch.expected, to_json([(*row[2:5], *row[6:]) for row in batch_rows(batch, stamp)])
 
 
-def _number(value: int) -> int:
+def _clamp(value: int) -> int:
     """As far as a column goes: beyond that there is nothing, on either side."""
-    return max(-_FOREVER, min(value, _FOREVER))
+    return max(-_MAX_INTEGER, min(value, _MAX_INTEGER))

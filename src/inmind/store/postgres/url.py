@@ -17,14 +17,24 @@ from inmind.core.paths import checked_url
 from inmind.errors import InvalidInput
 
 _CONNECTIONS, _SECONDS = "inmind_connections", "inmind_seconds"
-_OURS = (_CONNECTIONS, _SECONDS)
+_OWN_PARAMETERS = (_CONNECTIONS, _SECONDS)
 
-_PERSONAL = ("user", "password", "passfile", "options", "sslcert", "sslkey", "sslpassword", "application_name", *_OURS)
+_PERSONAL_PARAMETERS = (
+    "user",
+    "password",
+    "passfile",
+    "options",
+    "sslcert",
+    "sslkey",
+    "sslpassword",
+    "application_name",
+    *_OWN_PARAMETERS,
+)
 """What one who connects says of itself, and no other should."""
 
 
 @frozen(kw_only=True)
-class Limits:
+class UrlLimits:
     """What a process may use of a server, as far as a URL says it."""
 
     connections: int | None
@@ -32,14 +42,14 @@ class Limits:
     """That a call may take."""
 
 
-def limits_in(url: str) -> Limits:
-    told = _ours(url)
-    return Limits(connections=_number(told, _CONNECTIONS, 1_000), seconds=_number(told, _SECONDS, 86_400))
+def limits_in(url: str) -> UrlLimits:
+    told = _own_parameters(url)
+    return UrlLimits(connections=_parse_limit(told, _CONNECTIONS, 1_000), seconds=_parse_limit(told, _SECONDS, 86_400))
 
 
-def unfit(url: str) -> InvalidInput:
+def invalid_parameters(url: str) -> InvalidInput:
     """What to say of one that the driver does not take: its own words may be the whole of it, with the password."""
-    known = [*_OURS, *(option.keyword.decode() for option in Conninfo.get_defaults())]
+    known = [*_OWN_PARAMETERS, *(option.keyword.decode() for option in Conninfo.get_defaults())]
     for name in (pair.partition("=")[0] for pair in checked_url(url, "url").partition("?")[2].split("&")):
         if name and name not in known:
             near = get_close_matches(name, known, n=1)
@@ -48,47 +58,47 @@ def unfit(url: str) -> InvalidInput:
     return InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…")
 
 
-def for_the_driver(url: str) -> str:
+def driver_url(url: str) -> str:
     """Without what is ours."""
     where, _, asked = url.partition("?")
-    rest = "&".join(pair for pair in asked.split("&") if pair.partition("=")[0] not in _OURS)
+    rest = "&".join(pair for pair in asked.split("&") if pair.partition("=")[0] not in _OWN_PARAMETERS)
     return f"{where}?{rest}" if rest else where
 
 
-def acting_as(url: str, role: str) -> str:
+def url_with_role(url: str, role: str) -> str:
     """The same credential, with another role in force from the first statement on."""
-    told = _told(url)
+    told = _parameters(url)
     escaped = "".join(f"\\{letter}" if letter == "\\" or letter.isspace() else letter for letter in role)
     told["options"] = f"{told.get('options', '')} -c role={escaped}".strip()
-    return _url(told)
+    return _build_url(told)
 
 
-def let_in(url: str, role: str, password: str, *, usual: Mapping[str, str]) -> str:
+def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, str]) -> str:
     """The same database with another credential. `usual`: what the URL leaves open, and another machine cannot know."""
-    told = {name: value for name, value in _told(url).items() if name not in _PERSONAL}
-    there = {"host": told["hostaddr"]} if "hostaddr" in told else usual
-    return _url({**there, **usual, **told, "user": role, **({"password": password} if password else {})})
+    told = {name: value for name, value in _parameters(url).items() if name not in _PERSONAL_PARAMETERS}
+    there = {"host": told["hostaddr"]} if "hostaddr" in told else defaults
+    return _build_url({**there, **defaults, **told, "user": role, **({"password": password} if password else {})})
 
 
-def _told(url: str) -> dict[str, str]:
-    told = {name: str(value) for name, value in conninfo_to_dict(for_the_driver(url)).items() if value is not None}
-    return {**told, **_ours(url)}
+def _parameters(url: str) -> dict[str, str]:
+    told = {name: str(value) for name, value in conninfo_to_dict(driver_url(url)).items() if value is not None}
+    return {**told, **_own_parameters(url)}
 
 
-def _ours(url: str) -> dict[str, str]:
+def _own_parameters(url: str) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in url.partition("?")[2].split("&"))
-    return {name: value for name, _, value in pairs if name in _OURS}
+    return {name: value for name, _, value in pairs if name in _OWN_PARAMETERS}
 
 
-def _number(told: Mapping[str, str], name: str, most: int) -> int | None:
-    if (value := told.get(name)) is None:
+def _parse_limit(parameters: Mapping[str, str], name: str, maximum: int) -> int | None:
+    if (value := parameters.get(name)) is None:
         return None
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= most:
-        raise InvalidInput(field=name, value=value, expected=f"a whole number from 1 to {most}")
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= maximum:
+        raise InvalidInput(field=name, value=value, expected=f"a whole number from 1 to {maximum}")
     return int(value)
 
 
-def _url(told: Mapping[str, str]) -> str:
+def _build_url(told: Mapping[str, str]) -> str:
     rest = dict(told)
     who = quote(rest.pop("user", ""), safe="")
     who += f":{quote(rest.pop('password'), safe='')}" if "password" in rest else ""

@@ -13,7 +13,7 @@ from inmind.core.json import plain
 from inmind.core.messages import format_named
 from inmind.core.messages.replies.anthropic import AnthropicReplies
 from inmind.core.messages.replies.openai import ChatReplies
-from inmind.core.messages.replies.reply import Pieces, Replies, Reply, Usage, is_error, refuse_error, said, unended
+from inmind.core.messages.replies.reply import Pieces, Replies, Reply, ReplyUsage, is_error, refuse_error, said, unended
 from inmind.core.messages.replies.responses import ResponsesReplies
 from inmind.errors import InvalidInput
 
@@ -87,4 +87,4 @@ def _sender(chunk: object, asked: Sequence[Replies], field: str) -> Replies:
     return known[0]
 
 
-__all__ = ["Reply", "Usage", "read_as_far_as_it_came", "read_reply", "said"]
+__all__ = ["Reply", "ReplyUsage", "read_as_far_as_it_came", "read_reply", "said"]

@@ -15,7 +15,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.anthropic import NAME, input_of
 from inmind.core.messages.replies.reply import (
     Reply,
-    Usage,
+    ReplyUsage,
     id_of,
     in_one,
     is_count,
@@ -173,7 +173,7 @@ def _later(before: Any, now: Any) -> Any:
     return {**before, **without_nothing(now)} if is_object(before) and is_object(now) else now or before
 
 
-def _usage(given: Any) -> Usage | None:
+def _usage(given: Any) -> ReplyUsage | None:
     cached = peek(given, "cache_read_input_tokens")
     sent = (peek(given, "input_tokens"), peek(given, "cache_creation_input_tokens") or 0, cached or 0)
     prompt = sum(sent) if all(is_count(tokens) for tokens in sent) else None

@@ -15,7 +15,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.openai import NAME
 from inmind.core.messages.replies.reply import (
     Reply,
-    Usage,
+    ReplyUsage,
     id_of,
     in_one,
     model_of,
@@ -155,7 +155,7 @@ def _call(given: Any) -> Any:
     return call
 
 
-def _usage(given: Any) -> Usage | None:
+def _usage(given: Any) -> ReplyUsage | None:
     cached = peek(peek(given, "prompt_tokens_details"), "cached_tokens")
     return usage_of(prompt=peek(given, "prompt_tokens"), cached=cached, completion=peek(given, "completion_tokens"))
 

@@ -21,7 +21,7 @@ _MOST = 2**53
 
 
 @frozen(kw_only=True)
-class Usage:
+class ReplyUsage:
     """What the provider counted for one call, in its own tokens."""
 
     prompt_tokens: int
@@ -40,7 +40,7 @@ class Reply:
     """The provider's name for it; empty for a bare message."""
     model: str = ""
     """The model that answered, as the provider calls it."""
-    usage: Usage | None = None
+    usage: ReplyUsage | None = None
     whole: bool = True
     """False where it was cut short, by the provider or on its way; then a call in it may be half a call."""
 
@@ -105,12 +105,12 @@ def said(wires: Iterable[Wire], format: str) -> tuple[Text | Call, ...]:
     return tuple(parts)
 
 
-def usage_of(*, prompt: object, cached: object, completion: object) -> Usage | None:
+def usage_of(*, prompt: object, cached: object, completion: object) -> ReplyUsage | None:
     """Numbers that make sense together. Any others are no usage, and no reason to lose the reply they came with."""
     cached = 0 if cached is None else cached
     if not (is_count(prompt) and is_count(cached) and is_count(completion)):
         return None
-    return Usage(prompt_tokens=prompt, cached_tokens=min(cached, prompt), completion_tokens=completion)
+    return ReplyUsage(prompt_tokens=prompt, cached_tokens=min(cached, prompt), completion_tokens=completion)
 
 
 def is_count(value: object) -> TypeGuard[int]:

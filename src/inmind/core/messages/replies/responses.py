@@ -17,7 +17,7 @@ from inmind.core.messages import FORMATS, Wire
 from inmind.core.messages.model import without_id
 from inmind.core.messages.replies.reply import (
     Reply,
-    Usage,
+    ReplyUsage,
     id_of,
     in_one,
     is_count,
@@ -158,6 +158,6 @@ def _is_item(given: Any) -> bool:
     return kind == "reasoning" or (isinstance(kind, str) and kind.endswith("_call"))
 
 
-def _usage(given: Any) -> Usage | None:
+def _usage(given: Any) -> ReplyUsage | None:
     cached = peek(peek(given, "input_tokens_details"), "cached_tokens")
     return usage_of(prompt=peek(given, "input_tokens"), cached=cached, completion=peek(given, "output_tokens"))

@@ -1,0 +1,322 @@
+"""File operations on descriptors of folders, which follow no links."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from inmind.core.frozen import frozen
+from inmind.errors import InmindError, NotDurable, StorageFull, UnsafeStorage
+
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+_RENAME_EXCHANGE = 2
+
+
+CHUNK_BYTES = 1_048_576
+
+
+# A file system's clock ticks every few milliseconds: a write right after our look can leave the same stamp.
+MIN_SIGNATURE_AGE_NANOSECONDS = 50_000_000
+
+
+@frozen
+class FileSignature:
+    """What `stat` says: if it is the same, and not too young to tell, the bytes are the same."""
+
+    inode: int
+    size: int
+    changed_at: int
+
+    def is_reliable(self, now: int) -> bool:
+        return now - self.changed_at > MIN_SIGNATURE_AGE_NANOSECONDS
+
+
+@frozen
+class FileState:
+    """What stands at a path. `unreadable` says why it cannot be read; that is never the same as empty."""
+
+    data: bytes | None = None
+    signature: FileSignature | None = None
+    """From before the bytes were read: whatever is written after has another one, if this is settled."""
+    read_at: int = 0
+    max_bytes: int = 0
+    """How many bytes were asked for; one more was read, so that too many can be told."""
+    has_other_links: bool = False
+    """The same file has another name, perhaps in another folder: nobody can tell whose words these are."""
+    read_error: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """All bytes that stand there were read."""
+        return self.data is not None and len(self.data) <= self.max_bytes
+
+    @property
+    def reliable_signature(self) -> FileSignature | None:
+        """The signature, if a later change is sure to show in it."""
+        return self.signature if self.signature and self.signature.is_reliable(self.read_at) else None
+
+
+def make_private_folder(path: Path) -> None:
+    """The folder and its missing parents, for the owner alone, and on the disk."""
+    try:
+        if path.is_dir():
+            return
+        make_private_folder(path.parent)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            fsync_folder(path.parent)
+        if not path.is_dir():
+            raise UnsafeStorage(place=str(path), reason="it is not a folder")
+    except OSError as error:
+        raise translate_os_error(error, path) from error
+
+
+def create_private_file(path: Path) -> None:
+    """An empty file for the owner alone, unless there is one. Safe on a database: it is opened only if it is new."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS, 0o600))
+        fsync_folder(path.parent)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise translate_os_error(error, path) from error
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """A file to read, by nobody's link and no pipe: that would wait for ever."""
+    descriptor = os.open(path, os.O_RDONLY | SAFE_FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a plain file")
+    return os.fdopen(descriptor, "rb")
+
+
+def fsync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def read_at(folder: int, leaf: str, max_bytes: int) -> FileState:
+    descriptor = os.open(leaf, os.O_RDONLY | SAFE_FLAGS, dir_fd=folder)
+    try:
+        time = now_nanoseconds()
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return FileState(read_error=_REASONS[errno.ENOTSUP])
+        with os.fdopen(os.dup(descriptor), "rb") as stream:
+            data = stream.read(max_bytes + 1)
+        linked = status.st_nlink > 1
+        return FileState(
+            data=data, signature=signature_of(status), read_at=time, max_bytes=max_bytes, has_other_links=linked
+        )
+    finally:
+        os.close(descriptor)
+
+
+def open_subfolder(folder: int, name: str, *, create: bool) -> int:
+    """The descriptor of a folder in a folder. A new one is for the owner alone, and on the disk."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        if not create:
+            raise
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=folder)
+        os.fsync(folder)
+    return os.open(name, flags, dir_fd=folder)
+
+
+def open_unlinked(folder: int, leaf: str) -> int:
+    """To add to a file. One that has another name as well loses this one: what is added would show there too."""
+    flags = os.O_RDWR | os.O_CREAT | SAFE_FLAGS
+    descriptor = os.open(leaf, flags, 0o600, dir_fd=folder)
+    if os.fstat(descriptor).st_nlink < 2:
+        return descriptor
+    os.close(descriptor)
+    os.unlink(leaf, dir_fd=folder)
+    return os.open(leaf, flags, 0o600, dir_fd=folder)
+
+
+def check_name(step: str) -> None:
+    """Names are checked where they are made; here nothing is left that could mean another folder."""
+    if step in ("", ".", "..") or "/" in step or "\x00" in step:
+        raise OSError(errno.EINVAL, "not a name")
+
+
+def refuse_special_file(folder: int, leaf: str) -> None:
+    """A folder, link or device in a live file's place was put there by somebody: it is not ours to replace."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.ELOOP if stat.S_ISLNK(mode) else errno.ENOTSUP, "not a plain file")
+
+
+def write_new(folder: int, name: str, data: bytes) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE_FLAGS, 0o600, dir_fd=folder)
+    try:
+        write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def link_new(folder: int, swap: str, leaf: str) -> bool:
+    """Where nothing stands: a link, since a rename would overwrite what an editor has just put there."""
+    try:
+        os.link(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError:  # not every file system has links
+        os.rename(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        return True
+    os.unlink(swap, dir_fd=folder)
+    return True
+
+
+def link_or_copy(folder: int, leaf: str, kept: str) -> bool:
+    """Do these bytes have that name now? Not if others have it."""
+    try:
+        os.link(leaf, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return _is_same_file(folder, leaf, kept)
+    except OSError:  # not every file system has links
+        return _copy(folder, leaf, kept)
+    return True
+
+
+def _copy(folder: int, leaf: str, kept: str) -> bool:
+    with _open_for_reading(folder, leaf) as source:
+        try:
+            target = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS, 0o600, dir_fd=folder)
+        except FileExistsError:
+            return _is_same_file(folder, leaf, kept)
+        try:
+            while data := source.read(CHUNK_BYTES):
+                write_all(target, data)
+            os.fsync(target)
+        except OSError:
+            os.unlink(kept, dir_fd=folder)
+            raise
+        finally:
+            os.close(target)
+    return True
+
+
+def _is_same_file(folder: int, leaf: str, other: str) -> bool:
+    """Are two files one, or alike in every byte? Read in pieces, since they may be larger than memory."""
+    with _open_for_reading(folder, leaf) as one, _open_for_reading(folder, other) as two:
+        first, second = os.fstat(one.fileno()), os.fstat(two.fileno())
+        if os.path.samestat(first, second):
+            return True
+        if first.st_size != second.st_size or not stat.S_ISREG(second.st_mode):
+            return False
+        while data := one.read(CHUNK_BYTES):
+            if data != two.read(CHUNK_BYTES):
+                return False
+        return True
+
+
+def _open_for_reading(folder: int, leaf: str) -> BinaryIO:
+    return os.fdopen(os.open(leaf, os.O_RDONLY | SAFE_FLAGS, dir_fd=folder), "rb")
+
+
+def swap_in(folder: int, swap: str, leaf: str, data: bytes, expected: FileState) -> bool:
+    if not _exchange_names(folder, swap, leaf):
+        still = still_matches(folder, leaf, expected)
+        if still:
+            os.rename(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            os.unlink(swap, dir_fd=folder)
+        return still
+    if still_matches(folder, swap, expected):
+        os.unlink(swap, dir_fd=folder)
+        return True
+    _exchange_names(folder, swap, leaf)
+    if still_matches(folder, swap, FileState(data=data, max_bytes=len(data))):
+        os.unlink(swap, dir_fd=folder)
+    else:  # saved once more meanwhile: that one belongs in the place, the earlier one is found beside it
+        _exchange_names(folder, swap, leaf)
+    return False
+
+
+def still_matches(folder: int, leaf: str, expected: FileState) -> bool:
+    """Of what is too large only the beginning was read; there it has to be the same file."""
+    try:
+        now = read_at(folder, leaf, expected.max_bytes)
+    except OSError:
+        return False
+    return now.data == expected.data and (now.is_complete or _inode(now) == _inode(expected))
+
+
+def _inode(found: FileState) -> int | None:
+    return found.signature.inode if found.signature else None
+
+
+def _exchange_names(folder: int, swap: str, leaf: str) -> bool:
+    """False where there is nothing to exchange with, or the system cannot."""
+    rename = _renameat2()
+    return rename is not None and (rename(folder, os.fsencode(swap), folder, os.fsencode(leaf), _RENAME_EXCHANGE) == 0)
+
+
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    """Linux has it; elsewhere a plain rename must do, with a window of microseconds for an editor's save."""
+    import ctypes  # only whoever writes a file needs it
+
+    try:
+        return ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+
+
+def signature_of(status: os.stat_result) -> FileSignature:
+    return FileSignature(
+        inode=status.st_ino, size=status.st_size, changed_at=max(status.st_mtime_ns, status.st_ctime_ns)
+    )
+
+
+def translate_os_error(error: OSError, place: Path) -> InmindError:
+    if error.errno in _DISK_FULL_ERRORS:
+        return StorageFull(place=str(place))
+    if error.errno == errno.EIO:
+        return NotDurable(place=str(place), reason=os.strerror(errno.EIO))
+    return UnsafeStorage(place=str(place), reason=describe_os_error(error))
+
+
+# The system's own words for these are about its calls, not about what stands there.
+_REASONS = {
+    errno.ELOOP: "it is a link, and links are not followed",
+    errno.ENOTDIR: "a link or a file stands on the way there, and links are not followed",
+    errno.ENOTSUP: "it is not a plain file",
+}
+
+
+def describe_os_error(error: OSError) -> str:
+    return _REASONS.get(error.errno or 0) or os.strerror(error.errno or 0)
+
+
+def now_nanoseconds() -> int:
+    """The clock that file stamps are compared with."""
+    return time.time_ns()
