@@ -1,8 +1,4 @@
-"""Fixtures and options for all tests: hypothesis profiles, a memory with a manual clock, and a PostgreSQL server.
-
-`make test` uses the profile `short`, `make test-all` uses `all`, `make torture` uses `torture`. Under CI each run has
-the same examples, so that a red build is caused by the change. No profile has a deadline: slowness is not a failure.
-"""
+"""Fixtures and options for all tests: a memory with a manual clock, its store, and a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -18,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import home_builders
 import postgres
+import profiles
 import pytest
 from builders import Home
-from hypothesis import HealthCheck, settings
 
 from inmind import Memory, Session
 from inmind.testing import ManualClock
@@ -30,13 +26,7 @@ if TYPE_CHECKING:
 
     from inmind.store.postgres.jobs import Jobs
 
-_COMMON = settings(
-    deadline=None, print_blob=True, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("short", parent=_COMMON, max_examples=25)
-settings.register_profile("all", parent=_COMMON, max_examples=60)
-settings.register_profile("torture", parent=_COMMON, max_examples=2_000, derandomize=False)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "short")
+profiles.load()
 
 # Without cached bytecode each run rewrites the assertions of all tests, and each child process compiles its imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -24,6 +24,7 @@ from builders import assistant, turns, user
 from event_loop import ASYNC_CLASSES, DEADLINE, run, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from inmind import AsyncMemory
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
@@ -407,7 +408,7 @@ def open_files(home: Path) -> list[str]:
 
 
 @pytest.mark.spec("K24", "K25")
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(turns_of_the_loop=st.lists(st.integers(0, 40), min_size=1, max_size=12))
 def test_whenever_calls_are_cancelled_each_is_made_once_when_it_is_asked_for_again(
     turns_of_the_loop: list[int], tmp_path_factory: pytest.TempPathFactory

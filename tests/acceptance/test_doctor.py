@@ -27,6 +27,7 @@ from builders import turns, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_server import chat, fails, model_server
+from profiles import examples
 from pydantic import BaseModel
 from terminal import at_once, command, inmind, on_a_screen
 
@@ -265,7 +266,7 @@ def test_a_home_that_somebody_begins_to_use_meanwhile_is_looked_at_again(used: P
 
 
 @pytest.mark.spec("J3")
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(file=st.sampled_from(["inmind.db", "index.db"]), places=st.lists(st.floats(0, 1, exclude_max=True), min_size=1))
 def test_whatever_bytes_are_flipped_it_is_told_and_nothing_is_touched(
     lived_in: Path, file: str, places: list[float]

@@ -13,6 +13,7 @@ import pytest
 from builders import Home, home_of, page_of, person_writes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from inmind import Memory
 from inmind.core.events.base import Draft, Origin, Trust
@@ -422,7 +423,7 @@ LINES_OF_NOTES = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LINES_OF_NOTES | st.text(max_size=30), max_size=6), st.sampled_from(["\n", "\r\n", "\r", "\n\n"]))
 @pytest.mark.spec("G7")
 def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, lines: list[str], between: str) -> None:
@@ -689,7 +690,7 @@ def test_what_was_called_most_important_stands_on_the_page_in_its_own_words_what
         assert "- Frank is allergic to penicillin." in state_of(memory)
         (line,) = (one for one in memory.resource("ada").state.dreams.lines.values() if "is allergic" in one.text)
         assert (line.sources, line.trust) == ((id,), 1)
-        assert memory.resource("ada").state.dreams.theirs == {}
+        assert memory.resource("ada").state.dreams.user_lines == {}
 
 
 @pytest.mark.spec("G5", "H3")

@@ -19,6 +19,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_client import MODES, Mode, a_server, called, roots, text_of
 from mcp_types import ErrorData, ListRootsResult, RootsListChangedNotification, TextContent, TextResourceContents
+from profiles import examples
 from strategies import json_values
 from tables import each_row
 
@@ -450,7 +451,7 @@ def fitting(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.spec("N63")
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_a_tool_is_called_with_it_answers_as_it_has_promised(
     memory: Memory, tmp_path: Path, data: Any

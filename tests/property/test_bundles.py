@@ -14,6 +14,7 @@ import pytest
 from bundle_builders import Lines, changed, exported, lived_richly
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from strategies import any_things, json_values
 from tables import each_row
 
@@ -166,7 +167,7 @@ def keys_of(store: Store) -> list[Receipt]:
     return [receipt for stream in store.stream_names("") for receipt in store.receipts(stream, limit=10**9)]
 
 
-FEWER = settings(max_examples=max(25, settings().max_examples // 4))
+FEWER = settings(max_examples=examples(25))
 """Each of these writes files, and waits for the disk."""
 
 
@@ -245,7 +246,7 @@ WRONG: Sequence[Any] = (
     *(None, True, -1, 2**62, 10**30, 1e308, float("nan"), "", "\0", "x" * 10, "../../x"),
     *([], {}, [[]], ["x"], [None], [{}], {"a": None}),
 )
-CHANGED = settings(max_examples=max(60, settings().max_examples // 2), deadline=None)
+CHANGED = settings(max_examples=examples(60))
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from home_builders import Kind, a_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from profiles import examples
 from provider_rules import faults
 from strategies import WIRES
 
@@ -394,11 +395,11 @@ class AnyCompactionInPostgres(AnyCompaction):
 
 
 TestAnyCompaction = AnyCompaction.TestCase
-TestAnyCompaction.settings = settings(max_examples=min(400, settings().max_examples // 4), stateful_step_count=20)
-TestAnyCompactionInPostgres = pytest.mark.usefixtures("tenants")(AnyCompactionInPostgres.TestCase)
-TestAnyCompactionInPostgres.settings = settings(
-    max_examples=max(5, settings().max_examples // 20), stateful_step_count=20
+TestAnyCompaction.settings = settings(max_examples=examples(15, at_most=400), stateful_step_count=20)
+TestAnyCompactionInPostgres = pytest.mark.exhaustive(
+    pytest.mark.usefixtures("tenants")(AnyCompactionInPostgres.TestCase)
 )
+TestAnyCompactionInPostgres.settings = settings(max_examples=examples(5), stateful_step_count=20)
 
 
 # -- what it has found -----------------------------------------------------------------------------------------

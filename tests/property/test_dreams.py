@@ -15,6 +15,7 @@ from dream_checks import accounted, events_of, folder_of, in_order, shown, stand
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from profiles import examples
 
 from inmind import Memory
 from inmind.core.events.crystals import CrystalCreated
@@ -226,7 +227,7 @@ class Dreaming(RuleBasedStateMachine):
         proposed = self.proposals()
         dream = self.memory.dream("ada")
         assert dream.status == "done", dream
-        assert (dream.id == left.dream) == left.keeps(self.clock.now)
+        assert (dream.id == left.dream) == left.is_resumable(self.clock.now)
         assert self.proposals() - proposed == (not left.proposed or dream.id != left.dream)
 
     def proposals(self) -> int:
@@ -257,4 +258,4 @@ class Dreaming(RuleBasedStateMachine):
 
 @pytest.mark.spec("A2", "G6", "G7", "G12", "G13")
 class TestDreaming(Dreaming.TestCase):
-    settings = settings(max_examples=max(10, settings().max_examples // 10), stateful_step_count=15, deadline=None)
+    settings = settings(max_examples=examples(10), stateful_step_count=15, deadline=None)

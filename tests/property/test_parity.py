@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from postgres import Tenants
+from profiles import examples
 
 from inmind import InmindError, Memory, Session
 from inmind.core.events.codec import encode_payload
@@ -197,7 +198,7 @@ def _journal(memory: Memory) -> Iterator[object]:
 class TestTwoMemories(TwoMemories.TestCase):
     """No sequence of calls tells where a memory is kept; the prompts are the same to the byte."""
 
-    settings = settings(parent=settings(), max_examples=max(8, settings().max_examples // 12), stateful_step_count=25)
+    settings = settings(parent=settings(), max_examples=examples(8), stateful_step_count=25)
 
 
 class TwoMemoriesThatFindByMeaning(TwoMemories):
@@ -213,4 +214,4 @@ class TwoMemoriesThatFindByMeaning(TwoMemories):
 
 @pytest.mark.spec("H4")
 class TestTwoMemoriesThatFindByMeaning(TwoMemoriesThatFindByMeaning.TestCase):
-    settings = settings(parent=settings(), max_examples=max(4, settings().max_examples // 24), stateful_step_count=25)
+    settings = settings(parent=settings(), max_examples=examples(4), stateful_step_count=25)

@@ -14,6 +14,7 @@ import pytest
 from builders import assistant, user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from inmind import Memory, Session
 from inmind.core.events.base import Draft, Origin
@@ -47,9 +48,9 @@ class Life(NamedTuple):
 
 
 def _found(memory: Memory, word: str, owner: str) -> Any:
-    from inmind.search.query import checked_query
+    from inmind.search.query import validate_query
 
-    return memory._context.search(checked_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also nobody's
+    return memory._context.search(validate_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also nobody's
 
 
 Step = Callable[[Life], object]
@@ -166,13 +167,13 @@ def live(place: Path | str, steps: list[tuple[Step, bool]], *, private: bool, nu
         if not isinstance(place, Path):
             index = memory._context.search_engine()._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
             before = index.identity()
-            index.start_anew("a test")
+            index.mark_damaged("a test")
             assert index.identity() != before
         return followed, Life(memory, memory.session(f"s{number}"), resource).known()
 
 
 @pytest.mark.spec("H3", "M39")
-@settings(max_examples=max(25, settings().max_examples // 4))
+@settings(max_examples=examples(25))
 @given(steps=TRACES, private=st.booleans())
 def test_an_index_that_followed_and_one_made_anew_know_the_same(steps: list[tuple[Step, bool]], private: bool) -> None:
     with TemporaryDirectory() as folder:
@@ -182,7 +183,7 @@ def test_an_index_that_followed_and_one_made_anew_know_the_same(steps: list[tupl
 
 @pytest.mark.spec("H3", "M39")
 @settings(
-    max_examples=max(10, settings().max_examples // 10),
+    max_examples=examples(10),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )

@@ -16,6 +16,7 @@ from home_builders import Kind, a_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from profiles import examples
 from provider_rules import faults
 from scratchpad_model import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
 
@@ -322,10 +323,8 @@ class AnySessionInPostgres(AnySession):
 
 
 TestAnySession = AnySession.TestCase
-TestAnySession.settings = settings(max_examples=min(400, settings().max_examples * 2 // 5), stateful_step_count=25)
+TestAnySession.settings = settings(max_examples=examples(24, at_most=400), stateful_step_count=25)
 TestAnySharing = AnySharing.TestCase
-TestAnySharing.settings = settings(max_examples=min(400, settings().max_examples // 4), stateful_step_count=25)
-TestAnySessionInPostgres = pytest.mark.usefixtures("tenants")(AnySessionInPostgres.TestCase)
-TestAnySessionInPostgres.settings = settings(
-    max_examples=min(400, settings().max_examples // 10), stateful_step_count=25
-)
+TestAnySharing.settings = settings(max_examples=examples(15, at_most=400), stateful_step_count=25)
+TestAnySessionInPostgres = pytest.mark.exhaustive(pytest.mark.usefixtures("tenants")(AnySessionInPostgres.TestCase))
+TestAnySessionInPostgres.settings = settings(max_examples=examples(6, at_most=400), stateful_step_count=25)

@@ -9,6 +9,7 @@ import pytest
 from dream_builders import a_line, a_material, a_note, a_page, an_insight, carried_out, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from inmind.core.events.base import Trust
@@ -368,7 +369,7 @@ FIELDS = {
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(given=st.lists(st.fixed_dictionaries({}, optional=FIELDS) | JSON, max_size=5))
 def test_no_answer_breaks_anything_or_names_what_is_not_there(given: list[Any]) -> None:
     labels = LABELS
@@ -382,7 +383,7 @@ def test_no_answer_breaks_anything_or_names_what_is_not_there(given: list[Any]) 
             assert isinstance(edit, Add) or {*edit.lines} <= texts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(text=st.text(max_size=200) | st.text(alphabet='{}[]":,edits0 ', max_size=200))
 def test_no_text_breaks_the_reading_of_it(text: str) -> None:
     answer = parse_answer(text, LABELS)

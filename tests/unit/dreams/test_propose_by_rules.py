@@ -11,6 +11,7 @@ import pytest
 from dream_builders import NOW, a_crystal, a_line, a_material, a_note, a_page, an_insight, carried_out, days_ago, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from tables import each_row
 
 from inmind.core.events.base import Origin, Trust
@@ -402,7 +403,6 @@ NOTES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(notes=NOTES)
 def test_every_note_is_in_the_proposal_and_each_only_once(notes: list[Any]) -> None:
     proposal = propose_by_rules(a_material(notes=tuple(notes)))
@@ -412,7 +412,6 @@ def test_every_note_is_in_the_proposal_and_each_only_once(notes: list[Any]) -> N
 
 
 @pytest.mark.spec("G6", "G12")
-@settings(max_examples=60, deadline=None)
 @given(notes=NOTES)
 def test_what_rules_propose_passes_every_guard_and_the_same_again_changes_nothing(notes: list[Any]) -> None:
     material = a_material(notes=tuple(notes))
@@ -429,7 +428,7 @@ def test_what_rules_propose_passes_every_guard_and_the_same_again_changes_nothin
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(notes=NOTES)
 def test_the_same_material_always_gives_the_same(notes: list[Any]) -> None:
     assert propose_by_rules(a_material(notes=tuple(notes))) == propose_by_rules(

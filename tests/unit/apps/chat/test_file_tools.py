@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from inmind.apps.chat.file_tools import (
     MOST_BYTES,
@@ -231,7 +232,7 @@ def test_no_path_leads_out_and_nothing_but_a_plain_file_is_touched(
     assert (work / ".env").read_text() == "KEY=second"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.sampled_from(["..", ".", "", "src", "out", "outfile", "home", "~", "secret.txt", "inmind.db"]))
 )
@@ -304,7 +305,7 @@ def test_arguments_that_do_not_fit_are_answered_with_what_does(place: Workplace,
     assert outcome.said.encode()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=st.text(st.characters(codec="utf-8", exclude_characters="\x00")),
     name=st.text(string.ascii_letters, min_size=1, max_size=8),

@@ -8,6 +8,7 @@ from io import StringIO
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from rich.cells import cell_len
 
 from inmind.apps.chat.file_tools import Change, Outcome
@@ -77,7 +78,7 @@ def test_an_answer_in_pieces_is_shown_as_it_is_and_ends_its_line(capsys: pytest.
     assert capsys.readouterr().out == "one\ntwo⟨U+001B⟩[2J three\nfour\n"
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(name=st.text(max_size=100), arguments=st.text(max_size=200), gist=st.text(max_size=300))
 @pytest.mark.spec("J4")
 def test_a_call_is_one_line_whatever_a_model_wrote(name: str, arguments: str, gist: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from profiles import examples
 
 from inmind.search.embedders import embedder
 from inmind.search.embedders.bert_numpy import HEAD, Encoder, erf
@@ -61,7 +62,7 @@ def test_erf_is_near_enough_to_what_it_should_be(x: float) -> None:
     assert float(erf(np.array([x], np.float32))[0]) == pytest.approx(math.erf(x), abs=1e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(texts=st.lists(st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=12), min_size=1, max_size=5))
 def test_an_encoder_reads_each_text_by_itself(texts: Sequence[Sequence[int]]) -> None:
     encoder = an_encoder()

@@ -18,6 +18,7 @@ from anthropic import Anthropic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai import OpenAI, pydantic_function_tool
+from profiles import examples
 from pydantic import BaseModel
 from strategies import json_values, wire
 
@@ -239,7 +240,7 @@ def item_events(draw: Draw, item: Json) -> Iterator[Json]:
 
 # -- the promise -------------------------------------------------------------------------------------------
 
-QUICKLY = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+QUICKLY = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.spec("D9")
