@@ -17,7 +17,7 @@ from inmind.core.streams import ANONYMOUS
 from inmind.core.text import counted, shortened
 from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput, NotFound
-from inmind.search.render import told
+from inmind.search.render import render_hits
 
 if TYPE_CHECKING:
     from inmind.apps.chat.chat import Chat
@@ -138,7 +138,7 @@ def _note(chat: Chat, text: str) -> None:
 
 def _search(chat: Chat, words: str) -> None:
     hits = chat.session.search(words)
-    print_text(told(hits) if hits else "Nothing was found.")
+    print_text(render_hits(hits) if hits else "Nothing was found.")
 
 
 def _session(chat: Chat, _: str) -> None:

@@ -1,4 +1,6 @@
-"""The table of commands. A command's module is imported only when the command runs, so that help starts fast.
+"""The table of commands.
+
+A command's module is imported only when the command runs, so that help starts fast.
 
 The help text in the table is the first sentence of the command's docstring; a test compares them.
 """
@@ -92,7 +94,10 @@ GLOBAL_OPTIONS = ("home", "db", "debugging")
 
 
 class _WithGlobalOptions(ClickCommand):
-    """A command or group that also accepts the global options. The last occurrence of an option wins."""
+    """A command or group that also accepts the global options.
+
+    The last occurrence of an option wins.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         *own, help = super().get_params(ctx)
@@ -112,7 +117,10 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
 
 class CliCommand(_WithGlobalOptions, TyperCommand):
-    """One command. Errors about its input name the option as typed: --limit, not limit; TEXT, not text."""
+    """One command.
+
+    Errors about its input name the option as typed: --limit, not limit; TEXT, not text.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _check_place_given_once(ctx, args)

@@ -20,7 +20,7 @@ from inmind.apps.cli.console import (
 from inmind.errors import InvalidInput
 from inmind.history.compaction.report import CompactionReport, KeptItem
 from inmind.history.compaction.request import STRATEGIES
-from inmind.history.compaction.select import KEEP_ASKED, TARGETS
+from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, TARGETS
 
 
 def compact(
@@ -44,14 +44,17 @@ def compact(
     ] = "archive",
     keep_recent: Annotated[
         int, typer.Option(help="How many recent turns, rounds and tool outputs to keep.")
-    ] = KEEP_ASKED,
+    ] = DEFAULT_KEEP_RECENT,
     archive_to: Annotated[
         str | None, typer.Option(metavar="PATH", help="Target page: archive/<name>.md or detail/<name>.md.")
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last compaction instead.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Archive old messages of a session. They are no longer sent to the model; --undo restores them."""
+    """Archive old messages of a session.
+
+    They are no longer sent to the model; --undo restores them.
+    """
     with open_existing_session(session) as opened:
         if undo:
             _check_no_other_options(context, "--undo")

@@ -48,7 +48,10 @@ def select_place(home: Path | None, db: str | None = None) -> None:
 
 
 def refuse_place(expected: str) -> None:
-    """Raise if --home or --db was given. For commands that do not use them; the environment is ignored."""
+    """Raise if --home or --db was given.
+
+    For commands that do not use them; the environment is ignored.
+    """
     if _selected is not None:
         field, value = ("--home", str(_selected)) if isinstance(_selected, Path) else ("--db", shown_url(_selected))
         raise InvalidInput(field=field, value=value, expected=expected)
@@ -163,7 +166,10 @@ def console() -> Console:
 
 
 def one_line_console() -> Console:
-    """A console for lists with one line per item, which are cut to its width. In a pipe the width is fixed."""
+    """A console for lists with one line per item, which are cut to its width.
+
+    In a pipe the width is fixed.
+    """
     wide = console()
     if not wide.is_terminal:
         wide.width = _MAX_LINE_CHARS
@@ -195,7 +201,10 @@ def collapse_whitespace(text: str) -> str:
 
 @contextmanager
 def progress_bar(description: str) -> Generator[Callable[[int, int], None]]:
-    """A progress bar on stderr, updated with `(done, total)`; no output if stderr is not a terminal."""
+    """A progress bar on stderr, updated with `(done, total)`.
+
+    No output if stderr is not a terminal.
+    """
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return

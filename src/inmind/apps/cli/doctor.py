@@ -95,7 +95,10 @@ def _summary(found: DoctorReport) -> str:
 
 
 class _StepProgress(ExitStack):
-    """One progress bar per step, named after it; a step without a total gets a bar without an end."""
+    """One progress bar per step, named after it.
+
+    A step without a total gets a bar without an end.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -60,7 +60,10 @@ def run(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Update MEMORY.md with the waiting notes and new activity. Ctrl-C cancels and changes nothing."""
+    """Update MEMORY.md with the waiting notes and new activity.
+
+    Ctrl-C cancels and changes nothing.
+    """
     with open_existing_memory(RULES_ONLY if by_rules else None) as memory:
         name = resolve_resource(memory, resource)
         with _cancel_on_signal() as cancelled, nullcontext() if as_json else _show_phases() as watch:
@@ -132,7 +135,10 @@ def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
 
 @dream.command("undo")
 def undo_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
-    """Undo the last dream: restores MEMORY.md but keeps later edits by users; its notes wait again."""
+    """Undo the last dream: restores MEMORY.md but keeps later edits by users.
+
+    Its notes wait again.
+    """
     with open_existing_memory() as memory:
         undone = memory.resource(resolve_resource(memory, resource)).undo_dream(number)
         if as_json:

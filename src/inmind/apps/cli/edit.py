@@ -120,7 +120,10 @@ def _open_memory(path: str, resource: str | None) -> Generator[Memory]:
 
 
 def _edit_in_editor(page: Page) -> _NewText:
-    """Run the editor on a private temporary file. The file stays there unless its text was written."""
+    """Run the editor on a private temporary file.
+
+    The file stays there unless its text was written.
+    """
     file = _write_draft(page, page.text)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or DEFAULT_EDITOR)
     try:
@@ -138,7 +141,10 @@ def _edit_in_editor(page: Page) -> _NewText:
 
 
 def _run_editor(command: list[str]) -> int:
-    """Run the editor and return its exit status. Ctrl-C goes to the editor, which owns the terminal."""
+    """Run the editor and return its exit status.
+
+    Ctrl-C goes to the editor, which owns the terminal.
+    """
     editor = subprocess.Popen(command)  # noqa: S603 -- the user chose the editor
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -169,7 +175,10 @@ def _decode(data: bytes, place: str) -> str:
 
 
 def _keep_draft(page: Page, new: _NewText, error: InmindError) -> str:
-    """Keep the text that was not written, and on a conflict the other version; return where they are."""
+    """Keep the text that was not written, and on a conflict the other version.
+
+    Return where they are.
+    """
     file = new.file or _write_draft(page, new.text)
     message = f"your text is in {file}"
     if not isinstance(error, Conflict) or error.theirs is None:

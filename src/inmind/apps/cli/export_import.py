@@ -28,7 +28,7 @@ from inmind.core.paths import shown_url
 from inmind.core.text import counted, printable
 from inmind.errors import InvalidInput
 from inmind.memory.memory import Memory
-from inmind.store.atomic_files import fsync_folder, make_private_folder
+from inmind.store.file_operations import fsync_folder, make_private_folder
 
 if TYPE_CHECKING:
     from inmind.memory.bundle.export_bundle import Exported
@@ -119,7 +119,10 @@ def _open_bundle(file: str) -> Generator[BinaryIO]:
 
 @contextmanager
 def _open_target() -> Generator[Memory]:
-    """The memory to import into. A new home is built in a staging folder and renamed when it is complete."""
+    """The memory to import into.
+
+    A new home is built in a staging folder and renamed when it is complete.
+    """
     from inmind.memory.bundle.staging import aside, sweep
 
     selected = selected_place()

@@ -24,14 +24,14 @@ from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput, NotFound
 from inmind.memory.memory import Memory
 from inmind.search.crystal import KINDS
-from inmind.search.note import IMPORTANCE
+from inmind.search.note import DEFAULT_IMPORTANCE
 
 STDIN = "-"
 
 
 def note(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the note; - reads it from stdin.")],
-    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = IMPORTANCE,
+    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = DEFAULT_IMPORTANCE,
     kind: Annotated[
         str, typer.Option(metavar="|".join(KINDS), help="Kind of the note.", autocompletion=complete_choices(KINDS))
     ] = "general",

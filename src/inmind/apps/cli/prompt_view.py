@@ -22,8 +22,8 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages import Text as TextPart
 from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Result, Wire
 from inmind.core.text import printable
-from inmind.prompt.explain import Explanation, span
-from inmind.prompt.report import Preview, Prompt, Report
+from inmind.prompt.explain import Explanation, format_sources
+from inmind.prompt.report import Prompt, PromptPreview, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -160,7 +160,7 @@ def table(report: Report, explanation: Explanation) -> Table:
     for one in explanation.parts:
         part = parts.get(one.name) if one.tokens else None
         why = one.why if one.fate == "included" else f"{one.fate}: {one.why}".removesuffix(": ")
-        origin = f" ({span(one.sources)})" if one.sources else ""
+        origin = f" ({format_sources(one.sources)})" if one.sources else ""
         rows.add_row(
             Text(part.letter, f"bold {part.colour}") if part else "",
             Text(printable(_part_name(one.name))),
@@ -208,7 +208,7 @@ def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> It
     report = prompt.report
     cached = 0 if report.cold else report.cached_prefix_tokens
     full = f"{report.tokens_used:,} of {report.tokens_max:,} tokens"
-    call = "Next call" if isinstance(prompt, Preview) else f"Call {prompt.call}"
+    call = "Next call" if isinstance(prompt, PromptPreview) else f"Call {prompt.call}"
     yield Text(f"{call}, for {prompt.format}: {full}, {cached:,} of them from cache.")
     yield from bar(report, width=width)
     yield Text()
@@ -217,7 +217,10 @@ def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> It
 
 
 def print_prompt(console: Console, prompt: Prompt, explanation: Explanation) -> None:
-    """Print the complete view. Texts are not wrapped, so that a copy or a pipe gets exactly what was sent."""
+    """Print the complete view.
+
+    Texts are not wrapped, so that a copy or a pipe gets exactly what was sent.
+    """
     for one in render_prompt(prompt, explanation, width=console.width):
         console.print(one, soft_wrap=isinstance(one, Text))
 
@@ -257,7 +260,10 @@ def scale_to_width(sizes: Sequence[int], width: int) -> list[int]:
 
 
 def _paint(part: BarPart, size: int) -> Text:
-    """The letter repeated on its colour: a solid block with one visible letter if colours are on."""
+    """The letter repeated on its colour.
+
+    A solid block with one visible letter if colours are on.
+    """
     painted = Text(part.letter * size, f"{part.colour} on {part.colour}")
     if size >= len(" x "):
         painted.stylize(f"black on {part.colour}", size // 2, size // 2 + 1)

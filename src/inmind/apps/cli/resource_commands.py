@@ -139,7 +139,10 @@ def ledger(
     on: Annotated[str | None, typer.Option(metavar="DAY", help="Day of the entry; default: now.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show or record the income, spending and offers of a resource. The next dream adds them to The Niche."""
+    """Show or record the income, spending and offers of a resource.
+
+    The next dream adds them to The Niche.
+    """
     with open_existing_memory() as memory:
         name = resolve_resource(memory, resource)
         if what is not None:

@@ -23,7 +23,7 @@ from inmind.core.settings import SOURCES
 from inmind.memory.memory import Memory
 from inmind.search.crystal import KINDS
 from inmind.search.query import Hit
-from inmind.search.render import told
+from inmind.search.render import render_hits
 
 
 def search(
@@ -71,7 +71,7 @@ def search(
             )
         if as_json:
             return print_json([_hit_json(hit) for hit in hits])
-        print_text(told(hits) if hits else "No hits.")
+        print_text(render_hits(hits) if hits else "No hits.")
     return None
 
 

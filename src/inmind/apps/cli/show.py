@@ -40,7 +40,7 @@ from inmind.history.compaction.report import KeptItem
 from inmind.memory.documents import SETTINGS_PATHS
 from inmind.memory.memory import Memory
 from inmind.prompt.ingest import tool_names
-from inmind.prompt.report import Preview
+from inmind.prompt.report import PromptPreview
 from inmind.session.session import Session
 from inmind.session.tools.registry import is_memory_tool
 
@@ -70,21 +70,23 @@ def show_prompt(
             compactions = [compaction_json(report) for report in prompt.report.compactions]
             numbers = {**report_json(prompt.report), "sent": call is not None, "format": prompt.format}
             return print_json({**numbers, "compactions": compactions, "request": prompt.request})
-        draw_prompt(console(), prompt, prompt.explanation if isinstance(prompt, Preview) else opened.explain(call))
+        draw_prompt(
+            console(), prompt, prompt.explanation if isinstance(prompt, PromptPreview) else opened.explain(call)
+        )
         for report in prompt.report.compactions:
             print_text(f"\nCompacted before this call: {report.reason}")
             print_compaction(report)
     return None
 
 
-def _next_prompt(memory: Memory, session: Session) -> Preview:
+def _next_prompt(memory: Memory, session: Session) -> PromptPreview:
     """Preview with the format, window and memory tools of the last call."""
     last = next(
         (event.payload for event in reversed(session.events()) if isinstance(event.payload, PromptPrepared)), None
     )
     if last is None:
         return session.preview()
-    offered = any(map(is_memory_tool, tool_names(session.state.prompt.offered)))
+    offered = any(map(is_memory_tool, tool_names(session.state.prompt.layer_tools)))
     again = memory.session(session.id, window=last.window, reserve=last.reserve, memory_tools=offered)
     return again.preview(format=last.format)
 
@@ -157,7 +159,7 @@ def show_page(
 def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None:
     """Show the items that every compaction must keep, and where each one is now."""
     with open_existing_session(session) as opened:
-        unsaid = opened.state.history.unsaid
+        unsaid = opened.state.history.unsent_items
         placed = [(item, "memory" if item in unsaid else "conversation") for item in opened.retained]
         items = [KeptItem(item.kind, item.text, where) for item, where in placed]
         if as_json:
@@ -175,7 +177,10 @@ def show_journal(
     after: Annotated[int, typer.Option(help="Only events after this number.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """List all events, one per line. Lines are cut to the width; --json prints all of each event."""
+    """List all events, one per line.
+
+    Lines are cut to the width; --json prints all of each event.
+    """
     with open_existing_session(session) as opened:
         events = opened.events(after=after)
         if as_json:

@@ -15,22 +15,22 @@ from inmind.apps.cli.console import (
     selected_place,
 )
 from inmind.apps.cli.upkeep import NO_START_DELAY
-from inmind.apps.worker.status import MOST, RunningDream, Status, status_of
+from inmind.apps.worker.status import MAX_COUNT, DreamStatus, WorkerStatus, get_status
 from inmind.core.text import counted
 from inmind.documents.notes_page import format_timestamp
 from inmind.memory.memory import upkeep_runner_of
-from inmind.store.job_status import Queue
+from inmind.store.job_status import QueueStatus
 
 
 def status(as_json: JsonOption = False) -> None:
     """Show running and waiting background work. Changes nothing."""
     with open_existing_memory(NO_START_DELAY) as memory:
-        house, jobs = upkeep_runner_of(memory), None
+        upkeep, jobs = upkeep_runner_of(memory), None
         if not isinstance(selected_place(), Path):
-            from inmind.apps.worker.postgres import queue_of
+            from inmind.apps.worker.postgres import job_queue
 
-            jobs = queue_of(house)
-        found = status_of(house, jobs)
+            jobs = job_queue(upkeep)
+        found = get_status(upkeep, jobs)
         if as_json:
             return print_json({"place": memory.location, **asdict(found)})
         print_text(memory.location)
@@ -38,7 +38,7 @@ def status(as_json: JsonOption = False) -> None:
     return None
 
 
-def _describe_status(status: Status) -> Iterator[str]:
+def _describe_status(status: WorkerStatus) -> Iterator[str]:
     yield _line("queue", _describe_queue(status.queue))
     since = f", the oldest since {format_timestamp(status.due_since)}" if status.due_since else ""
     yield _line("due", f"{bounded_count_of(status.due, 'resource')}{since if status.due else ''}")
@@ -51,14 +51,14 @@ def _describe_status(status: Status) -> Iterator[str]:
         yield _line("dream", _describe_running_dream(dream))
     for use in status.limits:
         yield _line(
-            "limit", f"{use.name}: {_amount(use.used)} of {_amount(use.most)}, until {format_timestamp(use.until)}"
+            "limit", f"{use.name}: {_amount(use.used)} of {_amount(use.limit)}, until {format_timestamp(use.resets_at)}"
         )
     for one in status.given_up:
         until = f", until {format_timestamp(one.until)}" if one.until else ""
         yield _line("given up", f"{one.resource}: {one.reason}{until}")
 
 
-def _describe_queue(queue: Queue) -> str:
+def _describe_queue(queue: QueueStatus) -> str:
     waits = f" for {queue.waiting_seconds:g} s" if queue.waiting_seconds else ""
     parts = [f"{queue.waiting} waiting{waits}", f"{queue.running} running", f"{queue.stalled} stalled"]
     parts += [f"{queue.later} to be retried"] if queue.later else []
@@ -67,7 +67,7 @@ def _describe_queue(queue: Queue) -> str:
     return ", ".join(parts) + workers
 
 
-def _describe_running_dream(dream: RunningDream) -> str:
+def _describe_running_dream(dream: DreamStatus) -> str:
     held = f"held by {dream.holder or 'an unknown process'} until {format_timestamp(dream.until)}"
     abandoned = f"abandoned, lease expired {format_timestamp(dream.until)}"
     state = held if dream.holds else abandoned
@@ -84,9 +84,9 @@ def _line(what: str, text: str) -> str:
 
 
 def _bounded_count(count: int) -> str:
-    return f"more than {MOST}" if count > MOST else str(count)
+    return f"more than {MAX_COUNT}" if count > MAX_COUNT else str(count)
 
 
 def bounded_count_of(count: int, what: str) -> str:
     """A count with its noun; above MAX as "more than MAX"."""
-    return f"more than {MOST} {what}s" if count > MOST else counted(count, what)
+    return f"more than {MAX_COUNT} {what}s" if count > MAX_COUNT else counted(count, what)

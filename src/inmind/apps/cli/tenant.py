@@ -54,7 +54,10 @@ def create_(
     password_stdin: PasswordStdin = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a tenant: a role and a schema, or a home. Prints its address, with the password, once."""
+    """Create a tenant: a role and a schema, or a home.
+
+    Prints its address, with the password, once.
+    """
 
     def tell(address: str) -> None:
         if as_json:
@@ -70,7 +73,7 @@ def create_(
 def list_(as_json: JsonOption = False) -> None:
     """List the tenants. Their memories are not opened."""
     with _open_tenants() as tenants:
-        found = tenants.all()
+        found = tenants.list_all()
         place = tenants.place
     if as_json:
         return print_json([asdict(one) for one in found])
@@ -78,7 +81,7 @@ def list_(as_json: JsonOption = False) -> None:
         return print_text(f"No tenants in {place}.")
     table = plain_table("tenant", "size", "")
     for one in found:
-        table.add_row(printable(one.name), f"{one.bytes:,} bytes", "" if one.admitted else "no access")
+        table.add_row(printable(one.name), f"{one.bytes:,} bytes", "" if one.can_log_in else "no access")
     return one_line_console().print(table)
 
 
@@ -92,7 +95,7 @@ def export(
     """Export a tenant into one file, like `inmind export`. The tenant may be in use."""
     from inmind.apps.cli.export_import import export as export_memory
 
-    with _open_tenants() as tenants, tenants.entered(name) as place:
+    with _open_tenants() as tenants, tenants.open_as_operator(name) as place:
         select_place(place if isinstance(place, Path) else None, place if isinstance(place, str) else None)
         export_memory(file, force=force, as_json=as_json)
 
@@ -107,9 +110,11 @@ def move_(
     password_stdin: PasswordStdin = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Move a tenant to another database or folder: copy, verify, grant access there, then erase here.
+    """Move a tenant to another database or folder.
 
-    Prints the new address before anything is erased. One of the two places always has everything: if the move is
+    Copy, verify, grant access there, then erase here.
+
+        Prints the new address before anything is erased. One of the two places always has everything: if the move is
     interrupted, run it again and it continues. Writes during the move are copied too; for the last part writers wait,
     and then get an error that the tenant is gone. Its agents need the new address.
     """
@@ -147,7 +152,10 @@ def erase(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Erase a tenant permanently: its schema and role, or its home. Other tenants are not touched."""
+    """Erase a tenant permanently: its schema and role, or its home.
+
+    Other tenants are not touched.
+    """
     with _open_tenants() as tenants:
         if not yes and not _confirm(
             f"Erase tenant {name!r} in {tenants.place} permanently ({_contents_text(tenants, name)})?"
@@ -168,7 +176,10 @@ def _open_tenants() -> Generator[Tenants]:
 
 @contextmanager
 def _open_tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
-    """Open the tenants of a database or folder. The default home is refused: it belongs to one user."""
+    """Open the tenants of a database or folder.
+
+    The default home is refused: it belongs to one user.
+    """
     if not is_database(place) and Path(place).expanduser().absolute() == default_home().absolute():
         expected = "a folder of homes, not the default home; or an operator's URL (--db)"
         raise InvalidInput(field=field, value=str(place), expected=expected)
@@ -182,7 +193,7 @@ def _open_tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
 
 
 def _warn_if_incomplete(name: str, tenants: Tenants) -> None:
-    if lacks := tenants.lacks(name):
+    if lacks := tenants.missing_features(name):
         print(printable(f"inmind: {lacks}"), file=sys.stderr, flush=True)
 
 

@@ -13,7 +13,10 @@ from inmind.session.state import SessionState
 
 
 def undo(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """Undo the last change of a session. That may be a compaction; the change stays in the journal."""
+    """Undo the last change of a session.
+
+    That may be a compaction; the change stays in the journal.
+    """
     with open_existing_session(session) as opened:
         before = opened.state
         reverted_to, after = opened.undo(), opened.state
@@ -44,7 +47,7 @@ class _UndoSummary:
     @classmethod
     def of(cls, before: SessionState, after: SessionState) -> _UndoSummary:
         pages = after.documents.by_path
-        then, now = ({one.seq: one.what for one in mind.history.compactions} for mind in (before, after))
+        then, now = ({one.seq: one.payload for one in mind.history.compactions} for mind in (before, after))
         undone = sorted(then.keys() - now.keys())
         reported = {path for seq in undone for path in then[seq].archives}
         changed = [path for path, page in sorted(before.documents.by_path.items()) if page != pages.get(path)]

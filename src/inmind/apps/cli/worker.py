@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -21,11 +21,11 @@ from inmind.apps.cli.exit_codes import print_error
 from inmind.apps.cli.status import bounded_count_of
 from inmind.apps.cli.upkeep import NO_START_DELAY, describe_upkeep, upkeep_json
 from inmind.apps.signals import handle_signals
-from inmind.apps.worker.status import Left, left_of
+from inmind.apps.worker.status import RemainingWork, remaining_work
 from inmind.core.text import counted
 from inmind.documents.notes_page import format_timestamp
-from inmind.errors import InvalidInput, ReadOnly
-from inmind.jobs.upkeep import Upkeep
+from inmind.errors import InmindError, InvalidInput, ReadOnly
+from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
 from inmind.memory.memory import MAX_UPKEEP_INTERVAL_SECONDS, Memory, upkeep_runner_of
 
 MAX_JOBS = 64
@@ -74,40 +74,39 @@ class _WorkerOutput:
             elif lines:
                 print_lines(lines)
 
-    def print_summary(self, left: Left) -> None:
-        waits = left.dreams or left.jobs
+    def print_summary(self, remaining: RemainingWork) -> None:
+        waits = remaining.dreams or remaining.jobs
         self.print_note("All other due work is done." if waits else "All due work is done.")
-        if left.dreams:
-            limits = [f"{use.name} reached until {format_timestamp(use.until)}" for use in left.limits]
+        if remaining.dreams:
+            limits = [f"{use.name} reached until {format_timestamp(use.resets_at)}" for use in remaining.limits]
             self.print_note(
-                f"Waiting: {bounded_count_of(left.dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
+                f"Waiting: {bounded_count_of(remaining.dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
             )
-        if left.jobs:
-            self.print_note(f"To be retried: {counted(left.jobs, 'failed job')}.")
+        if remaining.jobs:
+            self.print_note(f"To be retried: {counted(remaining.jobs, 'failed job')}.")
 
 
 def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
-    from inmind.apps.worker.folder import round_after_round, until_all_is_done
 
     with (
         handle_signals(_stop, signal.SIGINT, signal.SIGTERM),
         open_existing_memory(NO_START_DELAY if once else None) as memory,
     ):
-        house = upkeep_runner_of(memory)
-        rounds: Iterable[Upkeep] = until_all_is_done(house)
+        upkeep = upkeep_runner_of(memory)
+        rounds: Iterable[Upkeep] = run_until_done(upkeep)
         if not once:
             out.print_note(f"Running upkeep on {memory.location} every {every:g} s.")
-            rounds = round_after_round(house, every, lambda error: print_error(error.code, str(error)))
+            rounds = run_rounds(upkeep, every, lambda error: print_error(error.code, str(error)))
         with suppress(KeyboardInterrupt):
             for done in rounds:
                 out.print_upkeep(done)
-            return out.print_summary(left_of(house, None))
+            return out.print_summary(remaining_work(upkeep, None))
         out.print_note("Stopped.")
     return None
 
 
 def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, once: bool) -> None:
-    from inmind.apps.worker.postgres import DatabaseWorker, later, queue_of
+    from inmind.apps.worker.postgres import DatabaseWorker, job_queue, run_later
 
     with ExitStack() as opened:
         _silence_libraries()
@@ -116,13 +115,13 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
                 memory = _open_when_available(opened, once=once)
         except KeyboardInterrupt:
             return out.print_note("Stopped.")
-        house = upkeep_runner_of(memory)
-        queue = queue_of(house)
-        works = DatabaseWorker(house, queue, url, most=jobs, told=lambda _, done: out.print_upkeep(done))
+        upkeep = upkeep_runner_of(memory)
+        queue = job_queue(upkeep)
+        works = DatabaseWorker(upkeep, queue, url, concurrency=jobs, on_done=lambda _, done: out.print_upkeep(done))
 
         def leave(*_: object) -> None:
-            works.leave()
-            later(SHUTDOWN_SECONDS, os._exit, EXIT_SIGTERM)
+            works.stop()
+            run_later(SHUTDOWN_SECONDS, os._exit, EXIT_SIGTERM)
 
         with handle_signals(leave, signal.SIGINT, signal.SIGTERM):
             if once:
@@ -132,30 +131,32 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
                     f"Running upkeep on {memory.location} every {every:g} s, {counted(jobs, 'concurrent job')}."
                 )
                 works.run(every)
-            return out.print_note("Stopped.") if works.is_leaving else out.print_summary(left_of(house, queue))
+            return out.print_note("Stopped.") if works.is_stopping else out.print_summary(remaining_work(upkeep, queue))
 
 
 def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:
     """Open the memory; wait while its database is unreachable, as a running worker does."""
-    from inmind.apps.worker.db_outage import AWAY, Outage
-    from inmind.apps.worker.postgres import WAIT
+    from inmind.apps.worker.postgres import OUTAGE_ERRORS, RETRY_SECONDS, Outage
 
     outage = Outage()
     while True:
         try:
             memory = opened.enter_context(open_existing_memory(NO_START_DELAY))
-        except AWAY as error:
+        except OUTAGE_ERRORS as error:
             if once or isinstance(error, ReadOnly):
                 raise
-            outage.met(error)
-            time.sleep(WAIT)
+            outage.record(error)
+            time.sleep(RETRY_SECONDS)
         else:
-            outage.over()
+            outage.end()
             return memory
 
 
 def _silence_libraries() -> None:
-    """Hide the logs of the job queue libraries unless debug logs are on; the worker reports what matters."""
+    """Hide the logs of the job queue libraries unless debug logs are on.
+
+    The worker reports what matters.
+    """
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         for name in ("procrastinate", "psycopg.pool"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -164,3 +165,33 @@ def _silence_libraries() -> None:
 def _stop(*_: object) -> NoReturn:
     """Treat SIGTERM like Ctrl-C: a running dream records that it was stopped and changes nothing."""
     raise KeyboardInterrupt("the worker was stopped")
+
+
+ROUND_SECONDS = 10.0
+"""Time of one round on a home; the rest continues in the next round without a pause."""
+
+
+def run_rounds(upkeep: UpkeepScheduler, every: float, on_error: Callable[[InmindError], object]) -> Iterator[Upkeep]:
+    """Run upkeep on a home forever.
+
+    Several workers can share a home: leases and the store prevent double work.
+    """
+    while True:
+        finished = True
+        try:
+            upkeep.reload_settings()
+            done = upkeep.run(ROUND_SECONDS, shared=True)
+            finished = done.finished
+            yield done
+        except InmindError as error:  # for example a full disk: the next round tries again
+            on_error(error)
+        if finished:
+            time.sleep(every)
+
+
+def run_until_done(upkeep: UpkeepScheduler) -> Iterator[Upkeep]:
+    finished = False
+    while not finished:
+        done = upkeep.run(ROUND_SECONDS, shared=True)
+        finished = done.finished
+        yield done

@@ -130,7 +130,7 @@ def play(stage: Stage) -> Act:
         "ids": len(everything),
         "ids_known": len(known),
         "compactions": len(compactions),
-        "messages_archived": sum(one.what.messages for one in compactions),
+        "messages_archived": sum(one.payload.messages for one in compactions),
     }
     if relief is None:
         return Act(lines=[line("The window was never full.")], facts=facts, promises=promises)

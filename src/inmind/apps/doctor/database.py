@@ -10,7 +10,7 @@ from inmind.apps.doctor.result import RETRY_HINT, Check, DoctorFinding, FixHints
 from inmind.apps.doctor.sqlite_readonly import ReadOnlyStore
 from inmind.core.paths import DATABASE
 from inmind.errors import Damaged, StoreBusy, StoreError
-from inmind.store.sqlite import journal_mode
+from inmind.store.sqlite.connection import journal_mode
 
 LIBRARY = Check(Subject.SOFTWARE, "SQLite")
 OPENS = Check(Subject.JOURNAL, "database")

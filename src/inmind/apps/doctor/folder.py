@@ -17,7 +17,7 @@ from inmind.core.paths import DATABASE, INDEX
 from inmind.core.text import counted
 from inmind.store.atomic_files import DAMAGED_SUFFIX, is_leftover
 from inmind.store.filesystem import Mount
-from inmind.store.sqlite import find_remains
+from inmind.store.sqlite.connection import find_remains
 
 HOME = Check(Subject.PLACE, "home")
 ACCESS = Check(Subject.PLACE, "permissions")
@@ -200,7 +200,10 @@ def _permission_findings(scan: FolderScan, home: Path, hints: FixHints, user: in
 
 
 def check_writable(scan: FolderScan, home: Path, hints: FixHints, *, user: int) -> Iterator[DoctorFinding]:
-    """Check that memory can write its folders and databases. Foreign owners are reported by `check_permissions`."""
+    """Check that memory can write its folders and databases.
+
+    Foreign owners are reported by `check_permissions`.
+    """
     own = {entry.path: entry.mode for entry in scan.entries if entry.owner == user}
     read_only = [path for path in scan.unwritable if not own.get(path, stat.S_IWUSR) & stat.S_IWUSR]
     blocked = [path for path in scan.unwritable if path in own and path not in read_only]
@@ -219,7 +222,10 @@ def check_writable(scan: FolderScan, home: Path, hints: FixHints, *, user: int) 
 
 
 def check_file_types(scan: FolderScan, home: Path, hints: FixHints) -> Iterator[DoctorFinding]:
-    """Find special files, hard-linked databases and folders nested too deep; see `store.atomic_files`."""
+    """Find special files, hard-linked databases and folders nested too deep.
+
+    See `store.atomic_files`.
+    """
     odd = [entry for entry in scan.entries if entry.file_type]
     for entry in odd:
         message = f"{entry.path} is {entry.file_type}; it is ignored"
@@ -296,7 +302,10 @@ def _stat_entry(home: Path, path: str) -> FileEntry | None:
 
 
 def _needs_write(entry: FileEntry) -> bool:
-    """True for folders and databases. Live files are replaced by rename, which only needs a writable folder."""
+    """True for folders and databases.
+
+    Live files are replaced by rename, which only needs a writable folder.
+    """
     return stat.S_ISDIR(entry.mode) or (entry.is_file and entry.path in (DATABASE, INDEX))
 
 

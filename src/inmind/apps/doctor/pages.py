@@ -60,7 +60,10 @@ def check_resource_pages(
 
 
 def folders_restored_by(home: Path, session: CheckedStream[SessionState]) -> dict[Path, str]:
-    """The folders that opening this session syncs: that of the session and that of its resource."""
+    """The folders that opening this session syncs.
+
+    That of the session and that of its resource.
+    """
     opened = session.stream.state.opened
     resource_folders = [resource_folder(home, opened.resource)] if opened else []
     return dict.fromkeys((session_path(home, session), *resource_folders), session.owner)
@@ -82,7 +85,10 @@ def check_damaged_copies(scan: FolderScan, home: Path, hints: FixHints) -> Itera
 def check_leftovers(
     entries: Sequence[FileEntry], home: Path, hints: FixHints, sessions: Mapping[Path, str], now: datetime
 ) -> Iterator[DoctorFinding]:
-    """Temporary files of killed writers. The next call cleans them up: one may hold an edit of a user."""
+    """Temporary files of killed writers.
+
+    The next call cleans them up: one may hold an edit of a user.
+    """
     for entry in entries:
         if is_recent(now.timestamp() - entry.modified):
             yield LEFTOVERS.ok(f"{entry.path}: a process is writing it, or was killed just now", RETRY_HINT)
@@ -99,7 +105,10 @@ def stream_in_use(stream: str) -> DoctorFinding:
 
 
 def check_set_aside_scratchpads(checked: CheckedStream[Any]) -> Iterator[DoctorFinding]:
-    """Scratchpads set aside because their state did not fit a new schema. OK: they are kept in the journal."""
+    """Scratchpads set aside because their state did not fit a new schema.
+
+    OK: they are kept in the journal.
+    """
     for event in checked.events:
         if isinstance(event.payload, ScratchpadSetAside):
             before = checked.stream.state_at(event.seq - 1).pads.get(event.payload.scratchpad)

@@ -39,15 +39,15 @@ def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
     try:
         import psycopg
 
-        from inmind.store.postgres.connection import settings_of
-        from inmind.store.postgres.database import LEAST_VERSION, MIGRATIONS
+        from inmind.store.postgres.connection import conninfo_for
+        from inmind.store.postgres.database import MIGRATIONS, MIN_VERSION
     except ImportError:
         yield CONNECTION.trouble("the PostgreSQL driver is not installed", '`pip install "inmind[postgres]"`')
         return
     connected: DoctorFinding | None = None
     try:
-        with psycopg.connect(settings_of(url), autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
-            connected = _check_version(connection, url, LEAST_VERSION)
+        with psycopg.connect(conninfo_for(url), autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
+            connected = _check_version(connection, url, MIN_VERSION)
             durability = _check_durability(connection)
             schema = _check_schema(connection, len(MIGRATIONS))
             yield from (connected, durability, _check_writable(connection), schema)
@@ -109,9 +109,7 @@ def _check_schema(connection: Any, known: int) -> DoctorFinding:
         message = f"{current}, and this inmind knows {known}: it is read, and not written"
         return SCHEMA.trouble(message, "`pip install --upgrade inmind`")
     if current < known:
-        return SCHEMA.warning(
-            f"{current}, to be brought to {known} by whoever opens it next", "`inmind --db URL sessions`"
-        )
+        return SCHEMA.warning(f"{current}, will be migrated to {known} when it is opened", "`inmind --db URL sessions`")
     return SCHEMA.ok(str(current))
 
 
@@ -136,7 +134,10 @@ def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
 
 
 def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
-    """Check the stored config.toml. An unknown setting is trouble: opening the memory refuses it."""
+    """Check the stored config.toml.
+
+    An unknown setting is trouble: opening the memory refuses it.
+    """
     from inmind.memory.postgres_backend import open_postgres
 
     place = open_postgres(url)

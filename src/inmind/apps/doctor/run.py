@@ -28,7 +28,7 @@ from inmind.search.embedders.base import Embedder
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.filesystem import mount_of
 from inmind.store.protocol import Clock
-from inmind.store.sqlite import find_remains
+from inmind.store.sqlite.connection import find_remains
 
 ProgressCallback = Callable[[str, int, int], None]
 
@@ -196,7 +196,10 @@ def _collect_findings(
 def _check_stream(
     context: CheckContext, store: ReadOnlyStore, name: str, restored_by: Mapping[Path, str]
 ) -> _StreamCheck:
-    """Check one stream. An exception becomes a finding, so that the other streams are still checked."""
+    """Check one stream.
+
+    An exception becomes a finding, so that the other streams are still checked.
+    """
     try:
         with store.read_transaction():
             return _check_in_transaction(context, store, name, restored_by)

@@ -16,10 +16,10 @@ from inmind.core.text import counted
 from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError
 from inmind.search.embedders import embedder as embedder_of
 from inmind.search.embedders.base import Embedder
-from inmind.search.embedding import FEW_MISSING
-from inmind.search.engine import reader
-from inmind.search.index.base import AT_A_TIME
-from inmind.search.index.indexer import FOLLOWED
+from inmind.search.embedding import MAX_MISSING
+from inmind.search.engine import message_reader
+from inmind.search.index.base import BATCH_SIZE
+from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.session.tools.registry import is_memory_tool
 
 INDEXED = Check(Subject.SEARCH, "index")
@@ -27,7 +27,7 @@ EMBEDDER = Check(Subject.SEARCH, "embedder")
 VECTORS = Check(Subject.SEARCH, "vectors")
 SKIPPED = Check(Subject.SEARCH, "passed over")
 
-_read = reader(is_memory_tool)
+_read = message_reader(is_memory_tool)
 """Reads messages like the index does."""
 
 
@@ -43,7 +43,7 @@ def check_index(home: Path, store: ReadOnlyStore, hints: FixHints) -> tuple[Inde
 def _check_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple[IndexStatus | None, DoctorFinding]:
     upkeep = hints.inmind("upkeep")
     if not mode.path.exists():
-        if len(store.events_since(0, kinds=FOLLOWED, limit=AT_A_TIME)) < AT_A_TIME:
+        if len(store.events_since(0, kinds=INDEXED_KINDS, limit=BATCH_SIZE)) < BATCH_SIZE:
             return None, INDEXED.ok("none: the next search builds it")
         return None, INDEXED.warning("missing: the next search has to wait while it is built", upkeep)
     opened = ReadOnlyIndex(mode, store, _read)
@@ -62,16 +62,19 @@ def _check_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple
         return None, INDEXED.warning(f"damaged: {' '.join(flaws[0].split())}", rebuild)
     if not status.is_current:
         return None, INDEXED.warning("version or journal changed: the next search rebuilds it", upkeep)
-    if status.behind >= AT_A_TIME:
+    if status.behind >= BATCH_SIZE:
         return status, INDEXED.warning(
-            f"{AT_A_TIME} or more events behind: the next search has to wait for them", upkeep
+            f"{BATCH_SIZE} or more events behind: the next search has to wait for them", upkeep
         )
     behind = f", {counted(status.behind, 'event')} behind" if status.behind else ""
     return status, INDEXED.ok(f"intact{behind}")
 
 
 def check_unreadable_messages(checked: CheckedStream[Any], hints: FixHints) -> Iterator[DoctorFinding]:
-    """Messages that cannot be decoded, for example after a manual change of the database; the index skips them."""
+    """Messages that cannot be decoded, for example after a manual change of the database.
+
+    The index skips them.
+    """
     for event in checked.events:
         if isinstance(event.payload, MessageAdded):
             try:
@@ -106,9 +109,9 @@ def check_embeddings(status: IndexStatus, found: Embedder, hints: FixHints) -> I
     others = [name for name in status.embedders if name != found.name]
     done = status.embedders.get(found.name, 0)
     if others and done < status.crystals:
-        message = f"created by {', '.join(others)}, but {found.name} is in use here: keyword search only until they are rebuilt"
+        message = f"created by {', '.join(others)}, but {found.name} is in use: keyword search only until rebuilt"
         yield VECTORS.warning(message, upkeep)
-    elif done + FEW_MISSING < status.crystals:
+    elif done + MAX_MISSING < status.crystals:
         message = f"{counted(status.crystals - done, 'crystal')} without embeddings: found by keywords only"
         yield VECTORS.warning(message, upkeep)
     elif status.crystals:

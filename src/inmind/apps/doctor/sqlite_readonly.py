@@ -1,4 +1,6 @@
-"""Reads the SQLite databases of a home without any write: no creation, migration, recovery or checkpoint.
+"""Reads the SQLite databases of a home without any write.
+
+No creation, migration, recovery or checkpoint.
 
 A normal SQLite connection writes even for reads: it creates missing files of the write-ahead log, recovers the log's
 index after a killed process, and checkpoints the log when the last connection closes. How to prevent that depends on
@@ -24,12 +26,13 @@ import apsw
 
 from inmind.core.frozen import frozen
 from inmind.errors import UnsafeStorage
-from inmind.search.index.base import AT_A_TIME, VERSION
-from inmind.search.index.indexer import FOLLOWED, Read
+from inmind.search.index.base import BATCH_SIZE, VERSION
+from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.named_sql import load_queries
 from inmind.store.protocol import Snapshot, Store
-from inmind.store.sqlite import MIGRATIONS, SqliteStore, journal_mode
+from inmind.store.sqlite.connection import MIGRATIONS, journal_mode
+from inmind.store.sqlite.store import SqliteStore
 
 BUSY_SECONDS = 5.0
 
@@ -48,7 +51,7 @@ T = TypeVar("T")
 
 @frozen
 class ReadMode:
-    """How to open a database without writing, chosen by the files next to it."""
+    """A way to open a database without writing, chosen by the files next to it."""
 
     path: Path
     access: str
@@ -77,7 +80,10 @@ def read_undisturbed(path: Path, read: Callable[[ReadMode], T]) -> T | None:
 
 
 class ReadOnlyStore(SqliteStore):
-    """The journal of a home, read-only. Ignores snapshots, because they are checked against the events."""
+    """The journal of a home, read-only.
+
+    Ignores snapshots, because they are checked against the events.
+    """
 
     def __init__(self, mode: ReadMode) -> None:
         self._mode = mode
@@ -144,7 +150,7 @@ class IndexStatus:
 class ReadOnlyIndex(SqliteIndex):
     """The index of a home, read-only: not caught up and not rebuilt."""
 
-    def __init__(self, mode: ReadMode, store: Store, read: Read) -> None:
+    def __init__(self, mode: ReadMode, store: Store, read: MessageReader) -> None:
         self._mode = mode
         super().__init__(mode.path, store, read, busy_seconds=BUSY_SECONDS)
 
@@ -155,7 +161,7 @@ class ReadOnlyIndex(SqliteIndex):
             upto = connection.execute(_sql("upto")).get
             return IndexStatus(
                 is_current=True,
-                behind=len(self._store.events_since(upto, kinds=FOLLOWED, limit=AT_A_TIME)),
+                behind=len(self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE)),
                 crystals=connection.execute(_sql("many_crystals")).get,
                 embedders=dict(connection.execute(_sql("embedders")).fetchall()),
             )
@@ -169,7 +175,10 @@ class ReadOnlyIndex(SqliteIndex):
 
 
 def _choose_access(path: Path) -> str:
-    """URI parameters for the connection. Without a safe write-ahead log a plain read-only mode is enough."""
+    """URI parameters for the connection.
+
+    Without a safe write-ahead log a plain read-only mode is enough.
+    """
     if journal_mode(apsw.sqlite_lib_version()) != "wal" or _size(path, "-journal"):
         return _READ_ONLY
     if Path(f"{path}-shm").exists():

@@ -102,7 +102,10 @@ def is_stream_recent(checked: CheckedStream[Any], now: datetime) -> bool:
 
 
 def is_recent(seconds: float) -> bool:
-    """True if a writer that started this long ago may still be writing; False for negative ages."""
+    """True if a writer that started this long ago may still be writing.
+
+    False for negative ages.
+    """
     return 0 <= seconds < WRITE_SECONDS
 
 

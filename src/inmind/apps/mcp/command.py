@@ -1,4 +1,4 @@
-"""`inmind mcp`: reads what it is told, opens the home, and serves it over stdio or HTTP until it is told to leave."""
+"""`inmind mcp`: serves a memory over MCP, on stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -21,127 +21,124 @@ from inmind.errors import InvalidInput
 if TYPE_CHECKING:
     from mcp.server import Server
 
-    from inmind.apps.mcp.session_pool import Keeper
+    from inmind.apps.mcp.session_pool import SessionPool
     from inmind.memory.memory import Memory
 
 HOST, PORT = "127.0.0.1", 8765
 
-FINISHING_SECONDS = 2.0
-"""For calls that are being carried out when we are told to leave."""
-LEAVING_SECONDS = 4.0
-"""After which we are gone, whoever does not take our answers or dreams on: what was acknowledged is stored."""
+FINISH_SECONDS = 2.0
+"""Time for running calls to finish after a signal."""
+SHUTDOWN_SECONDS = 4.0
+"""The process exits after this time even if a client does not read or a dream runs; acknowledged data is stored."""
 
 
 def mcp(
-    http: Annotated[bool, typer.Option("--http", help="Over HTTP, for any number of clients.")] = False,
-    host: Annotated[str, typer.Option(help="Where to listen, with --http.")] = HOST,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="And at which port; 0 takes any.")] = PORT,
-    session: Annotated[
-        str | None, typer.Option(help="What calls are about that name no session; or $INMIND_SESSION.")
-    ] = None,
-    resource: Annotated[
-        str | None, typer.Option(help="Whose it all is, and nobody else's; or $INMIND_RESOURCE.")
-    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, for any number of clients.")] = False,
+    host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = HOST,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: port; 0 takes any free one.")] = PORT,
+    session: Annotated[str | None, typer.Option(help="Session of calls that name none; or $INMIND_SESSION.")] = None,
+    resource: Annotated[str | None, typer.Option(help="Resource of all sessions; or $INMIND_RESOURCE.")] = None,
     cwd: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The project; by default what the client says, or this folder.")
+        Path | None, typer.Option(metavar="DIR", help="Project folder; default: as the client reports, or this folder.")
     ] = None,
     all_resources: Annotated[
-        bool, typer.Option("--all-resources", help="Open the memory of every project to every client.")
+        bool, typer.Option("--all-resources", help="Give every client access to the memory of all projects.")
     ] = False,
     public_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="With --http: where clients see it, behind a proxy with TLS.")
+        str | None, typer.Option(metavar="URL", help="With --http: the URL that clients use, if behind a TLS proxy.")
     ] = None,
     no_dreams: Annotated[bool, typer.Option("--no-dreams", help="Leave upkeep and dreams to `inmind worker`.")] = False,
 ) -> None:
-    """Give working memory to an agent that speaks MCP.
+    """Run an MCP server that gives an agent working memory.
 
-    Over stdin and stdout, for a client that starts it, as `claude mcp add inmind -- inmind mcp` tells one to.
+    By default on stdin and stdout, started by the client, for example with `claude mcp add inmind -- inmind mcp`.
 
-    With --http at http://HOST:PORT/mcp, for clients that bring a token: the one in $INMIND_MCP_TOKEN, or else one that
-    is made and kept in the home; a database keeps none. There a client says its project in its URL, as http://HOST:PORT/mcp?project=NAME.
+    With --http at http://HOST:PORT/mcp. Clients need a token: the one in $INMIND_MCP_TOKEN, or one that is generated
+    and stored in the home (not with a database). A client names its project in the URL:
+    http://HOST:PORT/mcp?project=NAME.
 
-    Each project has a memory of its own, which is named after its folder, and none reaches another's.
+    Each project has a separate memory, named after its folder; no project can access another one.
     """
     _check_installed()
 
     from inmind.apps.cli.console import selected_place
-    from inmind.apps.mcp.project import Usual
-    from inmind.apps.mcp.server import server_of
-    from inmind.apps.mcp.session_pool import Keeper
+    from inmind.apps.mcp.project import ServerDefaults
+    from inmind.apps.mcp.server import build_server
+    from inmind.apps.mcp.session_pool import SessionPool
     from inmind.memory.memory import Memory
 
-    usual = Usual.of(os.environ, cwd=cwd, session=session, resource=resource, everybody=all_resources, here=not http)
-    with _closed_in_time(Memory.open(selected_place())) as memory:
-        keeper = Keeper(memory)
-        server = server_of(keeper, keeper.settled(usual))
+    defaults = ServerDefaults.from_options(
+        os.environ, cwd=cwd, session=session, resource=resource, all_resources=all_resources, use_cwd=not http
+    )
+    with _close_in_time(Memory.open(selected_place())) as memory:
+        pool = SessionPool(memory)
+        server = build_server(pool, pool.resolve_defaults(defaults))
         if not no_dreams:
             memory.start_upkeep()
         if http:
-            _serve_http(server, keeper, host, port, public_url)
+            _serve_http(server, pool, host, port, public_url)
         else:
-            _serve_stdio(server, keeper)
+            _serve_stdio(server, pool)
 
 
 def _check_installed() -> None:
     if any(find_spec(name) is None for name in ("mcp", "uvicorn")):
-        raise InvalidInput(field="mcp", expected='its extra: pip install "inmind[mcp]"')
+        raise InvalidInput(field="mcp", expected='the mcp extra: pip install "inmind[mcp]"')
 
 
 @contextmanager
-def _closed_in_time(memory: Memory) -> Generator[Memory]:
-    """A dream may be waiting for its model when we leave; it changes nothing then, and is not waited for."""
+def _close_in_time(memory: Memory) -> Generator[Memory]:
+    """Close the memory, but exit after SHUTDOWN_SECONDS: a dream may be waiting for its model."""
     try:
         yield memory
     finally:
-        late = _gone_in(LEAVING_SECONDS)
+        timer = _exit_after(SHUTDOWN_SECONDS)
         try:
             memory.close()
         finally:
-            late.cancel()
+            timer.cancel()
 
 
-def _serve_stdio(server: Server[Any], keeper: Keeper) -> None:
+def _serve_stdio(server: Server[Any], pool: SessionPool) -> None:
     import anyio
 
     from inmind.apps.mcp.stdio import serve_stdio
 
     if sys.stdin.isatty():
-        print("inmind: waiting for a client to speak MCP on stdin; Ctrl-C leaves", file=sys.stderr, flush=True)
-    anyio.run(serve_stdio, server, partial(_told_to_leave, keeper))
+        print("inmind: waiting for an MCP client on stdin; Ctrl-C stops", file=sys.stderr, flush=True)
+    anyio.run(serve_stdio, server, partial(_wait_for_shutdown, pool))
 
 
-def _serve_http(server: Server[Any], keeper: Keeper, host: str, port: int, public_url: str | None) -> None:
+def _serve_http(server: Server[Any], pool: SessionPool, host: str, port: int, public_url: str | None) -> None:
     import anyio
 
-    from inmind.apps.mcp.http import PATH, address_of, listening, serve_http
-    from inmind.apps.mcp.http_auth import Public, is_loopback
-    from inmind.apps.mcp.token import VARIABLE, token_of
+    from inmind.apps.mcp.http import PATH, address_of, open_listener, serve_http
+    from inmind.apps.mcp.http_auth import PublicUrl, is_loopback
+    from inmind.apps.mcp.token import ENV_VARIABLE, load_token
 
-    if not is_loopback(host) and not os.environ.get(VARIABLE):
-        raise InvalidInput(
-            field="--host", value=host, expected=f"this machine alone, or a token of yours in ${VARIABLE}"
-        )
-    public = None if public_url is None else Public.at(public_url)
-    token = token_of(keeper.memory.home, os.environ)
-    with listening(host, port) as listener:
+    if not is_loopback(host) and not os.environ.get(ENV_VARIABLE):
+        raise InvalidInput(field="--host", value=host, expected=f"a loopback address, or a token in ${ENV_VARIABLE}")
+    public = None if public_url is None else PublicUrl.parse(public_url)
+    token = load_token(pool.memory.home, os.environ)
+    with open_listener(host, port) as listener:
         address = address_of(listener, public)
-        told = f"inmind: {address.url}{PATH}, with the token in {token.kept_in}"
-        print(printable(told), file=sys.stderr, flush=True)
-        anyio.run(serve_http, server, listener, address, token, partial(_told_to_leave, keeper))
+        message = f"inmind: {address.url}{PATH}, with the token in {token.source}"
+        print(printable(message), file=sys.stderr, flush=True)
+        anyio.run(serve_http, server, listener, address, token, partial(_wait_for_shutdown, pool))
 
 
-async def _told_to_leave(keeper: Keeper) -> None:
-    """Comes back when somebody has told us to, and those are answered who were being asked."""
+async def _wait_for_shutdown(pool: SessionPool) -> None:
+    """Return after SIGINT or SIGTERM, when running calls are answered."""
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         await anext(aiter(signals))
-    _gone_in(LEAVING_SECONDS)
-    await keeper.leave(FINISHING_SECONDS)
+    _exit_after(SHUTDOWN_SECONDS)
+    await pool.shutdown(FINISH_SECONDS)
 
 
-def _gone_in(seconds: float) -> threading.Timer:
-    late = threading.Timer(seconds, os._exit, (0,))
-    late.daemon = True
-    late.start()
-    return late
+def _exit_after(seconds: float) -> threading.Timer:
+    timer = threading.Timer(seconds, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -1,4 +1,4 @@
-"""Over HTTP: the protocol's streamable transport behind the guard, on a server that waits for nobody without end."""
+"""HTTP: the streamable transport of MCP, with authentication, timeouts and connection limits."""
 
 from __future__ import annotations
 
@@ -14,130 +14,135 @@ from mcp.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from inmind.apps.mcp.http_auth import Address, Guard, Public
-from inmind.apps.mcp.token import Token
+from inmind.apps.mcp.http_auth import AuthMiddleware, PublicUrl, ServerAddress
+from inmind.apps.mcp.token import AccessToken
 from inmind.errors import InvalidInput
 
 PATH = "/mcp"
-MOST_CONNECTIONS = 512
-MOST_SILENT = 128
-"""Connections that ask nothing; of more, the one that has been silent the longest makes room."""
+MAX_CONNECTIONS = 512
+MAX_IDLE_CONNECTIONS = 128
+"""Maximum number of connections without a request; above it the oldest idle one is closed."""
 HEADER_SECONDS = 10
-"""For the head of a request to come, whether none of it has or it trickles in."""
+"""Timeout for the complete request header."""
 KEEP_ALIVE_SECONDS = 10
-"""Between two requests. Longer than clients keep a connection (4 or 5 s): a request that is sent while we close it
-fails, and who sent it cannot know whether it was done."""
-LEAVING_SECONDS = 1
-"""For answers to be sent, once we leave; those who only listen on are cut off then."""
+"""Idle time between two requests. Longer than clients keep a connection (4 or 5 s): a request sent while the server
+closes the connection fails, and the client cannot know whether it was executed."""
+SHUTDOWN_SECONDS = 1
+"""Time for answers to be sent during shutdown; open event streams are closed after it."""
 IDLE_SECONDS = 1_800.0
-"""After which a connection of the older kind is forgotten."""
+"""Idle time after which a session of the older protocol versions is dropped."""
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket at this address, before anything is told about it."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Open a listening socket."""
     try:
         (family, *_, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        return socket.create_server(address, family=family, backlog=MOST_CONNECTIONS)
+        return socket.create_server(address, family=family, backlog=MAX_CONNECTIONS)
     except (OSError, OverflowError) as error:
-        expected = f"an address to listen at, and a port that is free there ({error})"
+        expected = f"an address of this machine and a free port ({error})"
         raise InvalidInput(field="host and port", value=f"{host} {port}", expected=expected) from error
 
 
-def address_of(listener: socket.socket, public: Public | None = None) -> Address:
+def address_of(listener: socket.socket, public: PublicUrl | None = None) -> ServerAddress:
     host, port = listener.getsockname()[:2]
-    return Address(host=host, port=port, public=public)
+    return ServerAddress(host=host, port=port, public=public)
 
 
 async def serve_http(
     server: Server[Any],
     listener: socket.socket,
-    address: Address,
-    token: Token,
-    until_told: Callable[[], Awaitable[None]],
+    address: ServerAddress,
+    token: AccessToken,
+    wait_for_shutdown: Callable[[], Awaitable[None]],
 ) -> None:
-    """Answer until we are told to leave; then let everybody finish who does not take too long."""
+    """Serve until shutdown, then let running requests finish within a time limit."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         session_idle_timeout=IDLE_SECONDS,
-        max_sessions=MOST_CONNECTIONS,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard has done that
+        max_sessions=MAX_CONNECTIONS,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # done by AuthMiddleware
     )
     config = uvicorn.Config(
-        Guard(app, address, token.value),
-        http=_Impatient,
+        AuthMiddleware(app, address, token.value),
+        http=_TimeoutProtocol,
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=LEAVING_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    serving = _Server(config)
+    serving = _UvicornServer(config)
 
-    async def leave() -> None:
-        await until_told()
+    async def stop() -> None:
+        await wait_for_shutdown()
         serving.should_exit = True
 
     async with anyio.create_task_group() as group:
-        group.start_soon(leave)
+        group.start_soon(stop)
         await serving.serve(sockets=[listener])
         group.cancel_scope.cancel()
 
 
-class _Server(uvicorn.Server):
-    """Signals are for whoever runs us: this one would raise them again before memory is closed."""
+class _UvicornServer(uvicorn.Server):
+    """uvicorn without signal handling.
+
+    It would raise signals again before the memory is closed.
+    """
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
 
 
-class _Impatient(H11Protocol):
-    """uvicorn waits for the head of a request for as long as bytes trickle in, or none come, and turns newcomers away
-    when too many of those are there."""
+class _TimeoutProtocol(H11Protocol):
+    """Adds a header timeout and a limit of idle connections.
 
-    _patience: asyncio.TimerHandle | None = None
+    uvicorn waits without limit for a request header, and rejects new clients when too many connections are open.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._wait_or_not()
-        everyone = cast("set[_Impatient]", self.connections)
-        silent = [one for one in everyone if one._patience is not None]
-        if len(silent) > MOST_SILENT:
-            min(silent, key=_Impatient._until)._make_room()
+        self._update_timer()
+        connections = cast("set[_TimeoutProtocol]", self.connections)
+        idle = [one for one in connections if one._timer is not None]
+        if len(idle) > MAX_IDLE_CONNECTIONS:
+            min(idle, key=_TimeoutProtocol._deadline)._close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._wait_or_not()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._rest()
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _wait_or_not(self) -> None:
-        if self._is_asked():
-            self._rest()
-        elif self._patience is None:
-            self._patience = self.loop.call_later(HEADER_SECONDS, self._lose_patience)
+    def _update_timer(self) -> None:
+        if self._has_request():
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
 
-    def _is_asked(self) -> bool:
-        """Is there a request whose head has come, and that is not answered yet?"""
-        return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison] -- None before the first
+    def _has_request(self) -> bool:
+        """True if a request header has arrived and the request is not answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison] -- None before the first request
 
-    def _lose_patience(self) -> None:
-        if not self._is_asked():
+    def _close_if_idle(self) -> None:
+        if not self._has_request():
             self.transport.close()
 
-    def _until(self) -> float:
-        return self._patience.when() if self._patience is not None else 0.0
+    def _deadline(self) -> float:
+        return self._timer.when() if self._timer is not None else 0.0
 
-    def _make_room(self) -> None:
-        self._rest()
+    def _close(self) -> None:
+        self._stop_timer()
         self.transport.close()
 
-    def _rest(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,14 +1,14 @@
-"""Who may come in over HTTP, decided before anything else is looked at: on every path, for every method.
+"""Access checks for HTTP, before anything else, on every path and method.
 
-    403   the request was not meant for this server: a page in a browser sends its own Origin, and a name that somebody
-          has pointed at this machine stands in Host
-    401   it brings no token, or another
-    413   its body is too long
-    408   its body does not come to an end
-    503   the bodies of all who ask are too long together
+    403   the request is not meant for this server: a browser page sends another Origin, or a DNS name that an attacker
+          points at this machine is in Host
+    401   no token, or a wrong one
+    413   the body is too long
+    408   the body does not arrive in time
+    503   the bodies of all requests together are too long
 
-All that `/health` tells is that somebody is there, so it asks for no token, and takes no body. Nothing here answers to
-another origin, so there is no CORS. A request whose end never came is not carried out, whatever its beginning says.
+`/health` only shows that the server runs, so it needs no token and accepts no body. Other origins are never answered,
+so there is no CORS. A request with an incomplete body is never executed.
 """
 
 from __future__ import annotations
@@ -27,50 +27,50 @@ from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput
 
 HEALTH = "/health"
-MOST_BYTES = 4 * 1024 * 1024
-"""Of a request's body."""
-MOST_AT_ONCE = 16 * MOST_BYTES
-"""Of the bodies of all requests that are being read or answered."""
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""Maximum size of a request body."""
+MAX_TOTAL_BODY_BYTES = 16 * MAX_BODY_BYTES
+"""Maximum size of the bodies of all requests that are being read or answered."""
 BODY_SECONDS = 30.0
-"""For all of it to come."""
+"""Timeout for a complete body."""
 
-_TOO_LONG = f"at most {MOST_BYTES} bytes"
-_LAST = {"Connection": "close"}
+_TOO_LONG = f"at most {MAX_BODY_BYTES} bytes"
+_CLOSE_HEADERS = {"Connection": "close"}
 _PORTS = {"http": 80, "https": 443}
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?")
 
 
 @frozen(kw_only=True)
-class Public:
-    """Where others see us, behind a proxy that speaks TLS for us."""
+class PublicUrl:
+    """The URL that clients use, if a TLS proxy is in between."""
 
     scheme: str
     host: str
     port: int
 
     @classmethod
-    def at(cls, url: str) -> Public:
+    def parse(cls, url: str) -> PublicUrl:
         scheme, _, authority = url.lower().removesuffix("/").partition("://")
         read = _AUTHORITY.fullmatch(authority)
         if scheme not in _PORTS or read is None:
             raise InvalidInput(
-                field="--public-url", value=url, expected="as https://memory.example.com, without a path"
+                field="--public-url", value=url, expected="a URL without a path, such as https://memory.example.com"
             )
         return cls(scheme=scheme, host=read["host"], port=int(read["port"] or _PORTS[scheme]))
 
-    def is_meant_by(self, authority: str) -> bool:
+    def matches(self, authority: str) -> bool:
         read = _AUTHORITY.fullmatch(authority.lower())
         return read is not None and (read["host"], int(read["port"] or _PORTS[self.scheme])) == (self.host, self.port)
 
 
 @frozen(kw_only=True)
-class Address:
-    """Where we listen, and so what a client that means us says in Host."""
+class ServerAddress:
+    """The listening address, and the Host and Origin values that match it."""
 
     host: str
     port: int
-    public: Public | None = None
+    public: PublicUrl | None = None
 
     @property
     def is_local(self) -> bool:
@@ -80,22 +80,22 @@ class Address:
     def url(self) -> str:
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
-    def is_meant_by(self, authority: str) -> bool:
-        """By a name of ours, and our port; or as others see us.
+    def matches_host(self, authority: str) -> bool:
+        """True for a name of this server with its port, or the public URL.
 
-        Whoever listens on all interfaces is meant by every plain address: what others can point at us is a name.
+        A server on all interfaces accepts every IP address: only a DNS name can be pointed at it by an attacker.
         """
-        if self.public is not None and self.public.is_meant_by(authority):
+        if self.public is not None and self.public.matches(authority):
             return True
-        return self._is_here(authority)
+        return self._matches_listener(authority)
 
-    def is_origin(self, origin: str) -> bool:
+    def matches_origin(self, origin: str) -> bool:
         scheme, _, authority = origin.partition("://")
-        if self.public is not None and scheme == self.public.scheme and self.public.is_meant_by(authority):
+        if self.public is not None and scheme == self.public.scheme and self.public.matches(authority):
             return True
-        return scheme == "http" and self._is_here(authority)
+        return scheme == "http" and self._matches_listener(authority)
 
-    def _is_here(self, authority: str) -> bool:
+    def _matches_listener(self, authority: str) -> bool:
         read = _AUTHORITY.fullmatch(authority.lower())
         if read is None or int(read["port"] or _PORTS["http"]) != self.port:
             return False
@@ -111,14 +111,14 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
-class Guard:
-    """In front of the application, which sees only whole requests of those who may ask."""
+class AuthMiddleware:
+    """Passes only complete, authorized requests to the application."""
 
-    def __init__(self, app: ASGIApp, address: Address, token: str) -> None:
+    def __init__(self, app: ASGIApp, address: ServerAddress, token: str) -> None:
         self._app, self._address = app, address
         self._expected = f"bearer {token}".encode()
-        self._held = 0
-        """Bytes of bodies, of all requests that are not answered yet."""
+        self._body_bytes = 0
+        """Total body size of the requests that are not answered yet."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -127,68 +127,70 @@ class Guard:
         try:
             self._check(scope)
             if scope["path"] == HEALTH:
-                return await PlainTextResponse("ok\n", headers=_LAST)(scope, receive, send)
+                return await PlainTextResponse("ok\n", headers=_CLOSE_HEADERS)(scope, receive, send)
             await self._read(receive, body)
-            return await self._app(scope, _again(bytes(body), receive), send)
-        except _TurnedAway as away:
-            # Nobody would read the rest of what it sends.
-            return await PlainTextResponse(f"{away}\n", away.status, {**away.headers, **_LAST})(scope, receive, send)
-        except _Gone:
+            return await self._app(scope, _replay_body(bytes(body), receive), send)
+        except _Rejected as rejected:
+            # Close: the rest of the body is not read.
+            return await PlainTextResponse(f"{rejected}\n", rejected.status, {**rejected.headers, **_CLOSE_HEADERS})(
+                scope, receive, send
+            )
+        except _ClientDisconnected:
             return None
         finally:
-            self._held -= len(body)
+            self._body_bytes -= len(body)
 
     async def _read(self, receive: Receive, body: bytearray) -> None:
-        """All of a body, of which there is an end in bytes and in time."""
+        """Read the whole body, within the limits of size and time."""
         with anyio.move_on_after(BODY_SECONDS):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    raise _ClientDisconnected
                 more = message.get("body", b"")
-                self._held += len(more)
+                self._body_bytes += len(more)
                 body += more
-                if len(body) > MOST_BYTES:
-                    raise _TurnedAway(413, _TOO_LONG)
-                if self._held > MOST_AT_ONCE:
-                    raise _TurnedAway(503, "too much at once: try again", {"Retry-After": "1"})
+                if len(body) > MAX_BODY_BYTES:
+                    raise _Rejected(413, _TOO_LONG)
+                if self._body_bytes > MAX_TOTAL_BODY_BYTES:
+                    raise _Rejected(503, "too many large requests: try again", {"Retry-After": "1"})
                 if not message.get("more_body", False):
                     return
-        raise _TurnedAway(408, "the body did not come")
+        raise _Rejected(408, "the body did not arrive in time")
 
     def _check(self, scope: Scope) -> None:
-        hosts, origins = _all(scope, b"host"), _all(scope, b"origin")
-        if len(hosts) != 1 or not self._address.is_meant_by(hosts[0].decode("latin-1")):
-            raise _TurnedAway(403, "wrong Host")
-        if len(origins) > 1 or not all(self._address.is_origin(origin.decode("latin-1")) for origin in origins):
-            raise _TurnedAway(403, "wrong Origin")
+        hosts, origins = _header_values(scope, b"host"), _header_values(scope, b"origin")
+        if len(hosts) != 1 or not self._address.matches_host(hosts[0].decode("latin-1")):
+            raise _Rejected(403, "wrong Host")
+        if len(origins) > 1 or not all(self._address.matches_origin(origin.decode("latin-1")) for origin in origins):
+            raise _Rejected(403, "wrong Origin")
         if scope["path"] == HEALTH:
             if scope["method"] not in ("GET", "HEAD"):
-                raise _TurnedAway(405, "only to be read", {"Allow": "GET, HEAD"})
+                raise _Rejected(405, "use GET or HEAD", {"Allow": "GET, HEAD"})
             return
-        if not self._is_known(_all(scope, b"authorization")):
-            raise _TurnedAway(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
-        if any(int(length) > MOST_BYTES for length in _all(scope, b"content-length")):
-            raise _TurnedAway(413, _TOO_LONG)
+        if not self._is_authorized(_header_values(scope, b"authorization")):
+            raise _Rejected(401, "missing or wrong token", {"WWW-Authenticate": "Bearer"})
+        if any(int(length) > MAX_BODY_BYTES for length in _header_values(scope, b"content-length")):
+            raise _Rejected(413, _TOO_LONG)
 
-    def _is_known(self, credentials: Sequence[bytes]) -> bool:
-        """Compared in a time that says nothing about how much of it was right."""
+    def _is_authorized(self, credentials: Sequence[bytes]) -> bool:
+        """Compare in constant time."""
         scheme, _, token = (credentials[0] if len(credentials) == 1 else b"").partition(b" ")
         return hmac.compare_digest(scheme.lower() + b" " + token, self._expected)
 
 
-class _Gone(Exception):
-    """Who has asked is not there any more, and did not finish."""
+class _ClientDisconnected(Exception):
+    """The client disconnected before the body was complete."""
 
 
-class _TurnedAway(Exception):
+class _Rejected(Exception):
     def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(why)
         self.status, self.headers = status, headers or {}
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """As if nobody had read it yet."""
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that returns the body once more."""
     unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def once() -> Message:
@@ -197,7 +199,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return once
 
 
-def _all(scope: Scope, name: bytes) -> list[bytes]:
+def _header_values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for key, value in scope["headers"] if key == name]
 
 

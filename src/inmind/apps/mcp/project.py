@@ -1,12 +1,12 @@
-"""Which session a call is about, and whose memory it may touch.
+"""Resolves the session and the resource of a call.
 
-One server is asked by many, and one home has the memory of many projects. What a client works on is its project: the
-folder that it says it works in, the one that the server was started in or for, or a name in the URL that it was
-configured with. A project's memory is its own resource, and a session that a model names is a session of that resource:
-no call reaches another one by its name. An operator may give the resource instead, or open all of them.
+One server has many clients, and one home has the memory of many projects. The project of a client is the folder that
+it reports, the folder of the server, or a name in its configured URL. Each project is a separate resource, and a
+session that a model names is a session of that resource: no call reaches another resource by name. An operator can set
+the resource instead, or open all of them.
 
-A project that is called after a folder has a few characters of the digest of its path in its name: two folders of one
-name are two projects.
+The name of a folder's project contains a part of the digest of its path, so that two folders with the same name are two
+projects.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from inmind.core.paths import checked_name, require_resource
 from inmind.core.streams import ANONYMOUS
 from inmind.errors import InvalidInput, NotFound
 
-LONGEST = 48
-"""Bytes of a folder's name in that of its project."""
+MAX_NAME_BYTES = 48
+"""Bytes of the folder name in the project name."""
 
 SESSION, RESOURCE = "INMIND_SESSION", "INMIND_RESOURCE"
 
-_SAY_WHICH = "a project: ?project=NAME in the client's URL, or --cwd, --session or --resource for the server"
+_EXPECTED_PROJECT = "a project: ?project=NAME in the client's URL, or --cwd, --session or --resource for the server"
 
 
 @frozen(kw_only=True)
 class Project:
-    """What a client works on."""
+    """The project of a client."""
 
     name: str
     folder: Path | None = None
-    """Where that is, if it is known."""
+    """Its folder, if known."""
 
     @classmethod
     def at(cls, folder: Path) -> Project:
-        return cls(name=named_after(folder), folder=folder)
+        return cls(name=folder_project_name(folder), folder=folder)
 
     @classmethod
     def named(cls, name: str) -> Project:
@@ -49,108 +49,113 @@ class Project:
 
 
 @frozen(kw_only=True)
-class Place:
-    """The session that a call is about."""
+class SessionTarget:
+    """The session of a call."""
 
     session: str
-    """By the name that whoever asks has for it."""
+    """Name that the caller uses."""
     resource: str
-    """Whose it is."""
-    anybody: bool
-    """Unless it is there already: then it may be anybody's."""
-    own: bool
-    """The name is the caller's own choice, which has to say nothing about what others have chosen."""
+    """Owner of the session."""
+    any_resource: bool
+    """If the session exists, it may belong to any resource."""
+    is_callers_choice: bool
+    """The caller chose the name; it must not reveal which names other projects use."""
     folder: Path | None
 
     @property
-    def within(self) -> str:
-        """What the session is called where somebody else may have that name: in this home an id is unique."""
+    def qualified_id(self) -> str:
+        """Session id if another resource already uses the name: ids are unique in a home."""
         return f"{self.session}@{self.resource}"
 
 
 @frozen(kw_only=True)
-class Usual:
-    """What calls are about that do not say it, and what none can be about."""
+class ServerDefaults:
+    """Defaults and restrictions for calls."""
 
     project: Project | None = None
-    """Of clients that have none of their own; None where our own folder is nobody's."""
-    told: bool = False
-    """Somebody has said which it is: then no client is asked for its folder."""
+    """Project of clients without one; None if the server's folder belongs to no client."""
+    is_fixed: bool = False
+    """The operator set the project: clients are not asked for their folders."""
     session: str = ""
     resource: str = ""
-    everybody: bool = False
-    """All resources of the home are open to all."""
+    all_resources: bool = False
+    """Every client can access all resources of the home."""
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         environment: Mapping[str, str],
         *,
         cwd: Path | None = None,
         session: str | None = None,
         resource: str | None = None,
-        everybody: bool = False,
-        here: bool = True,
-    ) -> Usual:
-        """As it was told on the command line, or else by the environment. `here`: our own folder is the client's."""
-        about = environment.get(SESSION, "") if session is None else session
-        whose = environment.get(RESOURCE, "") if resource is None else resource
-        if whose and everybody:
-            raise InvalidInput(field="--all-resources", value=whose, expected="no --resource beside it")
-        folder = cwd or (Path.cwd() if here else None)
+        all_resources: bool = False,
+        use_cwd: bool = True,
+    ) -> ServerDefaults:
+        """Read the command line, then the environment.
+
+        `use_cwd`: the current folder is that of the client.
+        """
+        session_name = environment.get(SESSION, "") if session is None else session
+        resource_name = environment.get(RESOURCE, "") if resource is None else resource
+        if resource_name and all_resources:
+            raise InvalidInput(
+                field="--all-resources", value=resource_name, expected="no --resource: the two cannot be combined"
+            )
+        folder = cwd or (Path.cwd() if use_cwd else None)
         return cls(
             project=Project.at(folder.resolve()) if folder else None,
-            told=cwd is not None,
-            session=about and checked_name(about, "session"),
-            resource=whose and require_resource(whose),
-            everybody=everybody,
+            is_fixed=cwd is not None,
+            session=session_name and checked_name(session_name, "session"),
+            resource=resource_name and require_resource(resource_name),
+            all_resources=all_resources,
         )
 
-    def leaves_open(self, session: str = "", resource: str = "") -> bool:
-        """Does it depend on the client's folder what a call is about that names these?"""
-        known = self.resource or (self.everybody and resource)
-        return not self.told and not ((session or self.session) and known)
+    def depends_on_project(self, session: str = "", resource: str = "") -> bool:
+        """True if a call with these names needs the client's folder to be resolved."""
+        known = self.resource or (self.all_resources and resource)
+        return not self.is_fixed and not ((session or self.session) and known)
 
-    def whose(self, project: Project | None) -> str:
-        """Whose memory a client with this project may touch."""
+    def owner_of(self, project: Project | None) -> str:
+        """The resource that a client with this project can access."""
         found = project or self.project
         if owner := self.resource or (found.name if found else self.session):
             return owner
-        raise InvalidInput(field="project", value="none", expected=_SAY_WHICH)
+        raise InvalidInput(field="project", value="none", expected=_EXPECTED_PROJECT)
 
-    def place(self, session: str = "", resource: str = "", *, project: Project | None = None) -> Place:
-        """Where a call belongs that names these."""
+    def target(self, session: str = "", resource: str = "", *, project: Project | None = None) -> SessionTarget:
+        """Resolve the session of a call that names these."""
         found = project or self.project
-        if self.everybody:
-            owner = resource or (session if session and found is None else self.whose(project))
+        if self.all_resources:
+            owner = resource or (session if session and found is None else self.owner_of(project))
         else:
-            owner = self.whose(project)
+            owner = self.owner_of(project)
             if resource not in ("", owner):
                 raise InvalidInput(field="resource", value=resource, expected=f"{owner!r}, or none")
             if owner == ANONYMOUS and session not in ("", self.session):
-                # Sessions of nobody in particular are strangers to each other.
-                raise NotFound(what="session", name=session, hint=f"this server is for {self.session!r} alone")
-        return Place(
+                # Anonymous sessions cannot access each other.
+                raise NotFound(what="session", name=session, hint=f"this server only serves {self.session!r}")
+        return SessionTarget(
             session=session or self.session or (found.name if found else owner),
             resource=owner,
-            anybody=self.everybody and not resource,
-            own=bool(session) and session != self.session and not self.everybody,
+            any_resource=self.all_resources and not resource,
+            is_callers_choice=bool(session) and session != self.session and not self.all_resources,
             folder=found.folder if found else None,
         )
 
 
-def named_after(folder: Path) -> str:
-    """The name of a folder, and enough of its path's digest to tell it from others of that name."""
+def folder_project_name(folder: Path) -> str:
+    """Folder name plus six hex digits of the digest of its path."""
     plain = "".join(each if each.isalnum() or each in "-_." else "-" for each in folder.name) or "root"
-    short = plain.encode(errors="replace")[:LONGEST].decode(errors="ignore")
+    short = plain.encode(errors="replace")[:MAX_NAME_BYTES].decode(errors="ignore")
     return f"{short}-{sha256(os.fsencode(folder)).hexdigest()[:6]}"
 
 
-def folder_of(uri: str) -> Path | None:
-    """The folder that a client names by its URI; None where it is none on a file system."""
+def folder_from_uri(uri: str) -> Path | None:
+    """Local folder of a file URI; None for any other URI."""
     try:
         parts = urlsplit(uri)
         path = Path(url2pathname(parts.path))
         return path.resolve() if parts.scheme == "file" and path.is_absolute() else None
-    except (ValueError, OSError, RuntimeError):  # no URI, no path, or a path that leads in circles
+    except (ValueError, OSError, RuntimeError):  # invalid URI or path, or a symlink loop
         return None

@@ -1,47 +1,49 @@
-"""What a client can attach without calling a tool: MEMORY.md, overview.md, the things in mind, the list of sessions.
+"""Resources and prompts of the server, which a user attaches or picks in the client.
 
     inmind://sessions                 as JSON
-    inmind://memory/{resource}        MEMORY.md, and the notes that the next dream will take in
+    inmind://memory/{resource}        MEMORY.md, and the notes for the next dream
     inmind://overview/{session}
     inmind://entities/{session}
 
-They are those of the project that the client works on; another's are not there. Reading one begins no session and no
-resource. What is read may well end up in a prompt, so it is inert.
+Only those of the client's project exist for it. Reading one creates no session and no resource. The text may end up in
+a prompt, so it is made inert.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from urllib.parse import quote, unquote
 
-from mcp_types import Resource, ResourceTemplate
+from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Resource, ResourceTemplate, TextContent
 
-from inmind.apps.mcp.project import Place, Project, Usual
-from inmind.apps.mcp.session_pool import Keeper
+from inmind.apps.mcp.project import Project, ServerDefaults, SessionTarget
+from inmind.apps.mcp.session_pool import SessionPool
 from inmind.core.streams import ANONYMOUS
 from inmind.core.text import inert
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.entities.render import BANNER, render_block
 from inmind.errors import NotFound
+from inmind.session.session import Session
 
 SCHEME = "inmind://"
 SESSIONS = f"{SCHEME}sessions"
 
-NOTHING = "(nothing yet)"
+EMPTY_TEXT = "(nothing yet)"
 
 _MARKDOWN, _PLAIN, _JSON = "text/markdown", "text/plain", "application/json"
 
 _KINDS = {
-    "memory": ("resource", "MEMORY.md", "What is known of a resource, over all of its sessions.", _MARKDOWN),
+    "memory": ("resource", "MEMORY.md", "Long-term memory of a resource, across its sessions.", _MARKDOWN),
     "overview": ("session", "overview.md", "Task, decisions, facts and open problems of a session.", _MARKDOWN),
-    "entities": ("session", "Things in mind", "What a session is about right now, with ids.", _PLAIN),
+    "entities": ("session", "Entities", "Current entities of a session, with ids.", _PLAIN),
 }
 
 
-def listed(place: Place) -> list[Resource]:
-    """Those of the place where the client works, and the list of all."""
-    names = {"resource": place.resource, "session": place.session}
+def list_resources(target: SessionTarget) -> list[Resource]:
+    """Resources of the client's session, and the list of sessions."""
+    names = {"resource": target.resource, "session": target.session}
     return [
         *(
             Resource(
@@ -52,62 +54,65 @@ def listed(place: Place) -> list[Resource]:
             )
             for kind, (whose, title, what, mime) in _KINDS.items()
         ),
-        Resource(uri=SESSIONS, name="Sessions", description="Every session that is open to you.", mime_type=_JSON),
+        Resource(uri=SESSIONS, name="Sessions", description="All sessions that you can access.", mime_type=_JSON),
     ]
 
 
-def templates() -> list[ResourceTemplate]:
+def list_templates() -> list[ResourceTemplate]:
     return [
         ResourceTemplate(uri_template=f"{SCHEME}{kind}/{{{whose}}}", name=title, description=what, mime_type=mime)
         for kind, (whose, title, what, mime) in _KINDS.items()
     ]
 
 
-def read(uri: str, keeper: Keeper, usual: Usual, project: Project | None) -> tuple[str, str]:
-    """The text of a resource, and its type. What `listed` has named is there, if only to say that it is empty."""
+def read_resource(uri: str, pool: SessionPool, defaults: ServerDefaults, project: Project | None) -> tuple[str, str]:
+    """Text and MIME type of a resource.
+
+    Listed resources always exist, if only as an empty text.
+    """
     if uri == SESSIONS:
-        return inert(_sessions(keeper, usual, project)), _JSON
+        return inert(_read_sessions(pool, defaults, project)), _JSON
     kind, _, quoted = uri.removeprefix(SCHEME).partition("/")
     name = unquote(quoted)
     if not uri.startswith(SCHEME) or kind not in _KINDS or not name:
-        there = ", ".join([SESSIONS, *(template.uri_template for template in templates())])
-        raise NotFound(what="resource at", name=uri, hint=f"there are: {there}")
+        available = ", ".join([SESSIONS, *(template.uri_template for template in list_templates())])
+        raise NotFound(what="resource at", name=uri, hint=f"available: {available}")
     try:
-        return _READ[kind](keeper, usual, project, name), _KINDS[kind][-1]
+        return _READERS[kind](pool, defaults, project, name), _KINDS[kind][-1]
     except NotFound:
-        here = usual.place(project=project)
-        if name != (here.resource if kind == "memory" else here.session):
+        target = defaults.target(project=project)
+        if name != (target.resource if kind == "memory" else target.session):
             raise
-        return NOTHING, _PLAIN
+        return EMPTY_TEXT, _PLAIN
 
 
-def _memory(keeper: Keeper, usual: Usual, project: Project | None, name: str) -> str:
-    if not (usual.everybody or name == usual.whose(project)) or not keeper.memory.has_resource(name):
-        raise NotFound(what="resource", name=name, hint="nothing of it is open to you")
-    documents = keeper.memory.resource(name).state.documents
+def _read_memory(pool: SessionPool, defaults: ServerDefaults, project: Project | None, name: str) -> str:
+    if not (defaults.all_resources or name == defaults.owner_of(project)) or not pool.memory.has_resource(name):
+        raise NotFound(what="resource", name=name, hint="it does not exist, or you have no access")
+    documents = pool.memory.resource(name).state.documents
     return inert(
-        "\n".join(text for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH) if (text := documents.text(path))) or NOTHING
+        "\n".join(text for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH) if (text := documents.text(path))) or EMPTY_TEXT
     )
 
 
-def _overview(keeper: Keeper, usual: Usual, project: Project | None, name: str) -> str:
-    return inert(keeper.session(usual.place(name, project=project), begin=False).overview)
+def _read_overview(pool: SessionPool, defaults: ServerDefaults, project: Project | None, name: str) -> str:
+    return inert(pool.session(defaults.target(name, project=project), create=False).overview)
 
 
-def _entities(keeper: Keeper, usual: Usual, project: Project | None, name: str) -> str:
-    """As it stands in a prompt: inert, but for its own banner."""
-    text = render_block(keeper.session(usual.place(name, project=project), begin=False).entities)
+def _read_entities(pool: SessionPool, defaults: ServerDefaults, project: Project | None, name: str) -> str:
+    """The entity block as in a prompt: inert except its banner."""
+    text = render_block(pool.session(defaults.target(name, project=project), create=False).entities)
     return f"{BANNER}{inert(text.removeprefix(BANNER))}"
 
 
-_READ = {"memory": _memory, "overview": _overview, "entities": _entities}
+_READERS = {"memory": _read_memory, "overview": _read_overview, "entities": _read_entities}
 
 
-def _sessions(keeper: Keeper, usual: Usual, project: Project | None) -> str:
-    whose = None if usual.everybody else usual.whose(project)
-    found = keeper.memory.sessions(resource=whose)
-    if whose == ANONYMOUS:
-        found = [info for info in found if info.id == usual.session]
+def _read_sessions(pool: SessionPool, defaults: ServerDefaults, project: Project | None) -> str:
+    owner = None if defaults.all_resources else defaults.owner_of(project)
+    found = pool.memory.sessions(resource=owner)
+    if owner == ANONYMOUS:
+        found = [info for info in found if info.id == defaults.session]
     return json.dumps(
         [{**asdict(info), "folder": info.folder and str(info.folder)} for info in found], ensure_ascii=False, indent=2
     )
@@ -115,3 +120,43 @@ def _sessions(keeper: Keeper, usual: Usual, project: Project | None) -> str:
 
 def _uri(kind: str, name: str) -> str:
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
+
+
+# -- prompts ------------------------------------------------------------------------------------------------
+
+IN_MIND, HAND_OVER = "what_do_you_have_in_mind", "hand_over"
+
+_SESSION_ARGUMENT = PromptArgument(name="session", description="Session; default: this project's.", required=False)
+
+_PROMPTS: Mapping[str, tuple[str, str]] = {
+    IN_MIND: ("What do you have in mind?", "Current content of working memory."),
+    HAND_OVER: ("Hand over to a new session", "State, task, decisions, entities with ids, and a list of pages."),
+}
+
+
+def list_prompts() -> list[Prompt]:
+    return [
+        Prompt(name=name, title=title, description=what, arguments=[_SESSION_ARGUMENT])
+        for name, (title, what) in _PROMPTS.items()
+    ]
+
+
+def check_prompt_name(name: str) -> None:
+    if name not in _PROMPTS:
+        raise NotFound(what="prompt", name=name, hint=f"available: {', '.join(_PROMPTS)}")
+
+
+def build_prompt(name: str, session: Session) -> GetPromptResult:
+    state = session.call_tool("working_memory_show").text
+    if name == IN_MIND:
+        text = f"Summarize what you have in mind and what you would do next. This is your memory:\n\n{state}"
+    else:
+        session_id, resource = inert(session.id), inert(session.resource)
+        pages = session.call_tool("memory_list").text
+        text = (
+            f"You take over session {session_id} of {resource}. Its working memory:\n\n{state}\n\n"
+            f'memory_read with session "{session_id}" shows these in full:\n{pages}\n\n'
+            "State the task, the decisions and your next step; then continue."
+        )
+    message = PromptMessage(role="user", content=TextContent(type="text", text=text))
+    return GetPromptResult(description=_PROMPTS[name][1], messages=[message])

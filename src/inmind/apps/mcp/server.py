@@ -1,6 +1,6 @@
-"""The server: each request of the protocol is read, asked of the memory in a thread, and presented.
+"""The MCP server: parses each request, runs it on the memory in a thread, and renders the result.
 
-It stands on the SDK's low-level server, since the tools are not functions of this file but rows of the library's table.
+Uses the SDK's low-level server, because the tools come from the library's registry and are not functions here.
 """
 
 from __future__ import annotations
@@ -28,133 +28,146 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from inmind.apps.mcp import prompts, resources, tools
-from inmind.apps.mcp.connections import Caller, Callers, configured
-from inmind.apps.mcp.project import Project, Usual
-from inmind.apps.mcp.session_pool import Keeper
+from inmind.apps.mcp import resources, tools
+from inmind.apps.mcp.connections import Connection, Connections, configured_project
+from inmind.apps.mcp.project import Project, ServerDefaults
+from inmind.apps.mcp.session_pool import SessionPool
 from inmind.errors import InmindError, NotFound
 from inmind.session.tools.base import ToolResult
 
 INSTRUCTIONS = (
-    "Your working memory, which outlasts this conversation. At the start of a task call working_memory_show. Keep what "
-    "must last with working_memory_note, the state of the task with working_memory_update and memory_write "
-    "(overview.md). memory_search finds what was ever said or noted: use it before you ask the user again. Tell "
-    'working_memory_observe what your other tools made, so that "that page" can be resolved.'
+    "Your working memory, which persists across conversations. At the start of a task call working_memory_show. Save "
+    "lasting facts with working_memory_note, the state of the task with working_memory_update and memory_write "
+    "(overview.md). memory_search finds anything said or noted before: use it before you ask the user again. Report "
+    'results of your other tools with working_memory_observe, so that "that page" can be resolved.'
 )
 
-KEY = "inmind/key"
-"""In the `_meta` of a call: under the same key it is carried out once, however often it is sent."""
+KEY_META = "inmind/key"
+"""Idempotency key in the `_meta` of a call: repeated calls with the same key are executed once."""
 
 Context = ServerRequestContext[Any, Any]
 
 
-def server_of(keeper: Keeper, usual: Usual) -> Server[Any]:
-    """A server for any number of connections, over any transport."""
-    door = _Door(keeper, usual)
+def build_server(pool: SessionPool, defaults: ServerDefaults) -> Server[Any]:
+    """A server for any number of connections over any transport."""
+    handlers = _Handlers(pool, defaults)
     server: Server[Any] = Server(
         "inmind",
         title="inmind",
         version=version("inmind"),
         instructions=INSTRUCTIONS,
-        on_list_tools=door.list_tools,
-        on_call_tool=door.call_tool,
-        on_list_resources=door.list_resources,
-        on_list_resource_templates=door.list_resource_templates,
-        on_read_resource=door.read_resource,
-        on_list_prompts=door.list_prompts,
-        on_get_prompt=door.get_prompt,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_resource_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )
-    server.add_notification_handler("notifications/roots/list_changed", NotificationParams, door.roots_have_changed)
+    server.add_notification_handler("notifications/roots/list_changed", NotificationParams, handlers.on_roots_changed)
     return server
 
 
-class _Door:
-    def __init__(self, keeper: Keeper, usual: Usual) -> None:
-        self._keeper, self._usual, self._callers = keeper, usual, Callers()
-        self._offered = {
-            remembered: {tool.name: tool for tool in tools.tools(remembered=remembered, everybody=usual.everybody)}
+class _Handlers:
+    def __init__(self, pool: SessionPool, defaults: ServerDefaults) -> None:
+        self._pool, self._defaults, self._connections = pool, defaults, Connections()
+        self._tools = {
+            remembered: {
+                tool.name: tool for tool in tools.mcp_tools(tracked=remembered, all_resources=defaults.all_resources)
+            }
             for remembered in (True, False)
         }
 
     async def list_tools(self, context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=list(self._offered[self._callers.of(context) is not None].values()))
+        return ListToolsResult(tools=list(self._tools[self._connections.get(context) is not None].values()))
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        caller = self._callers.of(context)
-        offered = self._offered[caller is not None]
+        connection = self._connections.get(context)
+        offered = self._tools[connection is not None]
         tool = offered.get(params.name)
         if tool is None:
-            raise _unusable(NotFound(what="tool", name=params.name, hint=f"there are: {', '.join(offered)}"))
+            raise _invalid_params(NotFound(what="tool", name=params.name, hint=f"available: {', '.join(offered)}"))
         try:
-            asked = tools.read_call(tool, params.arguments or {})
-            project = await self._project(context, asked.session, asked.resource)
-            key = (params.meta or {}).get(KEY)
-            called = await self._keeper.ask(partial(self._call, asked, project, caller, key))
+            call = tools.parse_call(tool, params.arguments or {})
+            project = await self._project(context, call.session, call.resource)
+            key = (params.meta or {}).get(KEY_META)
+            result = await self._pool.run(partial(self._call, call, project, connection, key))
         except InmindError as error:
-            return tools.refused(error)
-        return tools.answered(called, remembered=caller is not None)
+            return tools.error_result(error)
+        return tools.tool_result(result, tracked=connection is not None)
 
-    def _call(self, asked: tools.Asked, project: Project | None, caller: Caller | None, key: str | None) -> ToolResult:
-        place = self._usual.place(asked.session, asked.resource, project=project)
-        session = self._keeper.session(place, begin=asked.begins)
-        arguments = dict(asked.arguments)
-        if asked.within:
-            within = self._usual.place(asked.within, asked.resource, project=project)
-            arguments["session"] = self._keeper.session(within, begin=False).id
-        # What it hands back adds to what we know it was shown, and takes nothing away.
-        seen = {**asked.seen, **(caller.knows(session.id) if caller else {})}
-        called = session.call_tool(asked.tool, arguments, seen=seen, key=key)
-        if caller is not None:
-            caller.hears(session.id, called.seen)
-        return called
+    def _call(
+        self, call: tools.ParsedCall, project: Project | None, connection: Connection | None, key: str | None
+    ) -> ToolResult:
+        target = self._defaults.target(call.session, call.resource, project=project)
+        session = self._pool.session(target, create=call.may_create)
+        arguments = dict(call.arguments)
+        if call.search_session:
+            within = self._defaults.target(call.search_session, call.resource, project=project)
+            arguments["session"] = self._pool.session(within, create=False).id
+        # `seen` of the call only adds to what this connection was shown.
+        seen = {**call.seen, **(connection.seen(session.id) if connection else {})}
+        result = session.call_tool(call.tool, arguments, seen=seen, key=key)
+        if connection is not None:
+            connection.add_seen(session.id, result.seen)
+        return result
 
     async def list_resources(self, context: Context, _: PaginatedRequestParams | None) -> ListResourcesResult:
-        """None where nobody can say of which project."""
+        """Empty if the project is unknown."""
         try:
-            place = self._usual.place(project=await self._project(context))
+            target = self._defaults.target(project=await self._project(context))
         except InmindError:
             return ListResourcesResult(resources=[])
-        return ListResourcesResult(resources=resources.listed(place))
+        return ListResourcesResult(resources=resources.list_resources(target))
 
     async def list_resource_templates(
         self, _: Context, __: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        return ListResourceTemplatesResult(resource_templates=resources.templates())
+        return ListResourceTemplatesResult(resource_templates=resources.list_templates())
 
     async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
         try:
             project = await self._project(context)
-            text, kind = await self._keeper.ask(partial(resources.read, uri, self._keeper, self._usual, project))
+            text, kind = await self._pool.run(
+                partial(resources.read_resource, uri, self._pool, self._defaults, project)
+            )
         except InmindError as error:
-            raise _unusable(error) from error
+            raise _invalid_params(error) from error
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, text=text, mime_type=kind)])
 
     async def list_prompts(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
-        return ListPromptsResult(prompts=prompts.listed())
+        return ListPromptsResult(prompts=resources.list_prompts())
 
     async def get_prompt(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        named = (params.arguments or {}).get("session", "")
+        name = (params.arguments or {}).get("session", "")
         try:
-            prompts.check(params.name)
-            place = self._usual.place(named, project=await self._project(context, named))
-            return await self._keeper.ask(
-                lambda: prompts.made(params.name, self._keeper.session(place, begin=not named))
+            resources.check_prompt_name(params.name)
+            target = self._defaults.target(name, project=await self._project(context, name))
+            return await self._pool.run(
+                lambda: resources.build_prompt(params.name, self._pool.session(target, create=not name))
             )
         except InmindError as error:
-            raise _unusable(error) from error
+            raise _invalid_params(error) from error
 
-    async def roots_have_changed(self, context: Context, _: NotificationParams) -> None:
-        if (caller := self._callers.of(context)) is not None:
-            caller.has_moved()
+    async def on_roots_changed(self, context: Context, _: NotificationParams) -> None:
+        if (caller := self._connections.get(context)) is not None:
+            caller.reset_project()
 
     async def _project(self, context: Context, session: str = "", resource: str = "") -> Project | None:
-        """What the client works on. It is asked for its folder only if that decides something."""
-        if (project := configured(context)) is not None:
+        """Project of the client.
+
+        The client is asked for its folder only if the result depends on it.
+        """
+        if (project := configured_project(context)) is not None:
             return project
-        caller = self._callers.of(context)
-        return await caller.project(context) if caller and self._usual.leaves_open(session, resource) else None
+        connection = self._connections.get(context)
+        return (
+            await connection.project(context)
+            if connection and self._defaults.depends_on_project(session, resource)
+            else None
+        )
 
 
-def _unusable(error: InmindError) -> MCPError:
-    return MCPError(code=INVALID_PARAMS, message=tools.told(error))
+def _invalid_params(error: InmindError) -> MCPError:
+    return MCPError(code=INVALID_PARAMS, message=tools.error_text(error))

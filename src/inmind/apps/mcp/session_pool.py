@@ -1,8 +1,7 @@
-"""What is asked of a memory by many at once: off the event loop, a few at a time, until we leave.
+"""Runs calls on a memory in worker threads, with a limit, and keeps sessions open.
 
-The library waits for the disk, and an event loop must not. Each question runs in a worker thread, so that a client
-which reads is not held up by another's commit; the sessions are opened once and shared, and their streams see to it
-that threads do not get in each other's way.
+The library waits for the disk, which an event loop must not. Each call runs in a thread, so that a reading client does
+not wait for another client's commit. Sessions are opened once and shared; their streams are safe for threads.
 """
 
 from __future__ import annotations
@@ -17,105 +16,110 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from inmind.apps.mcp.project import Place, Usual
+from inmind.apps.mcp.project import ServerDefaults, SessionTarget
 from inmind.core.paths import as_file
 from inmind.errors import Closed, InvalidInput, NotFound
 from inmind.memory.memory import Memory
 from inmind.session.legacy_files import find_legacy
 from inmind.session.session import Session
 
-THREADS = 16
+MAX_THREADS = 16
 
-MOST_SESSIONS = 256
-"""Kept open; of more, those that were not asked for the longest are opened again when they are."""
+MAX_SESSIONS = 256
+"""Sessions kept open; above it the least recently used one is dropped and opened again on demand."""
 
 T = TypeVar("T")
 
 
-class Leaving(Closed):
-    """The server has been told to leave. Nothing was done."""
+class ServerStopping(Closed):
+    """The server is shutting down. Nothing was done."""
 
     def __str__(self) -> str:
-        return "the server is leaving: nothing was done; call again when it is back"
+        return "the server is shutting down: nothing was done; call again when it is back"
 
 
-class Keeper:
-    """One memory, and who is asking it right now."""
+class SessionPool:
+    """The open sessions of one memory, and the number of running calls."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self._threads = anyio.CapacityLimiter(THREADS)
-        self._leaving = threading.Event()
-        self._asking = 0
+        self._threads = anyio.CapacityLimiter(MAX_THREADS)
+        self._stopping = threading.Event()
+        self._active = 0
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[Place, Session] = OrderedDict()
+        self._sessions: OrderedDict[SessionTarget, Session] = OrderedDict()
 
-    async def ask(self, question: Callable[[], T]) -> T:
-        """What a question comes to. One that is still waiting for a thread when we leave is not asked any more."""
+    async def run(self, function: Callable[[], T]) -> T:
+        """Run a function in a thread.
 
-        def asked() -> T:
-            if self._leaving.is_set():
-                raise Leaving
-            return question()
+        Raises ServerStopping if it has not started before the shutdown.
+        """
 
-        self._asking += 1
+        def run_unless_stopping() -> T:
+            if self._stopping.is_set():
+                raise ServerStopping
+            return function()
+
+        self._active += 1
         try:
-            return await anyio.to_thread.run_sync(asked, limiter=self._threads)
+            return await anyio.to_thread.run_sync(run_unless_stopping, limiter=self._threads)
         finally:
-            self._asking -= 1
+            self._active -= 1
 
-    async def leave(self, seconds: float) -> None:
-        """Take no more questions, and let those be answered that are being asked, for so long at most."""
-        self._leaving.set()
+    async def shutdown(self, seconds: float) -> None:
+        """Refuse new calls, and wait for running ones at most this long."""
+        self._stopping.set()
         with anyio.move_on_after(seconds):
-            while self._asking:
+            while self._active:
                 await anyio.sleep(0.01)
 
-    def settled(self, usual: Usual) -> Usual:
-        """What the server was told, with the resource of the session that it was told: whose that is cannot be chosen
-        again."""
-        if usual.everybody or not usual.session or usual.session not in self.memory:
-            return usual
-        told = self.memory.session(usual.session, resource=usual.resource or None)
-        return replace(usual, resource=told.resource)
+    def resolve_defaults(self, defaults: ServerDefaults) -> ServerDefaults:
+        """Defaults with the resource of the default session, whose owner cannot change."""
+        if defaults.all_resources or not defaults.session or defaults.session not in self.memory:
+            return defaults
+        session = self.memory.session(defaults.session, resource=defaults.resource or None)
+        return replace(defaults, resource=session.resource)
 
-    def session(self, place: Place, *, begin: bool) -> Session:
-        """The session of a place. Where it may not begin, one that nobody knows is a slip of the pen."""
+    def session(self, target: SessionTarget, *, create: bool) -> Session:
+        """The session of a target. With `create=False` an unknown session raises NotFound."""
         with self._lock:
-            if (kept := self._sessions.get(place)) is not None:
-                self._sessions.move_to_end(place)
-                return kept
-        opened = self._opened(place, begin=begin)
+            if (pooled := self._sessions.get(target)) is not None:
+                self._sessions.move_to_end(target)
+                return pooled
+        opened = self._open(target, create=create)
         with self._lock:
-            kept = self._sessions.setdefault(place, opened)
-            self._sessions.move_to_end(place)
-            while len(self._sessions) > MOST_SESSIONS:
+            pooled = self._sessions.setdefault(target, opened)
+            self._sessions.move_to_end(target)
+            while len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
-        return kept
+        return pooled
 
-    def _opened(self, place: Place, *, begin: bool) -> Session:
-        if (there := self._found(place)) is not None:
-            return there
-        if not begin:
-            raise NotFound(what="session", name=place.session, hint="inmind://sessions lists those there are")
-        taken = place.session in self.memory
-        if taken and (begun := self._found(place)) is not None:
-            return begun  # by another call, in this very moment
-        id = place.within if place.own or taken else place.session
-        return self.memory.session(id, resource=place.resource, cwd=place.folder or self.memory.home or "/")
+    def _open(self, target: SessionTarget, *, create: bool) -> Session:
+        if (existing := self._find(target)) is not None:
+            return existing
+        if not create:
+            raise NotFound(what="session", name=target.session, hint="inmind://sessions lists all")
+        taken = target.session in self.memory
+        if taken and (created := self._find(target)) is not None:
+            return created  # created concurrently by another call
+        id = target.qualified_id if target.is_callers_choice or taken else target.session
+        return self.memory.session(id, resource=target.resource, cwd=target.folder or self.memory.home or "/")
 
-    def _found(self, place: Place) -> Session | None:
-        """The one that is there, if it is whose it has to be. Of another's it is not even told that it is there."""
-        if place.anybody:
-            return self.memory.session(place.session) if place.session in self.memory else None
-        for id in (place.session, place.within):
-            if id in self.memory and not (place.own and self._is_unclaimed(id, place.resource)):
+    def _find(self, target: SessionTarget) -> Session | None:
+        """The existing session, if it belongs to the resource.
+
+        The existence of other sessions is not revealed.
+        """
+        if target.any_resource:
+            return self.memory.session(target.session) if target.session in self.memory else None
+        for id in (target.session, target.qualified_id):
+            if id in self.memory and not (target.is_callers_choice and self._is_unclaimed(id, target.resource)):
                 with suppress(InvalidInput):
-                    return self.memory.session(id, resource=place.resource)
+                    return self.memory.session(id, resource=target.resource)
         return None
 
     def _is_unclaimed(self, id: str, resource: str) -> bool:
-        """Is it still one of the older single files, which would be whoever's opens it first?"""
+        """True for a legacy session file without an owner, which would belong to the first one to open it."""
         home = self.memory.home
         return (
             home is not None

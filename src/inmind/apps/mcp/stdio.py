@@ -1,9 +1,9 @@
-"""Over stdin and stdout, for a client that has started us.
+"""MCP over stdin and stdout, for a client that started this process.
 
-Stdout is for the protocol alone: whatever else prints goes to stderr. Lines are read by a thread that nobody waits for,
-since a read from a pipe cannot be called off, and we have to leave while the client keeps stdin open. Every line is
-answered for: a client that gets no answer to what we could not read would wait for one without end. A client that has
-gone is not an error; what it asked last is still done.
+Stdout carries only the protocol: other prints go to stderr. Lines are read in a daemon thread, because a read from a
+pipe cannot be cancelled and the server must be able to stop while stdin is open. Every line gets an answer, even an
+invalid one: otherwise the client would wait forever. A disconnected client is no error; its last request is still
+executed.
 """
 
 from __future__ import annotations
@@ -41,66 +41,69 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-MOST_BYTES = 4 * 1024 * 1024
-"""Of one message."""
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+"""Maximum size of one message."""
 
-MOST_AT_ONCE = 8 * MOST_BYTES
-"""Of requests that are not answered yet; the next one is read when there is room."""
-LEAST_EACH = 64 * 1024
-"""What a request counts for at least: it costs more than its bytes."""
+MAX_PENDING_BYTES = 8 * MAX_MESSAGE_BYTES
+"""Maximum size of all unanswered requests; reading pauses above it."""
+MIN_REQUEST_BYTES = 64 * 1024
+"""Minimum size that a request counts for: it costs more than its bytes."""
 
-LAST_SECONDS = 5.0
-"""For what was in the pipe when we were told to leave; what a client goes on sending is not taken."""
+DRAIN_SECONDS = 5.0
+"""Time to read what was in the pipe at shutdown; later input is ignored."""
 
-_AT_A_TIME = 64 * 1024
-_HEAD = 1_024
-"""Bytes of a broken message that are searched for its id."""
+_CHUNK_BYTES = 64 * 1024
+_HEAD_BYTES = 1_024
+"""Bytes of an invalid message that are searched for its id."""
 
-_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
 
 
-async def serve_stdio(server: Server[Any], until_told: Callable[[], Awaitable[None]]) -> None:
-    """Answer until the client closes stdin, or is gone, or we are told to leave."""
-    with _kept_from_others(sys.stdout.fileno()) as stdout:
+async def serve_stdio(server: Server[Any], wait_for_shutdown: Callable[[], Awaitable[None]]) -> None:
+    """Serve until the client closes stdin, disconnects, or the server shuts down."""
+    with _redirect_to_stderr(sys.stdout.fileno()) as stdout:
         async with BlockingPortal() as portal, anyio.create_task_group() as group:
-            room = _Room()
-            answers = _Answers(stdout, room)
-            lines = _Lines(portal, answers, room)
-            answers.when_gone = lines.close
+            pending = _PendingRequests()
+            output = _OutputWriter(stdout, pending)
+            input = _InputReader(portal, output, pending)
+            output.on_disconnect = input.close
 
-            async def leave() -> None:
-                await until_told()
-                await lines.end()
+            async def stop() -> None:
+                await wait_for_shutdown()
+                await input.drain()
 
-            group.start_soon(leave)
-            await server.run(lines.messages, answers, server.create_initialization_options())
+            group.start_soon(stop)
+            await server.run(input.messages, output, server.create_initialization_options())
             group.cancel_scope.cancel()
             await portal.stop(cancel_remaining=True)
 
 
-class Unreadable(Exception):
-    """A line that is no message. `id`: of the request that it was meant to be, where that can be read."""
+class InvalidMessage(Exception):
+    """A line that is not a message. `id` is that of the intended request, if it can be read."""
 
     def __init__(self, code: int, why: str, id: RequestId | None) -> None:
         super().__init__(why)
         self.code, self.id = code, id
 
 
-def read_message(line: bytes) -> JSONRPCMessage:
-    if len(line) > MOST_BYTES:
-        raise Unreadable(PARSE_ERROR, f"a message has at most {MOST_BYTES} bytes", id_in(line))
+def parse_message(line: bytes) -> JSONRPCMessage:
+    if len(line) > MAX_MESSAGE_BYTES:
+        raise InvalidMessage(PARSE_ERROR, f"message too long: at most {MAX_MESSAGE_BYTES} bytes", find_id(line))
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         if first["type"] == "json_invalid":
-            raise Unreadable(PARSE_ERROR, first["msg"], id_in(line)) from error
-        raise Unreadable(INVALID_REQUEST, "no message of the protocol", id_in(line)) from error
+            raise InvalidMessage(PARSE_ERROR, first["msg"], find_id(line)) from error
+        raise InvalidMessage(INVALID_REQUEST, "not a JSON-RPC message", find_id(line)) from error
 
 
-def id_in(line: bytes) -> RequestId | None:
-    """The id of a request, by the beginning of it; None where it has none there, or is seen to be no request."""
-    words = _WORD.findall(line[:_HEAD].decode(errors="replace"))
+def find_id(line: bytes) -> RequestId | None:
+    """Request id in the first bytes of a line.
+
+    None if there is none, or the line is a response.
+    """
+    words = _TOKEN.findall(line[:_HEAD_BYTES].decode(errors="replace"))
     depth, found = 0, None
     for word, colon, value in zip(words, [*words[1:], ""], [*words[2:], "", ""], strict=False):
         depth += (word in ("{", "[")) - (word in ("}", "]"))
@@ -108,120 +111,126 @@ def id_in(line: bytes) -> RequestId | None:
             if word in ('"result"', '"error"'):
                 return None
             if word == '"id"' and found is None:
-                found = _as_id(value)
+                found = _parse_id(value)
     return found
 
 
-def split(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines. Of one that is too long so much is kept that it can be seen to be."""
-    kept = b""
+def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Split chunks into lines.
+
+    Lines are cut at MAX_MESSAGE_BYTES + 1 bytes, which marks them as too long.
+    """
+    line = b""
     for chunk in chunks:
         first, *others = chunk.split(b"\n")
-        kept = (kept + first)[: MOST_BYTES + 1]
+        line = (line + first)[: MAX_MESSAGE_BYTES + 1]
         for other in others:
-            yield kept
-            kept = other
-    if kept:
-        yield kept
+            yield line
+            line = other
+    if line:
+        yield line
 
 
-class _Room:
-    """What is asked and not answered yet."""
+class _PendingRequests:
+    """Sizes of the unanswered requests."""
 
     def __init__(self) -> None:
-        self._asked: dict[RequestId, int] = {}
+        self._sizes: dict[RequestId, int] = {}
         self._freed = anyio.Event()
 
-    async def take(self, id: RequestId, size: int) -> None:
-        weight = max(size, LEAST_EACH)
-        while self._asked and sum(self._asked.values()) + weight > MOST_AT_ONCE:
+    async def reserve(self, id: RequestId, size: int) -> None:
+        weight = max(size, MIN_REQUEST_BYTES)
+        while self._sizes and sum(self._sizes.values()) + weight > MAX_PENDING_BYTES:
             self._freed = anyio.Event()
             await self._freed.wait()
-        self._asked[id] = weight
+        self._sizes[id] = weight
 
-    def give_back(self, id: object) -> None:
+    def release(self, id: object) -> None:
         if isinstance(id, int | str):
-            self._asked.pop(id, None)
+            self._sizes.pop(id, None)
             self._freed.set()
 
 
-class _Left(Exception):
-    """What comes now is not for us any more, be it the rest of a line."""
+class _InputClosed(Exception):
+    """Input after the shutdown is ignored, even the rest of a line."""
 
 
-class _Lines:
-    """What comes in on stdin, until it ends or we leave."""
+class _InputReader:
+    """Reads messages from stdin until it ends or the server stops."""
 
-    def __init__(self, portal: BlockingPortal, answers: _Answers, room: _Room) -> None:
-        self._portal, self._answers, self._room = portal, answers, room
-        self._waits = False
-        """All that is to be taken has been, and the next read will wait."""
-        self._left: int | None = None
-        """Bytes that were in the pipe when we were told to leave, and are not taken yet."""
-        self._put, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    def __init__(self, portal: BlockingPortal, output: _OutputWriter, pending: _PendingRequests) -> None:
+        self._portal, self._output, self._pending = portal, output, pending
+        self._is_waiting = False
+        """All available input was read; the next read would block."""
+        self._remaining: int | None = None
+        """Bytes that were in the pipe at shutdown and are not read yet."""
+        self._send, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         threading.Thread(target=self._read, args=(sys.stdin.fileno(),), name="inmind-stdin", daemon=True).start()
 
-    async def end(self) -> None:
-        """As if the client had closed it, behind what it has sent so far: that is answered too."""
-        self._left = _bytes_in(sys.stdin.fileno())
-        with anyio.move_on_after(LAST_SECONDS):
-            while not self._waits:
+    async def drain(self) -> None:
+        """Stop reading after what the client has already sent; that is still answered."""
+        self._remaining = _bytes_available(sys.stdin.fileno())
+        with anyio.move_on_after(DRAIN_SECONDS):
+            while not self._is_waiting:
                 await anyio.sleep(0.01)
         self.close()
 
     def close(self) -> None:
-        self._put.close()
+        self._send.close()
 
     def _chunks(self, descriptor: int) -> Iterator[bytes]:
-        while (left := self._left) is None or left > 0:
-            self._waits = not select.select([descriptor], [], [], 0)[0]
-            chunk = os.read(descriptor, _AT_A_TIME)
-            self._waits = False
+        while (left := self._remaining) is None or left > 0:
+            self._is_waiting = not select.select([descriptor], [], [], 0)[0]
+            chunk = os.read(descriptor, _CHUNK_BYTES)
+            self._is_waiting = False
             if not chunk:
                 return
             if left is not None:
-                self._left = left - len(chunk)
+                self._remaining = left - len(chunk)
             yield chunk
-        self._waits = True
-        raise _Left
+        self._is_waiting = True
+        raise _InputClosed
 
     def _read(self, descriptor: int) -> None:
         try:
-            for line in split(self._chunks(descriptor)):
+            for line in split_lines(self._chunks(descriptor)):
                 if line and not line.isspace():
-                    self._take(line)
-            self._portal.call(self._put.aclose)
-        except (_Left, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return  # nobody listens any more
+                    self._handle_line(line)
+            self._portal.call(self._send.aclose)
+        except (_InputClosed, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return  # the server has stopped
 
-    def _take(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         try:
-            message = read_message(line)
-        except Unreadable as unreadable:
+            message = parse_message(line)
+        except InvalidMessage as invalid:
             with suppress(OSError):
-                print(f"inmind: a message could not be read: {unreadable}", file=sys.stderr, flush=True)
-            told = ErrorData(code=unreadable.code, message=str(unreadable))
-            self._portal.call(self._answers.send, _error(unreadable.id, told))
+                print(f"inmind: invalid message: {invalid}", file=sys.stderr, flush=True)
+            error = ErrorData(code=invalid.code, message=str(invalid))
+            self._portal.call(self._output.send, _error_message(invalid.id, error))
         else:
-            self._portal.call(self._hand_on, message, len(line))
+            self._portal.call(self._forward, message, len(line))
 
-    async def _hand_on(self, message: JSONRPCMessage, size: int) -> None:
+    async def _forward(self, message: JSONRPCMessage, size: int) -> None:
         if isinstance(message, JSONRPCRequest):
-            await self._room.take(message.id, size)
+            await self._pending.reserve(message.id, size)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._room.give_back((message.params or {}).get("requestId"))  # that one is never answered
-        await self._put.send(SessionMessage(message))
+            self._pending.release((message.params or {}).get("requestId"))  # a cancelled request gets no answer
+        await self._send.send(SessionMessage(message))
 
 
-class _Answers(ObjectSendStream[SessionMessage]):
-    """What goes out on stdout, line by line. An answer that was begun when we left is still given."""
+class _OutputWriter(ObjectSendStream[SessionMessage]):
+    """Writes messages to stdout, one per line.
 
-    when_gone: Callable[[], None]
+    A started answer is completed even during shutdown.
+    """
 
-    def __init__(self, descriptor: int, room: _Room) -> None:
-        self._descriptor, self._room = descriptor, room
+    on_disconnect: Callable[[], None]
+
+    def __init__(self, descriptor: int, pending: _PendingRequests) -> None:
+        self._descriptor, self._pending = descriptor, pending
         self._writing = anyio.Lock()
-        self._gone = False
+        self._disconnected = False
 
     async def send(self, item: SessionMessage) -> None:
         message = item.message
@@ -230,55 +239,55 @@ class _Answers(ObjectSendStream[SessionMessage]):
             async with self._writing:
                 await anyio.to_thread.run_sync(self._write, line)
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._room.give_back(message.id)
-        if self._gone:
-            self.when_gone()
+            self._pending.release(message.id)
+        if self._disconnected:
+            self.on_disconnect()
 
     def _write(self, line: bytes) -> None:
         try:
-            while line and not self._gone:
+            while line and not self._disconnected:
                 line = line[os.write(self._descriptor, line) :]
         except OSError:
-            self._gone = True
+            self._disconnected = True
 
     async def send_eof(self) -> None:
-        """It is not ours to close."""
+        """No-op: stdout is not closed here."""
 
     async def aclose(self) -> None:
-        """It is not ours to close."""
+        """No-op: stdout is not closed here."""
 
 
 @contextmanager
-def _kept_from_others(descriptor: int) -> Generator[int]:
-    """Another descriptor for the same, while whoever writes to this one writes to stderr."""
+def _redirect_to_stderr(descriptor: int) -> Generator[int]:
+    """Yield a private duplicate of the descriptor; writes to the original go to stderr."""
     sys.stdout.flush()
-    ours = os.dup(descriptor)
-    elsewhere = (
+    private = os.dup(descriptor)
+    target = (
         os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else os.dup(sys.stderr.fileno())
-    )  # None where it was closed
-    os.dup2(elsewhere, descriptor)
-    os.close(elsewhere)
+    )  # None if stderr is closed
+    os.dup2(target, descriptor)
+    os.close(target)
     try:
-        yield ours
+        yield private
     finally:
         with suppress(OSError):
             sys.stdout.flush()
-        os.dup2(ours, descriptor)
-        os.close(ours)
+        os.dup2(private, descriptor)
+        os.close(private)
 
 
-def _bytes_in(pipe: int) -> int:
+def _bytes_available(pipe: int) -> int:
     count = array("i", [0])
-    with suppress(OSError):  # it may be no pipe; whatever else it is has told its end by now
+    with suppress(OSError):  # not a pipe: a file has reached its end by now
         fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]
 
 
-def _error(id: RequestId | None, error: ErrorData) -> SessionMessage:
+def _error_message(id: RequestId | None, error: ErrorData) -> SessionMessage:
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=error))
 
 
-def _as_id(value: str) -> RequestId | None:
+def _parse_id(value: str) -> RequestId | None:
     try:
         read = json.loads(value)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The token that a client has to bring over HTTP: the operator's own, or one that is made once and kept in the home.
+"""The access token for HTTP: set by the operator, or generated once and stored in the home.
 
-It is never told: not in a URL, an argument, a log or an error. People are told where it is.
+The token is never printed, not in a URL, argument, log or error; only its location is.
 """
 
 from __future__ import annotations
@@ -14,49 +14,49 @@ from pathlib import Path
 from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput, UnsafeStorage
 
-VARIABLE = "INMIND_MCP_TOKEN"
-FILE = "mcp-token"
+ENV_VARIABLE = "INMIND_MCP_TOKEN"
+FILE_NAME = "mcp-token"
 
-LEAST = 16
-"""Characters of a token that somebody chose."""
+MIN_TOKEN_CHARS = 16
+"""Minimum length."""
 
 
 @frozen(kw_only=True)
-class Token:
+class AccessToken:
     value: str
-    kept_in: str
-    """Where a person finds it."""
+    source: str
+    """Environment variable or file that holds it."""
 
     def __repr__(self) -> str:
-        return f"<Token in {self.kept_in}>"
+        return f"<Token in {self.source}>"
 
 
-def token_of(home: Path | None, environment: Mapping[str, str]) -> Token:
-    """The operator's, or else the home's, which is made if there is none. A database has no place for one."""
-    if VARIABLE in environment:
-        return Token(value=_checked(environment[VARIABLE], f"${VARIABLE}"), kept_in=f"${VARIABLE}")
+def load_token(home: Path | None, environment: Mapping[str, str]) -> AccessToken:
+    """The token of the environment, or of the home, where it is generated if missing."""
+    if ENV_VARIABLE in environment:
+        return AccessToken(value=_validate(environment[ENV_VARIABLE], f"${ENV_VARIABLE}"), source=f"${ENV_VARIABLE}")
     if home is None:
-        raise InvalidInput(field=f"${VARIABLE}", expected="a token of yours: a database keeps none")
-    path = home / FILE
-    _make(path)
-    return Token(value=_checked(_read(path), str(path)), kept_in=str(path))
+        raise InvalidInput(field=f"${ENV_VARIABLE}", expected="a token: with a database none is generated")
+    path = home / FILE_NAME
+    _create(path)
+    return AccessToken(value=_validate(_read(path), str(path)), source=str(path))
 
 
-def _make(path: Path) -> None:
-    """Unless somebody has: another server may start at this moment."""
+def _create(path: Path) -> None:
+    """Write a new token unless one exists: another server may start at the same time."""
     token, failed = f"{secrets.token_urlsafe(32)}\n".encode(), OSError()
-    for put in (_link, _write):  # not every file system has links
+    for create in (_link, _write):  # not every file system supports hard links
         try:
-            return put(path, token)
+            return create(path, token)
         except FileExistsError:
             return None
         except OSError as error:
             failed = error
-    raise UnsafeStorage(place=str(path), reason=f"no token can be kept there: {failed.strerror}") from failed
+    raise UnsafeStorage(place=str(path), reason=f"the token cannot be stored: {failed.strerror}") from failed
 
 
 def _link(path: Path, token: bytes) -> None:
-    """Whole or not at all: nobody must read half of it."""
+    """Write atomically, so that no other process reads a part of it."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     _write(draft, token)
     try:
@@ -72,21 +72,23 @@ def _write(path: Path, token: bytes) -> None:
 
 
 def _read(path: Path) -> str:
-    """Only from a file of our own that nobody else can read: otherwise it is no secret any more."""
+    """Read the token; refuse a file that another user can read."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-                raise UnsafeStorage(place=str(path), reason="others can read it: delete it, and a new one is made")
+                raise UnsafeStorage(
+                    place=str(path), reason="other users can read it: delete it, a new one will be generated"
+                )
             return file.read(1_000)
     except OSError as error:
         raise UnsafeStorage(place=str(path), reason=os.strerror(error.errno or 0)) from error
 
 
-def _checked(token: str, place: str) -> str:
-    """One that stands in a header as it is; what is wrong with it is said without it."""
+def _validate(token: str, place: str) -> str:
+    """A token that is valid in an HTTP header. The error does not contain it."""
     plain = token.strip()
-    if len(plain) < LEAST or not plain.isascii() or not plain.isprintable() or " " in plain:
-        expected = f"{LEAST} or more plain characters without space"
+    if len(plain) < MIN_TOKEN_CHARS or not plain.isascii() or not plain.isprintable() or " " in plain:
+        expected = f"{MIN_TOKEN_CHARS} or more printable ASCII characters without spaces"
         raise InvalidInput(field=place, value=f"{len(plain)} characters", expected=expected)
     return plain

@@ -1,9 +1,8 @@
-"""Memory's tools as MCP has them: with the handles of a stateless protocol, and answers for models and for programs.
+"""Memory tools as MCP tools, with handles for a stateless protocol.
 
-The tools are those of the library's one table, but for the one that compacts a conversation: these are kept by the
-client. Beside its own arguments each takes the session that it is about, and its resource where all are open. Where no
-connection outlasts a call, those that can overwrite something take what the caller has `seen` of it; otherwise we
-remember that by ourselves, and nobody has to hand anything back.
+The tools are those of the library's registry, except compaction: the conversation belongs to the client. Each tool also
+takes its session, and its resource if all are open. Without connection state, tools that overwrite something take what
+the caller has `seen`; otherwise the server tracks that.
 """
 
 from __future__ import annotations
@@ -22,111 +21,116 @@ from inmind.session.tools.base import ToolResult
 from inmind.session.tools.registry import TOOLS, tool_schemas
 
 WITHIN = "within"
-"""What the filter of a search by session is called here, where `session` says whose search it is."""
+"""Name of the session filter of a search here, because `session` names the caller's session."""
 
 _NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
-_SESSION = {"type": "string", "description": "Which session; by default this project's."}
-_RESOURCE = {"type": "string", "description": "Whose a new session is."}
-_SEEN = {**_NAMES, "description": "What you overwrite, as `seen` of the last answer about it says."}
-_WITHIN = {"type": "string", "description": "Only what was said in this session."}
+_SESSION = {"type": "string", "description": "Session; default: this project's."}
+_RESOURCE = {"type": "string", "description": "Owner of a new session."}
+_SEEN = {**_NAMES, "description": "`seen` of the last answer about what you overwrite."}
+_WITHIN = {"type": "string", "description": "Only from this session."}
 
 _HANDLES = frozenset({"session", "resource", "seen"})
 
-_OVERWRITE = frozenset(tool.wire_name for tool in TOOLS if tool.overwrites)
-_SHOW = frozenset(tool.wire_name for tool in TOOLS if tool.shows_pages)
-_ELSEWHERE = frozenset({"compact_history"})
-"""About the conversation, which is the client's."""
+_OVERWRITING = frozenset(tool.wire_name for tool in TOOLS if tool.overwrites)
+_SHOWING_PAGES = frozenset(tool.wire_name for tool in TOOLS if tool.shows_pages)
+_EXCLUDED = frozenset({"compact_history"})
+"""Tools about the conversation, which belongs to the client."""
 
 
 @frozen(kw_only=True)
-class Asked:
-    """A call of a tool, with its handles apart from its arguments."""
+class ParsedCall:
+    """A tool call, with the handles separated from the arguments."""
 
     tool: str
     arguments: Mapping[str, Any]
     session: str
     resource: str
-    within: str
-    """The session that a search is kept to."""
+    search_session: str
+    """Session that a search is limited to."""
     seen: Mapping[str, str]
-    begins: bool
-    """It may begin a session that nobody knows yet."""
+    may_create: bool
+    """The call may create an unknown session."""
 
 
-def tools(*, remembered: bool, everybody: bool) -> tuple[Tool, ...]:
-    """`remembered`: we know what the caller has seen; `everybody`: all resources are open."""
-    ours = (tool for tool in tool_schemas(default_layers(), "mcp") if tool["name"] not in _ELSEWHERE)
-    return tuple(Tool.model_validate(_with_handles(tool, remembered=remembered, everybody=everybody)) for tool in ours)
+def mcp_tools(*, tracked: bool, all_resources: bool) -> tuple[Tool, ...]:
+    """All tools.
+
+    `tracked`: the server tracks what the caller has seen. `all_resources`: all are open.
+    """
+    schemas = (tool for tool in tool_schemas(default_layers(), "mcp") if tool["name"] not in _EXCLUDED)
+    return tuple(
+        Tool.model_validate(_with_handles(tool, tracked=tracked, all_resources=all_resources)) for tool in schemas
+    )
 
 
-def read_call(tool: Tool, given: Mapping[str, Any]) -> Asked:
-    """A call, its handles checked; its arguments are the tool's own to check."""
+def parse_call(tool: Tool, arguments: Mapping[str, Any]) -> ParsedCall:
+    """Separate and check the handles; the tool checks its arguments."""
     handles = _HANDLES | ({WITHIN} & set(tool.input_schema["properties"]))
-    session, resource = _name(given, "session"), _name(given, "resource")
+    session, resource = _name_handle(arguments, "session"), _name_handle(arguments, "resource")
     reads_only = tool.annotations is not None and tool.annotations.read_only_hint is True
-    return Asked(
+    return ParsedCall(
         tool=tool.name,
-        arguments={key: value for key, value in given.items() if key not in handles},
+        arguments={key: value for key, value in arguments.items() if key not in handles},
         session=session,
         resource=resource,
-        within=_name(given, WITHIN) if WITHIN in handles else "",
-        seen=_seen(given),
-        begins=not reads_only or not session,
+        search_session=_name_handle(arguments, WITHIN) if WITHIN in handles else "",
+        seen=_seen_handle(arguments),
+        may_create=not reads_only or not session,
     )
 
 
-def answered(called: ToolResult, *, remembered: bool) -> CallToolResult:
-    """What a tool has come to. `remembered`: we know what this caller has seen, so the model need not be told."""
-    seen = dict(called.seen)
-    said = called.text
-    if called.error and called.code:
-        said = f"{called.code}: {said}"
-    if seen and not remembered:
-        said = f"{said}\n[seen: {json.dumps(seen, ensure_ascii=False)}]"
-    content = None if called.error else {**called.content, **({"seen": seen} if seen else {})}
+def tool_result(result: ToolResult, *, tracked: bool) -> CallToolResult:
+    """Result of a tool. If `tracked`, `seen` is not printed for the model."""
+    seen = dict(result.seen)
+    text = result.text
+    if result.error and result.code:
+        text = f"{result.code}: {text}"
+    if seen and not tracked:
+        text = f"{text}\n[seen: {json.dumps(seen, ensure_ascii=False)}]"
+    content = None if result.error else {**result.content, **({"seen": seen} if seen else {})}
     return CallToolResult(
-        content=[TextContent(type="text", text=said)], structured_content=content, is_error=called.error
+        content=[TextContent(type="text", text=text)], structured_content=content, is_error=result.error
     )
 
 
-def refused(error: InmindError) -> CallToolResult:
-    """What the library refused: the model can read it, and go on."""
-    return CallToolResult(content=[TextContent(type="text", text=told(error))], is_error=True)
+def error_result(error: InmindError) -> CallToolResult:
+    """An error as a tool result, so that the model can read it and continue."""
+    return CallToolResult(content=[TextContent(type="text", text=error_text(error))], is_error=True)
 
 
-def told(error: InmindError) -> str:
-    """An error as it may stand in a prompt: it has names in it that others have chosen."""
+def error_text(error: InmindError) -> str:
+    """Text of an error, made inert: it may contain names chosen by others."""
     return inert(f"{error.code}: {error}")
 
 
-def _with_handles(tool: Mapping[str, Any], *, remembered: bool, everybody: bool) -> dict[str, Any]:
-    taken, name = dict(tool["inputSchema"]["properties"]), tool["name"]
-    if "session" in taken:
-        del taken["session"]
-        taken[WITHIN] = _WITHIN
-    if name in _OVERWRITE and not remembered:
-        taken["seen"] = _SEEN
-    taken["session"] = _SESSION
-    if everybody:
-        taken["resource"] = _RESOURCE
-    told = tool["outputSchema"]["properties"] | ({"seen": _NAMES} if name in _SHOW else {})
+def _with_handles(tool: Mapping[str, Any], *, tracked: bool, all_resources: bool) -> dict[str, Any]:
+    input_properties, name = dict(tool["inputSchema"]["properties"]), tool["name"]
+    if "session" in input_properties:
+        del input_properties["session"]
+        input_properties[WITHIN] = _WITHIN
+    if name in _OVERWRITING and not tracked:
+        input_properties["seen"] = _SEEN
+    input_properties["session"] = _SESSION
+    if all_resources:
+        input_properties["resource"] = _RESOURCE
+    output_properties = tool["outputSchema"]["properties"] | ({"seen": _NAMES} if name in _SHOWING_PAGES else {})
     return {
         **tool,
-        "inputSchema": {**tool["inputSchema"], "properties": taken},
-        "outputSchema": {**tool["outputSchema"], "properties": told},
+        "inputSchema": {**tool["inputSchema"], "properties": input_properties},
+        "outputSchema": {**tool["outputSchema"], "properties": output_properties},
     }
 
 
-def _name(given: Mapping[str, Any], field: str) -> str:
-    """A handle; models fill in an empty text where they mean none."""
-    value = given.get(field) or ""
+def _name_handle(arguments: Mapping[str, Any], field: str) -> str:
+    """A handle; models pass an empty text for none."""
+    value = arguments.get(field) or ""
     if not isinstance(value, str):
         raise InvalidInput(field=field, value=value, expected="a name")
     return value
 
 
-def _seen(given: Mapping[str, Any]) -> Mapping[str, str]:
-    value = cast(Mapping[str, Any], given.get("seen") or {})
-    if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):  # pyright: ignore[reportUnnecessaryIsInstance] -- from outside
+def _seen_handle(arguments: Mapping[str, Any]) -> Mapping[str, str]:
+    value = cast(Mapping[str, Any], arguments.get("seen") or {})
+    if not isinstance(value, Mapping) or not all(isinstance(version, str) for version in value.values()):  # pyright: ignore[reportUnnecessaryIsInstance] -- from outside
         raise InvalidInput(field="seen", value=value, expected="`seen` of an earlier answer")
     return value

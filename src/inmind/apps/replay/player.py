@@ -37,16 +37,16 @@ from inmind.entities.ids.arguments import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
-from inmind.history.command_output import told_apart
+from inmind.history.command_output import mark_command_output
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy
-from inmind.history.compaction.retention import items_of, merged, missing, request_of
-from inmind.history.turns import Answered, Asked, By, Spoken
+from inmind.history.compaction.retention import extract_items, last_request, merge_items, missing_items
+from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
 from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.retained import RETAINED
-from inmind.prompt.plan import Limits
+from inmind.prompt.plan import WindowLimits
 from inmind.prompt.report import Prompt, Report
 from inmind.session.session import Session
 
@@ -75,7 +75,7 @@ def replay(
     see what it costs.
     """
     reserve = min(DEFAULT_RESERVE, int(window * MOST_RESERVED))
-    limits = Limits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
+    limits = WindowLimits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
     clock = _Clock()
     with _home(keep) as home, Memory.open(home, clock=clock) as memory:
         for number, recording in enumerate(recordings, start=1):
@@ -114,7 +114,7 @@ class _Clock:
 class _Play:
     """One recording on its way through one session."""
 
-    def __init__(self, recording: Recording, session: Session, limits: Limits) -> None:
+    def __init__(self, recording: Recording, session: Session, limits: WindowLimits) -> None:
         self._recording, self._session = recording, session
         self._spoken = FORMATS[recording.format]
         self._appearances = Appearances(recording)
@@ -131,7 +131,7 @@ class _Play:
         self._over_window = self._unpaired = self._must_survive = 0
         self._unsaid: list[Unsaid] = []
         self._no_room = 0
-        self._heard: list[Spoken] = []
+        self._heard: list[TurnMessage] = []
         self._found: list[RetainedItem] = []
 
     def through(self, clock: _Clock) -> ReplayReport:
@@ -149,7 +149,7 @@ class _Play:
             sent = Sent.of(prompt, self._sizes)
             self._inspect(sent, stop, prompt.report)
             self._uses += self._used_at(stop, sent, sent_bare=costs is not None)
-        compacted = [compaction.what for compaction in self._session.state.history.compactions]
+        compacted = [compaction.payload for compaction in self._session.state.history.compactions]
         return ReplayReport(
             name=self._recording.name,
             memory=_side(self._host, self._session.usage),
@@ -202,11 +202,11 @@ class _Play:
         self._unpaired += sent.unpaired
         history = self._session.state.history
         owed = {item.text: item for item in (*self._owed_at(stop), *history.items)}
-        told = {item.text for item in history.left_out}
+        told = {item.text for item in history.dropped}
         if any(one.startswith(f"{RETAINED}: ") for one in report.cut):
             told.update(item.text for item in history.items if item.kind in ("rule", "decision"))
         self._must_survive += len(owed)
-        for item in missing(list(owed.values()), sent.text):
+        for item in missing_items(list(owed.values()), sent.text):
             if item.text in told:
                 self._no_room += 1
                 continue
@@ -218,10 +218,10 @@ class _Play:
         fresh = range(len(self._heard), stop)
         self._heard += (_spoken(self._spoken.read(self._recording.messages[place]), place) for place in fresh)
         first = not any(item.kind == "goal" for item in self._found)
-        found = items_of(told_apart(self._heard), first=first, at=fresh)
-        self._found = merged(self._found, found, most_tokens=sys.maxsize, count=len).kept
+        found = extract_items(mark_command_output(self._heard), first=first, places=fresh)
+        self._found = merge_items(self._found, found, max_tokens=sys.maxsize, count=len).kept
         yield from self._found
-        if (request := request_of(reversed(self._heard))) is not None:
+        if (request := last_request(reversed(self._heard))) is not None:
             yield request
 
     def _used_at(self, stop: int, sent: Sent, *, sent_bare: bool) -> Iterator[Use]:
@@ -244,11 +244,11 @@ class _Play:
                 )
 
 
-def _spoken(message: Message, place: int) -> Spoken:
-    by: By = "operator" if message.role in ("system", "developer") else message.role
-    answers = tuple(Answered(result.id, "", 0) for result in message.results)
-    asks = tuple(Asked(call.id, call.name, call.arguments) for call in message.calls)
-    return Spoken(seq=place, by=by, words=message.text, asks=asks, answers=answers)
+def _spoken(message: Message, place: int) -> TurnMessage:
+    by: Speaker = "operator" if message.role in ("system", "developer") else message.role
+    answers = tuple(TurnResult(result.id, "", 0) for result in message.results)
+    asks = tuple(TurnCall(call.id, call.name, call.arguments) for call in message.calls)
+    return TurnMessage(seq=place, speaker=by, text=message.text, calls=asks, results=answers)
 
 
 def _handles_of(call: Call) -> Iterable[FoundId]:

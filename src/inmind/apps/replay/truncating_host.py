@@ -19,7 +19,7 @@ from inmind.core.messages.model import Wire
 from inmind.core.tokens import estimator
 from inmind.errors import ContextOverflow
 from inmind.history import ConversationEntry
-from inmind.history.token_meter import Meter
+from inmind.history.token_meter import TokenMeter
 
 T = TypeVar("T")
 
@@ -28,17 +28,17 @@ class Sizes:
     """Tokens of a recording's parts, by the counter that sessions have."""
 
     def __init__(self, recording: Recording) -> None:
-        self._meter, self._format = Meter(estimator()), recording.format
+        self._meter, self._format = TokenMeter(estimator()), recording.format
         self._sums = [0, *accumulate(map(self.message, recording.messages))]
         self.head = self.value(recording.system) + self.value(recording.tools)
         """System prompt and tools."""
 
     def message(self, wire: Wire) -> int:
-        return self._meter.message(ConversationEntry(0, "", self._format, wire, digest_of(wire)))
+        return self._meter.count_message(ConversationEntry(0, "", self._format, wire, digest_of(wire)))
 
     def value(self, value: object) -> int:
         """Of what stands beside the messages."""
-        return self._meter.value(digest_of(value), value) if value else 0
+        return self._meter.count_value(digest_of(value), value) if value else 0
 
     def between(self, start: int, stop: int) -> int:
         return self._sums[stop] - self._sums[start]

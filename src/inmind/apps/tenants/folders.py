@@ -23,10 +23,20 @@ import apsw
 from inmind.core.paths import DATABASE, as_file, checked_home
 from inmind.errors import Damaged, InmindError, InvalidInput, NotDurable, StorageFull, StoreBusy, UnsafeStorage
 from inmind.memory.bundle.staging import aside, sweep
-from inmind.store.atomic_files import fsync_folder, make_private_folder, translate_os_error
+from inmind.store.file_operations import fsync_folder, make_private_folder, translate_os_error
 from inmind.store.named_sql import load_queries
-from inmind.store.sqlite import APPLICATION_ID, BUSY_SECONDS, SqliteStore, is_disk_full
-from inmind.store.tenants import NOTHING, Inventory, Tenant, Tenants, Where, checked_tenant, taken, unknown
+from inmind.store.sqlite.connection import APPLICATION_ID, is_disk_full
+from inmind.store.sqlite.store import BUSY_SECONDS, SqliteStore
+from inmind.store.tenants import (
+    EMPTY_INVENTORY,
+    Inventory,
+    MemoryLocation,
+    Tenant,
+    Tenants,
+    check_tenant_name,
+    name_exists,
+    tenant_not_found,
+)
 
 ERASED = 0x696E6D78
 """In the header of a journal instead of ours: what was in it is gone for good."""
@@ -49,24 +59,24 @@ class TenantHomes:
     def place(self) -> str:
         return str(self._folder)
 
-    def all(self) -> Sequence[Tenant]:
-        found = [Tenant(name=name, admitted=True, bytes=_size(home)) for name, home in self._homes()]
+    def list_all(self) -> Sequence[Tenant]:
+        found = [Tenant(name=name, can_log_in=True, bytes=_size(home)) for name, home in self._homes()]
         return sorted(found, key=lambda one: one.name)
 
     @contextmanager
-    def entered(self, name: str) -> Generator[Path]:
-        yield self._home(checked_tenant(name))
+    def open_as_operator(self, name: str) -> Generator[Path]:
+        yield self._home(check_tenant_name(name))
 
     def inventory(self, name: str) -> Inventory:
-        home = self._home(checked_tenant(name))
+        home = self._home(check_tenant_name(name))
         with self._journal(home) as journal:
             if not _is_erased(journal):
                 return _inventory(journal)
         _remove(home)
-        raise unknown(name, self.place, (one for one, _ in self._homes()))
+        raise tenant_not_found(name, self.place, (one for one, _ in self._homes()))
 
     def identity(self, name: str) -> object:
-        home = dict(self._homes()).get(checked_tenant(name))
+        home = dict(self._homes()).get(check_tenant_name(name))
         return None if home is None else _identity(home)
 
     def is_within(self, others: Tenants, name: str) -> bool:
@@ -74,13 +84,13 @@ class TenantHomes:
         return any(_identity(above) == home for above in (folder, *folder.parents) if above.exists())
 
     @contextmanager
-    def arriving(self, name: str, *, continues: Callable[[Where], bool] | None = None) -> Generator[Path]:
-        home = self._folder / as_file(checked_tenant(name))
+    def create(self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None) -> Generator[Path]:
+        home = self._folder / as_file(check_tenant_name(name))
         with suppress(OSError):
             os.rmdir(home)
         if os.path.lexists(home):
             if continues is None or not _is_home(home) or not continues(home):
-                raise taken(name)
+                raise name_exists(name)
             sweep(home)
             yield home
             return
@@ -91,28 +101,28 @@ class TenantHomes:
             try:
                 os.rename(made, home)
             except OSError as error:
-                raise taken(name) if os.path.lexists(home) else translate_os_error(error, home) from error
+                raise name_exists(name) if os.path.lexists(home) else translate_os_error(error, home) from error
             fsync_folder(self._folder)
 
     def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder asks nobody for one
-        return str(self._folder / as_file(checked_tenant(name)))
+        return str(self._folder / as_file(check_tenant_name(name)))
 
     def admit(self, name: str, password: str) -> None:
         """Whoever may read the folder is let in."""
 
-    def lacks(self, name: str) -> str:  # noqa: ARG002 -- whatever it is called
+    def missing_features(self, name: str) -> str:  # noqa: ARG002 -- whatever it is called
         return ""
 
     @contextmanager
-    def held(self, name: str) -> Generator[_Held]:
-        home = self._home(checked_tenant(name))
+    def lock(self, name: str) -> Generator[_Held]:
+        home = self._home(check_tenant_name(name))
         with self._journal(home, writing=True) as journal:
             yield (held := _Held(home, journal))
         if held.is_erased:
             _remove(home)
 
     def erase(self, name: str) -> Inventory:
-        with self.held(name) as held:
+        with self.lock(name) as held:
             was = held.inventory()
             held.erase()
         return was
@@ -136,7 +146,7 @@ class TenantHomes:
             raise translate_os_error(error, self._folder) from error
         for entry in entries:
             with suppress(InvalidInput):
-                name = checked_tenant(unquote(entry.name))
+                name = check_tenant_name(unquote(entry.name))
                 if as_file(name) == entry.name and _is_home(Path(entry.path)):
                     yield name, Path(entry.path)
 
@@ -147,7 +157,7 @@ class TenantHomes:
                 return home
         with suppress(OSError):
             os.rmdir(self._folder / as_file(name))  # somebody was killed before this was gone too: it is empty
-        raise unknown(name, self.place, (one for one, _ in self._homes()))
+        raise tenant_not_found(name, self.place, (one for one, _ in self._homes()))
 
     @contextmanager
     def _journal(self, home: Path, *, writing: bool = False) -> Generator[Any]:
@@ -208,9 +218,9 @@ class _Held:
 
 def _inventory(journal: Any) -> Inventory:
     if _is_erased(journal):
-        return NOTHING
+        return EMPTY_INVENTORY
     versions, keys = (cast(list[tuple[str, int]], journal.execute(_sql(of)).fetchall()) for of in ("versions", "keys"))
-    return Inventory(versions=dict(versions), keys_of=dict(keys))
+    return Inventory(versions=dict(versions), keys_by_stream=dict(keys))
 
 
 def _is_erased(journal: Any) -> bool:

@@ -34,8 +34,8 @@ from inmind.memory.memory import Memory
 from inmind.session.backend import Backend
 from inmind.store.protocol import Store
 from inmind.store.rows import event_row
-from inmind.store.sqlite import SqliteStore
-from inmind.store.tenants import Held, Inventory, Tenants, Where, checked_password
+from inmind.store.sqlite.store import SqliteStore
+from inmind.store.tenants import Inventory, LockedTenant, MemoryLocation, Tenants, check_password
 
 AT_A_TIME = 1_000
 
@@ -66,8 +66,8 @@ Tell = Callable[[str, Copied], None]
 
 def create(name: str, tenants: Tenants, *, password: str | None = None, tell: Callable[[str], None]) -> None:
     """A tenant with nothing in it. `tell` is given its address, in which is its password: once, and by no other way."""
-    chosen = secrets.token_urlsafe(24) if password is None else checked_password(password)
-    with tenants.arriving(name) as place:
+    chosen = secrets.token_urlsafe(24) if password is None else check_password(password)
+    with tenants.create(name) as place:
         Memory.open(place, settings=Settings(), embedder=None).close()
     tell(tenants.address(name, chosen))
     tenants.admit(name, chosen)
@@ -87,13 +87,13 @@ def move(
     password is given, the one that it has goes on to be right.
     """
     if password is not None:
-        checked_password(password)
+        check_password(password)
     _refuse_the_same(name, source, target)
     copy = _copied(name, source, target, watch)
     if keep or copy.left_out:
         _let_in(name, target, password, copy.told, tell)
         return Moved(copied=copy.told, erased=False)
-    with source.held(name) as held:
+    with source.lock(name) as held:
         copy = _brought_up(name, held, target, copy)
         _let_in(name, target, password, copy.told, tell)
         if not copy.left_out:
@@ -109,8 +109,8 @@ def _refuse_the_same(name: str, source: Tenants, target: Tenants) -> None:
 
 
 def _let_in(name: str, target: Tenants, password: str | None, copied: Copied, tell: Tell) -> None:
-    there = next((one for one in target.all() if one.name == name), None)
-    if password is None and there is not None and there.admitted:
+    there = next((one for one in target.list_all() if one.name == name), None)
+    if password is None and there is not None and there.can_log_in:
         return tell(target.address(name, ""), copied)
     chosen = secrets.token_urlsafe(24) if password is None else password
     tell(target.address(name, chosen), copied)
@@ -137,31 +137,31 @@ def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> _Copy:
     try:
         inventory = source.inventory(name)
     except NotFound as error:
-        if any(one.name == name for one in target.all()):
+        if any(one.name == name for one in target.list_all()):
             hint = f"there is one in {target.place}, so it has been moved already"
             raise NotFound(what="tenant", name=name, hint=hint) from error
         raise
     with (
-        source.entered(name) as here,
-        target.arriving(name, continues=lambda there: _is_copy(here, there)) as there,
+        source.open_as_operator(name) as here,
+        target.create(name, continues=lambda there: _is_copy(here, there)) as there,
     ):
         left_out = _carried(here, there, watch)
         digests = _compared(here, there, inventory, inventory.versions, parted=CONFIG in left_out)
     return _Copy(inventory=inventory, digests=digests, left_out=left_out)
 
 
-def _brought_up(name: str, held: Held, target: Tenants, copy: _Copy) -> _Copy:
+def _brought_up(name: str, held: LockedTenant, target: Tenants, copy: _Copy) -> _Copy:
     """What was written since it was copied, of everybody who did; nobody does any more."""
     inventory = held.inventory()
-    grown = inventory.grown_since(copy.inventory)
-    with target.arriving(name, continues=lambda _: True) as there:  # it was made, or told from others, a moment ago
+    grown = inventory.streams_changed_since(copy.inventory)
+    with target.create(name, continues=lambda _: True) as there:  # it was made, or told from others, a moment ago
         left_out = _carried_since(held.place, there, grown)
         compared = _compared(held.place, there, inventory, grown, parted=CONFIG in left_out)
         digests = {**copy.digests, **compared}
     return _Copy(inventory=inventory, digests=digests, left_out=left_out)
 
 
-def _carried(here: Where, there: Where, watch: Watch) -> tuple[str, ...]:
+def _carried(here: MemoryLocation, there: MemoryLocation, watch: Watch) -> tuple[str, ...]:
     """By a bundle, which is gone afterwards."""
     with (
         aside(Path(tempfile.gettempdir()) / "bundle") as folder,
@@ -175,7 +175,7 @@ def _carried(here: Where, there: Where, watch: Watch) -> tuple[str, ...]:
         return (*exported.left_out, *filter(_is_only_there, imported.left_out), *(parted or _unsettled(theirs, texts)))
 
 
-def _carried_since(here: Where, there: Where, grown: Iterable[str]) -> tuple[str, ...]:
+def _carried_since(here: MemoryLocation, there: MemoryLocation, grown: Iterable[str]) -> tuple[str, ...]:
     """By a bundle for each owner. No live file is taken in: that would be written to what is held."""
     left_out: list[str] = []
     with (
@@ -204,14 +204,14 @@ def _owners(store: Store, streams: Iterable[str]) -> list[str]:
     return [""] if "" in found else sorted(found)
 
 
-def _settle(here: Where, there: Where, theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
+def _settle(here: MemoryLocation, there: MemoryLocation, theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Settings come along as they are, with all that they ever were: it is the same tenant who made them. Answers with
     what cannot, since they have gone on in both places."""
     with opened(here) as ours, opened(there) as new:
         try:
             with new.bulk_import() as adoption:
                 for event in ours.read(SETTINGS_STREAM):
-                    adoption.add(event)
+                    adoption.add_event(event)
         except Conflict:
             return (CONFIG,)
         is_alike = isinstance(there, str) and ours.version(SETTINGS_STREAM) == new.version(SETTINGS_STREAM)
@@ -234,7 +234,7 @@ def _is_only_there(name: str) -> bool:
 
 
 def _compared(
-    here: Where, there: Where, inventory: Inventory, streams: Iterable[str], *, parted: bool
+    here: MemoryLocation, there: MemoryLocation, inventory: Inventory, streams: Iterable[str], *, parted: bool
 ) -> dict[str, str]:
     """Read streams in both places, up to where they were when they were copied. Either may have gone on since.
     `parted`: it is known that settings have, and not alike."""
@@ -245,7 +245,7 @@ def _compared(
             if digests[stream] != copied and not (parted and stream == SETTINGS_STREAM):
                 raise Damaged(place=f"the copy of {stream}", reason="it is not what it was made of")
             known, held = set(_keys(ours, stream)), set(_keys(theirs, stream))
-            if len(known) == inventory.keys_of.get(stream, 0) and known - held:
+            if len(known) == inventory.keys_by_stream.get(stream, 0) and known - held:
                 raise Damaged(place=f"the copy of {stream}", reason=f"it lacks {len(known - held)} keys")
     return digests
 
@@ -276,7 +276,7 @@ def _keys(store: Store, stream: str) -> Iterator[tuple[object, ...]]:
             yield (one.key.value, one.key.request, did.first, did.last, to_microseconds(did.at))
 
 
-def _is_copy(here: Where, there: Where) -> bool:
+def _is_copy(here: MemoryLocation, there: MemoryLocation) -> bool:
     """Whether what is there began as what is here. Nothing of two tenants has the same words at the same instant."""
     with opened(here) as ours, opened(there) as theirs:
         for stream in ours.stream_names(""):
@@ -286,13 +286,13 @@ def _is_copy(here: Where, there: Where) -> bool:
 
 
 @contextmanager
-def opened(place: Where) -> Generator[Store]:
+def opened(place: MemoryLocation) -> Generator[Store]:
     with _abode(place) as abode:
         yield abode.store
 
 
 @contextmanager
-def _abode(place: Where) -> Generator[Backend]:
+def _abode(place: MemoryLocation) -> Generator[Backend]:
     if isinstance(place, Path):
         abode: Backend = FolderBackend(place, SqliteStore(place / DATABASE))
     else:

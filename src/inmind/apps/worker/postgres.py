@@ -1,8 +1,8 @@
-"""A worker on a database: jobs until it is told to leave, or until nothing is left to do.
+"""A worker on a database: runs jobs until it is stopped, or until nothing is left to do.
 
-procrastinate runs the jobs, each in a thread. A database that is away for a while ends its worker, and here another one
-is begun when it is back. Whoever is told to leave takes no more jobs, gives those that it has a moment, and lets go of
-the rest: dreams stay as far as they came, and their jobs go back into the queue.
+procrastinate runs the jobs, each in a thread. A database outage ends its worker; a new one is started when the database
+is back. A stopping worker takes no more jobs, waits a moment for running ones, and releases the rest: dreams keep their
+progress, and their jobs return to the queue.
 """
 
 from __future__ import annotations
@@ -10,185 +10,198 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any, cast
 
 import psycopg
-from procrastinate import App
+from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
+from psycopg import sql
+from psycopg_pool import AsyncConnectionPool
 
-from inmind.apps.worker.connector import TenantConnector
-from inmind.apps.worker.db_outage import AWAY, Outage
-from inmind.apps.worker.tasks import QUEUE, Told, Work, app_for
+from inmind.apps.worker.tasks import QUEUE, DoneCallback, WorkerTasks, app_for
 from inmind.core import metrics
-from inmind.errors import Closed, InmindError, ReadOnly, StoreError
-from inmind.jobs.upkeep import Housekeeping
+from inmind.errors import Closed, InmindError, OutcomeUnknown, ReadOnly, StoreBusy, StoreError, StoreUnavailable
+from inmind.jobs.upkeep import UpkeepScheduler
 from inmind.store.postgres import PostgresStore
+from inmind.store.postgres.connection import conninfo_for
 from inmind.store.postgres.jobs import Jobs
 
 log = logging.getLogger("inmind")
 
-GRACE = 1.5
-"""Seconds that jobs have to end by themselves, once a worker has to leave."""
+GRACE_SECONDS = 1.5
+"""Time for running jobs to finish after a stop."""
 
-PATIENCE = 5.0
-"""Seconds that the queue has to hear of it: then its connections are shut, since somebody may wait for one."""
+STOP_SECONDS = 5.0
+"""Time for procrastinate to stop; then its connections are closed, since a job may be waiting for one."""
 
-LOOKS = 0.1
-"""Seconds between two looks at whether it has to leave."""
+POLL_SECONDS = 0.1
+"""Interval of the check for a stop."""
 
-WAIT = 5.0
-"""Seconds before a worker whose database is away tries again."""
+RETRY_SECONDS = 5.0
+"""Delay before another attempt during an outage."""
 
-LONG_ENOUGH = 600.0
-"""Seconds of a consolidation, for a worker that is to come to an end by itself."""
+ONCE_SLICE_SECONDS = 600.0
+"""Time of one consolidation with `run_once`."""
 
 
 class DatabaseWorker:
-    def __init__(self, house: Housekeeping, jobs: Jobs, url: str, *, most: int, told: Told) -> None:
-        """`most`: jobs at a time."""
-        self._house, self._jobs, self._url, self._most, self._told = house, jobs, url, most, told
-        self._leaving, self._outage = threading.Event(), Outage()
+    def __init__(
+        self, upkeep: UpkeepScheduler, jobs: Jobs, url: str, *, concurrency: int, on_done: DoneCallback
+    ) -> None:
+        """`concurrency`: maximum number of concurrent jobs."""
+        self._upkeep, self._jobs, self._url, self._concurrency, self._on_done = upkeep, jobs, url, concurrency, on_done
+        self._stopping, self._outage = threading.Event(), Outage()
         self._worker: int | None = None
-        """Its number in the queue, while it is there."""
+        """Its id in the queue, while it is registered."""
 
     def run(self, every: float) -> None:
-        """Until somebody says `leave`: a look around every so many seconds."""
-        work = Work(self._house, self._jobs, self._told)
-        rounds = threading.Thread(target=self._go_round, args=(work, every), name="inmind-rounds", daemon=True)
-        while not self._leaving.is_set():
+        """Run until `stop`; scan for due work every `every` seconds."""
+        work = WorkerTasks(self._upkeep, self._jobs, self._on_done)
+        rounds = threading.Thread(target=self._scan_loop, args=(work, every), name="inmind-rounds", daemon=True)
+        while not self._stopping.is_set():
             try:
-                self._jobs.make()
+                self._jobs.create_tables()
                 if rounds.ident is None:
                     metrics.watch_queue(self._gauges)
                     rounds.start()
-                asyncio.run(self._work(work, wait=True))
-                if not self._leaving.is_set():
-                    log.warning("the queue was left, though nobody said so: it is gone back to in %g s", WAIT)
-            except ReadOnly:  # the queue is another version's, and stays so
+                asyncio.run(self._run_jobs(work, wait=True))
+                if not self._stopping.is_set():
+                    log.warning("worker stopped unexpectedly, restarting in %g s", RETRY_SECONDS)
+            except ReadOnly:  # the schema of the queue has another version
                 raise
             except StoreError as error:
-                self._outage.met(error)
+                self._outage.record(error)
             except (ConnectorException, psycopg.Error, OSError) as error:
-                self._queue_is_left(error)
-            self._leaving.wait(WAIT)
+                self._record_queue_error(error)
+            self._stopping.wait(RETRY_SECONDS)
         if rounds.ident is not None:
-            rounds.join(GRACE)
+            rounds.join(GRACE_SECONDS)
 
     def run_once(self) -> None:
-        """All that is due by now, and what waits in the queue; what has to be tried again later stays there."""
-        self._jobs.make()
-        now, work = self._house.clock(), Work(self._house, self._jobs, self._told, seconds=LONG_ENOUGH)
-        work.sweep()
-        work.look_around()
+        """Run all due work and all queued jobs; jobs with a later retry stay in the queue."""
+        self._jobs.create_tables()
+        now, work = (
+            self._upkeep.clock(),
+            WorkerTasks(self._upkeep, self._jobs, self._on_done, seconds=ONCE_SLICE_SECONDS),
+        )
+        work.recover_jobs()
+        work.scan()
         found = 1
-        while found and not self._leaving.is_set():
-            asyncio.run(self._work(work, wait=False))
-            found = work.look(now)  # what has come meanwhile
+        while found and not self._stopping.is_set():
+            asyncio.run(self._run_jobs(work, wait=False))
+            found = work.enqueue_due(now)  # work that became due in between
 
-    def _look(self, work: Work, every: float) -> None:
-        if isinstance(self._house.store, PostgresStore):
-            self._house.store.clock.compare()
-        work.look_around(every)
+    def _scan(self, work: WorkerTasks, every: float) -> None:
+        if isinstance(self._upkeep.store, PostgresStore):
+            self._upkeep.store.clock.synchronize()
+        work.scan(every)
 
-    def _go_round(self, work: Work, every: float) -> None:
-        """Sweep, and look around, beside the queue: nothing that happens there keeps it from being looked at."""
-        looks = time.monotonic()
-        while not self._leaving.is_set():
-            self._try("sweep", lambda: work.sweep(self._worker))
-            if time.monotonic() >= looks:
-                self._try("look around", lambda: self._look(work, every))
-                looks = time.monotonic() + every
-            self._leaving.wait(min(looks - time.monotonic(), self._unheard / 2))
+    def _scan_loop(self, work: WorkerTasks, every: float) -> None:
+        """Recover jobs and scan for due work in a thread, so that problems of the queue cannot prevent it."""
+        next_scan = time.monotonic()
+        while not self._stopping.is_set():
+            self._try("sweep", lambda: work.recover_jobs(self._worker))
+            if time.monotonic() >= next_scan:
+                self._try("look_around", lambda: self._scan(work, every))
+                next_scan = time.monotonic() + every
+            self._stopping.wait(min(next_scan - time.monotonic(), self._stalled_seconds / 2))
 
-    def _try(self, what: str, act: Callable[[], object]) -> None:
-        """What fails is told, and tried again at the next round."""
+    def _try(self, task: str, act: Callable[[], object]) -> None:
+        """Run a periodic task; log an error, and try again in the next round."""
         outcome = "failed"
         try:
             act()
             outcome = "done"
-            self._outage.over()
+            self._outage.end()
         except Closed:
             return
-        except AWAY as error:
-            self._outage.met(error)
+        except OUTAGE_ERRORS as error:
+            self._outage.record(error)
         except InmindError as error:
-            log.warning("could not %s: %s", what, error)
+            log.warning("%s failed: %s", task, error)
         except Exception:
-            log.exception("could not %s", what)
+            log.exception("%s failed", task)
         finally:
-            metrics.worked(task=what.replace(" ", "_"), outcome=outcome)
+            metrics.worked(task=task, outcome=outcome)
 
-    def _queue_is_left(self, error: Exception) -> None:
-        """The engine says that it had no connection, and not why: whoever asks for one of our own is told."""
-        if self._leaving.is_set():
+    def _record_queue_error(self, error: Exception) -> None:
+        """Record an outage. procrastinate does not report the reason of a failed connection.
+
+        One of ours does.
+        """
+        if self._stopping.is_set():
             return
         try:
-            self._jobs.make()
+            self._jobs.create_tables()
         except StoreError as reason:
-            self._outage.met(reason)
+            self._outage.record(reason)
         else:
-            self._outage.met(error)
+            self._outage.record(error)
 
-    def leave(self) -> None:
-        """From whichever thread, or from a signal."""
-        if not self._leaving.is_set():
-            self._leaving.set()
-            later(GRACE, self._house.leave)
-
-    @property
-    def is_leaving(self) -> bool:
-        return self._leaving.is_set()
+    def stop(self) -> None:
+        """Stop the worker. Can be called from any thread or a signal handler."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            run_later(GRACE_SECONDS, self._upkeep.release)
 
     @property
-    def _unheard(self) -> float:
-        return self._house.settings.worker.stalled_seconds
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    @property
+    def _stalled_seconds(self) -> float:
+        return self._upkeep.settings.worker.stalled_seconds
 
     def _gauges(self) -> dict[str, float]:
-        """Nothing, while the database is away, or once this worker has left: somebody may collect at the very end."""
+        """Queue metrics; empty during an outage or after the worker has stopped."""
         with suppress(StoreError, Closed):
-            queue = self._jobs.queue(unheard=self._unheard)
+            queue = self._jobs.queue_status(dead_after=self._stalled_seconds)
             return {"waiting": queue.waiting, "running": queue.running, "lag": queue.waiting_seconds}
         return {}
 
-    async def _work(self, work: Work, *, wait: bool) -> None:
+    async def _run_jobs(self, work: WorkerTasks, *, wait: bool) -> None:
         loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(self._most + 2, thread_name_prefix="inmind-job"))
-        connector = TenantConnector(self._url, self._jobs.schema, most=self._most + 2)
+        loop.set_default_executor(ThreadPoolExecutor(self._concurrency + 2, thread_name_prefix="inmind-job"))
+        connector = TenantConnector(self._url, self._jobs.schema, max_connections=self._concurrency + 2)
         app = app_for(work, connector)
         async with app.open_async():
-            worker = self._of(app, wait=wait)
-            stopping = asyncio.create_task(self._stop(worker, connector))
+            worker = self._make_worker(app, wait=wait)
+            stopping = asyncio.create_task(self._watch_stop(worker, connector))
             try:
                 await worker.run()
             finally:
                 self._worker = None
                 stopping.cancel()
 
-    async def _stop(self, worker: Worker, connector: TenantConnector) -> None:
-        """Whenever it is told to leave; and tell who it is in the queue. A signal cannot wake a loop by itself, and a
-        worker that has only begun forgets that it was stopped: so somebody looks."""
-        while not self._leaving.is_set():
-            await asyncio.sleep(LOOKS)
+    async def _watch_stop(self, worker: Worker, connector: TenantConnector) -> None:
+        """Stop the procrastinate worker when asked, and keep track of its id.
+
+        Polls, because a signal handler cannot wake the event loop, and a worker that is still starting forgets `stop`.
+        """
+        while not self._stopping.is_set():
+            await asyncio.sleep(POLL_SECONDS)
             self._worker = worker.worker_id
-        until = time.monotonic() + (GRACE if self._outage.goes_on else PATIENCE)
+        until = time.monotonic() + (GRACE_SECONDS if self._outage.is_active else STOP_SECONDS)
         while time.monotonic() < until:
             worker.stop()
-            await asyncio.sleep(LOOKS)
+            await asyncio.sleep(POLL_SECONDS)
         await connector.pool.close()
 
-    def _of(self, app: App, *, wait: bool) -> Worker:
-        settings = self._house.settings.worker
+    def _make_worker(self, app: App, *, wait: bool) -> Worker:
+        settings = self._upkeep.settings.worker
         return Worker(
             app,
             queues=[QUEUE],
             name=f"{socket.gethostname()}-{os.getpid()}",
-            concurrency=self._most,
+            concurrency=self._concurrency,
             wait=wait,
             fetch_job_polling_interval=settings.poll_seconds,
             listen_notify=False,
@@ -199,14 +212,95 @@ class DatabaseWorker:
         )
 
 
-def queue_of(house: Housekeeping) -> Jobs:
-    if not isinstance(house.store, PostgresStore):
-        raise TypeError("only a memory in a database has a queue")
-    return Jobs(house.store.database)
+def job_queue(upkeep: UpkeepScheduler) -> Jobs:
+    if not isinstance(upkeep.store, PostgresStore):
+        raise TypeError("only a PostgreSQL memory has a queue")
+    return Jobs(upkeep.store.database)
 
 
-def later(seconds: float, act: Callable[..., object], *args: object) -> None:
-    """In a thread that keeps nobody from leaving before."""
+def run_later(seconds: float, act: Callable[..., object], *args: object) -> None:
+    """Call a function after a delay, in a daemon thread."""
     timer = threading.Timer(seconds, act, args)
     timer.daemon = True
     timer.start()
+
+
+_TABLE_PREFIX = re.compile(r"\bprocrastinate_")
+
+
+class TenantConnector(PsycopgConnector):
+    """A procrastinate connector that is limited to the schema of a tenant.
+
+    procrastinate's statements name no schema and depend on the session's search path, which a transaction pooler does
+    not keep. So the schema is inserted into each statement.
+    """
+
+    def __init__(self, url: str, schema: str, *, max_connections: int) -> None:
+        """`max_connections`: of this worker, in addition to those of the memory."""
+        super().__init__(  # pyright: ignore[reportUnknownMemberType] -- some parameters are untyped
+            pool_factory=AsyncConnectionPool,
+            conninfo=conninfo_for(url),
+            kwargs={"prepare_threshold": None},
+            min_size=1,
+            max_size=max_connections,
+        )
+        name = sql.Identifier(schema).as_string(None)
+        self._prefix = f"{name}.procrastinate_".replace("%", "%%").replace("\\", "\\\\")
+
+    def qualify(self, query: str) -> Any:
+        return cast(Any, _TABLE_PREFIX.sub(self._prefix, query))
+
+    async def execute_query_async(self, query: str, **arguments: Any) -> None:
+        await super().execute_query_async(self.qualify(query), **arguments)
+
+    async def execute_query_one_async(self, query: str, **arguments: Any) -> dict[str, Any]:
+        return await super().execute_query_one_async(self.qualify(query), **arguments)
+
+    async def execute_query_all_async(self, query: str, **arguments: Any) -> list[dict[str, Any]]:
+        return await super().execute_query_all_async(self.qualify(query), **arguments)
+
+
+OUTAGE_ERRORS = (StoreUnavailable, StoreBusy, ReadOnly, OutcomeUnknown)
+"""Temporary errors. Retrying is safe: everything in a round can be repeated."""
+
+
+REMINDER_SECONDS = 600.0
+"""Interval of the log message during an outage."""
+
+
+class Outage:
+    """Logs the start and the end of a database outage, and a reminder in between.
+
+    Safe for threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._logged_at = 0.0
+
+    @property
+    def is_active(self) -> bool:
+        return self._since is not None
+
+    def record(self, error: BaseException) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if self._since is not None and now - self._logged_at < REMINDER_SECONDS:
+                return
+            self._since = now if self._since is None else self._since
+            self._logged_at = now
+        log.warning("waiting for the database: %s", _root_cause(error))
+
+    def end(self) -> None:
+        with self._lock:
+            since, self._since = self._since, None
+        if since is not None:
+            log.warning("the database is available again after %.0f s", time.monotonic() - since)
+
+
+def _root_cause(error: BaseException) -> str:
+    """Text of the underlying error, without wrappers."""
+    while error.__cause__ is not None and not isinstance(error, OUTAGE_ERRORS):
+        error = error.__cause__
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""What is being done for a memory in the background, what waits, and what has failed. Looking changes nothing of it."""
+"""Status of background work: running, waiting and failed. Read-only."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 from inmind.core.frozen import frozen
 from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
 from inmind.dreams.state import ActiveDream
-from inmind.jobs.rate_limits import CALLS, DREAMS, Use
-from inmind.jobs.upkeep import Housekeeping, is_tended
-from inmind.store.job_status import Queue
+from inmind.jobs.rate_limits import DREAMS, MODEL_CALLS, LimitUsage
+from inmind.jobs.upkeep import UpkeepScheduler, is_maintained
+from inmind.store.job_status import QueueStatus
 
 if TYPE_CHECKING:
     from inmind.store.postgres.jobs import Jobs
 
-MOST = 1_000
-"""That are counted of anything that may be very many, and one more where there are more."""
+MAX_COUNT = 1_000
+"""Upper limit of counts; MAX_COUNT + 1 means more."""
 
-LATEST = 100
-"""Owners in a database among whose dreams running ones are looked for: those of jobs that run, and those for whom
-something has happened last, since a dream that runs tells of it three times a minute."""
+MAX_RECENT_OWNERS = 100
+"""Owners that are searched for running dreams in a database: those of running jobs, and those with the latest events. A
+running dream writes an event three times a minute."""
 
 
 @frozen(kw_only=True)
-class ActiveDream:
-    """A dream that has begun and not ended."""
+class DreamStatus:
+    """An unfinished dream."""
 
     resource: str
     dream: int
@@ -37,12 +37,12 @@ class ActiveDream:
     began: datetime
     until: datetime
     holds: bool
-    """Not: whoever had it was not heard of, and the next one goes on with it."""
+    """False if its lease has expired; another process will resume it."""
 
 
 @frozen(kw_only=True)
 class GivenUp:
-    """A resource that nobody looks after for a while."""
+    """A resource whose upkeep is suspended after repeated failures."""
 
     resource: str
     reason: str
@@ -50,96 +50,105 @@ class GivenUp:
 
 
 @frozen(kw_only=True)
-class Status:
-    queue: Queue
+class WorkerStatus:
+    queue: QueueStatus
     due: int
-    """Resources for which there is something to do."""
+    """Resources with due work."""
     due_since: datetime | None
-    """When the first of them was to be looked at again."""
+    """Due time of the oldest one."""
     behind: int
-    """Resources of which something is not found yet."""
+    """Resources with events that are not indexed yet."""
     without_vectors: int
-    """Resources of which something is found by its words alone, and could be by its meaning."""
-    dreams: tuple[ActiveDream, ...]
-    limits: tuple[Use, ...]
+    """Resources with crystals that have no embedding yet."""
+    dreams: tuple[DreamStatus, ...]
+    limits: tuple[LimitUsage, ...]
     given_up: tuple[GivenUp, ...]
 
 
-def status_of(house: Housekeeping, jobs: Jobs | None) -> Status:
-    """`jobs`: of a database. Without them it is a home, of which everything is told by the journal."""
-    behind, lagging = len(house.deep().with_news(most=MOST + 1)), house.deep().without_vectors(MOST + 1)
+def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
+    """Status of a memory. `jobs` is None for a home, whose status comes from the journal alone."""
+    behind, lagging = (
+        len(upkeep.search().stale_resources(most=MAX_COUNT + 1)),
+        upkeep.search().count_without_vectors(MAX_COUNT + 1),
+    )
     if jobs is None:
-        there = [owner for owner in house.store.owners() if is_tended(owner)]
-        dreams = tuple(_running(house, there))
-        due = sum(house.is_due(resource) for resource in there)
-        given_up = tuple(_failing(house, there))
+        there = [owner for owner in upkeep.store.owners() if is_maintained(owner)]
+        dreams = tuple(_running_dreams(upkeep, there))
+        due = sum(upkeep.is_dream_due(resource) for resource in there)
+        given_up = tuple(_failing_resources(upkeep, there))
         stalled = sum(not dream.holds for dream in dreams)
-        queue = Queue(waiting=due, running=len(dreams), stalled=stalled, failed=len(given_up))
+        queue = QueueStatus(waiting=due, running=len(dreams), stalled=stalled, failed=len(given_up))
         due_since = None
-    elif not jobs.are_there:
-        there = list(filter(is_tended, jobs.some_owners(MOST + 1)))
-        queue, due, due_since, given_up = Queue(workers=0), len(there), None, ()
-        dreams = tuple(_running(house, there[:LATEST]))
+    elif not jobs.tables_exist:
+        there = list(filter(is_maintained, jobs.sample_owners(MAX_COUNT + 1)))
+        queue, due, due_since, given_up = QueueStatus(workers=0), len(there), None, ()
+        dreams = tuple(_running_dreams(upkeep, there[:MAX_RECENT_OWNERS]))
     else:
-        queue = jobs.queue(unheard=house.settings.worker.stalled_seconds)
-        due, due_since = jobs.due(house.clock(), MOST + 1)
-        given_up = tuple(GivenUp(resource=one, reason=why, until=until) for one, why, until in jobs.failing(LATEST))
-        dreams = tuple(_running(house, jobs.latest(LATEST)))
-    return Status(
+        queue = jobs.queue_status(dead_after=upkeep.settings.worker.stalled_seconds)
+        due, due_since = jobs.count_due(upkeep.clock(), MAX_COUNT + 1)
+        given_up = tuple(
+            GivenUp(resource=one, reason=why, until=until) for one, why, until in jobs.failing_owners(MAX_RECENT_OWNERS)
+        )
+        dreams = tuple(_running_dreams(upkeep, jobs.active_owners(MAX_RECENT_OWNERS)))
+    return WorkerStatus(
         queue=queue,
         due=due,
         due_since=due_since,
         behind=behind,
         without_vectors=lagging,
         dreams=dreams,
-        limits=tuple(house.allowances.used()),
+        limits=tuple(upkeep.rate_limits.usage()),
         given_up=given_up,
     )
 
 
 @frozen(kw_only=True)
-class Left:
-    """What was due, and could not be done yet."""
+class RemainingWork:
+    """Due work that could not be done yet."""
 
     dreams: int
-    """That wait for room."""
-    limits: tuple[Use, ...]
-    """Those that have none left."""
+    """Dreams that wait for a rate limit."""
+    limits: tuple[LimitUsage, ...]
+    """Rate limits that are used up."""
     jobs: int = 0
-    """That have failed, and are tried again after a while."""
+    """Failed jobs that will be retried."""
 
 
-def left_of(house: Housekeeping, jobs: Jobs | None) -> Left:
-    """Once all is done that can be."""
-    full = tuple(use for use in house.allowances.used() if use.name in (CALLS, DREAMS) and use.used >= use.most)
+def remaining_work(upkeep: UpkeepScheduler, jobs: Jobs | None) -> RemainingWork:
+    """Work that remains after everything possible is done."""
+    full = tuple(
+        use for use in upkeep.rate_limits.usage() if use.name in (MODEL_CALLS, DREAMS) and use.used >= use.limit
+    )
     if jobs is not None:
-        later = jobs.queue(unheard=house.settings.worker.stalled_seconds).later
-        return Left(dreams=jobs.waiting(MOST + 1), limits=full, jobs=later)
-    return Left(dreams=sum(map(house.is_due, filter(is_tended, house.store.owners()))) if full else 0, limits=full)
+        later = jobs.queue_status(dead_after=upkeep.settings.worker.stalled_seconds).later
+        return RemainingWork(dreams=jobs.count_waiting_dreams(MAX_COUNT + 1), limits=full, jobs=later)
+    return RemainingWork(
+        dreams=sum(map(upkeep.is_dream_due, filter(is_maintained, upkeep.store.owners()))) if full else 0, limits=full
+    )
 
 
-def _running(house: Housekeeping, resources: Iterable[str]) -> Iterable[ActiveDream]:
-    now = house.clock()
+def _running_dreams(upkeep: UpkeepScheduler, resources: Iterable[str]) -> Iterable[DreamStatus]:
+    now = upkeep.clock()
     for resource in resources:
-        if (running := house.dreaming(resource).running) is not None and running.is_resumable(now):
-            yield _shown(resource, running, holds=running.is_held(now))
+        if (running := upkeep.dreaming_state(resource).running) is not None and running.is_resumable(now):
+            yield _dream_status(resource, running, holds=running.is_held(now))
 
 
-def _shown(resource: str, running: ActiveDream, *, holds: bool) -> ActiveDream:
-    return ActiveDream(
+def _dream_status(resource: str, running: ActiveDream, *, holds: bool) -> DreamStatus:
+    return DreamStatus(
         resource=resource,
         dream=running.dream,
         stage=running.stage,
-        by=running.by,
+        by=running.proposer,
         trigger=running.trigger,
         holder=running.holder,
-        began=running.began,
-        until=running.until,
+        began=running.started_at,
+        until=running.lease_until,
         holds=holds,
     )
 
 
-def _failing(house: Housekeeping, resources: Iterable[str]) -> Iterable[GivenUp]:
+def _failing_resources(upkeep: UpkeepScheduler, resources: Iterable[str]) -> Iterable[GivenUp]:
     for resource in resources:
-        if (failures := house.dreaming(resource).failures) >= FAILURES_BEFORE_BACKOFF:
-            yield GivenUp(resource=resource, reason=f"{failures} dreams in a row came to nothing")
+        if (failures := upkeep.dreaming_state(resource).failures) >= FAILURES_BEFORE_BACKOFF:
+            yield GivenUp(resource=resource, reason=f"{failures} dreams in a row failed")

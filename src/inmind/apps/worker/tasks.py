@@ -1,8 +1,8 @@
-"""What workers on a database do: tend and embed as jobs of procrastinate, and beside the queue look around and sweep.
+"""Tasks of a database worker: upkeep and embedding as jobs, and periodic scans outside the queue.
 
-What there is to do is in the database, and so is who does it: any number of workers may come and go. A worker that dies
-leaves its job to the others, which repeat all of it; so a job is made of what may be repeated. Its dream has the key of
-the job, and is gone on with, or left as it is, by whoever gets the job next.
+Work and its assignment are in the database, so workers can start and stop at any time. If a worker dies, another one
+repeats its whole job; so a job only does what can be repeated. A dream has the key of its job: the next worker resumes
+it or leaves it as it is.
 """
 
 from __future__ import annotations
@@ -20,198 +20,207 @@ from procrastinate.jobs import Job
 
 from inmind.core import metrics
 from inmind.errors import InmindError, ModelFailed
-from inmind.jobs.dreaming.lease import LeftOff
-from inmind.jobs.upkeep import Housekeeping, Upkeep
-from inmind.store.postgres.jobs import Jobs, Standing
+from inmind.jobs.dreaming.lease import LeaseReleased
+from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
+from inmind.store.postgres.jobs import Jobs, OwnerStatus
 
 log = logging.getLogger("inmind")
 
 QUEUE = "inmind"
 
-SLICE = 2.0
-"""Seconds of a consolidation, or of making vectors, at a time: a worker that has to leave waits for no more."""
+SLICE_SECONDS = 2.0
+"""Time of one slice of consolidation or embedding: a stopping worker waits at most this long."""
 
-EMBEDDING = 8
-"""Jobs that make vectors at the same time, each of other resources."""
+MAX_EMBED_JOBS = 8
+"""Maximum number of concurrent embedding jobs, each for other resources."""
 
-BACKOFF, LONGEST_BACKOFF = 5.0, 600.0
-"""Seconds until a job that has failed is tried again: at first, and at most."""
+BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 5.0, 600.0
+"""Delay before the first retry of a failed job, and its maximum."""
 
-GIVEN_UP = timedelta(hours=1)
-"""For which nobody tries what has failed every time."""
+GIVE_UP_DELAY = timedelta(hours=1)
+"""Pause after the last retry has failed."""
 
-QUIET, LONGEST_QUIET = timedelta(days=1), timedelta(days=30)
-"""Until somebody looks again where nothing is due and nothing comes in: what only fades does so by days. An owner for
-whom nothing has happened since the last look waits twice as long for the next."""
+IDLE_DELAY, MAX_IDLE_DELAY = timedelta(days=1), timedelta(days=30)
+"""Time until an owner without due work is checked again. It doubles as long as there are no new events: only decay goes
+on then, which takes days."""
 
-TOO_LONG = 900.0
-"""Seconds that no job takes, whatever is heard of its worker; and never less than the model may think for."""
+MAX_JOB_SECONDS = 900.0
+"""A longer job is treated as stalled even if its worker is alive; at least four times the model timeout."""
 
-TO_TELL = 5.0
-"""Seconds that the end of a job may take to be told to the queue."""
+REPORT_SECONDS = 5.0
+"""Time for the end of a job to be written to the queue."""
 
-Told = Callable[[str, Upkeep], None]
-"""Is told what was done, and for whom."""
+DoneCallback = Callable[[str, Upkeep], None]
+"""Called with the owner and the result of its upkeep."""
 
 
-class Work:
-    """All that the tasks have in common, of one worker."""
+class WorkerTasks:
+    """The tasks of one worker and their shared state."""
 
-    def __init__(self, house: Housekeeping, jobs: Jobs, told: Told, *, seconds: float = SLICE) -> None:
-        self.house, self.jobs, self.told, self.seconds = house, jobs, told, seconds
-        self._in_hand: set[int] = set()
-        self._missed: dict[int, float] = {}
-        """Jobs that the queue says are done here and are not, and since when."""
+    def __init__(
+        self, upkeep: UpkeepScheduler, jobs: Jobs, on_done: DoneCallback, *, seconds: float = SLICE_SECONDS
+    ) -> None:
+        self.upkeep, self.jobs, self.on_done, self.seconds = upkeep, jobs, on_done, seconds
+        self._running: set[int] = set()
+        self._unreported_since: dict[int, float] = {}
+        """Jobs that the queue assigns to this worker but that do not run here, and since when."""
 
     @property
     def tries(self) -> int:
-        return self.house.settings.worker.tries
+        return self.upkeep.settings.worker.tries
 
     @contextmanager
-    def has(self, job: Job) -> Generator[None]:
-        """While it is done here."""
+    def running(self, job: Job) -> Generator[None]:
+        """Mark a job as running here for the block."""
         id = job.id or 0
-        self._in_hand.add(id)
+        self._running.add(id)
         try:
             yield
         finally:
-            self._in_hand.discard(id)
+            self._running.discard(id)
 
-    def look_around(self, every: float = 0.0) -> None:
-        """A job for everybody for whom there is something to do, and one for vectors; unless somebody else has just
-        done so, in less than so many seconds."""
-        self.house.read_settings()
-        if not self.jobs.may_look(every):
+    def scan(self, every: float = 0.0) -> None:
+        """Enqueue due jobs and one embedding job, unless another worker did within `every` seconds."""
+        self.upkeep.reload_settings()
+        if not self.jobs.claim_scan(every):
             return
-        if self.house.deep().vectors is not None:
-            self.jobs.defer("embed")
-        self.look(self.house.clock())
+        if self.upkeep.search().crystal_embedder is not None:
+            self.jobs.enqueue("embed")
+        self.enqueue_due(self.upkeep.clock())
 
-    def look(self, now: datetime) -> int:
-        """A job for everybody for whom there is something to do by then, of dreams no more than may begin."""
-        room = self.house.allowances.dreams()
-        return self.jobs.look(now) if room is None else self.jobs.look(now, room)
+    def enqueue_due(self, now: datetime) -> int:
+        """Enqueue one upkeep job per resource with due work; dreams only up to the rate limit."""
+        room = self.upkeep.rate_limits.dreams_available()
+        return self.jobs.enqueue_due(now) if room is None else self.jobs.enqueue_due(now, room)
 
-    def tend(self, owner: str, job: Job) -> None:
-        standing, began = self.jobs.standing(owner), self.house.clock()
+    def maintain(self, owner: str, job: Job) -> None:
+        standing, began = self.jobs.owner_status(owner), self.upkeep.clock()
         seen = [standing.position]
         try:
-            tended = self.house.tend(
+            tended = self.upkeep.maintain(
                 owner,
                 self.seconds,
                 shared=True,
                 key=f"job {job.id} of {self.jobs.identity}",
-                ahead=partial(self.jobs.ahead, owner),
-                settled=lambda: seen.append(self.jobs.standing(owner).position),  # what it has written is no news
+                count_waiting=partial(self.jobs.dreams_ahead, owner),
+                on_written=lambda: seen.append(
+                    self.jobs.owner_status(owner).position
+                ),  # events of the upkeep are not new work
             )
-        except LeftOff:
+        except LeaseReleased:
             raise
         except Exception as error:
-            log.warning("%s was not looked after, try %d of %d: %s", owner, job.attempts + 1, self.tries, error)
+            log.warning("upkeep of %s failed, attempt %d of %d: %s", owner, job.attempts + 1, self.tries, error)
             if job.attempts + 1 >= self.tries:
-                self._give_up(owner, standing, _in_words(error))
+                self._give_up(owner, standing, _error_text(error))
             raise
-        again = tended.again or began + quiet(standing, began)
-        self.jobs.tended(owner, seen=seen[-1], at=began, due=again, waits=tended.waits)
-        self.told(owner, tended.done)
+        again = tended.next_at or began + idle_delay(standing, began)
+        self.jobs.mark_maintained(owner, position=seen[-1], at=began, due=again, waits_for_dream=tended.waits_for_limit)
+        self.on_done(owner, tended.done)
 
     def embed(self) -> None:
-        """For a while, and where more is left than that by several; an embedder that fails is asked again at the next
-        look."""
-        try:
-            if not self.house.embed(self.seconds):
-                self.jobs.defer("embed", beside=EMBEDDING)
-        except ModelFailed as error:
-            log.warning("what is new has no vectors: %s", error)
+        """Embed for one slice; enqueue more jobs if work is left.
 
-    def sweep(self, worker: int | None = None) -> int:
-        """Jobs of workers that are dead, and of this one that it does not have; how many go on elsewhere."""
-        settings, lost = self.house.settings, self._lost(worker)
-        unheard, longest = settings.worker.stalled_seconds, max(TOO_LONG, 4 * settings.model.seconds)
-        again, given_up = self.jobs.sweep(unheard=unheard, longest=longest, tries=self.tries, lost=lost)
+        A failing embedder is retried at the next scan.
+        """
+        try:
+            if not self.upkeep.embed(self.seconds):
+                self.jobs.enqueue("embed", concurrency=MAX_EMBED_JOBS)
+        except ModelFailed as error:
+            log.warning("embedding failed, will be retried: %s", error)
+
+    def recover_jobs(self, worker: int | None = None) -> int:
+        """Requeue jobs of dead workers and jobs lost by this one; return their number."""
+        settings, lost = self.upkeep.settings, self._unreported_jobs(worker)
+        unheard, longest = settings.worker.stalled_seconds, max(MAX_JOB_SECONDS, 4 * settings.model.seconds)
+        again, given_up = self.jobs.recover_stalled(
+            dead_after=unheard, max_seconds=longest, max_attempts=self.tries, lost=lost
+        )
         for job in again:
-            why = "its end could not be told" if job.id in lost else f"it took longer than {longest:g} s"
-            why = f"its worker was not heard of for {unheard:g} s" if job.unheard else why
-            log.warning("%s is begun again: %s", _named(job.task, job.owner), why)
+            why = (
+                "its end could not be written to the queue" if job.id in lost else f"it took longer than {longest:g} s"
+            )
+            why = f"no heartbeat of its worker for {unheard:g} s" if job.is_worker_dead else why
+            log.warning("restarting job %s: %s", _job_name(job.task, job.owner), why)
             metrics.worked(task=job.task, outcome="stalled")
         for job in given_up:
-            log.error("%s is given up: %d workers died of it", _named(job.task, job.owner), job.tries + 1)
+            log.error("giving up job %s: %d workers died during it", _job_name(job.task, job.owner), job.attempts + 1)
             metrics.worked(task=job.task, outcome="failed")
             if job.owner:
-                self._give_up(job.owner, self.jobs.standing(job.owner), f"{job.tries + 1} workers died of it")
+                self._give_up(job.owner, self.jobs.owner_status(job.owner), f"{job.attempts + 1} workers died during it")
         return len(again)
 
-    def _lost(self, worker: int | None) -> list[int]:
-        """Jobs that are over here, and whose end the queue was not told of: it was away just then."""
+    def _unreported_jobs(self, worker: int | None) -> list[int]:
+        """Jobs that have ended here but whose end could not be written to the queue."""
         if worker is None:
             return []
-        now, missed = time.monotonic(), set(self.jobs.of_worker(worker)) - self._in_hand
-        self._missed = {job: self._missed.get(job, now) for job in missed}
-        return [job for job, since in self._missed.items() if now - since >= TO_TELL]
+        now, missed = time.monotonic(), set(self.jobs.jobs_of_worker(worker)) - self._running
+        self._unreported_since = {job: self._unreported_since.get(job, now) for job in missed}
+        return [job for job, since in self._unreported_since.items() if now - since >= REPORT_SECONDS]
 
-    def _give_up(self, owner: str, standing: Standing, reason: str) -> None:
-        now = self.house.clock()
-        self.jobs.tended(owner, seen=standing.position, at=now, due=now + GIVEN_UP, reason=reason)
+    def _give_up(self, owner: str, standing: OwnerStatus, reason: str) -> None:
+        now = self.upkeep.clock()
+        self.jobs.mark_maintained(owner, position=standing.position, at=now, due=now + GIVE_UP_DELAY, reason=reason)
 
 
-def app_for(work: Work, connector: Any) -> App:
+def app_for(work: WorkerTasks, connector: Any) -> App:
     app = App(connector=connector)
 
     @app.task(name="embed", queue=QUEUE, pass_context=True)
     def embed(context: JobContext) -> None:
-        with work.has(context.job), _counted("embed"):
+        with work.running(context.job), _record_outcome("embed"):
             work.embed()
 
-    @app.task(name="tend", queue=QUEUE, pass_context=True, retry=Backoff(work.tries))
+    @app.task(name="tend", queue=QUEUE, pass_context=True, retry=JobBackoff(work.tries))
     def tend(context: JobContext, owner: str) -> None:
-        with work.has(context.job), _counted("tend", last=context.job.attempts + 1 >= work.tries):
-            work.tend(owner, context.job)
+        with work.running(context.job), _record_outcome("tend", last=context.job.attempts + 1 >= work.tries):
+            work.maintain(owner, context.job)
 
     return app
 
 
-class Backoff(BaseRetryStrategy):
-    """Again after a while, each time twice as long; at once where a worker had to leave."""
+class JobBackoff(BaseRetryStrategy):
+    """Exponential backoff; no delay if the worker was stopped."""
 
     def __init__(self, tries: int) -> None:
         self._tries = tries
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        if isinstance(exception, LeftOff):
+        if isinstance(exception, LeaseReleased):
             return RetryDecision()
         if job.attempts + 1 >= self._tries:
             return None
-        return RetryDecision(retry_in={"seconds": int(min(LONGEST_BACKOFF, BACKOFF * 2**job.attempts))})
+        return RetryDecision(retry_in={"seconds": int(min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**job.attempts))})
 
 
-def quiet(standing: Standing, now: datetime) -> timedelta:
-    """Until somebody looks again, if nothing happens."""
-    if standing.has_news:
-        return QUIET
-    return min(LONGEST_QUIET, max(QUIET, 2 * (now - standing.tended)))
+def idle_delay(standing: OwnerStatus, now: datetime) -> timedelta:
+    """Time until the next check if there are no new events."""
+    if standing.has_new_events:
+        return IDLE_DELAY
+    return min(MAX_IDLE_DELAY, max(IDLE_DELAY, 2 * (now - standing.maintained_at)))
 
 
 @contextmanager
-def _counted(task: str, *, last: bool = True) -> Generator[None]:
+def _record_outcome(task: str, *, last: bool = True) -> Generator[None]:
     outcome = "failed" if last else "again"
     try:
         yield
         outcome = "done"
-    except LeftOff:
+    except LeaseReleased:
         outcome = "left"
         raise
     except Exception as error:
-        if task != "tend":  # who was not tended is told with the owner
-            log.warning("%s failed: %s", task, _in_words(error))
+        if task != "tend":  # `maintain` has logged it with the owner
+            log.warning("%s failed: %s", task, _error_text(error))
         raise
     finally:
         metrics.worked(task=task, outcome=outcome)
 
 
-def _named(task: str, owner: str) -> str:
+def _job_name(task: str, owner: str) -> str:
     return f"{task} {owner}".rstrip()
 
 
-def _in_words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     code = error.code if isinstance(error, InmindError) else type(error).__name__
     return f"{code}: {error}"
