@@ -37,8 +37,14 @@ CHAT, RESPONSES, ANTHROPIC = "openai", "responses", "anthropic"
 WAYS = ("create", "stream", "helper", "async create", "async stream", "async helper")
 
 formats = pytest.mark.parametrize("format", [CHAT, RESPONSES, ANTHROPIC])
-ways = pytest.mark.parametrize("way", WAYS)
-some_ways = pytest.mark.parametrize("way", ["create", "helper", "async stream"])
+every_way = pytest.mark.parametrize("way", WAYS)
+"""One test of each format goes through every way in `make test`; the others through one that streams and one not."""
+ways = pytest.mark.parametrize(
+    "way", ["create", "stream", *(pytest.param(way, marks=pytest.mark.exhaustive) for way in WAYS[2:])]
+)
+some_ways = pytest.mark.parametrize(
+    "way", ["create", pytest.param("helper", marks=pytest.mark.exhaustive), "async stream"]
+)
 
 NOTE = asks("working_memory_update", {"text": "Ada wants the page About Us."})
 PAGE = asks("get_page", {"id": "page-1"})
@@ -218,7 +224,7 @@ def told(asked: Asked) -> str:
 
 @pytest.mark.spec("C5", "D4", "D7", "D9", "I1")
 @formats
-@ways
+@every_way
 def test_a_conversation_has_memory_and_the_host_sees_only_its_own(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
