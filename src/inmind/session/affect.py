@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.dreams import AffectSpiked
@@ -20,14 +20,20 @@ from inmind.core.text import shortened
 from inmind.documents.document import validate_text
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.tool_rules import overview_events
-from inmind.dreams.affect.auto_notes import with_notes
-from inmind.dreams.affect.levels import SPIKES, Levels, mood
-from inmind.dreams.affect.rules import AffectSignal, ToolOutcome, by_outcome, by_words, may_move, recalled
-from inmind.dreams.affect.state import Felt, history
+from inmind.dreams.affect.auto_notes import add_auto_notes
+from inmind.dreams.affect.levels import SPIKES, Levels, describe_mood
+from inmind.dreams.affect.rules import (
+    AffectSignal,
+    ToolOutcome,
+    may_have_affect,
+    signal_from_outcome,
+    signal_from_search,
+    signals_from_text,
+)
+from inmind.dreams.affect.state import AffectState, level_history
 from inmind.entities.observe import Observation
 from inmind.errors import InvalidInput
 from inmind.session.overview import outcome_of
-from inmind.session.replies import SearchCall
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Decision, Stream, key_for
@@ -40,8 +46,16 @@ MAX_MINUTES: Final = 100 * 366 * 24 * 60
 MAX_HISTORY_POINTS: Final = 10_000
 """Of a history: more than any plot has pixels."""
 
-SignalSource = Callable[[Felt], Iterable[AffectSignal]]
+SignalSource = Callable[[AffectState], Iterable[AffectSignal]]
 """What something stirs up in whoever feels so far as this."""
+
+
+class SearchCall(NamedTuple):
+    """A search by the model."""
+
+    has_hits: bool
+    event: str
+    """Id of the event that has the call, or that recorded the search."""
 
 
 class Affect:
@@ -67,12 +81,12 @@ class Affect:
     @property
     def levels(self) -> Levels:
         """What they are right now."""
-        return self._stream.refresh().affect.levels.then(self._clock()) if self.enabled else Levels()
+        return self._stream.refresh().affect.levels.decayed_to(self._clock()) if self.enabled else Levels()
 
     @property
     def mood(self) -> str:
         """The levels in words."""
-        return mood(self.levels)
+        return describe_mood(self.levels)
 
     def spike(self, spike: str, why: str = "", *, key: str | None = None) -> bool:
         """Something happened that is felt: reward, error, social, achievement, urgency, sale, recall or missed.
@@ -87,7 +101,7 @@ class Affect:
             return False
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            return Decision(with_notes(owned.affect, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
+            return Decision(add_auto_notes(owned.affect, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
 
         self._stream.commit(decide, key=named)
         self._show()
@@ -103,7 +117,7 @@ class Affect:
             )
         now, every = self._clock(), timedelta(minutes=step)
         events = self._store.read(self._stream.name, kind=AffectSpiked.kind)
-        return history(events, since=now - steps * every, until=now, step=every)
+        return level_history(events, since=now - steps * every, until=now, step=every)
 
 
 class SessionAffect:
@@ -149,26 +163,26 @@ class SessionAffect:
                 what = AffectSpiked(one.spike, reason=one.why, subject=one.about, session=session)
                 draft = Draft(payload=what, origin=origin, sources=(source,))
                 if raised.setdefault(one.spike, draft) is draft:
-                    felt = felt.raised(what, at=now, trust=draft.effective_trust)
-        return with_notes(owned, raised.values(), now)
+                    felt = felt.with_spike(what, at=now, trust=draft.effective_trust)
+        return add_auto_notes(owned, raised.values(), now)
 
 
-def _signals_for(one: Observation, now: datetime, felt: Felt, *, child: bool) -> Iterable[AffectSignal]:
+def _signals_for(one: Observation, now: datetime, felt: AffectState, *, child: bool) -> Iterable[AffectSignal]:
     if isinstance(one.content, str):
         return () if child else affect_from_text(one.content)
-    stirred = by_outcome(tool_outcome(one.content), felt, now)
+    stirred = signal_from_outcome(tool_outcome(one.content), felt, now)
     return () if stirred is None else (stirred,)
 
 
-def _search_signals(one: SearchCall, _: Felt) -> Iterable[AffectSignal]:
-    return (recalled(found=one.has_hits),)
+def _search_signals(one: SearchCall, _: AffectState) -> Iterable[AffectSignal]:
+    return (signal_from_search(found=one.has_hits),)
 
 
 def affect_from_text(text: str) -> list[AffectSignal]:
     """What a person's message says that is felt, in their own words."""
-    if not may_move(text) or is_headed(text) or begins_as_output(text) or is_screen(text):
+    if not may_have_affect(text) or is_headed(text) or begins_as_output(text) or is_screen(text):
         return []
-    return by_words([sentence for line in own_words(text) for sentence in sentences(line)])
+    return signals_from_text([sentence for line in own_words(text) for sentence in sentences(line)])
 
 
 def tool_outcome(told: ToolObserved) -> ToolOutcome:

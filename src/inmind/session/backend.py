@@ -23,8 +23,8 @@ from inmind.store.protocol import Store, StreamInfo
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
-    from inmind.search.index.base import Index
-    from inmind.search.index.indexer import Read
+    from inmind.search.index.base import SearchIndex
+    from inmind.search.index.indexer import MessageReader
 
 
 class DocumentFiles(Protocol):
@@ -89,7 +89,7 @@ class Backend(Protocol):
         """The time, as those tell it who share this memory."""
         ...
 
-    def index(self, read: Read) -> Index:
+    def index(self, read: MessageReader) -> SearchIndex:
         """The index of deep memory, which is made of the journal."""
         ...
 

@@ -22,20 +22,20 @@ from inmind.documents.overview.maintain import overview_updates
 from inmind.entities.render import render_lines
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
-from inmind.history import Compaction, History
-from inmind.history.compaction.build import Made, compaction
+from inmind.history import ActiveCompaction, History
+from inmind.history.compaction.build import CompactionPlan, build_compaction
 from inmind.history.compaction.policy import Summarizer
 from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
-from inmind.history.compaction.request import Wanted, checked_keep, requested, sized
-from inmind.history.compaction.retention import items_of, request_of
-from inmind.history.compaction.select import KEEP_ASKED, Leaving, asked
-from inmind.history.compaction.stubs import words_in
-from inmind.history.compaction.summary import checked, prompt_for
-from inmind.history.token_meter import Meter
-from inmind.history.turn_messages import Reader, conversation, spoken
-from inmind.history.turns import Spoken
+from inmind.history.compaction.request import CompactionRequest, check_keep_recent, parse_request, with_stub_size
+from inmind.history.compaction.retention import extract_items, last_request
+from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, CompactionSelection, select_requested
+from inmind.history.compaction.stubs import possible_ids
+from inmind.history.compaction.summary import check_summary, summary_prompt
+from inmind.history.token_meter import TokenMeter
+from inmind.history.turn_messages import ReadMessage, to_turn_message, turn_messages
+from inmind.history.turns import TurnMessage
 from inmind.prompt.layers.builtin import EntityLayer
-from inmind.prompt.pressure import Crowd
+from inmind.prompt.pressure import WindowPressure
 from inmind.session.compaction_trigger import CompactionTrigger, PlannedCompaction
 from inmind.session.context import SessionContext
 from inmind.session.state import SessionState
@@ -63,8 +63,8 @@ class PlannedCompactionResult(NamedTuple):
 class Compactor:
     """The history of one session."""
 
-    def __init__(self, parts: SessionContext, meter: Meter, read: Reader) -> None:
-        self._read, self._said = read, (("", 0, 0), list[Spoken]())
+    def __init__(self, parts: SessionContext, meter: TokenMeter, read: ReadMessage) -> None:
+        self._read, self._said = read, (("", 0, 0), list[TurnMessage]())
         self._asked: tuple[tuple[str, int], RetainedItem | None] = (("", -1), None)
         self._stream, self._store, self._setup, self._meter = parts.stream, parts.store, parts.config, meter
         self._relief = CompactionTrigger(parts.config.compression, meter, said=self.messages, complete=self._complete)
@@ -82,7 +82,7 @@ class Compactor:
         key: str | None,
     ) -> tuple[CompactionReport, Sequence[Event]]:
         wanted = self._requested(target=target, strategy=strategy, archive_to=archive_to, reason=BY_HOST)
-        kept = checked_keep(keep_recent)
+        kept = check_keep_recent(keep_recent)
         named = key_for(key, "compact", target, strategy, keep_recent, archive_to)
         writes = model or self._setup.summarizer
         if named is not None and (earlier := self._store.receipt(self._stream.name, named)) is not None:
@@ -94,10 +94,10 @@ class Compactor:
 
             def decide(
                 state: SessionState, _: datetime, summary: str = summary, of: list[int] = of
-            ) -> Decision[SessionState, Made]:
+            ) -> Decision[SessionState, CompactionPlan]:
                 said = self.messages(state.history)
-                leaving = asked(said, target=target, keep_recent=kept)
-                if summary and [said[place].seq for place in leaving.whole] != of:
+                leaving = select_requested(said, target=target, keep_recent=kept)
+                if summary and [said[place].seq for place in leaving.removed] != of:
                     raise _ConversationChanged
                 made = self._if_shorter(state, said, leaving, self._complete(state, replace(wanted, summary=summary)))
                 return Decision(made.drafts, made)
@@ -112,15 +112,15 @@ class Compactor:
         version = self._stream.version
         raise Conflict(stream=self._stream.name, expected=version, actual=version)
 
-    def compact_by_model(self, state: SessionState, arguments: dict[str, Any]) -> Made:
+    def compact_by_model(self, state: SessionState, arguments: dict[str, Any]) -> CompactionPlan:
         """What the tool `compact_history` comes to. Its summary is extracted: a reply is carried out in one step."""
         target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
         to = arguments.get("archive_to") or None
         wanted = self._requested(target=target, strategy=strategy, archive_to=to, reason=BY_MODEL)
         given = arguments.get("keep_recent")
-        kept = checked_keep(KEEP_ASKED if given is None else given)
+        kept = check_keep_recent(DEFAULT_KEEP_RECENT if given is None else given)
         said = self.messages(state.history)
-        leaving = asked(said, target=wanted.target, keep_recent=kept)
+        leaving = select_requested(said, target=wanted.target, keep_recent=kept)
         return self._if_shorter(state, said, leaving, self._complete(state, wanted))
 
     def undo(self, *, key: str | None) -> tuple[CompactionUndoReport, Sequence[Event]]:
@@ -131,7 +131,7 @@ class Compactor:
             if not state.history.compactions:
                 raise NotFound(what="compaction to take back in", name=self._stream.name, hint="none is in force")
             last = state.history.compactions[-1]
-            return Decision(self._lifted(state, last.seq, last.what), True)
+            return Decision(self._lifted(state, last.seq, last.payload), True)
 
         done = self._stream.commit(decide, key=named)
         events = done.events or self._between(done.appended.first, done.appended.last)
@@ -152,14 +152,14 @@ class Compactor:
         """
         edits = [draft.payload for draft in drafts if isinstance(draft.payload, HistorySpliced)]
         changed = [(entry.seq, entry.seq) for edit in edits for entry in state.conversation[edit.start : edit.stop]]
-        going: list[Compaction] = []
+        going: list[ActiveCompaction] = []
         for one in state.history.compactions if changed else ():
-            if one.stands_for(changed):
+            if one.overlaps(changed):
                 going.append(one)
-                changed += one.runs
+                changed += one.archived_ranges
         lifted: list[Draft] = []
         for one in reversed(going):
-            more = self._lifted(state, one.seq, one.what)
+            more = self._lifted(state, one.seq, one.payload)
             state = self._stream.preview(state, state.seq, more, now)
             lifted += more
         return lifted
@@ -167,17 +167,19 @@ class Compactor:
     def automatic_since(self, history: History, *, since: int) -> list[Compacted]:
         """Compactions in force that have come by themselves, behind event `since`."""
         return [
-            one.what for one in history.compactions if one.seq > since and one.what.reason not in (BY_HOST, BY_MODEL)
+            one.payload
+            for one in history.compactions
+            if one.seq > since and one.payload.reason not in (BY_HOST, BY_MODEL)
         ]
 
     def report_for(self, what: Compacted, history: History) -> CompactionReport:
         """What a compaction did, as things stand now."""
         request = self._request(history)
-        return CompactionReport.of(what, unsaid=history.unsaid, request=request, left_out=history.left_out)
+        return CompactionReport.of(what, unsent=history.unsent_items, request=request, left_out=history.dropped)
 
     # -- due by itself -------------------------------------------------------------------------------------
 
-    def planned(self, state: SessionState, crowd: Crowd) -> PlannedCompaction | None:
+    def planned(self, state: SessionState, crowd: WindowPressure) -> PlannedCompaction | None:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
         return self._relief.plan(state, crowd)
 
@@ -186,20 +188,22 @@ class Compactor:
         wanted, notices = self._in_words(due)
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
-            if state.history.sent.name() != due.based_on:
+            if state.history.sent.prefix_digest() != due.based_on:
                 return Decision([], False)
             return Decision(self.planned_drafts(state, due.selection, wanted), True)
 
         return PlannedCompactionResult(done=bool(self._stream.commit(decide).result), notices=notices)
 
-    def planned_drafts(self, state: SessionState, leaving: Leaving, wanted: Wanted) -> Sequence[Draft]:
+    def planned_drafts(
+        self, state: SessionState, leaving: CompactionSelection, wanted: CompactionRequest
+    ) -> Sequence[Draft]:
         """What that would bring about; nothing where it makes nothing shorter."""
         return self._if_shorter(state, self.messages(state.history), leaving, wanted).drafts
 
-    def _in_words(self, due: PlannedCompaction) -> tuple[Wanted, tuple[str, ...]]:
+    def _in_words(self, due: PlannedCompaction) -> tuple[CompactionRequest, tuple[str, ...]]:
         """With a summary by the session's model, where it has one. What it does wrong is no reason not to make room."""
         state, model = self._stream.state, self._setup.summarizer
-        if model is None or due.request.strategy != "summarize" or state.history.sent.name() != due.based_on:
+        if model is None or due.request.strategy != "summarize" or state.history.sent.prefix_digest() != due.based_on:
             return due.request, ()
         said = self.messages(state.history)
         if self._if_shorter(state, said, due.selection, due.request) is _NOTHING_MADE:
@@ -213,67 +217,71 @@ class Compactor:
 
     # -- inside --------------------------------------------------------------------------------------------
 
-    def messages(self, history: History) -> list[Spoken]:
+    def messages(self, history: History) -> list[TurnMessage]:
         """What is sent, message by message."""
         sent = history.sent
-        name = (sent.name(), len(sent), sent[-1].seq if len(sent) else 0)
+        name = (sent.prefix_digest(), len(sent), sent[-1].seq if len(sent) else 0)
         if name != self._said[0]:
-            self._said = (name, conversation(history, self._read, self._meter))
+            self._said = (name, turn_messages(history, self._read, self._meter))
         return self._said[1]
 
-    def _requested(self, *, target: object, strategy: object, archive_to: object, reason: str) -> Wanted:
-        wanted = requested(target=target, strategy=strategy, archive_to=archive_to, reason=reason)
-        return sized(wanted, self._setup.limits.spendable)
+    def _requested(self, *, target: object, strategy: object, archive_to: object, reason: str) -> CompactionRequest:
+        wanted = parse_request(target=target, strategy=strategy, archive_to=archive_to, reason=reason)
+        return with_stub_size(wanted, self._setup.limits.spendable)
 
-    def _if_shorter(self, state: SessionState, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
+    def _if_shorter(
+        self, state: SessionState, said: Sequence[TurnMessage], leaving: CompactionSelection, wanted: CompactionRequest
+    ) -> CompactionPlan:
         """What a request comes to: nothing where the stubs would say more than what they stand for."""
         made = self._made(state, said, leaving, wanted)
         return made if made.report.tokens > 0 else _NOTHING_MADE
 
-    def _made(self, state: SessionState, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
+    def _made(
+        self, state: SessionState, said: Sequence[TurnMessage], leaving: CompactionSelection, wanted: CompactionRequest
+    ) -> CompactionPlan:
         if not leaving:
             return _NOTHING_MADE
-        return compaction(
+        return build_compaction(
             state.history,
             state.documents,
             said,
             leaving,
             wanted,
-            noted=state.overview_lines,
+            overview_log=state.overview_lines,
             language=state.language,
             meter=self._meter,
         )
 
-    def _complete(self, state: SessionState, wanted: Wanted) -> Wanted:
+    def _complete(self, state: SessionState, wanted: CompactionRequest) -> CompactionRequest:
         """With what is known at this moment."""
-        return replace(wanted, request=self._request(state.history), ids=self._ids(state.entities))
+        return replace(wanted, last_request=self._request(state.history), known_ids=self._ids(state.entities))
 
     def _ids(self, entities: Entities) -> list[str]:
         """All that are known: those first that the block of things has no room for, each the most recent first."""
-        shown = words_in(render_lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
+        shown = possible_ids(render_lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
         return sorted(entities.ids_by_recency, key=shown.__contains__)
 
     def _request(self, history: History) -> RetainedItem | None:
         """What was asked last, as it was said and not as it may have had to be cut."""
-        line = history.line
-        name = (line.name(), len(line))
+        line = history.messages
+        name = (line.prefix_digest(), len(line))
         if name != self._asked[0]:
-            newest_first = (spoken(entry, self._read(entry), self._meter) for entry in reversed(line[:]))
-            self._asked = (name, request_of(newest_first))
+            newest_first = (to_turn_message(entry, self._read(entry), self._meter) for entry in reversed(line[:]))
+            self._asked = (name, last_request(newest_first))
         return self._asked[1]
 
     def _summary(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
         """What a model writes about the messages that would leave now, and which those are."""
         said = self.messages(self._stream.refresh().history)
-        leaving = asked(said, target=target, keep_recent=keep_recent)
-        return self._written_by(model, said, leaving), [said[place].seq for place in leaving.whole]
+        leaving = select_requested(said, target=target, keep_recent=keep_recent)
+        return self._written_by(model, said, leaving), [said[place].seq for place in leaving.removed]
 
-    def _written_by(self, model: Summarizer, said: Sequence[Spoken], leaving: Leaving) -> str:
-        gone = [said[place] for place in leaving.whole]
+    def _written_by(self, model: Summarizer, said: Sequence[TurnMessage], leaving: CompactionSelection) -> str:
+        gone = [said[place] for place in leaving.removed]
         fresh = [one for one in gone if not one.stub]
         if not fresh:
             return ""
-        prompt = prompt_for(gone, items_of(fresh, first=False), self._setup.limits.spendable)
+        prompt = summary_prompt(gone, extract_items(fresh, first=False), self._setup.limits.spendable)
         try:
             answer = model(prompt)
         except Exception as error:  # a foreign model may raise anything
@@ -282,7 +290,7 @@ class Compactor:
             answer.close()  # or Python warns of one that nobody awaited
             raise ModelFailed(reason="it is asynchronous, and a function is needed that answers with a text")
         tokens = sum(one.tokens for one in gone)
-        return checked(answer, replaced_tokens=tokens, count=self._meter.count)
+        return check_summary(answer, replaced_tokens=tokens, count=self._meter.count)
 
     def _lifted(self, state: SessionState, of: int, what: Compacted) -> list[Draft]:
         """Pages go as they came: one that was there before is as it was, and one that somebody has written on stays."""
@@ -311,7 +319,7 @@ class Compactor:
         return self.report_for(what, self._stream.state_at(done.last).history)
 
 
-_NOTHING_MADE = Made([], CompactionReport(reason=NOTHING))
+_NOTHING_MADE = CompactionPlan([], CompactionReport(reason=NOTHING))
 
 
 class _ConversationChanged(Exception):

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
+from inmind.core.streams import ANONYMOUS
 from inmind.core.tokens import Counter
 from inmind.entities.config import EntityRules
+from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.prompt.layers.base import Layer
-from inmind.prompt.plan import Limits
+from inmind.prompt.plan import WindowLimits
 from inmind.session.backend import DocumentFiles, SessionMeta, Transcript
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store
@@ -28,7 +30,7 @@ class SessionConfig:
     """How a host wants a session; a child has its parent's."""
 
     layers: tuple[Layer, ...]
-    limits: Limits
+    limits: WindowLimits
     counter: Counter
     entities: EntityRules
     memory_tools: bool
@@ -61,3 +63,26 @@ class SessionContext:
     """What deep memory answers, of some resources."""
     schedule_embedding: Callable[[], None]
     """See to it, in the background, that what is new here will also be found by its meaning."""
+
+    @property
+    def resource_name(self) -> str:
+        """Name of the resource that owns the session."""
+        opened = self.stream.state.opened
+        return opened.resource if opened else ""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """True if the session was opened without a resource; it then must not read resource-level memory."""
+        return self.resource_name == ANONYMOUS
+
+
+MAX_INTEGER = 2**53
+"""Larger integers do not survive JSON in every language."""
+
+
+def whole_number(value: object, field: str, *, minimum: int = 0) -> int:
+    """Check an integer that a host passed."""
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_INTEGER:
+        shown = value if not isinstance(value, int) or value.bit_length() < 100 else f"{value.bit_length()} bits"
+        raise InvalidInput(field=field, value=shown, expected=f"a whole number from {minimum} to {MAX_INTEGER}")
+    return value

@@ -18,7 +18,7 @@ from inmind.documents.document import validate_text
 from inmind.dreams.affect.auto_notes import add_auto_notes
 from inmind.dreams.economics import CurrencyTotals, format_amount, summarize_trades
 from inmind.errors import InvalidInput
-from inmind.search.extract import moment_in
+from inmind.search.extract import parse_time
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Decision, Stream, key_for
@@ -149,7 +149,7 @@ def _bounded(text: object, field: str, most: int) -> str:
 def _when(on: object) -> str:
     if on is None:
         return ""
-    moment = moment_in(on.isoformat() if isinstance(on, date) else on) if isinstance(on, date | str) else None
+    moment = parse_time(on.isoformat() if isinstance(on, date) else on) if isinstance(on, date | str) else None
     if moment is None:
         raise InvalidInput(field="on", value=on, expected="a date or time, or one in ISO 8601, like 2026-03-20")
     return moment.isoformat()

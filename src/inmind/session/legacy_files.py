@@ -28,9 +28,9 @@ from inmind.core.json import check_text, is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.text import shortened
 from inmind.errors import InvalidInput
-from inmind.prompt.ingest import message_added
+from inmind.prompt.ingest import message_draft
 from inmind.session.state import MAX_TITLE_LENGTH
-from inmind.store.atomic_files import open_regular_file
+from inmind.store.file_operations import open_regular_file
 
 log = logging.getLogger("inmind")
 
@@ -143,7 +143,7 @@ def _draft(line: Any) -> Draft:
     wire = line.get("message", line) if is_object(line) else line
     fmt = FORMATS["anthropic" if _has_anthropic_blocks(wire) else "openai"]
     fmt.check(wire, field="line")
-    draft = message_added(wire, fmt)
+    draft = message_draft(wire, fmt)
     return replace(draft, trust=min(draft.effective_trust, Trust.PERSON))
 
 

@@ -41,7 +41,8 @@ from inmind.documents.document import (
 from inmind.documents.notes_page import parse_notes, parse_remarks, remove_pieces, to_page_note
 from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.atomic_files import DAMAGED_SUFFIX, FileSignature, FileState, Folder, now_nanoseconds
+from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
+from inmind.store.file_operations import FileSignature, FileState, now_nanoseconds
 from inmind.store.protocol import PublishedVersion, Store
 from inmind.store.stream import Decision, Stream
 

@@ -160,7 +160,7 @@ class MetaFile:
             "archives": sum(path.startswith(ARCHIVE_PREFIX) for path in state.documents.by_path),
             "created": (older and older.started_at) or first.at.isoformat(),
             "updated": summary.updated.isoformat(),
-            "asked": state.prompt.asked.isoformat() if state.prompt.asked else None,
+            "asked": state.prompt.last_call_at.isoformat() if state.prompt.last_call_at else None,
             "version": state.seq,
         }
         return (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode()

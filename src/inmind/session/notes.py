@@ -12,7 +12,7 @@ from typing import Any
 from inmind.core.events.base import Draft
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import NoteAdded
-from inmind.search.note import Note, checked_taker
+from inmind.search.note import Note, validate_note_origin
 from inmind.session.backend import DocumentFiles
 from inmind.store.stream import Stream, key_for
 
@@ -30,7 +30,7 @@ class NoteWriter:
 
     def add(self, what: NoteAdded, *, origin: object, key: str | None) -> Note:
         """`origin`: whose words it is."""
-        taker, name = checked_taker(origin), self._stream.name
+        taker, name = validate_note_origin(origin), self._stream.name
         named = None if key is None else key_for(key, "note", encode_payload(what), taker)
         appended = self._stream.append(Draft(payload=what, origin=taker), key=named)
         self.publish()

@@ -101,7 +101,7 @@ class OverviewWriter:
             worked |= {
                 one.tool for one in outcomes if one.tool not in worked and not (one.error or is_failure(one.result))
             }
-            self._worked = (len(line), line.name(), worked)
+            self._worked = (len(line), line.prefix_digest(), worked)
         return worked
 
 

@@ -13,7 +13,7 @@ from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Wire
-from inmind.history.view import copied
+from inmind.history.view import deep_copy
 
 
 @frozen(kw_only=True)
@@ -66,7 +66,7 @@ def record_result(
             continue
         message = FORMATS[event.payload.format].read(event.payload.wire)
         if message.results:
-            results.append(copied(event.payload.wire))
+            results.append(deep_copy(event.payload.wire))
             answered.update(result.id for result in message.results)
         else:
             calls += message.calls

@@ -14,7 +14,7 @@ from inmind.documents.scratchpad.state import ScratchpadState
 from inmind.errors import InvalidInput
 from inmind.history.view import deep_copy
 from inmind.prompt.layers.base import Layer
-from inmind.prompt.layers.scratchpad import ScratchpadLayer, scratchpad_in_sight
+from inmind.prompt.layers.scratchpad import ScratchpadLayer, find_visible_scratchpad
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store
 from inmind.store.stream import Decision, Stream, key_for
@@ -36,12 +36,12 @@ def scratchpad_among(
     layers: Sequence[Layer], streams: Sequence[Stream[SessionState]], resource: Stream[ResourceState], store: Store
 ) -> Scratchpad | None:
     """The scratchpad of a session, or the one that it has a view of: `streams` are its own and its ancestors'."""
-    found = scratchpad_in_sight(layers)
+    found = find_visible_scratchpad(layers)
     if found is None:
         return None
     layer, height = found
     stream = streams[height] if layer.scope == "thread" else resource
-    return Scratchpad(layer.viewed() if height else layer, stream, store)
+    return Scratchpad(layer.as_read_only() if height else layer, stream, store)
 
 
 class Scratchpad:
@@ -53,7 +53,7 @@ class Scratchpad:
     @property
     def snapshot(self) -> ScratchpadState:
         """What it holds now, as a copy: changing it changes nothing."""
-        return deep_copy(self._layer.held(self._stream.refresh().pads))
+        return deep_copy(self._layer.current_state(self._stream.refresh().scratchpads))
 
     def update(
         self,
@@ -78,15 +78,15 @@ class Scratchpad:
         named = key_for(key, "update", values, delete, append, origin)
 
         def decide(state: Whose, _: datetime) -> Decision[Any, None]:
-            revision = self._layer.revised(state.scratchpads, values, delete=delete, append=append)
-            return Decision(_drafts(revision.happened, origin), None)
+            revision = self._layer.revise(state.scratchpads, values, delete=delete, append=append)
+            return Decision(_drafts(revision.payloads, origin), None)
 
         self._stream.commit(decide, key=named)
 
     @property
     def misfit(self) -> str:
         """Why what is saved does not fit the schema; empty if it does."""
-        return self._layer.misfit(self._stream.refresh().pads)
+        return self._layer.mismatch_reason(self._stream.refresh().scratchpads)
 
     @property
     def set_aside(self) -> tuple[SetAside, ...]:
@@ -101,7 +101,7 @@ class Scratchpad:
         ]
         if misfit := self.misfit:
             aside.append((self._stream.version, misfit))
-        pads = ((self._stream.state_at(seq).pads.get(self._layer.name), reason) for seq, reason in aside)
+        pads = ((self._stream.state_at(seq).scratchpads.get(self._layer.name), reason) for seq, reason in aside)
         by_version = {pad.version: (pad.state, reason) for pad, reason in pads}  # one that was undone is the same again
         return tuple(self._as_it_was(version, *what) for version, what in by_version.items())
 

@@ -30,11 +30,11 @@ from inmind.documents.document import OVERVIEW_PATH, Documents
 from inmind.documents.overview import is_maintained, written_lines
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.scratchpad.state import Scratchpads
-from inmind.dreams.affect.state import Felt
+from inmind.dreams.affect.state import AffectState
 from inmind.dreams.state import DreamingState
 from inmind.entities.window import Entities
 from inmind.history import Conversation, History
-from inmind.prompt.state import Standing
+from inmind.prompt.state import PromptState
 
 MAX_TITLE_LENGTH = 80
 
@@ -61,7 +61,7 @@ class SessionState:
     documents: Documents = field(default_factory=Documents)
     entities: Entities = field(default_factory=Entities)
     scratchpads: Scratchpads = field(default_factory=Scratchpads)
-    prompt: Standing = field(default_factory=Standing)
+    prompt: PromptState = field(default_factory=PromptState)
     opening_end: int = 0
     """Number of the last event that opening the session appended: nothing goes back beyond it."""
     undo_target: int = 0
@@ -99,7 +99,7 @@ class SessionState:
     @property
     def conversation(self) -> Conversation:
         """The conversation, as the host has it."""
-        return self.history.line
+        return self.history.messages
 
 
 class SessionFold:
@@ -145,7 +145,7 @@ class SessionFold:
             entities=state.entities.apply(event),
             scratchpads=state.scratchpads.apply(event),
             prompt=state.prompt.apply(
-                event, messages=len(history.sent), kept=_unchanged_prefix(state.history, history)
+                event, message_count=len(history.sent), common_length=_unchanged_prefix(state.history, history)
             ),
             opening_end=begun,
             undo_target=before,
@@ -160,9 +160,9 @@ class SessionFold:
         )
 
     def revert(self, past: SessionState, present: SessionState, event: Event) -> SessionState:
-        kept = past.history.sent.agreeing(present.history.sent[:])
-        prompt = past.prompt.reverted(present.prompt, kept)
-        history = replace(past.history, stood_for=present.history.stood_for)
+        kept = past.history.sent.common_length(present.history.sent[:])
+        prompt = past.prompt.revert_to_past(present.prompt, kept)
+        history = replace(past.history, stub_ranges=present.history.stub_ranges)
         lifted = len(past.history.compactions) < len(present.history.compactions)
         return replace(
             past,
@@ -201,7 +201,7 @@ class SessionFold:
             documents=Documents.thaw(frozen["documents"], self._stream),
             entities=Entities.thaw(frozen["entities"]),
             scratchpads=Scratchpads.thaw(frozen["pads"], self._stream),
-            prompt=Standing.thaw(frozen["standing"]),
+            prompt=PromptState.thaw(frozen["standing"]),
             opening_end=frozen["begun"],
             undo_target=frozen["before"],
             merged_children={child: MergePoint(*home) for child, home in frozen["came_home"].items()},
@@ -221,7 +221,7 @@ class ResourceState:
 
     documents: Documents = field(default_factory=Documents)
     scratchpads: Scratchpads = field(default_factory=Scratchpads)
-    affect: Felt = field(default_factory=Felt)
+    affect: AffectState = field(default_factory=AffectState)
     """How things have been going for it."""
     dreams: DreamingState = field(default_factory=DreamingState)
     """Where its dreaming stands."""
@@ -262,7 +262,7 @@ class ResourceFold:
         return ResourceState(
             documents=Documents.thaw(frozen["documents"], self._stream),
             scratchpads=Scratchpads.thaw(frozen["pads"], self._stream),
-            affect=Felt.thaw(frozen["felt"]),
+            affect=AffectState.thaw(frozen["felt"]),
             dreams=DreamingState.thaw(frozen["dreams"]),
         )
 
@@ -275,9 +275,9 @@ def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:
 
 def _unchanged_prefix(before: History, after: History) -> int | None:
     """Leading messages of those that were sent which still stand in their places; None where nothing was changed."""
-    if after.sent is before.sent or len(after.line) > len(before.line):
+    if after.sent is before.sent or len(after.messages) > len(before.messages):
         return None
-    return before.sent.agreeing(after.sent[:])
+    return before.sent.common_length(after.sent[:])
 
 
 def _is_overview_upkeep(event: Event) -> bool:

@@ -111,7 +111,7 @@ def check_set_aside_scratchpads(checked: CheckedStream[Any]) -> Iterator[DoctorF
     """
     for event in checked.events:
         if isinstance(event.payload, ScratchpadSetAside):
-            before = checked.stream.state_at(event.seq - 1).pads.get(event.payload.scratchpad)
+            before = checked.stream.state_at(event.seq - 1).scratchpads.get(event.payload.scratchpad)
             why = f"was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
             old_state = short_repr(before and before.state)
             message = f"{event.payload.scratchpad} of {checked.stream.name} {why}; it held {old_state}"

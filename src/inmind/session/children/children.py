@@ -12,7 +12,7 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import ChildMerged, SessionOpened
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
-from inmind.prompt.layers.scratchpad import scratchpad_of
+from inmind.prompt.layers.scratchpad import find_scratchpad
 from inmind.session.children.inherit import RetainedItems, child_layers, inherit_policies, inherited_events
 from inmind.session.children.merge_back import (
     ChildChanges,
@@ -60,7 +60,7 @@ class ChildSessions:
         if now.opened is None or now.opened.parent != self._id:
             raise InvalidInput(field="child", value=id, expected=f"a session that {self._id} has spawned")
         layers = child_layers(self._layers, dict(now.opened.inheritance))
-        pad = scratchpad_of(self._layers)
+        pad = find_scratchpad(self._layers)
         self._resource.refresh()
 
         def decide(state: SessionState, at: datetime) -> Decision[SessionState, MergeReport]:

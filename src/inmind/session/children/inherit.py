@@ -18,7 +18,7 @@ from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
 from inmind.documents.overview.event_log import with_log_lines
 from inmind.entities.serialize import deserialize, serialize
 from inmind.errors import InvalidInput
-from inmind.prompt.layers.base import Layer, Moment, Recalled, Spawn, ViewLayer, looked_through
+from inmind.prompt.layers.base import Layer, LayerContext, LayerText, Spawn, ViewLayer, unwrap_view
 from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.retained import RetainedLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer
@@ -57,7 +57,7 @@ def inherited_events(
     drafts: dict[str, Draft] = {}
     for layer in layers:
         if handed[layer.name] == "fork":
-            own, height = looked_through(layer)
+            own, height = unwrap_view(layer)
             if isinstance(own, RetainedLayer):
                 drafts |= _copied_items([(state, item) for state in states[height::-1] for item in kept(state)])
             else:
@@ -79,7 +79,7 @@ def _copies(layer: Layer, state: SessionState, resource_state: ResourceState) ->
     """By what they are copies of: two layers that keep documents have the same ones."""
     if isinstance(layer, ScratchpadLayer):
         pads = state.scratchpads if layer.scope == "thread" else resource_state.scratchpads
-        pad, content = pads.get(layer.name), layer.held(pads)
+        pad, content = pads.get(layer.name), layer.current_state(pads)
         source, trust = (pad.source, pad.trust) if pad else ("", Trust.OPERATOR)
         return {layer.name: copy_draft(ScratchpadStarted(layer.name, content), (source,), trust)} if content else {}
     if isinstance(layer, EntityLayer):
@@ -112,15 +112,15 @@ def _pinned(item: RetainedItem) -> RetainedItem:
 class _RetainedView(ViewLayer):
     """What must survive of a parent, in front of what must of the child's own conversation: no view may hide that."""
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        own, height = looked_through(self)
-        items, sources, above = list(moment.retained), list[str](), moment.parent
+    def recall(self, context: LayerContext) -> LayerText | None:
+        own, height = unwrap_view(self)
+        items, sources, above = list(context.retained), list[str](), context.parent
         for _ in range(height):
             if above is not None and (theirs := own.recall(above)) is not None:
                 items[:0] = map(_pinned, above.retained)
                 sources += theirs.sources
             above = above.parent if above else None
-        recalled = own.recall(replace(moment, retained=tuple(dict.fromkeys(items))))
+        recalled = own.recall(replace(context, retained=tuple(dict.fromkeys(items))))
         return replace(recalled, sources=(*sources, *recalled.sources)) if recalled else None
 
 
@@ -136,10 +136,10 @@ def _copied_page(path: str, page: Document, state: SessionState) -> Draft:
 
 def _child_layer(layer: Layer, policy: str) -> Layer:
     """A view may be handed on as a view; anything else is the child's own, whoever has what is copied."""
-    kept, _ = looked_through(layer)
+    kept, _ = unwrap_view(layer)
     if policy == "view":
         return _RetainedView(layer) if isinstance(kept, RetainedLayer) else ViewLayer(layer)
-    return kept.owned() if isinstance(kept, ScratchpadLayer) else kept
+    return kept.for_session() if isinstance(kept, ScratchpadLayer) else kept
 
 
 def _policy(value: object, field: str) -> Spawn:

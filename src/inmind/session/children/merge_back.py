@@ -25,7 +25,7 @@ from inmind.documents.scratchpad.paths import ABSENT
 from inmind.documents.scratchpad.state import SavedScratchpad, Scratchpads
 from inmind.entities.serialize import sighting_from
 from inmind.errors import InvalidInput, SchemaViolation
-from inmind.history.compaction.archive_page import moved, moved_path
+from inmind.history.compaction.archive_page import renumbered_path, update_continuation
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer
@@ -134,7 +134,11 @@ def _merge_own_scratchpad(
     if theirs is None:
         return MergeChanges()
     pads = state.scratchpads if layer.scope == "thread" else resource_state.scratchpads
-    if layer.closed(pads) or theirs.misfit(child.base_scratchpads) or theirs.misfit(child.state.scratchpads):
+    if (
+        layer.read_only_reason(pads)
+        or theirs.mismatch_reason(child.base_scratchpads)
+        or theirs.mismatch_reason(child.state.scratchpads)
+    ):
         # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
         waits = _is_changed(child, layer.name)
         return (
@@ -142,11 +146,15 @@ def _merge_own_scratchpad(
             if waits
             else MergeChanges()
         )
-    came = merge_three_way(theirs.held(child.base_scratchpads), layer.held(pads), theirs.held(child.state.scratchpads))
+    came = merge_three_way(
+        theirs.current_state(child.base_scratchpads),
+        layer.current_state(pads),
+        theirs.current_state(child.state.scratchpads),
+    )
     sides = [child.state.scratchpads.get(layer.name), *([pads.get(layer.name)] if came.combined else [])]
     sources, trust = _sources_and_trust([pad for pad in sides if pad])
     try:
-        happened: Sequence[EventPayload] = layer.revised_by_child(pads, came)
+        happened: Sequence[EventPayload] = layer.revise_by_child(pads, came)
     except (SchemaViolation, InvalidInput):
         # Each side fits by itself and both together do not: the host has to say what is to stay.
         return MergeChanges(conflicts=(_scratchpad_conflict(child, pads, layer.name),))
@@ -222,11 +230,11 @@ def _merge_archives(child: ChildChanges, state: SessionState) -> MergeChanges:
     for path, page in child.state.documents.by_path.items():
         if not path.startswith(ARCHIVE_PREFIX):
             continue
-        text, before = (moved(one, places) for one in (page.text, child.base.documents.text(path)))
+        text, before = (update_continuation(one, places) for one in (page.text, child.base.documents.text(path)))
         place = _path_with_text(text, home)
         if place is None and child.has_changed(path):
             begun = _path_with_text(before, home) if before and text.startswith(before.rstrip()) else None
-            place = begun or (path if path not in home else moved_path(path, taken))
+            place = begun or (path if path not in home else renumbered_path(path, taken))
             written = DocumentWritten(path=place, text=text)
             came += MergeChanges((copy_draft(written, *_sources_and_trust([page])),), taken=(place,))
             home[place] = text

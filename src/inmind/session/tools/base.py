@@ -24,10 +24,10 @@ from inmind.documents.document import (
 from inmind.documents.scratchpad.state import ScratchpadState
 from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
-from inmind.history.compaction.build import Made
+from inmind.history.compaction.build import CompactionPlan
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import DocumentLayer
-from inmind.prompt.layers.scratchpad import scratchpad_in_sight
+from inmind.prompt.layers.scratchpad import find_visible_scratchpad
 from inmind.search.query import Hit, Query
 from inmind.session.state import ResourceState, SessionState
 
@@ -62,7 +62,7 @@ class ToolContext:
     """Returns the id of the next event in the session's stream or in the resource's stream."""
     resolve: Callable[[str], Resolution]
     search: Callable[[Query], Sequence[Hit]]
-    compact: Callable[[dict[str, Any]], Made]
+    compact: Callable[[dict[str, Any]], CompactionPlan]
     memory_view: Callable[[], MemoryView]
 
     def knows(self, path: str) -> bool:
@@ -75,7 +75,7 @@ class ToolContext:
     @property
     def scratchpad_text(self) -> str:
         """The scratchpad as the model reads it: the session's, or an ancestor's that the session has a view of."""
-        found = scratchpad_in_sight(self.layers)
+        found = find_visible_scratchpad(self.layers)
         if found is None:
             return ""
         layer, height = found

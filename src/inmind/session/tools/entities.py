@@ -14,7 +14,7 @@ from inmind.entities.references.result import Verdict
 from inmind.errors import InvalidInput
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import EntityLayer
-from inmind.prompt.layers.scratchpad import truth
+from inmind.prompt.layers.scratchpad import parse_bool
 from inmind.session.tools.base import (
     BOOLEAN,
     NUMBER,
@@ -56,7 +56,7 @@ def _observe_tool(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> 
         tool=validate_text(text_argument(arguments, "tool"), field="tool"),
         arguments=arguments.get("arguments"),
         result=arguments["result"],
-        error=truth(arguments, "error"),
+        error=parse_bool(arguments, "error"),
     )
     id = context.next_id("thread")
     return ToolAnswer(text=f"Recorded as {id}.", content={"id": id}, drafts=(Draft(payload=what, origin=Origin.TOOL),))

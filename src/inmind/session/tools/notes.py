@@ -13,7 +13,7 @@ from inmind.documents.document import (
 from inmind.documents.notes_page import format_timestamp
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import DocumentLayer
-from inmind.search.note import IMPORTANCE, checked_note
+from inmind.search.note import DEFAULT_IMPORTANCE, validate_note
 from inmind.session.tools.base import (
     TEXT,
     MemoryTool,
@@ -29,8 +29,8 @@ from inmind.session.tools.base import (
 
 def _add_note(context: ToolContext, layer: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     given = number_argument(arguments, "importance")
-    note = checked_note(
-        text_argument(arguments, "note"), importance=IMPORTANCE if given is None else given, field="note"
+    note = validate_note(
+        text_argument(arguments, "note"), importance=DEFAULT_IMPORTANCE if given is None else given, field="note"
     )
     scope = _notes_scope(layer, context.is_anonymous)
     at, id = format_timestamp(context.now), context.next_id(scope)

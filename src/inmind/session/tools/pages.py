@@ -26,7 +26,7 @@ from inmind.documents.overview.sections import read_section, replace_section
 from inmind.documents.scratchpad.merge import append_text
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.prompt.layers.base import Layer
-from inmind.prompt.layers.scratchpad import SCRATCHPAD, scratchpad_in_sight, truth
+from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_visible_scratchpad, parse_bool
 from inmind.session.state import SessionState
 from inmind.session.tools.base import (
     BOOLEAN,
@@ -67,7 +67,7 @@ MAX_LINE_NUMBER = 2**53
 
 def _read_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     path = text_argument(arguments, "path")
-    text = context.scratchpad_text if path == SCRATCHPAD else context.page_text(path)
+    text = context.scratchpad_text if path == SCRATCHPAD_PATH else context.page_text(path)
     if text is None:
         raise NotFound(what="document", name=path, hint=f"available: {_paths_hint(_paths(context))}")
     lines = split_lines(text)
@@ -86,7 +86,7 @@ def _read_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> Too
     if not whole:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
-    about = path if path == SCRATCHPAD else resolve_path(path)[1]
+    about = path if path == SCRATCHPAD_PATH else resolve_path(path)[1]
     return ToolAnswer(text=said or "(empty)", content=content, about=about, complete=whole)
 
 
@@ -100,7 +100,7 @@ def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least:
 def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     path = _writable_path(text_argument(arguments, "path"))
     text, section = text_argument(arguments, "text"), arguments.get("section") or ""
-    adds, page = truth(arguments, "append"), context.state.documents.by_path.get(path)
+    adds, page = parse_bool(arguments, "append"), context.state.documents.by_path.get(path)
     before = page.text if page else ""
     if path in _archive_paths(context.state) and (section or not adds):
         said = f"Nothing was written: {path} holds archived messages. Append to it, or use another path."
@@ -136,7 +136,7 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
 
 def _archive_paths(state: SessionState) -> set[str]:
     """Pages that hold archived messages. Stubs refer to their lines, and the model has no other copy of the text."""
-    return {path for one in state.history.compactions for path in one.what.archives}
+    return {path for one in state.history.compactions for path in one.payload.archives}
 
 
 def _front_matter_warning(path: str, text: str) -> str:
@@ -155,7 +155,7 @@ def _list_pages(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
     last = min(len(paths), first - 1 + MAX_PATHS_LISTED)
     listed: list[dict[str, Any]] = []
     for path in paths[first - 1 : last]:
-        text = (context.scratchpad_text if path == SCRATCHPAD else context.page_text(path)) or ""
+        text = (context.scratchpad_text if path == SCRATCHPAD_PATH else context.page_text(path)) or ""
         words = next((line.strip() for line in text.split("\n") if line.strip()), "")
         listed.append({"path": path, "bytes": len(text.encode()), "begins": words[:100]})
     lines = [f"{one['path']} ({counted(one['bytes'], 'byte')}): {one['begins']}" for one in listed]
@@ -171,7 +171,7 @@ def _paths(context: ToolContext) -> list[str]:
     pages = indexed_pages(context.state.documents)
     documents = {**context.resource_state.documents.by_path, **context.state.documents.by_path}
     always = sorted(path for path in documents if path not in pages)
-    return [*always, *([SCRATCHPAD] if context.scratchpad_text else []), *pages]
+    return [*always, *([SCRATCHPAD_PATH] if context.scratchpad_text else []), *pages]
 
 
 def _paths_hint(paths: Sequence[str]) -> str:
@@ -197,9 +197,9 @@ READ_PAGE = MemoryTool(
     uses_pages=True,
     mcp_parameters={"path": {"description": f"Also {MEMORY_PAGE_PATH}: what is known about the user."}},
     output=required_object({"path": TEXT, "text": TEXT, "from_line": INTEGER, "to_line": INTEGER, "lines": INTEGER}),
-    offered_by=lambda layer: has_pages(layer) or scratchpad_in_sight([layer]) is not None,
+    offered_by=lambda layer: has_pages(layer) or find_visible_scratchpad([layer]) is not None,
     declare=always_offered(
-        f"Read {OVERVIEW_PATH}, detail/<name>, archive/<name>, {NOTES_PAGE_PATH} or {SCRATCHPAD}.",
+        f"Read {OVERVIEW_PATH}, detail/<name>, archive/<name>, {NOTES_PAGE_PATH} or {SCRATCHPAD_PATH}.",
         object_schema({"path": TEXT, "from_line": INTEGER, "to_line": INTEGER}, required=("path",)),
     ),
     run=_read_page,

@@ -10,7 +10,7 @@ from inmind.documents.document import (
 )
 from inmind.errors import Conflict, NotFound
 from inmind.prompt.layers.base import Layer
-from inmind.prompt.layers.scratchpad import SCRATCHPAD, ScratchpadLayer
+from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, ScratchpadLayer
 from inmind.prompt.templates import block_text
 from inmind.session.tools.base import (
     BOOLEAN,
@@ -33,15 +33,15 @@ def _update_scratchpad(context: ToolContext, layer: Layer, arguments: dict[str, 
     if not isinstance(layer, ScratchpadLayer):
         raise NotFound(what="scratchpad", name=layer.name)
     pads = context.state.scratchpads if layer.scope == "thread" else context.resource_state.scratchpads
-    revision = layer.revised_by_model(pads, arguments, context.scratchpad_as_seen)
-    said = f"Nothing was changed. {revision.told}" if revision.stale else revision.told
+    revision = layer.revise_by_model(pads, arguments, context.scratchpad_as_seen)
+    said = f"Nothing was changed. {revision.message}" if revision.stale else revision.message
     return ToolAnswer(
         text=said,
-        content={"changed": bool(revision.happened)},
-        drafts=tuple(Draft(payload=what, origin=Origin.ASSISTANT) for what in revision.happened),
+        content={"changed": bool(revision.payloads)},
+        drafts=tuple(Draft(payload=what, origin=Origin.ASSISTANT) for what in revision.payloads),
         scope=layer.scope,
-        about=SCRATCHPAD,
-        complete=revision.whole,
+        about=SCRATCHPAD_PATH,
+        complete=revision.is_complete,
         error=revision.stale,
         code=Conflict.code if revision.stale else "",
     )
@@ -54,10 +54,10 @@ def _scratchpad_scope(layer: Layer, anonymous: bool) -> Scope:  # noqa: ARG001 -
 def _declare_update(layer: Layer) -> ToolDeclaration | None:
     if not isinstance(layer, ScratchpadLayer) or layer.read_only:
         return None
-    if layer.shape is not None:
+    if layer.schema is not None:
         return ToolDeclaration(
             "Update your scratchpad, shown as working_memory. Send only changes: objects merge, other values replace.",
-            layer.shape.parameters,
+            layer.schema.parameters,
             open=True,
         )
     return ToolDeclaration(

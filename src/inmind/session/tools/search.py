@@ -13,8 +13,8 @@ from inmind.documents.document import (
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.search.crystal import KINDS
-from inmind.search.query import Hit, checked_filters, checked_query
-from inmind.search.render import told
+from inmind.search.query import Hit, validate_filters, validate_query
+from inmind.search.render import render_hits
 from inmind.session.tools.base import (
     INTEGER,
     NUMBER,
@@ -34,14 +34,14 @@ from inmind.session.tools.base import (
 
 def _search_memory(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     query = text_argument(arguments, "query")
-    filters = checked_filters({key: value for key, value in arguments.items() if key != "query" and value is not None})
+    filters = validate_filters({key: value for key, value in arguments.items() if key != "query" and value is not None})
     if "limit" in filters:
         filters["limit"] = number_argument(filters, "limit")
-    asked = checked_query(query, **filters)
+    asked = validate_query(query, **filters)
     hits = context.search(asked)
     content = {"hits": [_hit_json(hit) for hit in hits]}
     found = SearchRecorded(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
-    said = told(hits) if hits else "Nothing was found."
+    said = render_hits(hits) if hits else "Nothing was found."
     return ToolAnswer(text=said, content=content, drafts=(Draft(payload=found, origin=Origin.ASSISTANT),))
 
 

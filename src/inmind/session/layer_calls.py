@@ -1,0 +1,121 @@
+"""Calls to the layers of a session, with the moment that they see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.session import (
+    MessageAdded,
+    ShownVersions,
+)
+from inmind.core.messages.model import Format
+from inmind.documents.document import (
+    NOTES_PAGE_PATH,
+    Document,
+)
+from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
+from inmind.prompt.layers.builtin import DocumentLayer
+from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad
+from inmind.prompt.plan import PromptPlan
+from inmind.session.context import SessionContext
+from inmind.session.state import ResourceState, SessionState
+from inmind.store.stream import Stream
+
+
+class LayerCalls:
+    """Calls the layers of one session: what they recall, store and offer."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context, self._resource, self._ancestors = context, context.resource, context.ancestors
+        self._layers, self._limits = context.config.layers, context.config.limits
+
+    def recall(self, state: SessionState, now: datetime) -> list[tuple[Layer, LayerText]]:
+        moment = self.moment(state, now)
+        said = [(layer, call_layer(layer, partial(layer.recall, moment), _RECALLED)) for layer in self._layers]
+        return [(layer, recalled) for layer, recalled in said if recalled is not None and recalled.text]
+
+    def tools(self, fmt: Format) -> list[Any]:
+        """The tools that the layers offer to the model, in a provider's format."""
+        return [tool for layer in self._layers for tool in call_layer(layer, partial(layer.tools, fmt.name), _LIST)]
+
+    def store_replies(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
+        """What layers keep of the assistant's messages among these; committed together with them."""
+        replies = [
+            d.payload.wire for d in drafts if isinstance(d.payload, MessageAdded) and d.origin is Origin.ASSISTANT
+        ]
+        if not replies:
+            return []
+        moment = self.moment(state, now)
+        return [
+            check_stored_draft(layer, draft)
+            for wire in replies
+            for layer in self._layers
+            for draft in call_layer(layer, partial(layer.store, moment, wire), _LIST)
+        ]
+
+    def moment(
+        self, state: SessionState, now: datetime, ancestors: Sequence[Stream[SessionState]] | None = None
+    ) -> LayerContext:
+        """What layers may look at; with the moment of the parent, as it is now, and so on up."""
+        above = self._ancestors if ancestors is None else ancestors
+        resource_state = self._resource.state
+        own = ancestors is None
+        return LayerContext(
+            session=state.stream.removeprefix("session/"),
+            resource=self._context.resource_name,
+            now=now,
+            documents={**self._resource_pages(resource_state), **state.documents.by_path},
+            messages=state.history.sent.wires,
+            entities=state.entities,
+            scratchpads={"thread": state.scratchpads, "resource": resource_state.scratchpads},
+            is_visible=state.history.sent.contains_event if own else _contains_nothing,
+            parent=self.moment(above[0].state, now, above[1:]) if above else None,
+            language=state.language,
+            retained=state.history.unsent_items,
+            window=self._limits.window,
+        )
+
+    def refresh_ancestors(self) -> None:
+        """A child sees what its parent has in mind now."""
+        if any(isinstance(layer, ViewLayer) for layer in self._layers):
+            for ancestor in self._ancestors:
+                ancestor.refresh()
+
+    def fully_shown_documents(
+        self, state: SessionState, planned: PromptPlan, recalled: Sequence[tuple[Layer, LayerText]]
+    ) -> ShownVersions | None:
+        """Pages, and the scratchpad, that a prompt shows all of; of an object each field is a whole, so it counts also
+        where it is cut. None if it is the same as in the prompt before."""
+        cut = {layer for layer, _ in planned.cut}
+        pages = state.documents.by_path
+        whole = [layer.path for layer, _ in recalled if isinstance(layer, DocumentLayer) and layer.name not in cut]
+        seen = {path: pages[path].source for path in whole if path in pages}
+        pad = find_scratchpad(self._layers)
+        if pad is not None and (pad.schema is not None or pad.name not in cut):
+            thread = pad.scope == "thread"
+            stream, pads = (
+                (state.stream, state.scratchpads) if thread else (self._resource.name, self._resource.state.scratchpads)
+            )
+            seen[SCRATCHPAD_PATH] = pad.source(stream, pads)
+        return None if seen == state.shown_in_prompt else tuple(seen.items())
+
+    def _resource_pages(self, resource_state: ResourceState) -> Mapping[str, Document]:
+        """What of its resource's documents a session has in mind; its notes are its own, where it is alone."""
+        pages = resource_state.documents.by_path
+        return (
+            {path: page for path, page in pages.items() if path != NOTES_PAGE_PATH}
+            if self._context.is_anonymous
+            else pages
+        )
+
+
+_LIST = (list, tuple)
+_RECALLED = (LayerText, type(None))
+
+
+def _contains_nothing(_: str) -> bool:
+    return False

@@ -1,0 +1,92 @@
+"""Undo of changes and removal of the last messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.session import (
+    HistorySpliced,
+    Reverted,
+)
+from inmind.errors import InvalidInput, NotFound
+from inmind.session.compaction import Compactor
+from inmind.session.context import SessionContext, whole_number
+from inmind.session.state import SessionState, is_file_edit
+from inmind.store.stream import Decision, key_for
+
+
+class SessionUndo:
+    """Reverts changes of one session by appending events; nothing is deleted."""
+
+    def __init__(self, context: SessionContext, compactor: Compactor) -> None:
+        self._id, self._stream, self._store, self._compactor = context.id, context.stream, context.store, compactor
+
+    def undo(self, *, to: int | None = None, key: str | None = None) -> int:
+        """Go back one change of this session, or to its state at `to`; answers with where it went back to.
+
+        A reversal is appended and nothing deleted. Documents of the resource are not the session's to take back, and
+        what a person saved in a file is nobody's: it is no change to go back over, and stays on its page.
+        """
+        named = key_for(key, "undo", to)
+
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, int]:
+            target = state.undo_target if to is None else whole_number(to, "to", minimum=1)
+            if not state.opening_end <= target < state.seq or target == 0:
+                if to is None:
+                    raise NotFound(
+                        what="change to undo in", name=self._id, hint="nothing was changed since it was opened"
+                    )
+                raise NotFound(
+                    what="earlier event",
+                    name=target,
+                    hint=f"it was opened with {state.opening_end}, the newest is {state.seq}",
+                )
+            if to is not None:
+                self._check_batch_end(target)
+            reverted = Draft(payload=Reverted(to=target), origin=Origin.USER)
+            return Decision([reverted, *self._file_edits_since(state, target)], target)
+
+        done = self._stream.commit(decide, key=named)
+        if done.result is not None:
+            return done.result
+        (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.first)
+        return event.payload.to if isinstance(event.payload, Reverted) else 0
+
+    def remove_last_messages(self, messages: int, *, key: str | None = None) -> Sequence[Event]:
+        """Take the last messages out of the conversation, as a host does that hands in a shorter list; nothing else.
+
+        They stay in the journal, and pages and the scratchpad as they are.
+        """
+        last = whole_number(messages, "messages", minimum=1)
+
+        def decide(state: SessionState, now: datetime) -> Decision[SessionState, None]:
+            there = len(state.conversation)
+            if last > there:
+                raise InvalidInput(field="messages", value=last, expected=f"at most {there}, as many as there are")
+            gone = [Draft(payload=HistorySpliced(there - last, there, 0), origin=Origin.USER)]
+            return Decision([*gone, *self._compactor.undone_by_edits(state, gone, now)], None)
+
+        done = self._stream.commit(decide, key=key_for(key, "take_back", last))
+        return done.events
+
+    def _file_edits_since(self, state: SessionState, seq: int) -> list[Draft]:
+        """Pages as people last saved them behind an event, to be kept when all else goes back there."""
+        written = self._store.read(self._stream.name, after=seq, until=state.seq, kind=DocumentWritten.kind)
+        saved = {
+            one.payload.path: one for one in written if isinstance(one.payload, DocumentWritten) and is_file_edit(one)
+        }
+        return [
+            Draft(payload=one.payload, origin=Origin.FILE, sources=(one.id,), trust=one.trust) for one in saved.values()
+        ]
+
+    def _check_batch_end(self, seq: int) -> None:
+        """A change is there whole or not at all: half of one has calls without their answers."""
+        (behind,) = self._store.read(self._stream.name, after=seq, until=seq + 1)
+        if not behind.starts_batch:
+            opening = [event.seq for event in self._store.read(self._stream.name) if event.starts_batch]
+            first = max(start for start in opening if start <= seq)
+            last = min((start for start in opening if start > seq), default=self._stream.version + 1) - 1
+            raise InvalidInput(field="to", value=seq, expected=f"where a change ended: {first - 1} or {last}")
