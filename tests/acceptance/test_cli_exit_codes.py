@@ -155,7 +155,14 @@ def test_a_home_that_is_not_there_is_not_made(arguments: list[str], home: Path) 
 
 @pytest.mark.spec("I2", "J3")
 @pytest.mark.parametrize("arguments", NEED_A_HOME, ids=" ".join)
-@pytest.mark.parametrize("config", ["dream = [", "[dream]\nenabeld = true\n", '[dream]\nenabled = "no"\n'])
+@pytest.mark.parametrize(
+    "config",
+    [
+        "dream = [",
+        pytest.param("[dream]\nenabeld = true\n", marks=pytest.mark.exhaustive),
+        pytest.param('[dream]\nenabled = "no"\n', marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_broken_config_is_said_and_nothing_is_done(arguments: list[str], config: str, used: Path) -> None:
     before = everything_in(used)
     (used / "config.toml").write_text(config)

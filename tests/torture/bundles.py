@@ -87,7 +87,7 @@ def write_on(voice: Voice, *, home: str, name: str) -> None:
 
 def export_often(voice: Voice, *, home: str, to: str, times: int) -> None:
     """In pieces that end anywhere, in the middle of what others have just stored together too."""
-    inmind.memory.bundle.export_bundle.AT_A_TIME = 7
+    inmind.memory.bundle.export_bundle.BATCH_SIZE = 7
     with Memory.open(home, embedder=None) as memory:
         for number in range(times):
             memory.export(Path(to) / str(number))

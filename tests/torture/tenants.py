@@ -12,7 +12,7 @@ from psycopg import Connection, Cursor
 from torture.harness import Voice
 
 from inmind.apps.tenants.folders import TenantHomes
-from inmind.apps.tenants.move import Copied, move, opened
+from inmind.apps.tenants.move import TenantCopy, move, open_store
 from inmind.errors import InmindError
 from inmind.store.postgres.tenants import TenantRoles
 from inmind.store.protocol import Store
@@ -27,7 +27,7 @@ def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = 
     the last round, while nobody else can write to what is moved."""
     counted = _counting(step) if "://" in f"{here}{there}" else None
 
-    def tell(address: str, _: Copied) -> None:
+    def tell(address: str, _: TenantCopy) -> None:
         if die:
             os.kill(os.getpid(), signal.SIGKILL)
         voice.tell("address", address)
@@ -35,7 +35,7 @@ def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = 
     with ExitStack() as stack:
         source, target = (stack.enter_context(tenants_at(place)) for place in (here, there))
         try:
-            move(NAME, source, target, keep=not erase, tell=tell, watch=lambda _done, _total: None)
+            move(NAME, source, target, keep=not erase, on_address=tell, watch=lambda _done, _total: None)
         except InmindError as error:
             voice.tell("refused", error.code, str(error))
     voice.tell("done")
@@ -52,7 +52,7 @@ def look(_: Voice, *, place: str) -> dict[str, Any] | None:
     """All that a tenant has in a place; None where there is no such tenant, or none that could be opened."""
     with tenants_at(place) as tenants:
         try:
-            with tenants.open_as_operator(NAME) as memory, opened(memory) as store:
+            with tenants.open_as_operator(NAME) as memory, open_store(memory) as store:
                 return _all(store)
         except InmindError as error:
             print(place, error)

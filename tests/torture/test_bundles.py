@@ -17,7 +17,10 @@ from torture.harness import Actor, Point, Running, ask, dice, need_strace, point
 
 KINDS = pytest.mark.parametrize(
     "act",
-    [bundles.bring_in, bundles.bring_in_new, bundles.carry_out],
+    [
+        bundles.bring_in,
+        *(pytest.param(act, marks=pytest.mark.exhaustive) for act in (bundles.bring_in_new, bundles.carry_out)),
+    ],
     ids=["into a used home", "into a new one", "out"],
 )
 

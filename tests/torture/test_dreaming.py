@@ -17,7 +17,9 @@ from torture.kills import kill_at_calls
 
 from inmind.jobs.dreaming.runner import PHASES
 
-KINDS = pytest.mark.parametrize("first", [True, False], ids=["the first dream", "a later one"])
+KINDS = pytest.mark.parametrize(
+    "first", [pytest.param(True, marks=pytest.mark.exhaustive), False], ids=["the first dream", "a later one"]
+)
 
 
 def kill_while_dreaming(folder: Path, *, first: bool, number: int, dice: random.Random) -> None:

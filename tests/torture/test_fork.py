@@ -17,7 +17,9 @@ def ids(name: str, number: int) -> list[str]:
     return [f"{name}-{n}" for n in range(number)]
 
 
-@pytest.mark.parametrize("exit", ["sys.exit", "closed", "killed"])
+@pytest.mark.parametrize(
+    "exit", [*(pytest.param(exit, marks=pytest.mark.exhaustive) for exit in ("sys.exit", "closed")), "killed"]
+)
 def test_parent_and_child_write_on(tmp_path: Path, exit: str) -> None:
     """K23, J2: however the child ends, also through the destructors of all that it inherited."""
     home, number = str(tmp_path / "home"), 20

@@ -61,7 +61,14 @@ def test_a_life_killed_at_a_system_call_goes_on_as_if_before_or_after(tmp_path: 
     for existing in (False, True):
         folder = tmp_path / str(existing)
         folder.mkdir()
-        kill_at_calls(folder, existing=existing, number=16, dice=seeded)
+        kill_at_calls(folder, existing=existing, number=8, dice=seeded)
+
+
+@pytest.mark.exhaustive
+def test_a_life_killed_at_more_system_calls_goes_on_as_if_before_or_after(tmp_path: Path) -> None:
+    """C02, J1: more calls of a used home."""
+    need_strace()
+    kill_at_calls(tmp_path, existing=True, number=16, dice=dice())
 
 
 @pytest.mark.torture

@@ -37,7 +37,9 @@ def a_tenant(place: Tenants) -> None:
 # -- between homes: at system calls ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("act", [tenants.carry, tenants.drop], ids=["moved", "erased"])
+@pytest.mark.parametrize(
+    "act", [tenants.carry, pytest.param(tenants.drop, marks=pytest.mark.exhaustive)], ids=["moved", "erased"]
+)
 def test_whoever_is_killed_at_a_system_call_leaves_a_whole_tenant_or_none(tmp_path: Path, act: Any) -> None:
     need_strace()
     start = tmp_path / "start"
@@ -80,7 +82,13 @@ def test_whoever_is_killed_at_a_system_call_leaves_a_whole_tenant_or_none(tmp_pa
 # -- with databases: before each statement --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["into a database", "out of one", "from one to another"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "into a database",
+        *(pytest.param(way, marks=pytest.mark.exhaustive) for way in ("out of one", "from one to another")),
+    ],
+)
 def test_whoever_is_killed_between_statements_leaves_one_place_with_all_of_it(
     tmp_path: Path, servers: list[Server], way: str
 ) -> None:
@@ -94,7 +102,7 @@ def test_whoever_is_killed_between_statements_leaves_one_place_with_all_of_it(
         kill_at(here, there, step)
 
 
-@pytest.mark.parametrize("way", ["from a folder", "from a database"])
+@pytest.mark.parametrize("way", ["from a folder", pytest.param("from a database", marks=pytest.mark.exhaustive)])
 def test_whoever_is_killed_in_the_last_round_leaves_a_source_in_use(
     tmp_path: Path, servers: list[Server], way: str
 ) -> None:

@@ -22,6 +22,9 @@ APPEND = ".append"
 MOMENTS: list[tuple[Where, How]] = [
     (where, how) for where in ("before", "after", "reply") for how in ("closed", "reset")
 ]
+SOME_MOMENTS = [
+    (where, how) if how == "reset" else pytest.param(where, how, marks=pytest.mark.exhaustive) for where, how in MOMENTS
+]
 SECONDS = 2.0
 
 
@@ -65,7 +68,9 @@ def test_with_a_key_it_is_done_exactly_once(
 
 
 @pytest.mark.spec("P29")
-@pytest.mark.parametrize(("where", "how"), [*MOMENTS, ("reply", "silence")])
+@pytest.mark.parametrize(
+    ("where", "how"), [*SOME_MOMENTS, pytest.param("reply", "silence", marks=pytest.mark.exhaustive)]
+)
 def test_without_a_key_nobody_knows_and_nobody_guesses(
     tenant_url: str, proxy: Proxy, store: PostgresStore, where: Where, how: How
 ) -> None:
@@ -82,7 +87,9 @@ def test_without_a_key_nobody_knows_and_nobody_guesses(
 
 
 @pytest.mark.spec("P29", "P33")
-@pytest.mark.parametrize(("where", "how"), [*MOMENTS, ("before", "silence")])
+@pytest.mark.parametrize(
+    ("where", "how"), [*SOME_MOMENTS, pytest.param("before", "silence", marks=pytest.mark.exhaustive)]
+)
 def test_what_is_only_read_is_asked_again(proxy: Proxy, store: PostgresStore, where: Where, how: How) -> None:
     began = time.monotonic()
     with proxy.cutting(where, how, at="streams.name"):

@@ -22,7 +22,9 @@ from inmind.store.postgres import PostgresStore
 
 
 @pytest.mark.spec("K23", "J2")
-@pytest.mark.parametrize("exit", ["sys.exit", "closed", "killed"])
+@pytest.mark.parametrize(
+    "exit", [*(pytest.param(exit, marks=pytest.mark.exhaustive) for exit in ("sys.exit", "closed")), "killed"]
+)
 def test_parent_and_child_write_on(tenant_url: str, exit: str) -> None:
     ended = Running(both_write, fresh=True, url=tenant_url, number=10, exit=exit).finish()
     assert ended.code == 0, ended.said
