@@ -31,7 +31,7 @@ Lifecycle = Literal["generated", "activated", "consolidated", "archived", "expir
 """New; found by somebody since; gone through by a consolidation; merged into another; faded; never to fade."""
 
 
-HIDDEN: Final[tuple[Lifecycle, ...]] = ("archived", "expired")
+HIDDEN_LIFECYCLES: Final[tuple[Lifecycle, ...]] = ("archived", "expired")
 """What search does not find: the one is found as what it was merged into, the other only as of an earlier day."""
 
 

@@ -20,193 +20,195 @@ from inmind.core.frozen import frozen
 
 
 @frozen
-class Span:
+class DateSpan:
     """From one moment on, up to another, which is not in it."""
 
-    first: datetime
-    before: datetime
+    start: datetime
+    end: datetime
 
-    def holds(self, at: datetime, *, late: timedelta = timedelta()) -> bool:
+    def contains(self, at: datetime, *, tolerance: timedelta = timedelta()) -> bool:
         """`late`: so much later is soon enough."""
-        return self.first <= at and at - self.before < late
+        return self.start <= at and at - self.end < tolerance
 
 
-def span_in(text: str, now: datetime) -> Span | None:
+def find_date_span(text: str, now: datetime) -> DateSpan | None:
     """The days that a text speaks of, or None where it names none or such as never were."""
-    return _read(_plain(text), now, _FORMS)
+    return _match_forms(_normalise(text), now, _ALL_FORMS)
 
 
-_Made = Callable[[re.Match[str], datetime], Span | None]
-_Form = tuple[re.Pattern[str], _Made]
+_SpanBuilder = Callable[[re.Match[str], datetime], DateSpan | None]
+_DateForm = tuple[re.Pattern[str], _SpanBuilder]
 
 
-def _read(text: str, now: datetime, forms: Iterable[_Form], *, begins: bool = False, ends: bool = False) -> Span | None:
+def _match_forms(
+    text: str, now: datetime, forms: Iterable[_DateForm], *, at_start: bool = False, at_end: bool = False
+) -> DateSpan | None:
     """By the first form that fits. `begins`, `ends`: the text must begin, or end, with what is read."""
-    for form, made in forms:
+    for form, build in forms:
         found = form.search(text)
-        if found is None or (begins and found.start() > 0) or (ends and found.end() < len(text)):
+        if found is None or (at_start and found.start() > 0) or (at_end and found.end() < len(text)):
             continue
         with suppress(ValueError, OverflowError):  # the 31st of June, the day before the first of all days
-            span = made(found, now)
-            if span and span.first < span.before and span.first.year > 1 and span.before.year < 9999:
+            span = build(found, now)
+            if span and span.start < span.end and span.start.year > 1 and span.end.year < 9999:
                 return span
     return None
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     return _NUMERAL.sub(_in_digits, unicodedata.normalize("NFKC", text).lower())
 
 
 def _in_digits(numeral: re.Match[str]) -> str:
     """二〇二三 is spelt digit by digit, 二十三 is counted."""
-    before, ten, behind = numeral[0].partition("十")
+    before, ten, after = numeral[0].partition("十")
     if not ten:
         return "".join(str(_DIGITS[digit]) for digit in before)
-    return str(10 * _DIGITS.get(before, 1) + _DIGITS.get(behind, 0))
+    return str(10 * _DIGITS.get(before, 1) + _DIGITS.get(after, 0))
 
 
 # -- days, months and years --------------------------------------------------------------------------------
 
 
-def _days(first: datetime, count: int) -> Span:
-    return Span(first, first + timedelta(days=count))
+def _days(first: datetime, count: int) -> DateSpan:
+    return DateSpan(first, first + timedelta(days=count))
 
 
-def _day(year: int, month: int, day: int, now: datetime) -> Span:
+def _day(year: int, month: int, day: int, now: datetime) -> DateSpan:
     return _days(datetime(year, month, day, tzinfo=now.tzinfo or UTC), 1)
 
 
-def _months(year: int, month: int, count: int, now: datetime) -> Span:
+def _months(year: int, month: int, count: int, now: datetime) -> DateSpan:
     """So many whole months. `month` may lie outside of its year: the month 0 is the December before."""
 
     def first_of(number: int) -> datetime:
         return datetime(number // 12, number % 12 + 1, 1, tzinfo=now.tzinfo or UTC)
 
     number = 12 * year + month - 1
-    return Span(first_of(number), first_of(number + count))
+    return DateSpan(first_of(number), first_of(number + count))
 
 
-def _month(year: int, month: int, now: datetime) -> Span:
+def _month(year: int, month: int, now: datetime) -> DateSpan:
     if not 1 <= month <= 12:
         raise ValueError(month)
     return _months(year, month, 1, now)
 
 
-def _quarter(year: int, number: int, now: datetime) -> Span:
+def _quarter(year: int, number: int, now: datetime) -> DateSpan:
     return _months(year, 3 * number - 2, 3, now)
 
 
-def _season(year: int, name: str, now: datetime) -> Span:
+def _season(year: int, name: str, now: datetime) -> DateSpan:
     """As the northern half of the world has them; a winter is of the year that it begins in."""
     return _months(year, 3 + 3 * _SEASONS[name], 3, now)
 
 
-def _year(year: int, now: datetime) -> Span:
+def _year(year: int, now: datetime) -> DateSpan:
     return _months(year, 1, 12, now)
 
 
-def _part(whole: Span, name: str) -> Span:
+def _part(span: DateSpan, name: str) -> DateSpan:
     """The beginning, the middle or the end, each about a third."""
-    third = timedelta(days=round((whole.before - whole.first).days / 3))
-    ends = (whole.first, whole.first + third, whole.first + 2 * third, whole.before)
-    return Span(ends[_PARTS[name]], ends[_PARTS[name] + 1])
+    third = timedelta(days=round((span.end - span.start).days / 3))
+    ends = (span.start, span.start + third, span.start + 2 * third, span.end)
+    return DateSpan(ends[_PARTS[name]], ends[_PARTS[name] + 1])
 
 
-def _latest(of_year: Callable[[int], Span], now: datetime, *, over: bool = False) -> Span | None:
+def _latest_yearly(of_year: Callable[[int], DateSpan], now: datetime, *, finished: bool = False) -> DateSpan | None:
     """Of what comes every year, and is named without one, the last that has begun; or that is over."""
     for year in range(now.year, now.year - 9, -1):
         with suppress(ValueError):  # the 29th of February
             span = of_year(year)
-            if (span.before if over else span.first) <= now:
+            if (span.end if finished else span.start) <= now:
                 return span
     return None
 
 
-def _latest_month(month: int, now: datetime, *, over: bool = False) -> Span | None:
-    return _latest(lambda year: _month(year, month, now), now, over=over)
+def _latest_month(month: int, now: datetime, *, finished: bool = False) -> DateSpan | None:
+    return _latest_yearly(lambda year: _month(year, month, now), now, finished=finished)
 
 
-def _latest_day(month: int, day: int, now: datetime) -> Span | None:
-    return _latest(lambda year: _day(year, month, day, now), now)
+def _latest_day(month: int, day: int, now: datetime) -> DateSpan | None:
+    return _latest_yearly(lambda year: _day(year, month, day, now), now)
 
 
 # -- seen from today ---------------------------------------------------------------------------------------
 
 
-def _days_ago(days: int, now: datetime, *, room: int = 0) -> Span:
+def _days_ago(days: int, now: datetime, *, margin: int = 0) -> DateSpan:
     """`room`: days on both sides, since nobody counts far back exactly."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return _days(midnight - timedelta(days=days + room), 1 + 2 * room)
+    return _days(midnight - timedelta(days=days + margin), 1 + 2 * margin)
 
 
-def _week(back: int, now: datetime) -> Span:
-    return _days(_days_ago(now.weekday() + 7 * back, now).first, 7)
+def _week(back: int, now: datetime) -> DateSpan:
+    return _days(_days_ago(now.weekday() + 7 * back, now).start, 7)
 
 
-def _week_of(day: Span | None) -> Span | None:
-    return _week(0, day.first) if day else None
+def _week_of(day: DateSpan | None) -> DateSpan | None:
+    return _week(0, day.start) if day else None
 
 
-def _day_of(week: Span, name: str) -> Span:
-    return _days(week.first + timedelta(days=_WEEKDAYS[name]), 1)
+def _day_of(week: DateSpan, name: str) -> DateSpan:
+    return _days(week.start + timedelta(days=_WEEKDAYS[name]), 1)
 
 
-def _weekend(now: datetime) -> Span:
+def _weekend(now: datetime) -> DateSpan:
     """The last that has begun."""
     saturday = now.weekday() - _WEEKDAYS["saturday"]
-    return _days(_days_ago(saturday % 7, now).first, 2)
+    return _days(_days_ago(saturday % 7, now).start, 2)
 
 
-def _weekday(name: str, now: datetime) -> Span:
+def _weekday(name: str, now: datetime) -> DateSpan:
     """The last one before today."""
     return _days_ago((now.weekday() - _WEEKDAYS[name] - 1) % 7 + 1, now)
 
 
-def _months_ago(back: int, now: datetime) -> Span:
+def _months_ago(back: int, now: datetime) -> DateSpan:
     return _months(now.year, now.month - back, 1, now)
 
 
-def _quarters_ago(back: int, now: datetime) -> Span:
+def _quarters_ago(back: int, now: datetime) -> DateSpan:
     return _quarter(now.year, (now.month + 2) // 3 - back, now)
 
 
-def _some_ago(count: str, unit: str, now: datetime) -> Span:
+def _units_ago(count: str, unit: str, now: datetime) -> DateSpan:
     """So many days, weeks, months or years ago: the larger the unit, the less exact."""
     number = _number(count)
     match _UNITS[unit]:
         case "hour":
             return _days_ago(0, now - timedelta(hours=number))
         case "day":
-            return _days_ago(number, now, room=number // 7)
+            return _days_ago(number, now, margin=number // 7)
         case "week":
-            return _days_ago(7 * number, now, room=3)
+            return _days_ago(7 * number, now, margin=3)
         case "month":
             return _months_ago(number, now)
         case _:
             return _year(now.year - number, now)
 
 
-def _lately(count: str, unit: str, now: datetime) -> Span:
+def _last_units(count: str, unit: str, now: datetime) -> DateSpan:
     """The last so many days, weeks, months or years, up to the end of today."""
-    long = {"hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7), "month": timedelta(31)}
-    return _until_today(_days_ago(0, now - _number(count) * long.get(_UNITS[unit], timedelta(366))), now)
+    lengths = {"hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7), "month": timedelta(31)}
+    return _until_today(_days_ago(0, now - _number(count) * lengths.get(_UNITS[unit], timedelta(366))), now)
 
 
-def _until_today(span: Span, now: datetime) -> Span:
-    return Span(span.first, _days_ago(0, now).before)
+def _until_today(span: DateSpan, now: datetime) -> DateSpan:
+    return DateSpan(span.start, _days_ago(0, now).end)
 
 
-def _since(text: str, now: datetime, *, begins: bool = False, ends: bool = False) -> Span | None:
-    span = _read(text, now, _NAMED, begins=begins, ends=ends)
+def _since_date(text: str, now: datetime, *, at_start: bool = False, at_end: bool = False) -> DateSpan | None:
+    span = _match_forms(text, now, _RANGE_END_FORMS, at_start=at_start, at_end=at_end)
     return _until_today(span, now) if span else None
 
 
-def _from_to(first: str, last: str, now: datetime) -> Span | None:
+def _from_to(first: str, last: str, now: datetime) -> DateSpan | None:
     """The first is read as the end of the last sees it: of "May to July 2023" both are in 2023."""
-    if not (end := _read(last, now, _NAMED, begins=True)):
+    if not (end := _match_forms(last, now, _RANGE_END_FORMS, at_start=True)):
         return None
-    begin = _read(first, end.before - timedelta(microseconds=1), _NAMED, begins=True, ends=True)
-    return Span(begin.first, end.before) if begin else None
+    begin = _match_forms(first, end.end - timedelta(microseconds=1), _RANGE_END_FORMS, at_start=True, at_end=True)
+    return DateSpan(begin.start, end.end) if begin else None
 
 
 # -- words -------------------------------------------------------------------------------------------------
@@ -275,15 +277,15 @@ _COUNTED = rf"(\d{{1,3}}|[几数])[个ヶか箇カヵケ]?({_one_of(_UNITS, lati
 _LAST = r"(?<![晚早马以])(上上|上|这|本|先々|先|今)个?"
 """Of a week or a month. 晚上, 早上, 马上 and 以上 end in the same character."""
 _WEEK = r"(?:周|星期|礼拜|週)の?"
-_OF_WEEK = r"(一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
+_DAY_OF_WEEK = r"(一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
 _PART_OF = rf"の?({_one_of(_PARTS, latin=False)})"
-_THINGS = (
+_NOT_A_COUNT = (
     r"(?! (?:words|char|tokens|lines|people|users|steps|dollars|euros|miles|met|feet|pages|rows|items|files|ms\b))"
 )
 """What a number counts that is no year: "in 2000 words"."""
 
 
-def _exact() -> Iterator[tuple[str, _Made]]:
+def _exact_forms() -> Iterator[tuple[str, _SpanBuilder]]:
     """Forms that say which day, week, month or year. The most exact come first: of "7 May 2023" the month alone would
     be true, and less."""
     # A day.
@@ -301,7 +303,7 @@ def _exact() -> Iterator[tuple[str, _Made]]:
     )
     yield (
         rf"{_LAST}月[的の]?(\d\d?)[日号]",
-        lambda m, now: _days(_months_ago(_BACK[m[1]], now).first + timedelta(days=int(m[2]) - 1), 1),
+        lambda m, now: _days(_months_ago(_BACK[m[1]], now).start + timedelta(days=int(m[2]) - 1), 1),
     )
     yield rf"\bweek of (?:the )?{_MONTH} {_NTH}\b", lambda m, now: _week_of(_latest_day(_MONTHS[m[1]], int(m[2]), now))
     yield rf"\b{_MONTH} {_NTH}\b", lambda m, now: _latest_day(_MONTHS[m[1]], int(m[2]), now)
@@ -314,25 +316,25 @@ def _exact() -> Iterator[tuple[str, _Made]]:
         r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今[天日晚早朝夜]|けさ",
         lambda _, now: _days_ago(0, now),
     )
-    yield rf"{_LAST}{_WEEK}{_OF_WEEK}", lambda m, now: _day_of(_week(_BACK[m[1]], now), m[2])
+    yield rf"{_LAST}{_WEEK}{_DAY_OF_WEEK}", lambda m, now: _day_of(_week(_BACK[m[1]], now), m[2])
     yield rf"\b{_WEEKDAY} (?:of )?(last|this) week\b", lambda m, now: _day_of(_week(_BACK[m[2]], now), m[1])
     yield rf"\b(last|this) week,? (?:on )?{_WEEKDAY}\b", lambda m, now: _day_of(_week(_BACK[m[1]], now), m[2])
     yield rf"\b(?:last|on|this(?: past)?) {_WEEKDAY}\b", lambda m, now: _weekday(m[1], now)
     yield (
-        rf"(?<![\d每毎下几])(?:周|星期|礼拜){_OF_WEEK}|(?<![毎下])([月火水木金土日])曜",
+        rf"(?<![\d每毎下几])(?:周|星期|礼拜){_DAY_OF_WEEK}|(?<![毎下])([月火水木金土日])曜",
         lambda m, now: _weekday(m[1] or m[2], now),
     )
     # So long ago, or since.
     yield r"\bhalf a year ago\b|半年(?:之|以)?前", lambda _, now: _months_ago(6, now)
-    yield rf"{_COUNT} {_UNIT} (?:ago|back)\b", lambda m, now: _some_ago(m[1], m[2], now)
-    yield rf"{_COUNTED}(?:之|以)?前", lambda m, now: _some_ago(m[1], m[2], now)
-    yield rf"\b(?:last|past|previous) {_COUNT} {_UNIT}", lambda m, now: _lately(m[1], m[2], now)
-    yield rf"\bpast {_UNIT}", lambda m, now: _lately("a", m[1], now)
-    yield rf"(?:最近|过去|過去|近|这|前|ここ)的?{_COUNTED}", lambda m, now: _lately(m[1], m[2], now)
-    yield r"\bthe other day\b|前些天|前些日子|先日", lambda _, now: _lately("two", "week", now)
+    yield rf"{_COUNT} {_UNIT} (?:ago|back)\b", lambda m, now: _units_ago(m[1], m[2], now)
+    yield rf"{_COUNTED}(?:之|以)?前", lambda m, now: _units_ago(m[1], m[2], now)
+    yield rf"\b(?:last|past|previous) {_COUNT} {_UNIT}", lambda m, now: _last_units(m[1], m[2], now)
+    yield rf"\bpast {_UNIT}", lambda m, now: _last_units("a", m[1], now)
+    yield rf"(?:最近|过去|過去|近|这|前|ここ)的?{_COUNTED}", lambda m, now: _last_units(m[1], m[2], now)
+    yield r"\bthe other day\b|前些天|前些日子|先日", lambda _, now: _last_units("two", "week", now)
     # A week.
-    yield r"\blast weekend\b|上个?周末|先週末", lambda _, now: _weekend(_week(0, now).first)
-    yield r"\bthis weekend\b", lambda _, now: _weekend(now) if _weekend(now).holds(now) else None
+    yield r"\blast weekend\b|上个?周末|先週末", lambda _, now: _weekend(_week(0, now).start)
+    yield r"\bthis weekend\b", lambda _, now: _weekend(now) if _weekend(now).contains(now) else None
     yield r"\b(?:the|past) weekend\b|[周週]末", lambda _, now: _weekend(now)
     yield r"\b(last|previous|this) week\b", lambda m, now: _week(_BACK[m[1]], now)
     yield rf"{_LAST}(?:周|星期|礼拜|週)", lambda m, now: _week(_BACK[m[1]], now)
@@ -345,17 +347,17 @@ def _exact() -> Iterator[tuple[str, _Made]]:
     yield r"(今|去|昨|前)年[的の]?(\d\d?)月", lambda m, now: _month(now.year - _BACK[m[1]], int(m[2]), now)
     yield (
         rf"\b{_PART}{_MONTH}",
-        lambda m, now: _latest(lambda year: _part(_month(year, _MONTHS[m[2]], now), m[1]), now),
+        lambda m, now: _latest_yearly(lambda year: _part(_month(year, _MONTHS[m[2]], now), m[1]), now),
     )
     yield (
         rf"(?<!\d)(\d\d?)月{_PART_OF}",
-        lambda m, now: _latest(lambda year: _part(_month(year, int(m[1]), now), m[2]), now),
+        lambda m, now: _latest_yearly(lambda year: _part(_month(year, int(m[1]), now), m[2]), now),
     )
     yield rf"{_LAST}月{_PART_OF}", lambda m, now: _part(_months_ago(_BACK[m[1]], now), m[2])
-    yield rf"(?<![每毎\d])月{_PART_OF}", lambda m, now: _part_lately(m[1], now)
+    yield rf"(?<![每毎\d])月{_PART_OF}", lambda m, now: _latest_month_part(m[1], now)
     yield r"\b(last|previous|this) month\b", lambda m, now: _months_ago(_BACK[m[1]], now)
     yield rf"{_LAST}月", lambda m, now: _months_ago(_BACK[m[1]], now)
-    yield rf"\blast {_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now, over=True)
+    yield rf"\blast {_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now, finished=True)
     yield rf"\b(?:in|during|this) {_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now)
     yield r"(?<!\d)(\d\d?)月", lambda m, now: _latest_month(int(m[1]), now)
     # A quarter or a season.
@@ -369,15 +371,18 @@ def _exact() -> Iterator[tuple[str, _Made]]:
     yield rf"{_LAST}季度", lambda m, now: _quarters_ago(_BACK[m[1]], now)
     yield (
         r"\bin q([1-4])\b|第([1-4])季度",
-        lambda m, now: _latest(lambda year: _quarter(year, int(m[1] or m[2]), now), now),
+        lambda m, now: _latest_yearly(lambda year: _quarter(year, int(m[1] or m[2]), now), now),
     )
     yield rf"\b{_SEASON},? (?:of )?{_YYYY}\b", lambda m, now: _season(int(m[2]), m[1], now)
     yield rf"{_YYYY}年[的の]?([春夏秋冬])", lambda m, now: _season(int(m[1]), m[2], now)
     yield r"(今|去|昨|前)年[的の]?([春夏秋冬])", lambda m, now: _season(now.year - _BACK[m[1]], m[2], now)
-    yield rf"\blast {_SEASON}\b", lambda m, now: _latest(lambda year: _season(year, m[1], now), now, over=True)
+    yield (
+        rf"\blast {_SEASON}\b",
+        lambda m, now: _latest_yearly(lambda year: _season(year, m[1], now), now, finished=True),
+    )
     yield (
         rf"\b(?:this|(?:in|over|during) the) {_SEASON}(?=[?.!,;]|$)",
-        lambda m, now: _latest(lambda year: _season(year, m[1], now), now),
+        lambda m, now: _latest_yearly(lambda year: _season(year, m[1], now), now),
     )
     # A year, or a part of it.
     yield rf"\b{_PART}(?:in )?{_YYYY}\b", lambda m, now: _part(_year(int(m[2]), now), m[1])
@@ -386,41 +391,41 @@ def _exact() -> Iterator[tuple[str, _Made]]:
     yield r"\b(last|previous|this) year\b", lambda m, now: _year(now.year - _BACK[m[1]], now)
     yield r"おととし", lambda _, now: _year(now.year - 2, now)
     yield r"(大前|一昨|(?<![年以之])前|今|去|昨)年", lambda m, now: _year(now.year - _BACK[m[1]], now)
-    yield rf"\b(?:in|during) {_YYYY}\b{_THINGS}|{_YYYY}年", lambda m, now: _year(int(m[1] or m[2]), now)
+    yield rf"\b(?:in|during) {_YYYY}\b{_NOT_A_COUNT}|{_YYYY}年", lambda m, now: _year(int(m[1] or m[2]), now)
 
 
-def _bare() -> Iterator[tuple[str, _Made]]:
+def _bare_forms() -> Iterator[tuple[str, _SpanBuilder]]:
     """What is a date only where one is expected: "may" is more often another word."""
     yield rf"\b{_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now)
     yield rf"\b{_WEEKDAY}\b", lambda m, now: _weekday(m[1], now)
-    yield rf"\b{_YYYY}\b{_THINGS}", lambda m, now: _year(int(m[1]), now)
+    yield rf"\b{_YYYY}\b{_NOT_A_COUNT}", lambda m, now: _year(int(m[1]), now)
     yield r"\b(?:now|the present)\b|现在|今", lambda _, now: _days_ago(0, now)
 
 
-def _ranges() -> Iterator[tuple[str, _Made]]:
+def _range_forms() -> Iterator[tuple[str, _SpanBuilder]]:
     yield r"\bbetween (.{3,40}?) and (.{3,40})", lambda m, now: _from_to(m[1], m[2], now)
     yield r"\bfrom (.{3,40}?) (?:to|till|until|through) (.{3,40})", lambda m, now: _from_to(m[1], m[2], now)
     yield r"(?:从|自)(.{2,12}?)[到至](.{1,12})", lambda m, now: _from_to(m[1], m[2], now)
     yield r"(\d{1,4}[年月][\d月日号]{0,6})(?:到|至|から|[-~])(.{2,12})", lambda m, now: _from_to(m[1], m[2], now)
-    yield r"\bsince (?:the )?(.{3,40})", lambda m, now: _since(m[1], now, begins=True)
-    yield r"(?:自从?|从)(.{2,12})", lambda m, now: _since(m[1], now, begins=True)
-    yield r"(.{2,12}?)(?:以来|から|以降)", lambda m, now: _since(m[1], now, ends=True)
+    yield r"\bsince (?:the )?(.{3,40})", lambda m, now: _since_date(m[1], now, at_start=True)
+    yield r"(?:自从?|从)(.{2,12})", lambda m, now: _since_date(m[1], now, at_start=True)
+    yield r"(.{2,12}?)(?:以来|から|以降)", lambda m, now: _since_date(m[1], now, at_end=True)
 
 
-def _month_and_day(one: int, other: int) -> tuple[int, int]:
+def _month_and_day(first: int, second: int) -> tuple[int, int]:
     """As Americans write it, unless it cannot be."""
-    return (other, one) if one > 12 else (one, other)
+    return (second, first) if first > 12 else (first, second)
 
 
-def _part_lately(name: str, now: datetime) -> Span:
+def _latest_month_part(name: str, now: datetime) -> DateSpan:
     this = _part(_months_ago(0, now), name)
-    return this if this.first <= now else _part(_months_ago(1, now), name)
+    return this if this.start <= now else _part(_months_ago(1, now), name)
 
 
-def _compiled(forms: Iterable[tuple[str, _Made]]) -> tuple[_Form, ...]:
-    return tuple((re.compile(pattern), made) for pattern, made in forms)
+def _compile(forms: Iterable[tuple[str, _SpanBuilder]]) -> tuple[_DateForm, ...]:
+    return tuple((re.compile(pattern), build) for pattern, build in forms)
 
 
-_EXACT = _compiled(_exact())
-_NAMED = (*_EXACT, *_compiled(_bare()))
-_FORMS = (*_compiled(_ranges()), *_EXACT)
+_EXACT_FORMS = _compile(_exact_forms())
+_RANGE_END_FORMS = (*_EXACT_FORMS, *_compile(_bare_forms()))
+_ALL_FORMS = (*_compile(_range_forms()), *_EXACT_FORMS)

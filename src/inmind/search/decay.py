@@ -33,9 +33,9 @@ from inmind.search.crystal import Crystal
 
 HALF_LIFE: Final = timedelta(days=16)
 
-EXPIRES_BELOW: Final = 0.02
+MIN_SCORE: Final = 0.02
 
-RELEVANCE: Final[Mapping[str, float]] = {
+KIND_RELEVANCE: Final[Mapping[str, float]] = {
     "preference": 1.0,
     "relationship": 1.0,
     "goal": 0.9,
@@ -50,14 +50,14 @@ RELEVANCE: Final[Mapping[str, float]] = {
 happened once for few."""
 
 # Declared importance weighs as much as everything that happens to a crystal.
-_DECLARED = 0.5
+_IMPORTANCE_SHARE = 0.5
 
 # How much each access brings: with three of them it has more than half of its worth, and no number makes it whole.
-_LEARNING = 0.2
+_ACCESS_RATE = 0.2
 
 
 @frozen
-class Worth:
+class CrystalScore:
     """A score and what it is made of, each from 0 to 1."""
 
     dynamic: float
@@ -67,13 +67,13 @@ class Worth:
 
     @property
     def total(self) -> float:
-        return (1 - _DECLARED) * self.dynamic + _DECLARED * self.declared
+        return (1 - _IMPORTANCE_SHARE) * self.dynamic + _IMPORTANCE_SHARE * self.declared
 
 
-def score(crystal: Crystal, now: datetime) -> Worth:
+def score_crystal(crystal: Crystal, now: datetime) -> CrystalScore:
     """What it is worth at this moment. A clock that was set back makes nothing older or newer than new."""
     age = timedelta() if crystal.lifecycle == "frozen" else now - (crystal.accessed or crystal.at)
-    return worth(
+    return compute_score(
         kind=crystal.kind,
         importance=crystal.importance,
         valence=crystal.valence,
@@ -82,13 +82,13 @@ def score(crystal: Crystal, now: datetime) -> Worth:
     )
 
 
-def worth(*, kind: str, importance: float, valence: float, accesses: int, age: timedelta) -> Worth:
+def compute_score(*, kind: str, importance: float, valence: float, accesses: int, age: timedelta) -> CrystalScore:
     """The same of what a crystal is made of. `age`: since it was last found, or said; none of a frozen one."""
-    found = 1 - exp(-_LEARNING * (accesses + 1))
+    access_factor = 1 - exp(-_ACCESS_RATE * (accesses + 1))
     freshness = 0.5 ** (max(timedelta(), age) / (HALF_LIFE * (1 + abs(valence))))
-    return Worth(RELEVANCE[kind] * found * freshness, importance**2)
+    return CrystalScore(KIND_RELEVANCE[kind] * access_factor * freshness, importance**2)
 
 
-def expires(crystal: Crystal, now: datetime) -> bool:
+def is_expired(crystal: Crystal, now: datetime) -> bool:
     """Is it worth so little by now that it shall leave search?"""
-    return crystal.lifecycle != "frozen" and score(crystal, now).total < EXPIRES_BELOW
+    return crystal.lifecycle != "frozen" and score_crystal(crystal, now).total < MIN_SCORE

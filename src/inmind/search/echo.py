@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from zlib import crc32
 
-RUN, LONGEST = 4, 6
+MIN_RUN_WORDS, MAX_RUN_WORDS = 4, 6
 """Words in a row. Some are said again by chance; passages that are made of nothing else are not. By the longer ones is
 known what stood together: "Ada works as a" and "works as a baker" may come from lines about two people."""
 
-MOSTLY = 0.6
+MIN_ECHO_SHARE = 0.6
 """The share of its words that an echo has from what was shown; the others lead up to that."""
 
 _WORD = re.compile(
@@ -31,7 +31,7 @@ _WORD = re.compile(
 _BREAK = re.compile(r"[.!?;:…][^\w\s]*\s|[。！？；：|]|\n")
 """Between two words: here one statement ends and another begins."""
 
-_QUOTING = """
+_QUOTING_WORDS = """
 a according also an and are as dream earlier found from here i in is it last looked me memory mentioned my note noted
 notes of on our per previously quote read recall recorded remember s said saved say says since so stated that the this
 to told up was we were what which wrote you your
@@ -42,10 +42,14 @@ to told up was we were what which wrote you your
 number; no name of anything."""
 
 
-def runs(text: str) -> set[int]:
+def word_runs(text: str) -> set[int]:
     """Every run of words in a text, as a number."""
-    words = _words(text)
-    return {_run(words, at, length) for length in range(RUN, LONGEST + 1) for at in range(len(words) - length + 1)}
+    words = _split_words(text)
+    return {
+        _run_hash(words, at, length)
+        for length in range(MIN_RUN_WORDS, MAX_RUN_WORDS + 1)
+        for at in range(len(words) - length + 1)
+    }
 
 
 def is_echo(passage: str, shown: Collection[int]) -> bool:
@@ -58,44 +62,48 @@ def is_echo(passage: str, shown: Collection[int]) -> bool:
     found = [*_WORD.finditer(text)]
     words = [word[0] for word in found]
     breaks = [bool(_BREAK.search(text, one.end(), other.start())) for one, other in pairwise(found)]
-    quoted, upto = 0, 0
+    quoted, end_of_last = 0, 0
     for start, end in _stretches(words, shown):
-        apart = start >= upto and (quoted == 0 or any(breaks[upto - 1 : start]))
-        if not apart or not _leads_up(words[upto:start]) or not _is_one(words[start:end], shown):
+        is_separate = start >= end_of_last and (quoted == 0 or any(breaks[end_of_last - 1 : start]))
+        if (
+            not is_separate
+            or not _is_quoting(words[end_of_last:start])
+            or not _was_shown_together(words[start:end], shown)
+        ):
             return False
-        quoted, upto = quoted + end - start, end
-    return quoted > 0 and quoted >= MOSTLY * len(words) and _leads_up(words[upto:])
+        quoted, end_of_last = quoted + end - start, end
+    return quoted > 0 and quoted >= MIN_ECHO_SHARE * len(words) and _is_quoting(words[end_of_last:])
 
 
 def _stretches(words: list[str], shown: Collection[int]) -> Iterator[tuple[int, int]]:
     """Words that were shown in one row: where they begin, and where they end."""
     start = None
-    for at in range(len(words) - RUN + 2):
-        if at <= len(words) - RUN and _run(words, at, RUN) in shown:
+    for at in range(len(words) - MIN_RUN_WORDS + 2):
+        if at <= len(words) - MIN_RUN_WORDS and _run_hash(words, at, MIN_RUN_WORDS) in shown:
             start = at if start is None else start
         elif start is not None:
-            yield start, at + RUN - 1
+            yield start, at + MIN_RUN_WORDS - 1
             start = None
 
 
-def _is_one(stretch: list[str], shown: Collection[int]) -> bool:
+def _was_shown_together(stretch: list[str], shown: Collection[int]) -> bool:
     """Were they shown together, or only one piece here and one there?"""
-    length = min(len(stretch), LONGEST)
-    return all(_run(stretch, at, length) in shown for at in range(len(stretch) - length + 1))
+    length = min(len(stretch), MAX_RUN_WORDS)
+    return all(_run_hash(stretch, at, length) in shown for at in range(len(stretch) - length + 1))
 
 
-def _leads_up(words: list[str]) -> bool:
-    return _PHRASES.fullmatch("".join(f"{word} " for word in words)) is not None
+def _is_quoting(words: list[str]) -> bool:
+    return _QUOTING_PATTERN.fullmatch("".join(f"{word} " for word in words)) is not None
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _run(words: list[str], at: int, length: int) -> int:
+def _run_hash(words: list[str], at: int, length: int) -> int:
     return crc32(" ".join(words[at : at + length]).encode())
 
 
-_PHRASES = re.compile(
-    f"(?:(?:{'|'.join(sorted((' '.join(_words(phrase)) for phrase in _QUOTING.split()), key=len, reverse=True))}) )*+"
+_QUOTING_PATTERN = re.compile(
+    f"(?:(?:{'|'.join(sorted((' '.join(_split_words(phrase)) for phrase in _QUOTING_WORDS.split()), key=len, reverse=True))}) )*+"
 )

@@ -21,19 +21,19 @@ from inmind.core.frozen import frozen
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.search.crystal import KINDS
 
-TALK, NOTES, THINGS = "", "notes", "things"
+CONVERSATION_SERIES, NOTE_SERIES, ENTITY_SERIES = "", "notes", "things"
 """What a stream's crystals are kept in order by: what was said, noted, seen; and each of its pages by its path."""
 
-SAID, SHOWN_BY_TOOLS, SEEN, WRITTEN = 0.3, 0.1, 0.3, 0.5
+MESSAGE_IMPORTANCE, TOOL_IMPORTANCE, ENTITY_IMPORTANCE, DOCUMENT_IMPORTANCE = 0.3, 0.1, 0.3, 0.5
 """Importance of what nobody has declared one for. What tools answer fades in a month unless somebody looks it up."""
 
-MOST_OF_A_CALL = 2_000
-MOST_OF_A_SPEAKER = 200
-MOST_PARTS = 20
+MAX_CALL_CHARS = 2_000
+MAX_SPEAKER_CHARS = 200
+MAX_LISTED_PARTS = 20
 
 
 @frozen(kw_only=True)
-class Said:
+class ParsedMessage:
     """A message, read: in which words it came from its provider is no concern of deep memory."""
 
     role: str
@@ -44,23 +44,23 @@ class Said:
 
 
 @frozen(kw_only=True)
-class Gleaned:
+class CrystalDraft:
     """A crystal to be, without what its event says already."""
 
     text: str
-    series: str = TALK
+    series: str = CONVERSATION_SERIES
     """What it stands in order with."""
     part: int = 0
     """Which part of its event it is, where there are several; 0 for the whole."""
-    about: str = ""
+    subject: str = ""
     """What it is the newest word on: an earlier one about the same is found no more."""
     kind: str = "general"
     source: str = "memory"
-    importance: float = WRITTEN
+    importance: float = DOCUMENT_IMPORTANCE
     valence: float = 0.0
     role: str = ""
     speaker: str = ""
-    named: bool = False
+    speaker_declared: bool = False
     """The message's own field has that name. A text that only begins with one can be found by it, and is nobody's word
     on who has spoken."""
     at: datetime | None = None
@@ -70,139 +70,139 @@ class Gleaned:
     consolidated: bool = False
 
 
-def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
+def extract_crystals(event: Event, parsed: ParsedMessage | None = None) -> list[CrystalDraft]:
     """The crystals of an event, in their order. `said`: its message, read."""
     match event.payload:
         case MessageAdded() as message:
-            return _message(message, said, event.trust) if said and not message.from_memory else []
+            return _from_message(message, parsed, event.trust) if parsed and not message.from_memory else []
         case NoteAdded() as note:
-            return [_written(note, NOTES)]
+            return [_from_note(note, NOTE_SERIES)]
         case CrystalCreated() as crystal:
-            return [_written(crystal, NOTES, consolidated=crystal.consolidated)]
+            return [_from_note(crystal, NOTE_SERIES, consolidated=crystal.consolidated)]
         case DocumentWritten(path=path) if path == MEMORY_PAGE_PATH and event.origin is Origin.DREAM:
             return []  # what it says is said by what it was made of
         case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [
-                Gleaned(text=part, series=path, part=number, about=path)
-                for number, part in enumerate(_sections(text), 1)
+                CrystalDraft(text=part, series=path, part=number, subject=path)
+                for number, part in enumerate(_split_sections(text), 1)
             ]
         case EntitiesEvicted(sightings=things):
-            return [_thing(thing, number) for number, thing in enumerate(things, 1)]
+            return [_from_entity(thing, number) for number, thing in enumerate(things, 1)]
         case _:
             return []
 
 
-def subjects(event: Event) -> list[tuple[str, str]]:
+def subjects_of(event: Event) -> list[tuple[str, str]]:
     """What an event is the newest word on, and among what: the earlier ones are found no more, whatever it says."""
     match event.payload:
         case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [(path, path)]
         case EntitiesEvicted(sightings=things):
-            return [(THINGS, _of(thing)) for thing in things]
+            return [(ENTITY_SERIES, _entity_subject(thing)) for thing in things]
         case _:
             return []
 
 
-def _of(thing: EntitySighting) -> str:
-    return f"{THINGS}/{thing.type}/{thing.id}"
+def _entity_subject(thing: EntitySighting) -> str:
+    return f"{ENTITY_SERIES}/{thing.type}/{thing.id}"
 
 
-def _message(message: MessageAdded, said: Said, trust: Trust) -> list[Gleaned]:
-    if said.role not in ("user", "assistant", "tool"):
+def _from_message(message: MessageAdded, parsed: ParsedMessage, trust: Trust) -> list[CrystalDraft]:
+    if parsed.role not in ("user", "assistant", "tool"):
         return []
-    if not said.text.strip() and not any(arguments.strip(_NO_ARGUMENTS) for _, arguments in said.calls):
+    if not parsed.text.strip() and not any(arguments.strip(_NO_ARGUMENTS) for _, arguments in parsed.calls):
         return []
-    asked_for = (f"{name} {arguments[:MOST_OF_A_CALL]}" for name, arguments in said.calls)
+    calls = (f"{name} {arguments[:MAX_CALL_CHARS]}" for name, arguments in parsed.calls)
     return [
-        Gleaned(
-            text="\n".join((*([said.text] if said.text.strip() else []), *asked_for)),
+        CrystalDraft(
+            text="\n".join((*([parsed.text] if parsed.text.strip() else []), *calls)),
             kind="episode",
             source="sessions",
-            importance=SHOWN_BY_TOOLS if trust is Trust.DATA else SAID,
-            role=said.role,
-            speaker=_speaker(said),
-            named=bool(said.name),
-            at=_told_time(message.wire),
+            importance=TOOL_IMPORTANCE if trust is Trust.DATA else MESSAGE_IMPORTANCE,
+            role=parsed.role,
+            speaker=_speaker(parsed),
+            speaker_declared=bool(parsed.name),
+            at=_declared_time(message.wire),
         )
     ]
 
 
-def _speaker(said: Said) -> str:
+def _speaker(parsed: ParsedMessage) -> str:
     """By the message's own field, or by a name in front, as transcripts have it; the text stays as it was said."""
-    if said.name or said.role == "tool":
-        return said.name.replace("\0", "")[:MOST_OF_A_SPEAKER]  # hosts name them as they like, and it is looked up
-    named = _NAME_IN_FRONT.match(said.text)
-    return named[1] if named and _is_name(named[1].split(" ")) else ""
+    if parsed.name or parsed.role == "tool":
+        return parsed.name.replace("\0", "")[:MAX_SPEAKER_CHARS]  # hosts name them as they like, and it is looked up
+    prefix = _SPEAKER_PREFIX.match(parsed.text)
+    return prefix[1] if prefix and _is_name(prefix[1].split(" ")) else ""
 
 
 def _is_name(words: Sequence[str]) -> bool:
-    return all(word[0].isupper() for word in words) and words[0].lower() not in _NO_NAMES
+    return all(word[0].isupper() for word in words) and words[0].lower() not in _NOT_SPEAKERS
 
 
-def _written(what: NoteAdded | CrystalCreated, series: str, *, consolidated: bool = False) -> Gleaned:
+def _from_note(note: NoteAdded | CrystalCreated, series: str, *, consolidated: bool = False) -> CrystalDraft:
     """A kind that a later version knows, and this one does not, is found as no kind in particular."""
-    if not (0 <= what.importance <= 1 and -1 <= what.valence <= 1):
-        raise ValueError(f"importance {what.importance} or valence {what.valence} is beyond all bounds")
-    return Gleaned(
-        text=what.text,
+    if not (0 <= note.importance <= 1 and -1 <= note.valence <= 1):
+        raise ValueError(f"importance {note.importance} or valence {note.valence} is beyond all bounds")
+    return CrystalDraft(
+        text=note.text,
         series=series,
-        kind=what.category if what.category in KINDS else "general",
-        importance=what.importance,
-        valence=what.valence,
-        valid_from=moment_in(what.valid_from),
-        valid_to=moment_in(what.valid_to),
+        kind=note.category if note.category in KINDS else "general",
+        importance=note.importance,
+        valence=note.valence,
+        valid_from=parse_time(note.valid_from),
+        valid_to=parse_time(note.valid_to),
         consolidated=consolidated,
     )
 
 
-def _thing(thing: EntitySighting, number: int) -> Gleaned:
-    called = f'{thing.type} "{thing.name}" ({thing.id})' if thing.name else f"{thing.type} {thing.id}"
-    more = [f"also called {', '.join(thing.aliases)}"] if thing.aliases else []
+def _from_entity(thing: EntitySighting, number: int) -> CrystalDraft:
+    label = f'{thing.type} "{thing.name}" ({thing.id})' if thing.name else f"{thing.type} {thing.id}"
+    details = [f"also called {', '.join(thing.aliases)}"] if thing.aliases else []
     if thing.how == "deleted":
-        more.append("deleted")
+        details.append("deleted")
     parts = [f"{part.type} {part.name} ({part.id})" if part.name else f"{part.type} {part.id}" for part in thing.parts]
     if parts:
-        more.append(f"with {', '.join(parts[:MOST_PARTS])}")
-    return Gleaned(
-        text="; ".join((called, *more)),
-        series=THINGS,
+        details.append(f"with {', '.join(parts[:MAX_LISTED_PARTS])}")
+    return CrystalDraft(
+        text="; ".join((label, *details)),
+        series=ENTITY_SERIES,
         part=number,
-        about=_of(thing),
+        subject=_entity_subject(thing),
         kind="fact",
-        importance=SEEN,
+        importance=ENTITY_IMPORTANCE,
     )
 
 
-def _sections(text: str) -> list[str]:
+def _split_sections(text: str) -> list[str]:
     """A page by its headings: what stands under one is about one thing.
 
     A heading with nothing under it answers nothing by itself. It belongs to what follows, and the last ones to what
     stands before them; a page of headings alone is an outline, and is found as one.
     """
     found: list[str] = []
-    above: list[str] = []
+    pending_headings: list[str] = []
     for part in filter(None, map(str.strip, _HEADING.split(text))):
-        above.append(part)
+        pending_headings.append(part)
         if not _BARE_HEADING.fullmatch(part):
-            found.append("\n".join(above))
-            above = []
-    if found or len(above) > 1:
-        found[-1:] = ["\n".join((*found[-1:], *above))]
+            found.append("\n".join(pending_headings))
+            pending_headings = []
+    if found or len(pending_headings) > 1:
+        found[-1:] = ["\n".join((*found[-1:], *pending_headings))]
     return found
 
 
-def _told_time(wire: Mapping[str, Any]) -> datetime | None:
+def _declared_time(wire: Mapping[str, Any]) -> datetime | None:
     """When a message was really said, as hosts that bring old conversations along write it."""
     for field in ("timestamp", "created_at", "date", "time"):
         value = wire.get(field)
-        if isinstance(value, str) and (moment := moment_in(value)):
+        if isinstance(value, str) and (moment := parse_time(value)):
             return moment
         if isinstance(value, int | float) and 1e8 < value < 1e14:
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
     return None
 
 
-def moment_in(text: str) -> datetime | None:
+def parse_time(text: str) -> datetime | None:
     """A moment as ISO text; None for anything else, and for what lies before or behind all dates in our own time."""
     try:
         moment = datetime.fromisoformat(text)
@@ -211,11 +211,11 @@ def moment_in(text: str) -> datetime | None:
         return None
 
 
-def words_shown(event: Event, said: Said | None = None) -> Iterable[str]:
+def texts_shown(event: Event, parsed: ParsedMessage | None = None) -> Iterable[str]:
     """Texts by which memory has shown the model something: its blocks in prompts, and its answers to calls."""
     match event.payload:
-        case MessageAdded(from_memory=True) if said is not None:
-            yield said.text
+        case MessageAdded(from_memory=True) if parsed is not None:
+            yield parsed.text
         case AnchorMoved(blocks=blocks):
             yield from (block.text for block in blocks)
         case TailChanged(text=text, new_blocks=fresh):
@@ -225,7 +225,7 @@ def words_shown(event: Event, said: Said | None = None) -> Iterable[str]:
             pass
 
 
-def may_echo(event: Event) -> bool:
+def can_echo(event: Event) -> bool:
     """Can these be words that memory has put in somebody's mouth? People speak for themselves.
 
     So does what is written down: whoever takes a note or rewrites a page has read what was there, and means it.
@@ -236,8 +236,8 @@ def may_echo(event: Event) -> bool:
 _HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
 _BARE_HEADING = re.compile(r"#{1,6} .*")
 _NO_ARGUMENTS = " \t\r\n{}"
-_NAME_IN_FRONT = re.compile(r"([^\W\d_][\w.'’-]{1,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2}): (?=\S)")
-_NO_NAMES = frozenset(
+_SPEAKER_PREFIX = re.compile(r"([^\W\d_][\w.'’-]{1,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2}): (?=\S)")
+_NOT_SPEAKERS = frozenset(
     """
     a ai an answer assistant attention background caution commit conclusion context correction date decision done
     edit error example expected fact feedback file final fix from fyi fwd goal hello here hey hi hint however http

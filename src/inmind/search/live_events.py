@@ -15,29 +15,29 @@ from inmind.core.events.dreams import DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 
 
-def standing(events: Sequence[Event]) -> set[int]:
+def live_sequence_numbers(events: Sequence[Event]) -> set[int]:
     """Numbers of those that stand. Of the stream every message, splice and undo, and whatever else is asked for."""
     targets = sorted({event.payload.to for event in events if isinstance(event.payload, Reverted)})
-    line: list[int] = []
-    others: set[int] = set()
+    conversation: list[int] = []
+    other_live: set[int] = set()
     """All that stands and is not in the line: what was dropped from it, and what is no message."""
-    passed: dict[int, tuple[list[int], set[int]]] = {}
+    states: dict[int, tuple[list[int], set[int]]] = {}
     for event in events:
         while targets and targets[0] < event.seq:
-            passed[targets.pop(0)] = (list(line), set(others))
+            states[targets.pop(0)] = (list(conversation), set(other_live))
         match event.payload:
             case Reverted(to=to):
-                line, others = list(passed[to][0]), set(passed[to][1])
+                conversation, other_live = list(states[to][0]), set(states[to][1])
             case DreamUndone(crystals=crystals):
-                others = {seq for seq in others if f"{event.stream}#{seq}" not in crystals}
+                other_live = {seq for seq in other_live if f"{event.stream}#{seq}" not in crystals}
             case MessageAdded():
-                line.append(event.seq)
+                conversation.append(event.seq)
             case HistorySpliced(start=start, stop=stop, inserted=inserted):
-                kept, new = line[: len(line) - inserted], line[len(line) - inserted :]
-                taken_back = start > 0 and stop >= len(kept)
-                if not taken_back:
-                    others.update(kept[start:stop])
-                line = [*kept[:start], *new, *kept[stop:]]
+                kept, new = conversation[: len(conversation) - inserted], conversation[len(conversation) - inserted :]
+                is_retracted = start > 0 and stop >= len(kept)
+                if not is_retracted:
+                    other_live.update(kept[start:stop])
+                conversation = [*kept[:start], *new, *kept[stop:]]
             case _:
-                others.add(event.seq)
-    return others.union(line)
+                other_live.add(event.seq)
+    return other_live.union(conversation)

@@ -18,150 +18,156 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-EXACT: Final = 100_000
+MAX_EXACT: Final = 100_000
 """So many are kept whole: 100 MB of 256 dimensions."""
 
-RERANKED: Final = 4_000
+MIN_RERANKED: Final = 4_000
 """At least so many, those that share the most signs, are measured: fewer lose neighbours, more cost time."""
 
-FOR_EACH: Final = 40
+RERANKED_PER_HIT: Final = 40
 """And so many for each answer that is wanted: the farther down the list, the less the signs tell."""
 
-_AT_A_TIME: Final = 16_384
+_PIECE_SIZE: Final = 16_384
 """How many are worked on together, which bounds what adding and asking need for the moment."""
 
-_LEAST_ROOM: Final = 1_024
+_MIN_CAPACITY: Final = 1_024
 
-_BLOCK: Final = 64
+_BLOCK_SIZE: Final = 64
 
-Vectors = NDArray[np.float32]
+VectorArray = NDArray[np.float32]
 Column = NDArray[Any]
 
 
-class Nearest:
+class NearestVectors:
     """Vectors by their keys. They are of unit length, or zero where a text says nothing: whoever makes them checks."""
 
-    def __init__(self, dimensions: int, *, exact: int = EXACT) -> None:
+    def __init__(self, dimensions: int, *, max_exact: int = MAX_EXACT) -> None:
         self.dimensions = dimensions
-        self._most_exact = exact
-        self._form: _Form = _Whole()
-        self._table = _Table(self._form, dimensions)
+        self._max_exact = max_exact
+        self._format: _VectorFormat = _FullVectors()
+        self._table = _Table(self._format, dimensions)
 
     def __len__(self) -> int:
         return len(self._table)
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether all are whole. Once rounded they stay so, however many leave: only a new Nearest is exact again."""
-        return isinstance(self._form, _Whole)
+        return isinstance(self._format, _FullVectors)
 
     def add(self, keys: Sequence[int] | NDArray[np.int64], vectors: ArrayLike) -> None:
         """A key that is there already gets the new vector; of a key given twice the last one counts."""
-        given = np.asarray(vectors, np.float32).reshape(len(keys), self.dimensions)
+        rows = np.asarray(vectors, np.float32).reshape(len(keys), self.dimensions)
         # np.unique tells where a value comes first, so it is shown the keys backwards.
-        fresh, latest = np.unique(np.asarray(keys, np.int64)[::-1], return_index=True)
-        self.remove(fresh)
-        if self.exact and len(self) + len(fresh) > self._most_exact:
+        new_keys, last_rows = np.unique(np.asarray(keys, np.int64)[::-1], return_index=True)
+        self.remove(new_keys)
+        if self.is_exact and len(self) + len(new_keys) > self._max_exact:
             self._round()
-        for piece in _pieces(len(fresh)):
-            self._table.append(fresh[piece], self._form.columns(given[::-1][latest[piece]]))
+        for piece in _pieces(len(new_keys)):
+            self._table.append(new_keys[piece], self._format.columns(rows[::-1][last_rows[piece]]))
 
     def remove(self, keys: Sequence[int] | NDArray[np.int64]) -> None:
         """Keys that are not there are none of its business."""
         self._table.drop(np.flatnonzero(np.isin(self._table.keys, np.asarray(keys, np.int64))))
 
-    def nearest(self, query: ArrayLike, most: int) -> list[tuple[int, float]]:
+    def nearest(self, query: ArrayLike, limit: int) -> list[tuple[int, float]]:
         """The keys nearest to the query with their cosines, the nearest first, equally near ones by key."""
-        asked = np.asarray(query, np.float32).reshape(self.dimensions)
+        query_vector = np.asarray(query, np.float32).reshape(self.dimensions)
         keys, columns = self._table.keys, self._table.columns
         if not len(keys):
             return []
-        choose = len(keys) > self._form.enough(most)
-        rows = self._form.likely(columns, asked, most=most) if choose else np.arange(len(keys))
-        cosines = np.concatenate([self._form.cosines(columns, asked, rows[piece]) for piece in _pieces(len(rows))])
-        best = np.lexsort((keys[rows], -cosines))[:most]
+        preselect = len(keys) > self._format.min_candidates(limit)
+        rows = self._format.candidates(columns, query_vector, limit=limit) if preselect else np.arange(len(keys))
+        cosines = np.concatenate(
+            [self._format.cosines(columns, query_vector, rows[piece]) for piece in _pieces(len(rows))]
+        )
+        best = np.lexsort((keys[rows], -cosines))[:limit]
         return list(zip(keys[rows[best]].tolist(), cosines[best].tolist(), strict=True))
 
     def _round(self) -> None:
-        whole, self._form = self._table, _Rounded()
-        self._table = _Table(self._form, self.dimensions)
-        for piece in _pieces(len(whole)):
-            self._table.append(whole.keys[piece], self._form.columns(whole.columns[0][piece]))
+        full, self._format = self._table, _RoundedVectors()
+        self._table = _Table(self._format, self.dimensions)
+        for piece in _pieces(len(full)):
+            self._table.append(full.keys[piece], self._format.columns(full.columns[0][piece]))
 
 
-class _Form(Protocol):
+class _VectorFormat(Protocol):
     """How vectors are kept: in which columns, and how those of them are found that are worth measuring.
 
     Here np.vecdot is the product, which adds up each row by itself. A product of matrices may add in another order from
     one row to the next, and then two equal vectors are not equally near; nor is it faster, or content with one core.
     """
 
-    def columns(self, vectors: Vectors) -> Sequence[Column]: ...
+    def columns(self, vectors: VectorArray) -> Sequence[Column]: ...
 
-    def enough(self, most: int) -> int:
+    def min_candidates(self, limit: int) -> int:
         """So few are measured without a choice."""
         ...
 
-    def likely(self, columns: Sequence[Column], asked: Vectors, *, most: int) -> NDArray[np.intp]:
+    def candidates(self, columns: Sequence[Column], query: VectorArray, *, limit: int) -> NDArray[np.intp]:
         """The rows that the nearest are found in, out of more than enough."""
         ...
 
-    def cosines(self, columns: Sequence[Column], asked: Vectors, rows: NDArray[np.intp]) -> NDArray[np.floating]: ...
+    def cosines(
+        self, columns: Sequence[Column], query: VectorArray, rows: NDArray[np.intp]
+    ) -> NDArray[np.floating]: ...
 
 
-class _Whole:
+class _FullVectors:
     """As they came, and measured in double precision; single precision tells who may be among the nearest."""
 
-    def columns(self, vectors: Vectors) -> Sequence[Column]:
+    def columns(self, vectors: VectorArray) -> Sequence[Column]:
         return (vectors,)
 
-    def enough(self, most: int) -> int:
-        return most
+    def min_candidates(self, limit: int) -> int:
+        return limit
 
-    def likely(self, columns: Sequence[Column], asked: Vectors, *, most: int) -> NDArray[np.intp]:
-        cosines = np.vecdot(columns[0], asked)
-        least = _at_most(cosines, most)
+    def candidates(self, columns: Sequence[Column], query: VectorArray, *, limit: int) -> NDArray[np.intp]:
+        cosines = np.vecdot(columns[0], query)
+        floor = _score_floor(cosines, limit)
         # A sum of n products in single precision is off by n / 2**24 at most, and two sums are compared.
-        return np.flatnonzero(cosines >= least - len(asked) / 2**23)
+        return np.flatnonzero(cosines >= floor - len(query) / 2**23)
 
-    def cosines(self, columns: Sequence[Column], asked: Vectors, rows: NDArray[np.intp]) -> NDArray[np.floating]:
-        return np.vecdot(columns[0][rows].astype(np.float64), asked.astype(np.float64))
+    def cosines(self, columns: Sequence[Column], query: VectorArray, rows: NDArray[np.intp]) -> NDArray[np.floating]:
+        return np.vecdot(columns[0][rows].astype(np.float64), query.astype(np.float64))
 
 
-class _Rounded:
+class _RoundedVectors:
     """To 8 bits, in steps that fit each vector's largest number; and beside that the signs, 64 in each column.
 
     Signs stand in columns because numpy counts the bits of few long columns far faster than those of many short rows.
     """
 
-    def columns(self, vectors: Vectors) -> Sequence[Column]:
+    def columns(self, vectors: VectorArray) -> Sequence[Column]:
         steps = np.maximum(np.abs(vectors).max(axis=1) / 127, np.finfo(np.float32).tiny)
-        return (np.rint(vectors / steps[:, None]).astype(np.int8), steps, *_signs(vectors))
+        return (np.rint(vectors / steps[:, None]).astype(np.int8), steps, *_sign_bits(vectors))
 
-    def enough(self, most: int) -> int:
-        return max(RERANKED, FOR_EACH * most)
+    def min_candidates(self, limit: int) -> int:
+        return max(MIN_RERANKED, RERANKED_PER_HIT * limit)
 
-    def likely(self, columns: Sequence[Column], asked: Vectors, *, most: int) -> NDArray[np.intp]:
+    def candidates(self, columns: Sequence[Column], query: VectorArray, *, limit: int) -> NDArray[np.intp]:
         _, _, *signs = columns
-        apart = np.zeros(len(signs[0]), np.uint16)
-        for column, sign in zip(signs, _signs(asked[None]), strict=True):
-            apart += np.bitwise_count(column ^ sign)
-        within = np.searchsorted(np.cumsum(np.bincount(apart)), self.enough(most))
-        return np.flatnonzero(apart <= within)
+        distances = np.zeros(len(signs[0]), np.uint16)
+        for column, sign in zip(signs, _sign_bits(query[None]), strict=True):
+            distances += np.bitwise_count(column ^ sign)
+        max_distance = np.searchsorted(np.cumsum(np.bincount(distances)), self.min_candidates(limit))
+        return np.flatnonzero(distances <= max_distance)
 
-    def cosines(self, columns: Sequence[Column], asked: Vectors, rows: NDArray[np.intp]) -> NDArray[np.floating]:
+    def cosines(self, columns: Sequence[Column], query: VectorArray, rows: NDArray[np.intp]) -> NDArray[np.floating]:
         numbers, steps, *_ = columns
-        return np.vecdot(numbers[rows].astype(np.float32), asked) * steps[rows]
+        return np.vecdot(numbers[rows].astype(np.float32), query) * steps[rows]
 
 
-def _at_most(cosines: Vectors, most: int) -> np.float32:
+def _score_floor(cosines: VectorArray, limit: int) -> np.float32:
     """No more than what the last of the nearest has: so many of the best, one from each block, all have that."""
-    blocks = len(cosines) // _BLOCK
-    few = cosines if blocks < max(most, 1) else cosines[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
-    return np.partition(few, -most)[-most]
+    blocks = len(cosines) // _BLOCK_SIZE
+    sample = (
+        cosines if blocks < max(limit, 1) else cosines[: blocks * _BLOCK_SIZE].reshape(blocks, _BLOCK_SIZE).max(axis=1)
+    )
+    return np.partition(sample, -limit)[-limit]
 
 
-def _signs(vectors: Vectors) -> Sequence[NDArray[np.uint64]]:
+def _sign_bits(vectors: VectorArray) -> Sequence[NDArray[np.uint64]]:
     packed = np.packbits(vectors > 0, axis=1)
     words = np.zeros((len(vectors), -(-packed.shape[1] // 8) * 8), np.uint8)
     words[:, : packed.shape[1]] = packed
@@ -175,8 +181,8 @@ class _Table:
     when three quarters of it stand empty.
     """
 
-    def __init__(self, form: _Form, dimensions: int) -> None:
-        self._all: list[Column] = [np.empty(0, np.int64), *form.columns(np.empty((0, dimensions), np.float32))]
+    def __init__(self, format: _VectorFormat, dimensions: int) -> None:
+        self._columns: list[Column] = [np.empty(0, np.int64), *format.columns(np.empty((0, dimensions), np.float32))]
         self._count = 0
 
     def __len__(self) -> int:
@@ -184,36 +190,36 @@ class _Table:
 
     @property
     def keys(self) -> NDArray[np.int64]:
-        return self._all[0][: self._count]
+        return self._columns[0][: self._count]
 
     @property
     def columns(self) -> Sequence[Column]:
-        return [column[: self._count] for column in self._all[1:]]
+        return [column[: self._count] for column in self._columns[1:]]
 
     def append(self, keys: NDArray[np.int64], columns: Sequence[Column]) -> None:
         count = self._count + len(keys)
-        room = len(self._all[0])
-        if count > room:
-            self._move(max(_LEAST_ROOM, 2 * room, count))
-        for column, more in zip(self._all, (keys, *columns), strict=True):
-            column[self._count : count] = more
+        capacity = len(self._columns[0])
+        if count > capacity:
+            self._resize(max(_MIN_CAPACITY, 2 * capacity, count))
+        for column, new_rows in zip(self._columns, (keys, *columns), strict=True):
+            column[self._count : count] = new_rows
         self._count = count
 
     def drop(self, rows: NDArray[np.intp]) -> None:
         count = self._count - len(rows)
         gaps = rows[rows < count]
-        staying = np.setdiff1d(np.arange(count, self._count), rows, assume_unique=True)
-        for column in self._all:
-            column[gaps] = column[staying]
+        moved = np.setdiff1d(np.arange(count, self._count), rows, assume_unique=True)
+        for column in self._columns:
+            column[gaps] = column[moved]
         self._count = count
-        if max(_LEAST_ROOM, 4 * count) < len(self._all[0]):
-            self._move(max(_LEAST_ROOM, 2 * count))
+        if max(_MIN_CAPACITY, 4 * count) < len(self._columns[0]):
+            self._resize(max(_MIN_CAPACITY, 2 * count))
 
-    def _move(self, room: int) -> None:
-        for number, column in enumerate(self._all):
-            self._all[number] = np.empty((room, *column.shape[1:]), column.dtype)
-            self._all[number][: self._count] = column[: self._count]
+    def _resize(self, capacity: int) -> None:
+        for number, column in enumerate(self._columns):
+            self._columns[number] = np.empty((capacity, *column.shape[1:]), column.dtype)
+            self._columns[number][: self._count] = column[: self._count]
 
 
 def _pieces(count: int) -> Iterator[slice]:
-    return (slice(begin, begin + _AT_A_TIME) for begin in range(0, count, _AT_A_TIME))
+    return (slice(begin, begin + _PIECE_SIZE) for begin in range(0, count, _PIECE_SIZE))

@@ -17,10 +17,10 @@ from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.search.crystal import KINDS
 
-IMPORTANCE: Final = 0.7
+DEFAULT_IMPORTANCE: Final = 0.7
 """Of a note whose writer says nothing of it: whoever takes one finds it worth keeping."""
 
-TAKERS: Final = (Origin.OPERATOR, Origin.USER, Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
+NOTE_ORIGINS: Final = (Origin.OPERATOR, Origin.USER, Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
 """Whose words a note may be. What is in files and what dreams make come in by ways of their own."""
 
 
@@ -33,7 +33,7 @@ class Note:
     text: str
     date: datetime
     """When it was saved."""
-    importance: float = IMPORTANCE
+    importance: float = DEFAULT_IMPORTANCE
     kind: str = "general"
     repeated: bool = False
     """Whether an earlier call with the same key had stored it."""
@@ -42,10 +42,10 @@ class Note:
         return f"{self.date:%Y-%m-%d} {shortened(self.text, 200)}"
 
 
-def checked_note(
+def validate_note(
     text: object,
     *,
-    importance: object = IMPORTANCE,
+    importance: object = DEFAULT_IMPORTANCE,
     kind: object = "general",
     valence: object = 0.0,
     valid_from: object = None,
@@ -56,39 +56,41 @@ def checked_note(
 
     Dates may be of Python's or in ISO 8601; one without a zone is in UTC, and a day counts from its beginning.
     """
-    said = validate_text(text, field=field)
-    if not said.strip():
+    note_text = validate_text(text, field=field)
+    if not note_text.strip():
         raise InvalidInput(field=field, value=text, expected="a note that says something")
     if kind not in KINDS:
         raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
-    begins, ends = _moment(valid_from, "valid_from"), _moment(valid_to, "valid_to")
-    if begins and ends and ends < begins:
-        raise InvalidInput(field="valid_to", value=valid_to, expected=f"no earlier than {_stored(begins)}")
+    valid_from_time, valid_to_time = _parse_time(valid_from, "valid_from"), _parse_time(valid_to, "valid_to")
+    if valid_from_time and valid_to_time and valid_to_time < valid_from_time:
+        raise InvalidInput(
+            field="valid_to", value=valid_to, expected=f"no earlier than {_to_stored_time(valid_from_time)}"
+        )
     return NoteAdded(
-        text=said,
-        importance=_between(importance, 0, 1, "importance"),
+        text=note_text,
+        importance=_validate_number(importance, 0, 1, "importance"),
         category=str(kind),
-        valence=_between(valence, -1, 1, "valence"),
-        valid_from=_stored(begins),
-        valid_to=_stored(ends),
+        valence=_validate_number(valence, -1, 1, "valence"),
+        valid_from=_to_stored_time(valid_from_time),
+        valid_to=_to_stored_time(valid_to_time),
     )
 
 
-def checked_taker(origin: object) -> Origin:
+def validate_note_origin(origin: object) -> Origin:
     """Whose words a note is; a plain text will do, as everywhere that enums come from outside."""
-    if origin not in TAKERS:
-        raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(TAKERS)}")
+    if origin not in NOTE_ORIGINS:
+        raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(NOTE_ORIGINS)}")
     return Origin(origin)
 
 
-def _between(value: object, least: int, most: int, field: str) -> float:
+def _validate_number(value: object, minimum: int, maximum: int, field: str) -> float:
     """NaN is between nothing."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise InvalidInput(field=field, value=value, expected=f"a number from {least} to {most}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
+        raise InvalidInput(field=field, value=value, expected=f"a number from {minimum} to {maximum}")
     return float(value)
 
 
-def _moment(value: object, field: str) -> datetime | None:
+def _parse_time(value: object, field: str) -> datetime | None:
     if value is None:
         return None
     try:
@@ -104,5 +106,5 @@ def _moment(value: object, field: str) -> datetime | None:
     raise InvalidInput(field=field, value=value, expected="a date or time, or one in ISO 8601")
 
 
-def _stored(at: datetime | None) -> str:
+def _to_stored_time(at: datetime | None) -> str:
     return at.isoformat().replace("+00:00", "Z") if at else ""

@@ -10,39 +10,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-MOST = 700
+MAX_PASSAGE_CHARS = 700
 """Characters of a passage: about 120 words, which is what an embedder reads whole."""
 
 _END = re.compile(r"[.!?](?=\s)|[。！？][」』”’）]*|\n+")
 _PAUSE = re.compile(r"[\s,;:|/)\]}，、；：）」』।။]")
 
 
-def passages(text: str) -> list[str]:
+def split_passages(text: str) -> list[str]:
     """The passages of a text, in order; a short one is a passage itself."""
-    if len(text) <= MOST:
+    if len(text) <= MAX_PASSAGE_CHARS:
         return [text] if text.strip() else []
     found: list[str] = []
     start = end = 0
-    for upto in _ends(text):
-        if upto - start > MOST and end > start:
+    for boundary in _boundaries(text):
+        if boundary - start > MAX_PASSAGE_CHARS and end > start:
             found.append(text[start:end].strip())
             start = end
-        end = upto
+        end = boundary
     return [passage for passage in (*found, text[start:end].strip()) if passage]
 
 
-def _ends(text: str) -> Iterator[int]:
+def _boundaries(text: str) -> Iterator[int]:
     """Where a passage may end: behind each sentence, and inside of those that are too long for one."""
-    at = 0
+    position = 0
     for end in (*(found.end() for found in _END.finditer(text)), len(text)):
-        while end - at > MOST:
-            at = _pause(text, at)
-            yield at
-        if end > at:
-            yield (at := end)
+        while end - position > MAX_PASSAGE_CHARS:
+            position = _pause_before_limit(text, position)
+            yield position
+        if end > position:
+            yield (position := end)
 
 
-def _pause(text: str, at: int) -> int:
+def _pause_before_limit(text: str, start: int) -> int:
     """The last place between two words that leaves most of a passage together; or the middle of an endless one."""
-    pauses = [found.end() for found in _PAUSE.finditer(text, at + MOST // 2, at + MOST)]
-    return pauses[-1] if pauses else at + MOST
+    pauses = [found.end() for found in _PAUSE.finditer(text, start + MAX_PASSAGE_CHARS // 2, start + MAX_PASSAGE_CHARS)]
+    return pauses[-1] if pauses else start + MAX_PASSAGE_CHARS

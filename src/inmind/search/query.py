@@ -10,15 +10,15 @@ from inmind.core.frozen import frozen
 from inmind.core.settings import SOURCES
 from inmind.core.text import shortened
 from inmind.errors import InvalidInput
-from inmind.search.crystal import HIDDEN, KINDS, Crystal
+from inmind.search.crystal import HIDDEN_LIFECYCLES, KINDS, Crystal
 
 LINE_LENGTH = 200
 """Characters of the text in `str(hit)`."""
 
-MOST_CHARACTERS = 10_000
+MAX_QUERY_CHARS = 10_000
 """Of a query. Nobody asks at that length, and every word of it would be looked up."""
 
-MOST_HITS = 200
+MAX_HITS = 200
 
 FILTERS = ("limit", "kinds", "sources", "since", "until", "session", "as_of")
 
@@ -36,11 +36,11 @@ class Query:
     session: str = ""
     as_of: datetime | None = None
     """The day that we look back from: what was known then, as it was known."""
-    without: frozenset[str] = frozenset()
+    excluded_events: frozenset[str] = frozenset()
     """Events that are neither found nor quoted: a question does not answer itself."""
 
     @property
-    def narrow(self) -> bool:
+    def has_filters(self) -> bool:
         """Does it ask for less than everything?"""
         return bool(self.kinds or self.sources or self.since or self.until or self.session or self.as_of)
 
@@ -51,10 +51,10 @@ class Query:
             and (self.since is None or crystal.at >= self.since)
             and (self.until is None or crystal.at < self.until)
             and (not self.session or crystal.session == self.session)
-            and (self.was_known(crystal) if self.as_of else crystal.lifecycle not in HIDDEN)
+            and (self.was_valid_as_of(crystal) if self.as_of else crystal.lifecycle not in HIDDEN_LIFECYCLES)
         )
 
-    def was_known(self, crystal: Crystal) -> bool:
+    def was_valid_as_of(self, crystal: Crystal) -> bool:
         """On that day: said by then, and neither before it was so nor after it had ceased to be."""
         day = self.as_of
         return day is None or (
@@ -97,7 +97,7 @@ class Hit:
         return f"{self.date:%Y-%m-%d} {self.source}: {shortened(self.passage, LINE_LENGTH)}"
 
 
-def checked_query(
+def validate_query(
     text: object,
     *,
     limit: object = 10,
@@ -111,49 +111,49 @@ def checked_query(
     """A query as hosts and models give it; InvalidInput names the field, the value and what was expected."""
     if not isinstance(text, str):
         raise InvalidInput(field="query", value=text, expected="a text")
-    if len(text) > MOST_CHARACTERS:
-        expected = f"at most {MOST_CHARACTERS:,} characters"
+    if len(text) > MAX_QUERY_CHARS:
+        expected = f"at most {MAX_QUERY_CHARS:,} characters"
         raise InvalidInput(field="query", value=f"{len(text):,} characters", expected=expected)
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_HITS:
-        raise InvalidInput(field="limit", value=limit, expected=f"a whole number from 1 to {MOST_HITS}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_HITS:
+        raise InvalidInput(field="limit", value=limit, expected=f"a whole number from 1 to {MAX_HITS}")
     if session is not None and not isinstance(session, str):
         raise InvalidInput(field="session", value=session, expected="the id of a session")
-    first, before = _moment(since, "since"), _moment(until, "until", end=True)
-    if first and before and before <= first:
-        raise InvalidInput(field="until", value=until, expected=f"a time after {first.isoformat()}")
+    since_time, until_time = _parse_time(since, "since"), _parse_time(until, "until", end_of_day=True)
+    if since_time and until_time and until_time <= since_time:
+        raise InvalidInput(field="until", value=until, expected=f"a time after {since_time.isoformat()}")
     return Query(
         text=text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair finds nothing, and cannot be kept
         limit=limit,
-        kinds=_among(kinds, "kinds", KINDS),
-        sources=_among(sources, "sources", SOURCES),
-        since=first,
-        until=before,
+        kinds=_validate_choices(kinds, "kinds", KINDS),
+        sources=_validate_choices(sources, "sources", SOURCES),
+        since=since_time,
+        until=until_time,
         session=session or "",
-        as_of=_moment(as_of, "as_of", end=True),
+        as_of=_parse_time(as_of, "as_of", end_of_day=True),
     )
 
 
-def checked_filters(given: Mapping[str, Any]) -> dict[str, Any]:
+def validate_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     """Filters by name: an unknown one is an error, since whoever set it would take all hits for filtered."""
-    for name in given:
+    for name in filters:
         if name not in FILTERS:
-            raise InvalidInput(field=name, value=given[name], expected=f"one of the filters {', '.join(FILTERS)}")
-    return dict(given)
+            raise InvalidInput(field=name, value=filters[name], expected=f"one of the filters {', '.join(FILTERS)}")
+    return dict(filters)
 
 
-def _among(value: object, field: str, known: Sequence[str]) -> tuple[str, ...]:
+def _validate_choices(value: object, field: str, allowed: Sequence[str]) -> tuple[str, ...]:
     if value is None or value == "":
         return ()
-    given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list | tuple | set | frozenset):
-        raise InvalidInput(field=field, value=value, expected=f"some of {', '.join(known)}")
-    for one in cast(Iterable[object], given):
-        if one not in known:
-            raise InvalidInput(field=field, value=one, expected=f"one of {', '.join(known)}")
-    return tuple(sorted(set(cast(Iterable[str], given))))
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple | set | frozenset):
+        raise InvalidInput(field=field, value=value, expected=f"some of {', '.join(allowed)}")
+    for choice in cast(Iterable[object], values):
+        if choice not in allowed:
+            raise InvalidInput(field=field, value=choice, expected=f"one of {', '.join(allowed)}")
+    return tuple(sorted(set(cast(Iterable[str], values))))
 
 
-def _moment(value: object, field: str, *, end: bool = False) -> datetime | None:
+def _parse_time(value: object, field: str, *, end_of_day: bool = False) -> datetime | None:
     """A moment, or a day: its beginning, or where an `end` is meant the moment at which it is over."""
     if value is None or value == "":
         return None
@@ -166,7 +166,7 @@ def _moment(value: object, field: str, *, end: bool = False) -> datetime | None:
         expected = "a day or a time that there is, as 2026-01-31 or 2026-01-31T12:00"
         raise InvalidInput(field=field, value=value, expected=expected) from error
     if isinstance(value, date):
-        return datetime.combine(value, time.max if end else time.min, UTC)
+        return datetime.combine(value, time.max if end_of_day else time.min, UTC)
     raise InvalidInput(field=field, value=value, expected="a day or a time")
 
 

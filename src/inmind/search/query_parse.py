@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from inmind.core.frozen import frozen
-from inmind.search.dates import Span, span_in
-from inmind.search.tokenize import words_asked
+from inmind.search.dates import DateSpan, find_date_span
+from inmind.search.tokenize import query_words
 
-WEAK = 0.35
+WEAK_WEIGHT = 0.35
 """What a word counts that belongs to asking more than to what is asked about."""
 
 
 @frozen(kw_only=True)
-class Asked:
+class ParsedQuery:
     """A query, read."""
 
     words: Mapping[str, float]
@@ -29,65 +29,67 @@ class Asked:
     """Whose messages are meant: the user's, the assistant's, or nobody's in particular."""
     names: frozenset[str] = frozenset()
     """Speakers that it names."""
-    span: Span | None = None
+    span: DateSpan | None = None
     """Days that it speaks of."""
 
 
-def asked(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> Asked:
+def parse_query(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> ParsedQuery:
     """`speakers`: names of those whose words are in memory."""
-    found = words_asked(text)
-    names = frozenset(name for name in speakers if (parts := words_asked(name)) and set(parts) <= set(found))
-    return Asked(
-        words=_weights(text, found) or dict.fromkeys(found, 1.0),
+    query_terms = query_words(text)
+    names = frozenset(name for name in speakers if (parts := query_words(name)) and set(parts) <= set(query_terms))
+    return ParsedQuery(
+        words=_weights(text, query_terms) or dict.fromkeys(query_terms, 1.0),
         role="" if names else _role(text),
         names=names,
-        span=span_in(text, now),
+        span=find_date_span(text, now),
     )
 
 
-def key_words(text: str) -> frozenset[str]:
+def keywords(text: str) -> frozenset[str]:
     """The words that tell what a text is about; none where all of it could be said of anything."""
-    return frozenset(word for word, weight in _weights(text, words_asked(text)).items() if weight > WEAK)
+    return frozenset(word for word, weight in _weights(text, query_words(text)).items() if weight > WEAK_WEIGHT)
 
 
 def _role(text: str) -> str:
     """Whose words are asked for. "Can you remind me" asks the assistant for a favour and not for what it has said."""
-    if _SECOND_PERSON.search(_FAVOUR.sub(" ", text)):
+    if _SECOND_PERSON.search(_POLITE_REQUEST.sub(" ", text)):
         return "assistant"
     return "user" if _FIRST_PERSON.search(text) else ""
 
 
-def _weights(text: str, found: Sequence[str]) -> dict[str, float]:
+def _weights(text: str, query_terms: Sequence[str]) -> dict[str, float]:
     """What each word tells. What stands across a word that says nothing is most often no word, and now and then one."""
-    spaced = words_asked(_spaced(text))
-    across = [gram for gram in found if not gram.isascii() and _SILENT_CHARACTERS.isdisjoint(gram)]
-    weights = dict.fromkeys(across, WEAK) | {word: WEAK if _is_weak(word) else 1.0 for word in spaced}
-    return {word: weight for word, weight in weights.items() if word not in _SILENT}
+    separate_words = query_words(_blank_stop_words(text))
+    other_pairs = [gram for gram in query_terms if not gram.isascii() and _STOP_CHARACTERS.isdisjoint(gram)]
+    weights = dict.fromkeys(other_pairs, WEAK_WEIGHT) | {
+        word: WEAK_WEIGHT if _is_weak(word) else 1.0 for word in separate_words
+    }
+    return {word: weight for word, weight in weights.items() if word not in _STOP_WORDS}
 
 
-def _spaced(text: str) -> str:
+def _blank_stop_words(text: str) -> str:
     """Spaces where words stand that say nothing, in scripts without any: of 我的猫叫什么名字 are left 猫 and 名字."""
     if _KANA.search(text):
-        return _JAPANESE.sub(" ", text)
-    return _CHINESE.sub(lambda found: found[0] if found[0] in _OTHER_WORDS else " ", text)
+        return _JAPANESE_STOP_WORDS.sub(" ", text)
+    return _CHINESE_WORDS.sub(lambda found: found[0] if found[0] in _CHINESE_CONTENT_WORDS else " ", text)
 
 
 def _is_weak(word: str) -> bool:
     """One character can be a word, and is more often a piece of one. Japanese writes in hiragana what holds sentences
     together, and most of what they are about in others."""
-    return word in _WEAK or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
+    return word in _WEAK_WORDS or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
 
 
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|me|mine|myself)\b|我|私|僕|俺", re.IGNORECASE)
-_FAVOUR = re.compile(
+_POLITE_REQUEST = re.compile(
     r"\b(?:can|could|would|will|do) you\b"
     r"|\b(?:thank you|as you know|you know|if you)\b|你能|您能|你可以|你还?记得|你知道",
     re.IGNORECASE,
 )
 _SECOND_PERSON = re.compile(r"\b(?:you|your)\b|你|您|あなた", re.IGNORECASE)
 
-_SILENT = frozenset(
-    words_asked(
+_STOP_WORDS = frozenset(
+    query_words(
         """
         a about above after again against all am an and any are aren't as at be because been before being below between
         both but by can cannot could couldn't did didn't do does doesn't doing don't down during each few for from
@@ -100,8 +102,8 @@ _SILENT = frozenset(
     )
 )
 
-_WEAK = frozenset(
-    words_asked(
+_WEAK_WORDS = frozenset(
+    query_words(
         """
         across aspect based bring brought chat comprehensive considering conversation currently different discuss
         discussion ever get give got help item kind know like list many mention might much only order plan please
@@ -113,9 +115,9 @@ _WEAK = frozenset(
 _KANA = re.compile("[\u3041-\u30ff]")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 
-_SILENT_CHARACTERS = frozenset("的了吗嗎呢吧啊呀嘛么麼是我你您他她它们們谁誰何")
+_STOP_CHARACTERS = frozenset("的了吗嗎呢吧啊呀嘛么麼是我你您他她它们們谁誰何")
 
-_ASKING = """
+_CHINESE_QUESTION_WORDS = """
 什么 什么时候 时候 怎么 怎么样 怎么办 怎样 为什么 为何 如何 哪里 哪儿 哪个 哪些 哪天 哪种 多少 多久 多大 几个 有没有
 是不是 是否 能不能 可不可以 没有 我们 你们 他们 她们 咱们 自己 关于 对于 以及 还是 但是 因为 所以 如果 而且 一下 一共
 告诉 请问 记得 之前 以前 那个 这个 那些 这些 和 与 就 都 而 及 着 或 在 把 被 给 叫 去 要 会 几 哪 请
@@ -124,7 +126,7 @@ _ASKING = """
 """.split()
 """Words of every Chinese question."""
 
-_OTHER_WORDS = frozenset(
+_CHINESE_CONTENT_WORDS = frozenset(
     """
     目的 的士 了解 完了 终了 酒吧 网吧 吉他 其他 维他命 首都 成都 京都 古都 都市 都会 和平 和谐 温和 总和 饱和 共和
     和服 参与 成就 就业 就诊 就职 埃及 普及 及格 着急 着陆 着装 着火 着手 着物 自我 现在 存在 在线 在庫 被子 去年
@@ -134,9 +136,11 @@ _OTHER_WORDS = frozenset(
 )
 """Words in which those characters say something."""
 
-_CHINESE = re.compile("|".join(sorted({*_SILENT_CHARACTERS, *_ASKING, *_OTHER_WORDS}, key=len, reverse=True)))
+_CHINESE_WORDS = re.compile(
+    "|".join(sorted({*_STOP_CHARACTERS, *_CHINESE_QUESTION_WORDS, *_CHINESE_CONTENT_WORDS}, key=len, reverse=True))
+)
 
-_JAPANESE = re.compile(
+_JAPANESE_STOP_WORDS = re.compile(
     "何|誰|私|僕|俺|[はがをにでとも]?(?:いつ|どこ|どれ|どの|どう|どんな|なぜ|いくら|いくつ)"
     "|(?:でした|ました|です|ます)か?|ください|教えて|について|(?<=[^\u3041-\u309f])[はがをにでとものへか](?![\u3041-\u309f])"
 )

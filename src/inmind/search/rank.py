@@ -17,35 +17,35 @@ from heapq import nlargest
 from math import log
 
 from inmind.core.frozen import frozen
-from inmind.search.query_parse import Asked
+from inmind.search.query_parse import ParsedQuery
 
-MEANING = 0.3
+MEANING_SHARE = 0.3
 """The share of meaning in what a passage is worth by itself, beside its words."""
 
-NEXT_TO_IT, FARTHER = 0.5, 0.2
+NEIGHBOUR_SHARE, SECOND_NEIGHBOUR_SHARE = 0.5, 0.2
 """What the best neighbour adds, and the best of those beyond."""
-ANSWERS = 1.2
+ANSWER_FACTOR = 1.2
 """How much more the line before counts when it asked something: this one is the answer."""
-CONVERSATION = 0.25
+CONVERSATION_SHARE = 0.25
 """What the best line of the same conversation adds."""
-SHORT = 90
+SHORT_MESSAGE_WORDS = 90
 """Words up to which a message is taken to need its neighbours; twice as many need them half as much."""
 
-FAINT = 0.25
+MIN_SCORE_SHARE = 0.25
 """The share of the best one's score, below which nothing is an answer: in a small memory the rest would come along."""
 
-THEIR_OWN, NAMED = 1.4, 1.3
+ROLE_FACTOR, SPEAKER_FACTOR = 1.4, 1.3
 """For messages of whom the query means by "I" or "you", or by name."""
-IN_SPAN, IN_SPAN_ALONE = 2.0, 0.3
+SPAN_FACTOR, SPAN_BONUS = 2.0, 0.3
 """For what was said in the days that the query speaks of, and for having been said then, whatever it says."""
-TOLD_LATE, LATE = timedelta(days=3), 0.6
+LATE_PERIOD, LATE_SHARE = timedelta(days=3), 0.6
 """What happened on a day is often told a little later; that counts so much of the same."""
-WORTH = 0.2
-SUPERSEDED = 0.5
+VALUE_SHARE = 0.2
+SUPERSEDED_FACTOR = 0.5
 
 
 @frozen
-class Placed:
+class RankCandidate:
     """A crystal as ranking sees it."""
 
     number: int
@@ -53,14 +53,14 @@ class Placed:
     role: str
     speaker: str
     at: datetime
-    answers: bool = False
+    answers_question: bool = False
     """The line before it asked something."""
-    worth: float = 0.0
+    value: float = 0.0
     superseded: bool = False
 
 
 @frozen
-class Ranked:
+class RankedCrystal:
     """A crystal's place among the answers, and what brought it there."""
 
     number: int
@@ -68,54 +68,58 @@ class Ranked:
     parts: Mapping[str, float]
 
 
-def rarity(holding: int, among: int) -> float:
+def word_rarity(matching: int, total: int) -> float:
     """What a word tells that so many of all passages hold; of those that came in since they were counted, too."""
-    return log(1 + (max(among - holding, 0) + 0.5) / (holding + 0.5)) ** 1.1
+    return log(1 + (max(total - matching, 0) + 0.5) / (matching + 0.5)) ** 1.1
 
 
-def brevity(words: float) -> float:
+def length_factor(words: float) -> float:
     """What a shared word is worth in a passage of this length: as in BM25, for a word that stands there once."""
     return 2.2 / (1.6 + 0.01 * words)
 
 
-def gathered(words: Iterable[tuple[float, Sequence[int]]], *, most: int) -> dict[int, float]:
+def sum_word_scores(words: Iterable[tuple[float, Sequence[int]]], *, limit: int) -> dict[int, float]:
     """What passages gain by the words that they hold: of each word what it tells, and which passages hold it.
 
     The rarest words come first. Once they have found `most` passages, the others only add to those: what holds none of
     the rare ones comes nowhere near. And only the `most` that have gained the most are looked at any further.
     """
-    gained: dict[int, float] = {}
-    for tells, held in sorted(words, key=lambda one: len(one[1])):
-        if len(gained) >= most:
-            for passage in held:
-                if passage in gained:
-                    gained[passage] += tells
+    scores: dict[int, float] = {}
+    for score, matching in sorted(words, key=lambda one: len(one[1])):
+        if len(scores) >= limit:
+            for passage in matching:
+                if passage in scores:
+                    scores[passage] += score
         else:
-            for passage in held:
-                gained[passage] = gained.get(passage, 0.0) + tells
-    if len(gained) <= most:
-        return gained
-    least = sorted(gained.values())[-most]
-    return {passage: gain for passage, gain in gained.items() if gain >= least}
+            for passage in matching:
+                scores[passage] = scores.get(passage, 0.0) + score
+    if len(scores) <= limit:
+        return scores
+    min_score = sorted(scores.values())[-limit]
+    return {passage: score_ for passage, score_ in scores.items() if score_ >= min_score}
 
 
-def by_words(gained: Mapping[int, float], *, alone: bool) -> dict[int, float]:
+def score_by_words(scores: Mapping[int, float], *, words_only: bool) -> dict[int, float]:
     """What crystals are worth by their words. `alone`: there is no meaning beside them, so that the best is worth 1."""
-    most, share = max(gained.values(), default=0.0) or 1.0, 1.0 if alone else 1 - MEANING
-    return {number: gain / most * share for number, gain in gained.items()}
+    best, share = max(scores.values(), default=0.0) or 1.0, 1.0 if words_only else 1 - MEANING_SHARE
+    return {number: gain / best * share for number, gain in scores.items()}
 
 
-def by_meaning(cosines: Mapping[int, float], *, floor: float) -> dict[int, float]:
+def score_by_meaning(cosines: Mapping[int, float], *, floor: float) -> dict[int, float]:
     """What they are worth by their meaning.
 
     `floor`: how close to the query anything is. Cosines of texts never come near 0, and what is no closer than all the
     others is not close.
     """
-    reach = max(max(cosines.values(), default=0.0) - floor, 1e-9)
-    return {number: (cosine - floor) / reach * MEANING for number, cosine in cosines.items() if cosine > floor}
+    range_above_floor = max(max(cosines.values(), default=0.0) - floor, 1e-9)
+    return {
+        number: (cosine - floor) / range_above_floor * MEANING_SHARE
+        for number, cosine in cosines.items()
+        if cosine > floor
+    }
 
 
-class Field:
+class ScoreField:
     """What crystals are worth by themselves, and so what those around them are.
 
     Lines of one conversation have consecutive numbers. `conversation` says which one a number belongs to, and None for
@@ -130,69 +134,77 @@ class Field:
             if worth > self._best.get(where, 0.0):
                 self._best[where] = worth
 
-    def promising(self, most: int) -> list[int]:
+    def most_promising(self, limit: int) -> list[int]:
         """The numbers that can come out on top, whatever else is known of them: the best, and what stands by them."""
-        seeds = nlargest(most, self._own, key=self._own.__getitem__)
+        seeds = nlargest(limit, self._own, key=self._own.__getitem__)
         near = (number + step for number in seeds for step in (-1, 1) if self._conversation(number) is not None)
-        return nlargest(most, dict.fromkeys((*seeds, *near)), key=lambda number: sum(self.worth(number)))
+        return nlargest(limit, dict.fromkeys((*seeds, *near)), key=lambda number: sum(self.scores(number)))
 
-    def worth(self, number: int, *, answers: bool = False) -> tuple[float, float, float]:
+    def scores(self, number: int, *, answers_question: bool = False) -> tuple[float, float, float]:
         """By itself, by its neighbours, and by its conversation."""
         own = self._own.get
-        where = self._conversation(number)
-        if where is None:
+        conversation = self._conversation(number)
+        if conversation is None:
             return own(number, 0.0), 0.0, 0.0
-        before, behind = own(number - 1, 0.0), own(number + 1, 0.0)
-        if answers:
-            before *= ANSWERS
+        before, after = own(number - 1, 0.0), own(number + 1, 0.0)
+        if answers_question:
+            before *= ANSWER_FACTOR
         farther = max(own(number - 2, 0.0), own(number + 2, 0.0))
-        around = NEXT_TO_IT * max(before, behind) + FARTHER * farther
-        return own(number, 0.0), around, CONVERSATION * self._best.get(where, 0.0)
+        neighbours = NEIGHBOUR_SHARE * max(before, after) + SECOND_NEIGHBOUR_SHARE * farther
+        return own(number, 0.0), neighbours, CONVERSATION_SHARE * self._best.get(conversation, 0.0)
 
 
-def ranked(candidates: Iterable[Placed], field: Field, query: Asked, most: int) -> list[Ranked]:
+def rank_candidates(
+    candidates: Iterable[RankCandidate], field: ScoreField, query: ParsedQuery, limit: int
+) -> list[RankedCrystal]:
     """The best of the candidates, the best first; of two that are worth the same, the one said later."""
-    order = nlargest(most, ((_score(one, field, query), one.number, one) for one in candidates))
-    least = FAINT * order[0][0] if order else 0.0
-    return [Ranked(number, score, _parts(one, field, query)) for score, number, one in order if 0 < least <= score]
+    order = nlargest(limit, ((_score(one, field, query), one.number, one) for one in candidates))
+    min_score = MIN_SCORE_SHARE * order[0][0] if order else 0.0
+    return [
+        RankedCrystal(number, score, _parts(one, field, query))
+        for score, number, one in order
+        if 0 < min_score <= score
+    ]
 
 
-def _score(one: Placed, field: Field, query: Asked) -> float:
-    itself, around, talk = field.worth(one.number, answers=one.answers)
-    return (itself + _needs(one) * (around + talk)) * _factor(one, query) + _alone(one, query)
+def _score(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> float:
+    own, neighbours, conversation = field.scores(candidate.number, answers_question=candidate.answers_question)
+    return (own + _context_need(candidate) * (neighbours + conversation)) * _factor(candidate, query) + _span_bonus(
+        candidate, query
+    )
 
 
-def _parts(one: Placed, field: Field, query: Asked) -> dict[str, float]:
-    _, around, talk = field.worth(one.number, answers=one.answers)
-    needs = _needs(one)
+def _parts(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> dict[str, float]:
+    _, neighbours, conversation = field.scores(candidate.number, answers_question=candidate.answers_question)
+    context_need = _context_need(candidate)
     return {
-        "neighbours": needs * around,
-        "conversation": needs * talk,
-        "time": _alone(one, query),
-        "factor": _factor(one, query),
+        "neighbours": context_need * neighbours,
+        "conversation": context_need * conversation,
+        "time": _span_bonus(candidate, query),
+        "factor": _factor(candidate, query),
     }
 
 
-def _needs(one: Placed) -> float:
+def _context_need(candidate: RankCandidate) -> float:
     """How much a message needs those around it to be understood."""
-    return min(1.0, SHORT / max(one.words, 1))
+    return min(1.0, SHORT_MESSAGE_WORDS / max(candidate.words, 1))
 
 
-def _alone(one: Placed, query: Asked) -> float:
-    return IN_SPAN_ALONE * _in_span(one, query)
+def _span_bonus(candidate: RankCandidate, query: ParsedQuery) -> float:
+    return SPAN_BONUS * _span_match(candidate, query)
 
 
-def _factor(one: Placed, query: Asked) -> float:
-    factor = (1 + WORTH * one.worth) * (1 + (IN_SPAN - 1) * _in_span(one, query))
-    if one.speaker in query.names:
-        factor *= NAMED
-    elif query.role and one.role == query.role:
-        factor *= THEIR_OWN
-    return factor * SUPERSEDED if one.superseded else factor
+def _factor(candidate: RankCandidate, query: ParsedQuery) -> float:
+    factor = (1 + VALUE_SHARE * candidate.value) * (1 + (SPAN_FACTOR - 1) * _span_match(candidate, query))
+    if candidate.speaker in query.names:
+        factor *= SPEAKER_FACTOR
+    elif query.role and candidate.role == query.role:
+        factor *= ROLE_FACTOR
+    return factor * SUPERSEDED_FACTOR if candidate.superseded else factor
 
 
-def _in_span(one: Placed, query: Asked) -> float:
+def _span_match(candidate: RankCandidate, query: ParsedQuery) -> float:
     """How far it was said in the days that the query speaks of, if in any."""
-    if query.span is None or not query.span.holds(one.at, late=TOLD_LATE):
+    if query.span is None or not query.span.contains(candidate.at, tolerance=LATE_PERIOD):
         return 0.0
-    return 1.0 if query.span.holds(one.at) else LATE
+    return 1.0 if query.span.contains(candidate.at) else LATE_SHARE

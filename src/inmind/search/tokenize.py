@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 import apsw
 
-LONGEST = 40
+MAX_WORD_CHARS = 40
 """Characters of a word; what goes on for longer is a key or a file in text form, and is found by its beginning."""
 
 _UNSPACED = re.compile(
@@ -28,29 +28,29 @@ _UNSPACED = re.compile(
 )
 
 
-def words(text: str) -> list[str]:
+def index_words(text: str) -> list[str]:
     """All words of a text, in order, those of scripts without spaces behind the others."""
-    spaced, runs = _parted(text)
-    return [*_stemmed(spaced), *(gram for run in runs for gram in (*run, *_pairs(run)))]
+    spaced, runs = _split_scripts(text)
+    return [*_stem(spaced), *(gram for run in runs for gram in (*run, *_pairs(run)))]
 
 
-def words_asked(text: str) -> list[str]:
+def query_words(text: str) -> list[str]:
     """The words that a question looks for, each once: of a run without spaces only the pairs, which say more."""
-    spaced, runs = _parted(text)
+    spaced, runs = _split_scripts(text)
     grams = (gram for run in runs for gram in (_pairs(run) if len(run) > 1 else run))
-    return list(dict.fromkeys([*_stemmed(spaced), *grams]))
+    return list(dict.fromkeys([*_stem(spaced), *grams]))
 
 
-def _parted(text: str) -> tuple[str, list[str]]:
-    even = unicodedata.normalize("NFKC", text).casefold()
-    return (_UNSPACED.sub(" ", even), runs) if (runs := _UNSPACED.findall(even)) else (even, [])
+def _split_scripts(text: str) -> tuple[str, list[str]]:
+    normalised = unicodedata.normalize("NFKC", text).casefold()
+    return (_UNSPACED.sub(" ", normalised), runs) if (runs := _UNSPACED.findall(normalised)) else (normalised, [])
 
 
 def _pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(len(run) - 1)]
 
 
-def _stemmed(text: str) -> list[str]:
+def _stem(text: str) -> list[str]:
     tokenizer = _tokenizer()
     found = tokenizer(
         text.encode("utf-8", "replace"),
@@ -59,7 +59,7 @@ def _stemmed(text: str) -> list[str]:
         include_offsets=False,
         include_colocated=False,
     )
-    return [word[:LONGEST] for word in found if word]
+    return [word[:MAX_WORD_CHARS] for word in found if word]
 
 
 class _Tokenizer(Protocol):
@@ -68,15 +68,15 @@ class _Tokenizer(Protocol):
     ) -> list[str]: ...
 
 
-_SPELLING = ["unicode61", "remove_diacritics", "2", "categories", "L* M* N* Co"]
+_TOKENIZER_OPTIONS = ["unicode61", "remove_diacritics", "2", "categories", "L* M* N* Co"]
 """Marks are parts of words: what Hindi and Tamil write their vowels with."""
 
-_MINE = threading.local()
+_thread_state = threading.local()
 
 
 def _tokenizer() -> _Tokenizer:
     """SQLite's own. It lives in a connection, and a connection is used by one thread at a time."""
-    if not hasattr(_MINE, "tokenizer"):
-        _MINE.connection = apsw.Connection(":memory:")
-        _MINE.tokenizer = _MINE.connection.fts5_tokenizer("porter", _SPELLING)
-    return cast(_Tokenizer, _MINE.tokenizer)
+    if not hasattr(_thread_state, "tokenizer"):
+        _thread_state.connection = apsw.Connection(":memory:")
+        _thread_state.tokenizer = _thread_state.connection.fts5_tokenizer("porter", _TOKENIZER_OPTIONS)
+    return cast(_Tokenizer, _thread_state.tokenizer)

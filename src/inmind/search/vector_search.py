@@ -9,80 +9,82 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from inmind.core.fork import tell_after_fork
-from inmind.search.index.base import Index, Near, Scope
+from inmind.core.fork import register_after_fork
+from inmind.search.index.base import NearestPassages, Scope, SearchIndex
 
-AT_A_TIME = 10_000
+READ_BATCH_SIZE = 10_000
 """Vectors that are read together."""
 
-AGAIN = 1_000
+RERANK_COUNT = 1_000
 """Vectors that are measured once more: far more than can come to the front."""
 
 
-class Measured:
+class DatabaseVectorSearch:
     """What an index has compared."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: SearchIndex) -> None:
         self._index = index
 
-    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near:
-        found = self._index.compared(embedder, scope, vector, most, AGAIN)
-        whole = [(passage, numbers) for passage, _, numbers in found.passages if numbers is not None]
-        far = [(passage, cosine) for passage, cosine, numbers in found.passages if numbers is None]
-        return Near(found.among, [*_nearest(whole, vector), *far])
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
+        found = self._index.nearest_vectors(embedder, scope, vector, limit, RERANK_COUNT)
+        with_vectors = [(passage, numbers) for passage, _, numbers in found.passages if numbers is not None]
+        without_vectors = [(passage, cosine) for passage, cosine, numbers in found.passages if numbers is None]
+        return NearestPassages(found.total, [*_rerank(with_vectors, vector), *without_vectors])
 
 
-def _nearest(whole: Sequence[tuple[int, bytes]], vector: Sequence[float]) -> Sequence[tuple[int, float]]:
+def _rerank(with_vectors: Sequence[tuple[int, bytes]], vector: Sequence[float]) -> Sequence[tuple[int, float]]:
     import numpy as np
 
-    from inmind.search.nearest import Nearest
+    from inmind.search.nearest import NearestVectors
 
-    nearest = Nearest(len(vector))
-    numbers = np.frombuffer(b"".join(numbers for _, numbers in whole), np.float16)
-    nearest.add([passage for passage, _ in whole], numbers.reshape(len(whole), -1) if whole else ())
-    return nearest.nearest(np.asarray(vector, np.float32), len(whole))
+    nearest = NearestVectors(len(vector))
+    numbers = np.frombuffer(b"".join(numbers for _, numbers in with_vectors), np.float16)
+    nearest.add(
+        [passage for passage, _ in with_vectors], numbers.reshape(len(with_vectors), -1) if with_vectors else ()
+    )
+    return nearest.nearest(np.asarray(vector, np.float32), len(with_vectors))
 
 
-class Matrices:
+class MemoryVectorSearch:
     """One for each resource that somebody asked about."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self._matrices: dict[int, _Matrix] = {}
+        self._matrices: dict[int, _VectorMatrix] = {}
         self._lock = threading.Lock()
-        tell_after_fork(self)
+        register_after_fork(self)
 
     def after_fork(self) -> None:
         """A thread of the parent may have been filling a matrix: the child makes its own."""
         self._lock = threading.Lock()
         self._matrices.clear()
 
-    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near:
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
         with self._lock:
             matrix = self._matrices.get(scope.id)
-            if matrix is None or (matrix.embedder, matrix.index) != (embedder, scope.index):
-                matrix = self._matrices[scope.id] = _Matrix(embedder, scope.index, len(vector))
+            if matrix is None or (matrix.embedder, matrix.index) != (embedder, scope.index_identity):
+                matrix = self._matrices[scope.id] = _VectorMatrix(embedder, scope.index_identity, len(vector))
             matrix.refresh(self._index, scope)
-            return matrix.nearest(vector, most)
+            return matrix.nearest(vector, limit)
 
 
-class _Matrix:
+class _VectorMatrix:
     def __init__(self, embedder: str, index: bytes, dimensions: int) -> None:
-        from inmind.search.nearest import Nearest
+        from inmind.search.nearest import NearestVectors
 
         self.embedder, self.index = embedder, index
-        self._nearest: Nearest = Nearest(dimensions)
+        self._nearest: NearestVectors = NearestVectors(dimensions)
         self._upto = 0
 
-    def refresh(self, index: Index, scope: Scope) -> None:
+    def refresh(self, index: SearchIndex, scope: Scope) -> None:
         import numpy as np
 
-        while rows := index.vectors(self.embedder, scope, after=self._upto, most=AT_A_TIME):
+        while rows := index.read_vectors(self.embedder, scope, after=self._upto, limit=READ_BATCH_SIZE):
             numbers = np.frombuffer(b"".join(vector for _, _, vector in rows), np.float16)
             self._nearest.add([passage for _, passage, _ in rows], numbers.reshape(len(rows), -1))
             self._upto = rows[-1][0]
 
-    def nearest(self, vector: Sequence[float], most: int) -> Near:
+    def nearest(self, vector: Sequence[float], limit: int) -> NearestPassages:
         import numpy as np
 
-        return Near(len(self._nearest), self._nearest.nearest(np.asarray(vector, np.float32), most))
+        return NearestPassages(len(self._nearest), self._nearest.nearest(np.asarray(vector, np.float32), limit))

@@ -15,54 +15,53 @@ from __future__ import annotations
 
 from inmind.errors import InvalidInput
 from inmind.search.embedders.base import Embedder
-from inmind.search.embedders.fastembed import fastembed
-from inmind.search.embedders.function import Called
-from inmind.search.embedders.http import endpoint, endpoint_named
-from inmind.search.embedders.installed import installed
+from inmind.search.embedders.function import FunctionEmbedder
+from inmind.search.embedders.http import http_embedder, parse_http_embedder
+from inmind.search.embedders.installed import are_installed
+from inmind.search.embedders.libraries import fastembed, model2vec
 from inmind.search.embedders.minilm import PACKAGES as FOR_MINILM
 from inmind.search.embedders.minilm import minilm
-from inmind.search.embedders.model2vec import model2vec
 from inmind.search.embedders.wordllama import PACKAGES as FOR_WORDLLAMA
 from inmind.search.embedders.wordllama import wordllama
 
-__all__ = ["Called", "Embedder", "embedder", "endpoint"]
+__all__ = ["FunctionEmbedder", "Embedder", "create_embedder", "http_embedder"]
 
 
-def embedder(named: str | Embedder | None) -> Embedder | None:
+def create_embedder(value: str | Embedder | None) -> Embedder | None:
     """InvalidInput for what is unknown, and with what to install for what is missing.
 
     Weights are read when the first text is embedded: naming a model takes no time.
     """
-    if named is None or isinstance(named, Called):
-        return named
-    if isinstance(named, str):
-        return _by_name(named)
-    if isinstance(named, Embedder):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may hand in anything
-        return Called(named.embed, name=named.name, dimensions=named.dimensions)
-    raise _unknown(named)
+    if value is None or isinstance(value, FunctionEmbedder):
+        return value
+    if isinstance(value, str):
+        return _by_name(value)
+    if isinstance(value, Embedder):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may hand in anything
+        return FunctionEmbedder(value.embed, name=value.name, dimensions=value.dimensions)
+    raise _unknown_embedder(value)
 
 
-def _by_name(named: str) -> Embedder | None:
-    match named.partition(":"):
+def _by_name(name: str) -> Embedder | None:
+    match name.partition(":"):
         case "none", "", _:
             return None
         case "auto", "", _:
-            return wordllama() if installed(*FOR_WORDLLAMA) else minilm() if installed(*FOR_MINILM) else None
+            return wordllama() if are_installed(*FOR_WORDLLAMA) else minilm() if are_installed(*FOR_MINILM) else None
         case "wordllama", "", _:
             return wordllama()
         case "minilm", "", _:
             return minilm()
         case "openai", _, model if model:
-            return endpoint_named(model)
+            return parse_http_embedder(model)
         case "fastembed", _, model if model:
             return fastembed(model)
         case "model2vec", _, model if model:
             return model2vec(model)
         case _:
-            raise _unknown(named)
+            raise _unknown_embedder(name)
 
 
-def _unknown(value: object) -> InvalidInput:
+def _unknown_embedder(value: object) -> InvalidInput:
     expected = (
         '"wordllama", "minilm", "auto", "none", "openai:MODEL@URL#DIMENSIONS", "fastembed:MODEL", "model2vec:MODEL", '
         "an Embedder, or Called(function, name=…, dimensions=…)"

@@ -22,7 +22,7 @@ class Embedder(Protocol):
     to none; the same row for the same text, whatever it is embedded together with; and no text, however long and in
     whatever script, that it cannot take. It may be asked from several threads at once.
 
-    `inmind.search.embedders.embedder` makes one that keeps them of anything that answers with numbers.
+    `inmind.search.embedders.create_embedder` makes one that keeps them of anything that answers with numbers.
     """
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float32]
 Weights = Mapping[str, Matrix]
 
-HEAD = 32
+HEAD_WIDTH = 32
 """How wide one head of attention is."""
 
 EPSILON = np.float32(1e-12)
@@ -52,54 +52,54 @@ class Norm(NamedTuple):
         return x
 
 
-class Layer(NamedTuple):
+class EncoderLayer(NamedTuple):
     query: Dense
     key: Dense
     value: Dense
-    heard: Dense
-    heard_norm: Norm
-    wide: Dense
-    narrow: Dense
-    narrow_norm: Norm
+    attention_output: Dense
+    attention_norm: Norm
+    intermediate: Dense
+    output: Dense
+    output_norm: Norm
 
     @classmethod
-    def of(cls, weights: Weights, name: str) -> Layer:
+    def of(cls, weights: Weights, name: str) -> EncoderLayer:
         own, out = f"{name}.attention.self", f"{name}.attention.output"
         return cls(
             query=Dense.of(weights, f"{own}.query"),
             key=Dense.of(weights, f"{own}.key"),
             value=Dense.of(weights, f"{own}.value"),
-            heard=Dense.of(weights, f"{out}.dense"),
-            heard_norm=Norm.of(weights, f"{out}.LayerNorm"),
-            wide=Dense.of(weights, f"{name}.intermediate.dense"),
-            narrow=Dense.of(weights, f"{name}.output.dense"),
-            narrow_norm=Norm.of(weights, f"{name}.output.LayerNorm"),
+            attention_output=Dense.of(weights, f"{out}.dense"),
+            attention_norm=Norm.of(weights, f"{out}.LayerNorm"),
+            intermediate=Dense.of(weights, f"{name}.intermediate.dense"),
+            output=Dense.of(weights, f"{name}.output.dense"),
+            output_norm=Norm.of(weights, f"{name}.output.LayerNorm"),
         )
 
     def __call__(self, x: Matrix, texts: Sequence[slice]) -> Matrix:
         query, key, value = self.query(x), self.key(x), self.value(x)
-        heard = np.concatenate([attention(query[text], key[text], value[text]) for text in texts])
-        x = self.heard_norm(x + self.heard(heard))
-        return self.narrow_norm(x + self.narrow(gelu(self.wide(x))))
+        attended = np.concatenate([attention(query[text], key[text], value[text]) for text in texts])
+        x = self.attention_norm(x + self.attention_output(attended))
+        return self.output_norm(x + self.output(gelu(self.intermediate(x))))
 
 
 class Encoder(NamedTuple):
-    words: Matrix
-    places: Matrix
+    word_embeddings: Matrix
+    position_embeddings: Matrix
     norm: Norm
-    layers: Sequence[Layer]
+    layers: Sequence[EncoderLayer]
 
     @classmethod
     def of(cls, weights: Weights) -> Encoder:
         """From weights by the names that BERT models have."""
         depth = sum(name.endswith(".intermediate.dense.bias") for name in weights)
         return cls(
-            words=weights["embeddings.word_embeddings.weight"],
+            word_embeddings=weights["embeddings.word_embeddings.weight"],
             # Every token is of the first of two kinds: it is added where its place is.
-            places=weights["embeddings.position_embeddings.weight"]
+            position_embeddings=weights["embeddings.position_embeddings.weight"]
             + weights["embeddings.token_type_embeddings.weight"][0],
             norm=Norm.of(weights, "embeddings.LayerNorm"),
-            layers=[Layer.of(weights, f"encoder.layer.{number}") for number in range(depth)],
+            layers=[EncoderLayer.of(weights, f"encoder.layer.{number}") for number in range(depth)],
         )
 
     def __call__(self, texts: Sequence[Sequence[int]]) -> Matrix:
@@ -107,7 +107,9 @@ class Encoder(NamedTuple):
         lengths = np.array([len(ids) for ids in texts])
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         spans = [slice(start, end) for start, end in pairwise(bounds.tolist())]
-        x = self.words[np.concatenate(texts)] + np.concatenate([self.places[:length] for length in lengths])
+        x = self.word_embeddings[np.concatenate(texts)] + np.concatenate(
+            [self.position_embeddings[:length] for length in lengths]
+        )
         x = self.norm(x)
         for layer in self.layers:
             x = layer(x, spans)
@@ -115,15 +117,15 @@ class Encoder(NamedTuple):
         return sums / lengths[:, None].astype(np.float32)
 
 
-def attention(*asked: Matrix) -> Matrix:
+def attention(*inputs: Matrix) -> Matrix:
     """Of one text, by its queries, keys and values: each of its tokens hears all of them, in every head by itself."""
-    query, key, value = (rows.reshape(len(rows), -1, HEAD).transpose(1, 0, 2) for rows in asked)
+    query, key, value = (rows.reshape(len(rows), -1, HEAD_WIDTH).transpose(1, 0, 2) for rows in inputs)
     weight = query @ key.transpose(0, 2, 1)
-    weight /= np.float32(HEAD**0.5)
+    weight /= np.float32(HEAD_WIDTH**0.5)
     weight -= weight.max(axis=2, keepdims=True)  # or it overflows
     np.exp(weight, out=weight)
-    heard = weight @ value / weight.sum(axis=2, keepdims=True)
-    return heard.transpose(1, 0, 2).reshape(query.shape[1], -1)
+    attended = weight @ value / weight.sum(axis=2, keepdims=True)
+    return attended.transpose(1, 0, 2).reshape(query.shape[1], -1)
 
 
 def gelu(x: Matrix) -> Matrix:

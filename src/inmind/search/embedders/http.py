@@ -13,58 +13,60 @@ from typing import Any
 
 from inmind.core.http import Json, Server, bearer
 from inmind.errors import InvalidInput, ModelFailed, short_repr
-from inmind.search.embedders.function import Called
-from inmind.search.embedders.installed import needs
+from inmind.search.embedders.function import FunctionEmbedder
+from inmind.search.embedders.installed import require_packages
 
-BATCH = 64
-KEY = "OPENAI_API_KEY"
-WAITS = (0.5, 1.0, 2.0)
+BATCH_SIZE = 64
+API_KEY_VARIABLE = "OPENAI_API_KEY"
+RETRY_SECONDS = (0.5, 1.0, 2.0)
 """Seconds before each further try. Somebody may be waiting for a search, which does well without this answer."""
-TIMEOUT = 30.0
-MOST_BYTES = 64_000_000
+TIMEOUT_SECONDS = 30.0
+MAX_RESPONSE_BYTES = 64_000_000
 """Of an answer: a batch of the longest vectors there are, written out."""
 
-_NAMED = re.compile(r"(?P<model>\S+)@(?P<url>https?://[^\s@#?]+)#(?P<dimensions>\d{1,5})")
+_ENDPOINT_NAME = re.compile(r"(?P<model>\S+)@(?P<url>https?://[^\s@#?]+)#(?P<dimensions>\d{1,5})")
 
 
-def endpoint(
+def http_embedder(
     model: str,
     *,
     url: str,
     dimensions: int,
     api_key: str | None = None,
     pause: Callable[[float], None] = time.sleep,
-) -> Called:
+) -> FunctionEmbedder:
     """`url` ends where `/embeddings` would follow. Without `api_key`, OPENAI_API_KEY is sent where it is set."""
     url = url.rstrip("/")
-    needs("httpx2", embedder=f"openai:{model}@{url}")
-    server = Server(url=url, key=api_key, key_env=KEY, waits=WAITS, most_bytes=MOST_BYTES, pause=pause)
+    require_packages("httpx2", embedder=f"openai:{model}@{url}")
+    server = Server(
+        url=url, key=api_key, key_env=API_KEY_VARIABLE, waits=RETRY_SECONDS, most_bytes=MAX_RESPONSE_BYTES, pause=pause
+    )
 
     def rows(texts: Sequence[str]) -> list[Any]:
-        batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-        return [row for batch in batches for row in _rows(_asked(server, model, batch), url, len(batch))]
+        batches = [list(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
+        return [row for batch in batches for row in _parse_rows(_request(server, model, batch), url, len(batch))]
 
-    return Called(rows, name=f"openai:{model}@{url}", dimensions=dimensions)
+    return FunctionEmbedder(rows, name=f"openai:{model}@{url}", dimensions=dimensions)
 
 
-def endpoint_named(named: str) -> Called:
+def parse_http_embedder(text: str) -> FunctionEmbedder:
     """By `MODEL@URL#DIMENSIONS`."""
-    match = _NAMED.fullmatch(named)
+    match = _ENDPOINT_NAME.fullmatch(text)
     if match is None:
         expected = '"openai:MODEL@URL#DIMENSIONS", as in "openai:nomic-embed-text@http://localhost:11434/v1#768"'
-        raise InvalidInput(field="embedder", value=f"openai:{named}", expected=expected)
-    return endpoint(match["model"], url=match["url"], dimensions=int(match["dimensions"]))
+        raise InvalidInput(field="embedder", value=f"openai:{text}", expected=expected)
+    return http_embedder(match["model"], url=match["url"], dimensions=int(match["dimensions"]))
 
 
-def _asked(server: Server, model: str, texts: list[str]) -> Json:
-    return server.ask("embeddings", {"model": model, "input": texts}, headers=bearer, seconds=TIMEOUT)
+def _request(server: Server, model: str, texts: list[str]) -> Json:
+    return server.ask("embeddings", {"model": model, "input": texts}, headers=bearer, seconds=TIMEOUT_SECONDS)
 
 
-def _rows(answer: Json, url: str, count: int) -> list[Any]:
+def _parse_rows(response: Json, url: str, count: int) -> list[Any]:
     """One for each text, in their order, whichever order they come in."""
     try:
-        by_place = {one["index"]: one["embedding"] for one in answer["data"]}
-        return [by_place[place] for place in range(count)]
+        by_index = {one["index"]: one["embedding"] for one in response["data"]}
+        return [by_index[place] for place in range(count)]
     except (ValueError, LookupError, TypeError) as error:
-        reason = f"{url} answered with something else than {count} embeddings: {short_repr(answer)}"
+        reason = f"{url} answered with something else than {count} embeddings: {short_repr(response)}"
         raise ModelFailed(reason=reason) from error

@@ -11,22 +11,22 @@ from pathlib import Path
 
 from inmind.errors import InvalidInput
 
-VECTORS = 'pip install "inmind[vectors]"'
+INSTALL_VECTORS = 'pip install "inmind[vectors]"'
 
 
-def installed(*packages: str) -> bool:
+def are_installed(*packages: str) -> bool:
     return all(find_spec(package) for package in packages)
 
 
-def needs(*packages: str, embedder: str, install: str = VECTORS) -> None:
+def require_packages(*packages: str, embedder: str, install: str = INSTALL_VECTORS) -> None:
     """InvalidInput, with what to install, where one of them is missing."""
-    missing = [package for package in packages if not installed(package)]
+    missing = [package for package in packages if not are_installed(package)]
     if missing:
         expected = f"{' and '.join(missing)} to be installed: {install}"
         raise InvalidInput(field="embedder", value=embedder, expected=expected)
 
 
-def folder_of(package: str) -> Path:
+def package_folder(package: str) -> Path:
     """Where the files of an installed package are."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:

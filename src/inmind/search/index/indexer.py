@@ -20,20 +20,35 @@ from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted, S
 from inmind.core.streams import ANONYMOUS, owner_of
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import Damaged
-from inmind.search.echo import is_echo, runs
-from inmind.search.extract import TALK, Gleaned, Said, gleaned, may_echo, subjects, words_shown
-from inmind.search.index.ids import MOST_PASSAGES, all_of, crystal_at, is_full, next_series, passage_at
-from inmind.search.index.record import Record, named_by
-from inmind.search.index.tables import Held, Tables
-from inmind.search.lifecycle import after, alive
-from inmind.search.live_events import standing
-from inmind.search.passages import passages
-from inmind.search.tokenize import words
+from inmind.search.echo import is_echo, word_runs
+from inmind.search.extract import (
+    CONVERSATION_SERIES,
+    CrystalDraft,
+    ParsedMessage,
+    can_echo,
+    extract_crystals,
+    subjects_of,
+    texts_shown,
+)
+from inmind.search.index.numbers import (
+    MAX_PASSAGES,
+    crystal_number,
+    is_series_full,
+    passage_number,
+    series_bounds,
+    series_number,
+)
+from inmind.search.index.record import Record, parse_crystal_id
+from inmind.search.index.tables import PassageWords, Tables
+from inmind.search.lifecycle import apply_event, is_searchable
+from inmind.search.live_events import live_sequence_numbers
+from inmind.search.passages import split_passages
+from inmind.search.tokenize import index_words
 from inmind.store.protocol import Store
 
 log = logging.getLogger("inmind")
 
-FOLLOWED = (
+INDEXED_KINDS = (
     "opened",
     "message",
     "splice",
@@ -52,225 +67,233 @@ FOLLOWED = (
 )
 """Kinds of events that deep memory takes something from."""
 
-_MORE = "\x01"
-_NOBODYS = f"resource/{ANONYMOUS}"
+_OVERFLOW_MARK = "\x01"
+_ANONYMOUS_STREAM = f"resource/{ANONYMOUS}"
 """The stream that says what becomes of crystals of sessions that are nobody's; any other names its owner's own."""
 
 
-Read = Callable[[MessageAdded], Said]
+MessageReader = Callable[[MessageAdded], ParsedMessage]
 """How a message of any provider is read."""
 
 
-class Follower:
+class Indexer:
     """Takes events in, within one transaction."""
 
-    def __init__(self, tables: Tables, store: Store, read: Read, *, resource: int | None = None) -> None:
+    def __init__(
+        self, tables: Tables, store: Store, read_message: MessageReader, *, resource: int | None = None
+    ) -> None:
         """`resource`: whose events these all are; else it is told by the streams that they stand in."""
-        self._tables, self._store, self._read = tables, store, read
+        self._tables, self._store, self._read_message = tables, store, read_message
         self._by_name: dict[str, _Resource] = {}
-        self._by_number: dict[int, _Resource] = {}
-        self._only = None if resource is None else self._numbered(resource)
+        self._by_id: dict[int, _Resource] = {}
+        self._single_resource = None if resource is None else self._resource_by_id(resource)
         self._owners: dict[str, _Resource] = {}
-        self._known: dict[tuple[str, str], _Series] = {}
-        self._overturned: dict[str, datetime] = {}
+        self._series_by_name: dict[tuple[str, str], _Series] = {}
+        self._reverted_streams: dict[str, datetime] = {}
         """Streams in which something was taken back, and when that was."""
         self._crystals: list[tuple[object, ...]] = []
-        self._held: list[Held] = []
+        self._passage_words: list[PassageWords] = []
         self._speakers: Counter[tuple[int, str]] = Counter()
 
-    def take(self, events: Sequence[Event]) -> None:
-        self._meet({event.stream for event in events})
+    def index(self, events: Sequence[Event]) -> None:
+        self._load_series({event.stream for event in events})
         for event in events:
             match event.payload:
                 case SessionOpened(resource=resource):
-                    self._owners[event.stream] = self._only or self._resource(owner_of(event.stream, resource))
-                    self._series(event.stream, TALK)
+                    self._owners[event.stream] = self._single_resource or self._resource(
+                        owner_of(event.stream, resource)
+                    )
+                    self._series(event.stream, CONVERSATION_SERIES)
                 case Reverted() | HistorySpliced() | DreamUndone():
-                    self._overturned[event.stream] = event.at
+                    self._reverted_streams[event.stream] = event.at
                 case SearchRecorded() | DreamCommitted() | Consolidated() | CrystalPinned():
-                    self._befall(event)
+                    self._apply_lifecycle(event)
                 case MessageAdded() as message:
-                    self._glean(event, self._read(message))
+                    self._extract(event, self._read_message(message))
                 case _:
-                    self._glean(event, None)
-        for stream, at in self._overturned.items():
-            self._settle(stream, at)
-        self._keep()
+                    self._extract(event, None)
+        for stream, at in self._reverted_streams.items():
+            self._apply_reverts(stream, at)
+        self._flush()
 
     # -- what an event holds -------------------------------------------------------------------------------
 
-    def _glean(self, event: Event, said: Said | None) -> None:
-        for text in words_shown(event, said):
-            self._series(event.stream, TALK).shown |= runs(text)
-        for name, about in subjects(event):
+    def _extract(self, event: Event, parsed: ParsedMessage | None) -> None:
+        for text in texts_shown(event, parsed):
+            self._series(event.stream, CONVERSATION_SERIES).new_runs |= word_runs(text)
+        for name, about in subjects_of(event):
             series = self._series(event.stream, name)
-            self._keep_crystals()
-            bounds = all_of(series.id)
+            self._flush_crystals()
+            bounds = series_bounds(series.id)
             if self._tables.rows("overtake", series.resource.id, *bounds, about, to_microseconds(event.at)):
                 series.resource.hidden = 1
-        for found in gleaned(event, said):
-            self._add(event, found)
+        for draft in extract_crystals(event, parsed):
+            self._add(event, draft)
 
-    def _add(self, event: Event, found: Gleaned) -> None:
-        series = self._series(event.stream, found.series)
-        texts = passages(found.text)[:MOST_PASSAGES]
+    def _add(self, event: Event, draft: CrystalDraft) -> None:
+        series = self._series(event.stream, draft.series)
+        texts = split_passages(draft.text)[:MAX_PASSAGES]
         echoes = self._echoes(event, texts)
         if len(echoes) == len(texts):
             return
-        number, resource = crystal_at(series.id, series.length), series.resource
-        read = [words(text) for text in texts]
-        for place, its_words in enumerate(read):
-            if place not in echoes:
-                passage = passage_at(number, place, words=len(its_words))
-                self._held.append(Held(resource.id, passage, list(dict.fromkeys(its_words))))
+        number, resource = crystal_number(series.id, series.length), series.resource
+        words = [index_words(text) for text in texts]
+        for position, passage_words in enumerate(words):
+            if position not in echoes:
+                passage = passage_number(number, position, words=len(passage_words))
+                self._passage_words.append(PassageWords(resource.id, passage, list(dict.fromkeys(passage_words))))
         self._crystals.append(
             (
                 number,
                 event.id,
-                found.part,
+                draft.part,
                 resource.id,
-                found.kind,
-                found.source,
+                draft.kind,
+                draft.source,
                 event.origin.value,
                 int(event.trust),
-                to_microseconds(found.at or event.at),
-                found.role,
-                found.speaker,
-                int(found.named),
-                sum(map(len, read)),
-                series.asks,
-                float(found.importance),
-                float(found.valence),
-                found.about,
+                to_microseconds(draft.at or event.at),
+                draft.role,
+                draft.speaker,
+                int(draft.speaker_declared),
+                sum(map(len, words)),
+                series.ends_with_question,
+                float(draft.importance),
+                float(draft.valence),
+                draft.subject,
                 to_json(sorted(echoes)) if echoes else None,
-                _stamp(found.valid_from),
-                _stamp(found.valid_to),
-                _stamp(found.valid_to),
-                "consolidated" if found.consolidated else "generated",
+                _to_stamp(draft.valid_from),
+                _to_stamp(draft.valid_to),
+                _to_stamp(draft.valid_to),
+                "consolidated" if draft.consolidated else "generated",
             )
         )
-        series.length, series.asks = series.length + 1, int(found.text.rstrip().endswith(("?", "？")))
+        series.length, series.ends_with_question = series.length + 1, int(draft.text.rstrip().endswith(("?", "？")))
         resource.passages += len(texts) - len(echoes)
-        if found.speaker:
-            self._speakers[resource.id, found.speaker] += 1
+        if draft.speaker:
+            self._speakers[resource.id, draft.speaker] += 1
 
     def _echoes(self, event: Event, texts: Sequence[str]) -> set[int]:
         """Places of those passages that only say what memory has shown."""
-        if not may_echo(event):
+        if not can_echo(event):
             return set()
-        series = self._series(event.stream, TALK)
-        if not series.shows and not series.shown:
+        series = self._series(event.stream, CONVERSATION_SERIES)
+        if not series.has_shown and not series.new_runs:
             return set()
-        said = [runs(text) for text in texts]
-        every = set[int]().union(*said)
-        shown = series.shown & every
-        if series.shows and (others := every - shown):
-            asked = (series.resource.id, series.id, self._tables.listed(sorted(others)))
+        runs = [word_runs(text) for text in texts]
+        all_runs = set[int]().union(*runs)
+        shown = series.new_runs & all_runs
+        if series.has_shown and (others := all_runs - shown):
+            asked = (series.resource.id, series.id, self._tables.list_parameter(sorted(others)))
             shown |= {run for (run,) in self._tables.rows("are_shown", *asked)}
-        return {place for place, text in enumerate(texts) if is_echo(text, said[place] & shown)}
+        return {place for place, text in enumerate(texts) if is_echo(text, runs[place] & shown)}
 
     # -- what becomes of what is there ---------------------------------------------------------------------
 
-    def _befall(self, event: Event) -> None:
+    def _apply_lifecycle(self, event: Event) -> None:
         """What happens to crystals: found, dreamt of, consolidated, frozen."""
-        self._keep_crystals()
-        wanted, owner = _named(event), self._owner(event.stream)
-        events = sorted({place[0] for id in wanted if (place := named_by(id))})
-        rows = self._tables.rows("befallen", self._tables.listed(events)) if events else []
+        self._flush_crystals()
+        ids, owner = _crystal_ids(event), self._owner(event.stream)
+        events = sorted({place[0] for id in ids if (place := parse_crystal_id(id))})
+        rows = self._tables.rows("befallen", self._tables.list_parameter(events)) if events else []
         records = {
             record.id: record
             for record in (Record(*row) for row in rows)
-            if record.id in wanted and (record.resource == owner.id or event.stream == _NOBODYS)
+            if record.id in ids and (record.resource == owner.id or event.stream == _ANONYMOUS_STREAM)
         }
         before = {id: record.crystal("", "") for id, record in records.items()}
         changed: list[tuple[object, ...]] = []
         for id, record in records.items():
-            then = after(before[id], event, before)
-            if then is not before[id]:
-                lineage = [source for source in then.sources if source != record.event]
+            updated = apply_event(before[id], event, before)
+            if updated is not before[id]:
+                lineage = [source for source in updated.sources if source != record.event]
                 changed.append(
                     (
                         record.resource,
                         record.made,
-                        then.accesses,
-                        _stamp(then.accessed),
-                        _stamp(then.valid_to),
-                        then.superseded_by,
-                        then.merged_into,
+                        updated.accesses,
+                        _to_stamp(updated.accessed),
+                        _to_stamp(updated.valid_to),
+                        updated.superseded_by,
+                        updated.merged_into,
                         to_json(lineage) if lineage else None,
-                        then.lifecycle,
+                        updated.lifecycle,
                     )
                 )
-                if alive(then) != alive(before[id]):
-                    self._numbered(record.resource).hidden = 1
-        self._tables.many("after_crystal", changed)
+                if is_searchable(updated) != is_searchable(before[id]):
+                    self._resource_by_id(record.resource).hidden = 1
+        self._tables.execute_many("after_crystal", changed)
 
-    def _settle(self, stream: str, at: datetime) -> None:
+    def _apply_reverts(self, stream: str, at: datetime) -> None:
         """After an undo, or an edit: the last word on everything that stands in this stream is found, nothing else."""
-        self._keep_crystals()
+        self._flush_crystals()
         try:
-            read = [event for kind in _STANDING for event in self._store.read(stream, kind=kind)]
+            read = [event for kind in _REVERTIBLE_KINDS for event in self._store.read(stream, kind=kind)]
         except Damaged as error:
             log.warning("what was taken back in %s may still be found: %s", stream, error)
             return
         events = sorted(read, key=lambda event: event.seq)
-        stands = standing(events)
+        live = live_sequence_numbers(events)
         last: dict[str, int] = {}
         for event in events:
-            if event.seq in stands:
-                last |= {about: event.seq for _, about in subjects(event)}
+            if event.seq in live:
+                last |= {about: event.seq for _, about in subjects_of(event)}
         changed: list[tuple[object, ...]] = []
         for resource, made, event, about, gone in self._tables.rows("of_stream", f"{stream}#", f"{stream}$"):
-            of, _, number = event.rpartition("#")
-            if of != stream:  # a session may be called like another and what stands behind its "#"
+            event_stream, _, number = event.rpartition("#")
+            if event_stream != stream:  # a session may be called like another and what stands behind its "#"
                 continue
             seq = int(number)
-            found = seq in stands and last.get(about, seq) == seq
-            if found is not (gone is None):
-                self._numbered(resource).hidden = 1
-                changed.append((resource, made, None if found else to_microseconds(at)))
-        self._tables.many("stand", changed)
+            is_live = seq in live and last.get(about, seq) == seq
+            if is_live is not (gone is None):
+                self._resource_by_id(resource).hidden = 1
+                changed.append((resource, made, None if is_live else to_microseconds(at)))
+        self._tables.execute_many("stand", changed)
 
     # -- whose it is, and where it stands ------------------------------------------------------------------
 
-    def _meet(self, streams: set[str]) -> None:
+    def _load_series(self, streams: set[str]) -> None:
         """Look up all that is known of these streams at once."""
         for stream, name, id, length, asks, shows, resource in self._tables.rows(
-            "series_of_streams", self._tables.listed(sorted(streams))
+            "series_of_streams", self._tables.list_parameter(sorted(streams))
         ):
-            owner = self._numbered(resource)
-            self._known[stream, name] = _Series(owner, id, stream, name, length, asks, shows, kept=length)
+            owner = self._resource_by_id(resource)
+            self._series_by_name[stream, name] = _Series(
+                owner, id, stream, name, length, asks, shows, stored_length=length
+            )
 
     def _series(self, stream: str, name: str) -> _Series:
         """Where the next of a series comes; a series that has no place left goes on in another."""
-        while (found := self._known.get((stream, name))) is not None and is_full(found.length):
-            name += _MORE
+        while (found := self._series_by_name.get((stream, name))) is not None and is_series_full(found.length):
+            name += _OVERFLOW_MARK
         if found is None:
             resource = self._owner(stream)
-            talk = name.rstrip(_MORE) == TALK and stream.startswith("session/")
-            id = next_series(self._many_series(resource), talk=talk)
-            found = self._known[stream, name] = _Series(resource, id, stream, name)
+            is_conversation = name.rstrip(_OVERFLOW_MARK) == CONVERSATION_SERIES and stream.startswith("session/")
+            id = series_number(self._next_series_count(resource), conversation=is_conversation)
+            found = self._series_by_name[stream, name] = _Series(resource, id, stream, name)
         return found
 
     def _owner(self, stream: str) -> _Resource:
-        if self._only is not None:
-            return self._only
+        if self._single_resource is not None:
+            return self._single_resource
         if stream not in self._owners:
             kind, _, name = stream.partition("/")
-            talk = self._known.get((stream, TALK)) if kind == "session" else None
-            self._owners[stream] = talk.resource if talk else self._resource(name if kind == "resource" else "")
+            conversation = self._series_by_name.get((stream, CONVERSATION_SERIES)) if kind == "session" else None
+            self._owners[stream] = (
+                conversation.resource if conversation else self._resource(name if kind == "resource" else "")
+            )
         return self._owners[stream]
 
     def _resource(self, name: str) -> _Resource:
         if name not in self._by_name:
             row = self._tables.row("resource", name) or self._tables.rows("add_resource", name)[0]
-            self._by_name[name] = self._numbered(row[0])
+            self._by_name[name] = self._resource_by_id(row[0])
         return self._by_name[name]
 
-    def _numbered(self, id: int) -> _Resource:
-        return self._by_number.setdefault(id, _Resource(id))
+    def _resource_by_id(self, id: int) -> _Resource:
+        return self._by_id.setdefault(id, _Resource(id))
 
-    def _many_series(self, resource: _Resource) -> int:
+    def _next_series_count(self, resource: _Resource) -> int:
         """How many it has, with the one that comes."""
         if resource.series is None:
             resource.series = int(self._tables.value("many_series", resource.id))
@@ -279,26 +302,29 @@ class Follower:
 
     # -- into the tables -----------------------------------------------------------------------------------
 
-    def _keep_crystals(self) -> None:
+    def _flush_crystals(self) -> None:
         """Before anything is asked of those that are there."""
         crystals, self._crystals = self._crystals, []
-        self._tables.many("add_crystal", crystals)
+        self._tables.execute_many("add_crystal", crystals)
 
-    def _keep(self) -> None:
-        self._keep_crystals()
-        series = [one for one in self._known.values() if one.length != one.kept or one.shown]
+    def _flush(self) -> None:
+        self._flush_crystals()
+        series = [one for one in self._series_by_name.values() if one.length != one.stored_length or one.new_runs]
         for one in series:
-            one.shows = int(bool(one.shows or one.shown))
+            one.has_shown = int(bool(one.has_shown or one.new_runs))
         tables = self._tables
-        tables.many(
+        tables.execute_many(
             "keep_series",
-            [(one.resource.id, one.id, one.stream, one.name, one.length, one.asks, one.shows) for one in series],
+            [
+                (one.resource.id, one.id, one.stream, one.name, one.length, one.ends_with_question, one.has_shown)
+                for one in series
+            ],
         )
-        tables.many("show", [(one.resource.id, one.id, run) for one in series for run in sorted(one.shown)])
-        tables.hold(self._held)
-        tables.many("count_speaker", [(*whom, messages) for whom, messages in self._speakers.items()])
-        grown = [one for one in self._by_number.values() if one.has_changed]
-        tables.many("grow_resource", [(one.id, one.passages, one.hidden) for one in grown])
+        tables.execute_many("show", [(one.resource.id, one.id, run) for one in series for run in sorted(one.new_runs)])
+        tables.add_words(self._passage_words)
+        tables.execute_many("count_speaker", [(*whom, messages) for whom, messages in self._speakers.items()])
+        changed = [one for one in self._by_id.values() if one.has_changed]
+        tables.execute_many("grow_resource", [(one.id, one.passages, one.hidden) for one in changed])
 
 
 class _Resource:
@@ -324,23 +350,23 @@ class _Series:
     stream: str
     name: str
     length: int = 0
-    asks: int = 0
-    shows: int = 0
+    ends_with_question: int = 0
+    has_shown: int = 0
     """Whether memory had shown anything there before these events."""
-    kept: int = -1
+    stored_length: int = -1
     """The length that the tables know; none yet."""
-    shown: set[int] = field(default_factory=set[int])
+    new_runs: set[int] = field(default_factory=set[int])
     """Runs of words that memory has shown there by them."""
 
 
-_STANDING = ("message", "splice", "reverted", "dream_undone", "note", "crystallised", "document", "left")
+_REVERTIBLE_KINDS = ("message", "splice", "reverted", "dream_undone", "note", "crystallised", "document", "left")
 """What can be taken back, and what takes it back."""
 
 
-def _named(event: Event) -> set[str]:
+def _crystal_ids(event: Event) -> set[str]:
     match event.payload:
-        case SearchRecorded(hits=wanted) | DreamCommitted(replayed=wanted):
-            return set(wanted)
+        case SearchRecorded(hits=ids) | DreamCommitted(replayed=ids):
+            return set(ids)
         case Consolidated(merged=merged, superseded=superseded, expired=expired):
             return {*expired, *(id for pair in (*merged, *superseded) for id in pair)}
         case CrystalPinned(id=id):
@@ -349,5 +375,5 @@ def _named(event: Event) -> set[str]:
             return set()
 
 
-def _stamp(at: datetime | None) -> int | None:
+def _to_stamp(at: datetime | None) -> int | None:
     return None if at is None else to_microseconds(at)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, cast
 from inmind.core.events.base import Origin, Trust
 from inmind.core.streams import ANONYMOUS, PRIVATE
 from inmind.core.timestamps import from_microseconds, to_microseconds
-from inmind.search.crystal import HIDDEN, Crystal
-from inmind.search.extract import THINGS
-from inmind.search.index.ids import MOST_PASSAGES, passage_at
-from inmind.search.passages import passages
-from inmind.search.tokenize import words
+from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
+from inmind.search.extract import ENTITY_SERIES
+from inmind.search.index.numbers import MAX_PASSAGES, passage_number
+from inmind.search.passages import split_passages
+from inmind.search.tokenize import index_words
 
 
 class Record(NamedTuple):
@@ -55,25 +55,25 @@ class Record(NamedTuple):
         return f"{self.event}.{self.part}" if self.part else self.event
 
     @property
-    def found_again(self) -> bool:
+    def is_searchable(self) -> bool:
         """May a search find it that looks back from now? What was merged is found as what it was merged into."""
-        return self.stood() and self.lifecycle not in HIDDEN
+        return self.was_live() and self.lifecycle not in HIDDEN_LIFECYCLES
 
-    def stood(self, day: datetime | None = None) -> bool:
+    def was_live(self, day: datetime | None = None) -> bool:
         """Is it neither taken back nor overtaken? Or was it not yet, on that day."""
         return self.gone is None or (day is not None and self.gone > to_microseconds(day))
 
     @property
-    def last(self) -> datetime:
+    def last_used(self) -> datetime:
         """When it was last found, or said."""
         return from_microseconds(self.at if self.accessed is None else self.accessed)
 
     @property
     def path(self) -> str:
         """The page that it is part of. Things too are about something, which nobody can open."""
-        return "" if self.about.startswith(f"{THINGS}/") else self.about
+        return "" if self.about.startswith(f"{ENTITY_SERIES}/") else self.about
 
-    def as_known(self, day: datetime, newer: Record | None) -> Record:
+    def as_of(self, day: datetime, newer: Record | None) -> Record:
         """As it stood on that day: an end that came with what was said later was not in sight, a declared one was."""
         if newer is not None and newer.at <= to_microseconds(day):
             return self
@@ -97,9 +97,9 @@ class Record(NamedTuple):
             importance=self.importance,
             valence=self.valence,
             accesses=self.accesses,
-            accessed=_moment(self.accessed),
-            valid_from=_moment(self.valid_from),
-            valid_to=_moment(self.valid_to),
+            accessed=_to_datetime(self.accessed),
+            valid_from=_to_datetime(self.valid_from),
+            valid_to=_to_datetime(self.valid_to),
             superseded_by=self.superseded_by,
             merged_into=self.merged_into,
             lifecycle=cast(Any, self.lifecycle),
@@ -111,25 +111,28 @@ def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
     echoes: list[int] = json.loads(record.echoes) if record.echoes else []
     speaker = record.speaker or record.role
     return [
-        (passage_at(record.number, place, words=len(words(passage))), f"{speaker}: {passage}" if speaker else passage)
-        for place, passage in enumerate(passages(text)[:MOST_PASSAGES])
+        (
+            passage_number(record.number, place, words=len(index_words(passage))),
+            f"{speaker}: {passage}" if speaker else passage,
+        )
+        for place, passage in enumerate(split_passages(text)[:MAX_PASSAGES])
         if place not in echoes
     ]
 
 
-def by_column(statement: str) -> str:
+def expand_columns(statement: str) -> str:
     """A statement that asks for records, with their columns by name: tables of another shape are found out by that."""
     return statement.replace("crystals.*", ", ".join(f"crystals.{column}" for column in Record._fields))
 
 
-def named_by(id: str) -> tuple[str, int] | None:
+def parse_crystal_id(id: str) -> tuple[str, int] | None:
     """The event that an id of a crystal names, and of a part the number behind a full stop."""
-    named = _ID.fullmatch(id)
-    return (named[1], int(named[2] or 0)) if named else None
+    match = _ID.fullmatch(id)
+    return (match[1], int(match[2] or 0)) if match else None
 
 
 _ID = re.compile(r"([^\0\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")
 
 
-def _moment(stamp: int | None) -> datetime | None:
+def _to_datetime(stamp: int | None) -> datetime | None:
     return None if stamp is None else from_microseconds(stamp)

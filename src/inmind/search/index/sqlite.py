@@ -21,49 +21,49 @@ import apsw
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event
-from inmind.core.fork import Connected
+from inmind.core.fork import SqliteConnectionOwner
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
-from inmind.search.index.base import AT_A_TIME, COMMON, VERSION, Holding, Index, Scope
-from inmind.search.index.ids import packed
-from inmind.search.index.indexer import FOLLOWED, Read
-from inmind.search.index.record import by_column
-from inmind.search.index.tables import Held, Missing, Tables
-from inmind.store.atomic_files import create_private
-from inmind.store.named_sql import named
+from inmind.search.index.base import BATCH_SIZE, MAX_PASSAGES_PER_WORD, VERSION, Scope, SearchIndex, WordMatches
+from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
+from inmind.search.index.numbers import pack_vector
+from inmind.search.index.record import expand_columns
+from inmind.search.index.tables import PassageWords, RowMissing, Tables
+from inmind.store.file_operations import create_private_file
+from inmind.store.named_sql import load_queries
 from inmind.store.protocol import Store
-from inmind.store.sqlite import is_full, set_journal_mode
+from inmind.store.sqlite.connection import is_disk_full, set_journal_mode
 
 log = logging.getLogger("inmind")
 
 T = TypeVar("T")
 
-CHUNK = 120
+CHUNK_SIZE = 120
 """Passages that are kept together under a word: as many as fit into a page of the file beside others."""
 
-_named = named("index")
+_named_statement = load_queries("index")
 
 
 @cache
 def _sql(name: str) -> str:
-    return by_column(_named(name))
+    return expand_columns(_named_statement(name))
 
 
-class SqliteIndex(Index, Connected):
+class SqliteIndex(SearchIndex, SqliteConnectionOwner):
     """The derived index of one home."""
 
-    def __init__(self, path: Path, store: Store, read: Read, *, busy_seconds: float = 30.0) -> None:
+    def __init__(self, path: Path, store: Store, read_message: MessageReader, *, busy_seconds: float = 30.0) -> None:
         self.path, self.place, self._busy_seconds = path, str(path), busy_seconds
-        Index.__init__(self, store, read)
-        Connected.__init__(self)
+        SearchIndex.__init__(self, store, read_message)
+        SqliteConnectionOwner.__init__(self)
         self._closed = False
-        self._broken = False
+        self._damaged = False
         """Something has read there what cannot be: it is not taken for an index again."""
 
     # -- following the journal -----------------------------------------------------------------------------
 
     def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
-        while self._follow():
+        while self._index_batch():
             if resources is None and until is not None and time.monotonic() > until:
                 return False
         return True
@@ -71,40 +71,42 @@ class SqliteIndex(Index, Connected):
     def catch_up_streams(self, streams: Iterable[str]) -> None:  # noqa: ARG002 -- it follows everybody
         self.catch_up()
 
-    def with_news(self, after: str, most: int) -> list[str]:
-        upto = self._ask(lambda tables: tables.value("upto"))
-        behind = self._store.owners() if self._store.since(upto, kinds=FOLLOWED, most=1) else ()
-        return [owner for owner in behind if owner > after][:most]
+    def stale_resources(self, after: str, limit: int) -> list[str]:
+        upto = self._query(lambda tables: tables.value("upto"))
+        owners = self._store.owners() if self._store.events_since(upto, kinds=INDEXED_KINDS, limit=1) else ()
+        return [owner for owner in owners if owner > after][:limit]
 
-    def _follow(self) -> bool:
-        with self._using() as connection:
-            tables = _Tables(connection)
-            if not self._store.since(tables.value("upto"), kinds=FOLLOWED, most=1):
+    def _index_batch(self) -> bool:
+        with self._connected() as connection:
+            tables = SqliteTables(connection)
+            if not self._store.events_since(tables.value("upto"), kinds=INDEXED_KINDS, limit=1):
                 return False
             with _transaction(connection):
-                news = self._store.since(tables.value("upto"), kinds=FOLLOWED, most=AT_A_TIME)
-                if news:
-                    self._take(tables, [event for _, event in news if event])
-                    tables.rows("follow", *_mark(*news[-1]))
-            return bool(news)
+                new_events = self._store.events_since(tables.value("upto"), kinds=INDEXED_KINDS, limit=BATCH_SIZE)
+                if new_events:
+                    self._index_events(tables, [event for _, event in new_events if event])
+                    tables.rows("follow", *_position_mark(*new_events[-1]))
+            return bool(new_events)
 
     # -- asking --------------------------------------------------------------------------------------------
 
-    def holding(self, scope: Scope, words: Iterable[str], *, every: bool = False) -> dict[str, Holding]:
-        return self._ask(lambda tables: {word: _holding(tables, scope, word, every=every) for word in words})
+    def word_matches(self, scope: Scope, words: Iterable[str], *, all_passages: bool = False) -> dict[str, WordMatches]:
+        return self._query(
+            lambda tables: {word: _word_matches(tables, scope, word, all_passages=all_passages) for word in words}
+        )
 
-    def vectors(self, embedder: str, scope: Scope, *, after: int, most: int) -> list[tuple[int, int, bytes]]:
-        return self._ask(lambda tables: tables.rows("vectors", embedder, scope.id, after, most))
+    def read_vectors(self, embedder: str, scope: Scope, *, after: int, limit: int) -> list[tuple[int, int, bytes]]:
+        return self._query(lambda tables: tables.rows("vectors", embedder, scope.id, after, limit))
 
-    def _ask(self, ask: Callable[[Tables], T]) -> T:
-        with self._using() as connection:
-            return ask(_Tables(connection))
+    def _query(self, run: Callable[[Tables], T]) -> T:
+        with self._connected() as connection:
+            return run(SqliteTables(connection))
 
-    def _tell(self, tell: Callable[[Tables], T]) -> T:
-        with self._using() as connection, _transaction(connection):
-            return tell(_Tables(connection))
+    def _write(self, run: Callable[[Tables], T]) -> T:
+        with self._connected() as connection, _transaction(connection):
+            return run(SqliteTables(connection))
 
-    def _unlisted(self, value: Any) -> list[Any]:
+    def _parse_list(self, value: Any) -> list[Any]:
         return json.loads(value)
 
     # -- the file ------------------------------------------------------------------------------------------
@@ -115,7 +117,7 @@ class SqliteIndex(Index, Connected):
             self._let_go()
 
     @contextlib.contextmanager
-    def _using(self) -> Generator[Any]:
+    def _connected(self) -> Generator[Any]:
         """The connection. Damaged with the place of this file: whoever asks starts anew, since nothing is lost."""
         with self._lock:
             if self._closed:
@@ -125,34 +127,34 @@ class SqliteIndex(Index, Connected):
             connection = self._connection
             try:
                 yield connection
-            except (apsw.Error, Missing) as error:
-                raise self._translated(error, connection) from error
+            except (apsw.Error, RowMissing) as error:
+                raise self._translate_error(error, connection) from error
 
-    def _translated(self, error: apsw.Error | Missing, connection: Any) -> StoreError:
+    def _translate_error(self, error: apsw.Error | RowMissing, connection: Any) -> StoreError:
         """Whatever else SQLite says of it, that a table is missing or a file has moved: it is no index of ours."""
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=str(self.path), seconds=self._busy_seconds)
-        if isinstance(error, apsw.Error) and is_full(error, connection):
+        if isinstance(error, apsw.Error) and is_disk_full(error, connection):
             return StorageFull(place=str(self.path))
         return Damaged(place=str(self.path), reason=str(error))
 
     def _connect(self) -> Any:
         """What is no index, or not ours, is emptied, which others who have it open survive; deleted only if it must."""
         for is_last in (False, True):
-            create_private(self.path)
+            create_private_file(self.path)
             try:
                 connection: Any = apsw.Connection(str(self.path))
             except apsw.Error as error:
                 raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
             try:
                 connection.set_busy_timeout(int(self._busy_seconds * 1000))
-                if not self._is_sound(connection):
-                    _empty(connection)
+                if not self._is_valid(connection):
+                    _reset_database(connection)
                     self._set_up(connection)
-                self._broken = False
+                self._damaged = False
                 return connection
             except apsw.Error as error:
-                translated = self._translated(error, connection)
+                translated = self._translate_error(error, connection)
                 connection.close()
                 if is_last or not isinstance(translated, Damaged):
                     raise translated from error
@@ -162,16 +164,16 @@ class SqliteIndex(Index, Connected):
             self._delete()
         raise AssertionError("the last try answers or raises")
 
-    def _is_sound(self, connection: Any) -> bool:
-        if self._broken:
+    def _is_valid(self, connection: Any) -> bool:
+        if self._damaged:
             return False
         try:
             self._set_up(connection)
-            if self._is_ours(connection):
+            if self._matches_journal(connection):
                 return True
             log.info("the index is of another version or journal and is made anew")
         except apsw.Error as error:
-            if not isinstance(translated := self._translated(error, connection), Damaged):
+            if not isinstance(translated := self._translate_error(error, connection), Damaged):
                 raise translated from error
             log.warning("the index is damaged and is made anew: %s", error)
         return False
@@ -185,7 +187,7 @@ class SqliteIndex(Index, Connected):
                 connection.execute(_sql("schema"))
                 connection.pragma("user_version", VERSION)
 
-    def _is_ours(self, connection: Any) -> bool:
+    def _matches_journal(self, connection: Any) -> bool:
         """Of our shape, and made of this journal: the last event that it took in stands where it stood.
 
         A home whose journal was brought back from a copy has other events there, or none.
@@ -196,15 +198,15 @@ class SqliteIndex(Index, Connected):
         if row is None:
             return False
         upto, *last = row
-        there = self._store.since(upto - 1, kinds=FOLLOWED, most=1) if upto else ()
-        return not upto or [_mark(*one) for one in there] == [(upto, *last)]
+        stored_events = self._store.events_since(upto - 1, kinds=INDEXED_KINDS, limit=1) if upto else ()
+        return not upto or [_position_mark(*one) for one in stored_events] == [(upto, *last)]
 
-    def start_anew(self, reason: object) -> None:
+    def mark_damaged(self, reason: object) -> None:
         """Let go of an index that has turned out to be damaged; the next who asks makes it again."""
         log.warning("the index is damaged and is made anew: %s", reason)
         with self._lock:
             self._let_go()
-            self._broken = True
+            self._damaged = True
 
     def _delete(self) -> None:
         """What SQLite keeps beside it goes first: a new file that met an old log would be damaged by it."""
@@ -221,7 +223,7 @@ class SqliteIndex(Index, Connected):
             self._connection = None
 
 
-class _Tables(Tables):
+class SqliteTables(Tables):
     """In the words of SQLite."""
 
     def __init__(self, connection: Any) -> None:
@@ -230,46 +232,49 @@ class _Tables(Tables):
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._connection.execute(_sql(statement), values).fetchall()
 
-    def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         if rows:
             self._connection.executemany(_sql(statement), rows)
 
-    def listed(self, values: Iterable[object]) -> object:
+    def list_parameter(self, values: Iterable[object]) -> object:
         return to_json(list(values))
 
-    def hold(self, passages: Sequence[Held]) -> None:
-        held: dict[tuple[int, str], array[int]] = {}
+    def add_words(self, passages: Sequence[PassageWords]) -> None:
+        passages_by_word: dict[tuple[int, str], array[int]] = {}
         for resource, passage, words in passages:
             for word in words:
-                held.setdefault((resource, word), array("q")).append(passage)
-        for (resource, word), numbers in held.items():
-            self._hold(resource, word, numbers)
+                passages_by_word.setdefault((resource, word), array("q")).append(passage)
+        for (resource, word), numbers in passages_by_word.items():
+            self._add_word(resource, word, numbers)
 
-    def _hold(self, resource: int, word: str, numbers: array[int]) -> None:
+    def _add_word(self, resource: int, word: str, numbers: array[int]) -> None:
         last = self.row("last_chunk", resource, word)
         chunk, length = (last[0], last[1] // numbers.itemsize) if last else (0, 0)
         while numbers:
-            if length >= CHUNK:
+            if length >= CHUNK_SIZE:
                 chunk, length = chunk + 1, 0
-            room = CHUNK - length
-            self.rows("hold", resource, word, chunk, numbers[:room].tobytes())
-            numbers, length = numbers[room:], CHUNK
+            free = CHUNK_SIZE - length
+            self.rows("hold", resource, word, chunk, numbers[:free].tobytes())
+            numbers, length = numbers[free:], CHUNK_SIZE
 
-    def vector(self, numbers: Sequence[float]) -> object:
-        return packed(numbers)
+    def vector_parameter(self, numbers: Sequence[float]) -> object:
+        return pack_vector(numbers)
 
-    def undone_if_it_fails(self) -> AbstractContextManager[Any]:
+    def savepoint(self) -> AbstractContextManager[Any]:
         return self._connection
 
 
-def _holding(tables: Tables, scope: Scope, word: str, *, every: bool) -> Holding:
+def _word_matches(tables: Tables, scope: Scope, word: str, *, all_passages: bool) -> WordMatches:
     last = tables.row("last_chunk", scope.id, word)
     if last is None:
-        return Holding(0, ())
-    most = last[0] + 1 if every else COMMON // CHUNK + 1
-    chunks = [chunk for (chunk,) in tables.rows("holding", scope.id, word, most)]
+        return WordMatches(0, ())
+    limit = last[0] + 1 if all_passages else MAX_PASSAGES_PER_WORD // CHUNK_SIZE + 1
+    chunks = [chunk for (chunk,) in tables.rows("holding", scope.id, word, limit)]
     numbers = array("q", b"".join(reversed(chunks)))
-    return Holding(last[0] * CHUNK + last[1] // numbers.itemsize, numbers if every else numbers[-COMMON:])
+    return WordMatches(
+        last[0] * CHUNK_SIZE + last[1] // numbers.itemsize,
+        numbers if all_passages else numbers[-MAX_PASSAGES_PER_WORD:],
+    )
 
 
 _PRAGMAS: tuple[tuple[str, Any], ...] = (
@@ -294,7 +299,7 @@ def _transaction(connection: Any) -> Generator[None]:
         raise
 
 
-def _empty(connection: Any) -> None:
+def _reset_database(connection: Any) -> None:
     """SQLite's own way to begin again in a file that may hold anything."""
     connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
     try:
@@ -303,6 +308,6 @@ def _empty(connection: Any) -> None:
         connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
 
 
-def _mark(position: int, event: Event | None) -> tuple[int, str, int]:
+def _position_mark(position: int, event: Event | None) -> tuple[int, str, int]:
     """Where the journal was followed to, and by which event that can be known again."""
     return (position, event.id, to_microseconds(event.at)) if event else (position, "", 0)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 
-class Held(NamedTuple):
+class PassageWords(NamedTuple):
     """The words of a passage, each once, under its number."""
 
     resource: int
@@ -15,7 +15,7 @@ class Held(NamedTuple):
     words: Sequence[str]
 
 
-class Missing(Exception):
+class RowMissing(Exception):
     """A row that every index has is not there: it is none."""
 
 
@@ -24,23 +24,23 @@ class Tables(Protocol):
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]: ...
 
-    def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """The same for each of these, in their order. None of them changes what another has changed."""
         ...
 
-    def listed(self, values: Iterable[object]) -> object:
+    def list_parameter(self, values: Iterable[object]) -> object:
         """Many values, as a statement takes them for one."""
         ...
 
-    def hold(self, passages: Sequence[Held]) -> None:
+    def add_words(self, passages: Sequence[PassageWords]) -> None:
         """Keep these under the words that they hold, behind those that are there."""
         ...
 
-    def vector(self, numbers: Sequence[float]) -> object:
+    def vector_parameter(self, numbers: Sequence[float]) -> object:
         """As it is kept: see `numbers.packed`."""
         ...
 
-    def undone_if_it_fails(self) -> AbstractContextManager[Any]:
+    def savepoint(self) -> AbstractContextManager[Any]:
         """What is told in this block, and nothing before it."""
         ...
 
@@ -52,5 +52,5 @@ class Tables(Protocol):
         """The one value of the one row, which there is."""
         rows = self.rows(statement, *values)
         if not rows:
-            raise Missing(f"there is no row of {statement!r}")
+            raise RowMissing(f"there is no row of {statement!r}")
         return rows[0][0]

@@ -11,77 +11,77 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log2
 from struct import pack, unpack
 
-_PLACES, _PASSAGES, _LENGTHS = 20, 12, 4
-_WITHIN, _GRADE = _PASSAGES + _LENGTHS, (1 << _LENGTHS) - 1
+_POSITION_BITS, _PASSAGE_BITS, _LENGTH_BITS = 20, 12, 4
+_PASSAGE_SHIFT, _LENGTH_MASK = _PASSAGE_BITS + _LENGTH_BITS, (1 << _LENGTH_BITS) - 1
 
-MOST_PASSAGES = 1 << _PASSAGES
+MAX_PASSAGES = 1 << _PASSAGE_BITS
 """Of one crystal."""
 
 
-def crystal_at(series: int, place: int) -> int:
+def crystal_number(series: int, position: int) -> int:
     """The number of what stands at a place of a series."""
-    return (series << _PLACES) | place
+    return (series << _POSITION_BITS) | position
 
 
-def next_series(count: int, *, talk: bool) -> int:
+def series_number(count: int, *, conversation: bool) -> int:
     """The number of a resource's series, which is its so manyth. Those of conversations are odd."""
-    return 2 * count + talk
+    return 2 * count + conversation
 
 
-def is_full(length: int) -> bool:
+def is_series_full(length: int) -> bool:
     """Has a series of so many no place left?"""
-    return length >> _PLACES > 0
+    return length >> _POSITION_BITS > 0
 
 
-def all_of(series: int) -> tuple[int, int]:
+def series_bounds(series: int) -> tuple[int, int]:
     """The first and the last number of a series."""
-    return crystal_at(series, 0), crystal_at(series, (1 << _PLACES) - 1)
+    return crystal_number(series, 0), crystal_number(series, (1 << _POSITION_BITS) - 1)
 
 
-def passage_at(crystal: int, place: int, *, words: int) -> int:
+def passage_number(crystal: int, position: int, *, words: int) -> int:
     """The number of a passage of so many words, by its place in a crystal."""
-    grade = min(_GRADE, round(2 * log2(max(words, 1))))
-    return (((crystal << _PASSAGES) | place) << _LENGTHS) | grade
+    grade = min(_LENGTH_MASK, round(2 * log2(max(words, 1))))
+    return (((crystal << _PASSAGE_BITS) | position) << _LENGTH_BITS) | grade
 
 
 def crystal_of(passage: int) -> int:
     """The number of the crystal that a passage belongs to."""
-    return passage >> _WITHIN
+    return passage >> _PASSAGE_SHIFT
 
 
 def series_of(passage: int) -> int:
     """What stands in order with the crystal of a passage."""
-    return passage >> (_WITHIN + _PLACES)
+    return passage >> (_PASSAGE_SHIFT + _POSITION_BITS)
 
 
-def place_of(passage: int) -> int:
+def passage_position(passage: int) -> int:
     """Which passage of its crystal it is."""
-    return (passage >> _LENGTHS) & (MOST_PASSAGES - 1)
+    return (passage >> _LENGTH_BITS) & (MAX_PASSAGES - 1)
 
 
-def best_passages(worth: Mapping[int, float], by_length: Callable[[float], float]) -> dict[int, tuple[float, int]]:
+def best_passages(scores: Mapping[int, float], length_factor: Callable[[float], float]) -> dict[int, tuple[float, int]]:
     """Of each crystal what its best passage is worth, and which that is. `by_length`: what its words make of that."""
-    grades = [by_length(2 ** (grade / 2)) for grade in range(1 << _LENGTHS)]
+    factors = [length_factor(2 ** (grade / 2)) for grade in range(1 << _LENGTH_BITS)]
     best: dict[int, tuple[float, int]] = {}
-    for passage, gain in worth.items():
-        one = (gain * grades[passage & _GRADE], passage)
-        crystal = passage >> _WITHIN
-        if crystal not in best or one > best[crystal]:
-            best[crystal] = one
+    for passage, score in scores.items():
+        candidate = (score * factors[passage & _LENGTH_MASK], passage)
+        crystal = passage >> _PASSAGE_SHIFT
+        if crystal not in best or candidate > best[crystal]:
+            best[crystal] = candidate
     return best
 
 
 def conversation_of(crystal: int) -> int | None:
     """Which conversation a crystal stands in, if it does."""
-    series = crystal >> _PLACES
+    series = crystal >> _POSITION_BITS
     return series if series & 1 else None
 
 
-def packed(vector: Sequence[float]) -> bytes:
+def pack_vector(vector: Sequence[float]) -> bytes:
     """The numbers of a vector, in two bytes each, which is as exact as an index keeps them."""
     return pack(f"<{len(vector)}e", *vector)
 
 
-def half(vector: Sequence[float]) -> Sequence[float]:
+def round_to_half(vector: Sequence[float]) -> Sequence[float]:
     """As exact as that."""
-    return unpack(f"<{len(vector)}e", packed(vector))
+    return unpack(f"<{len(vector)}e", pack_vector(vector))

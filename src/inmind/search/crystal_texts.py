@@ -1,0 +1,86 @@
+"""Reads the texts of crystals and messages from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from inmind.core.events.base import Event
+from inmind.core.events.session import MessageAdded
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Text
+from inmind.documents.document import OVERVIEW_PATH
+from inmind.errors import Damaged
+from inmind.search.extract import ParsedMessage, extract_crystals
+from inmind.search.index.indexer import MessageReader
+from inmind.search.index.record import Record
+from inmind.store.protocol import Store
+
+MAX_EVENT_GAP = 8
+"""Events that are read along, rather than to ask once more."""
+
+
+class CrystalTexts:
+    """Reads the texts of crystals from the journal: the index stores none."""
+
+    def __init__(self, store: Store, read_message: MessageReader) -> None:
+        self._store, self._read_message = store, read_message
+
+    def read(self, records: Iterable[Record]) -> dict[int, str]:
+        """The words of crystals, by `made`, out of the journal; lines that stand close together are read together."""
+        wanted = {(record.event, record.part): record.made for record in records}
+        named = {event for event, _ in wanted}
+        texts: dict[int, str] = {}
+        for stream, first, last in _event_runs(named):
+            for event in self._events(stream, first, last):
+                if event.id in named:
+                    said = self._read_message(event.payload) if isinstance(event.payload, MessageAdded) else None
+                    texts |= {
+                        wanted[event.id, one.part]: one.text
+                        for one in extract_crystals(event, said)
+                        if (event.id, one.part) in wanted
+                    }
+        return texts
+
+    def _events(self, stream: str, first: int, last: int) -> Sequence[Event]:
+        """What is damaged among them is as good as not found."""
+        try:
+            return self._store.read(stream, after=first - 1, until=last)
+        except Damaged:
+            if first == last:
+                return ()
+        return [event for seq in range(first, last + 1) for event in self._events(stream, seq, seq)]
+
+
+def _event_runs(events: Iterable[str]) -> list[tuple[str, int, int]]:
+    """Streams with the first and the last of events that stand close together there."""
+    runs: list[tuple[str, int, int]] = []
+    for stream, seq in sorted((stream, int(seq)) for stream, _, seq in (id.rpartition("#") for id in set(events))):
+        if runs and runs[-1][0] == stream and seq - runs[-1][2] <= MAX_EVENT_GAP:
+            runs[-1] = (stream, runs[-1][1], seq)
+        else:
+            runs.append((stream, seq, seq))
+    return runs
+
+
+def message_reader(is_memory_tool: Callable[[str], bool]) -> MessageReader:
+    """How messages are read for deep memory. `is_own`: is a tool memory's own?
+
+    What memory's tools were asked is memory's business, and is found as what came of it; but for the overview, which is
+    no crystal itself, and whose earlier versions nobody would find.
+    """
+
+    def is_indexed(name: str, arguments: str) -> bool:
+        return not is_memory_tool(name) or (name == "memory_write" and OVERVIEW_PATH in arguments)
+
+    def read(message: MessageAdded) -> ParsedMessage:
+        parsed = FORMATS[message.format].read(message.wire)
+        results = (part.text for result in parsed.results for part in result.parts if isinstance(part, Text))
+        name = message.wire.get("name")
+        return ParsedMessage(
+            role=parsed.role if parsed.text or not parsed.results else "tool",
+            name=name if isinstance(name, str) and parsed.role != "tool" else "",
+            text="\n".join((*([parsed.text] if parsed.text else []), *results)),
+            calls=[(call.name, call.arguments) for call in parsed.calls if is_indexed(call.name, call.arguments)],
+        )
+
+    return read

@@ -1,0 +1,41 @@
+"""Models of the library fastembed, by ONNX. It fetches a model that its cache lacks: naming one allows that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from inmind.errors import InvalidInput
+from inmind.search.embedders.function import FunctionEmbedder
+from inmind.search.embedders.installed import require_packages
+
+
+def fastembed(model: str) -> FunctionEmbedder:
+    require_packages("fastembed", embedder=f"fastembed:{model}", install="pip install fastembed")
+    library = import_module("fastembed").TextEmbedding
+    sizes: dict[str, int] = {one["model"]: one["dim"] for one in library.list_supported_models()}
+    if model not in sizes:
+        raise InvalidInput(field="embedder", value=f"fastembed:{model}", expected="a model that fastembed lists")
+    loaded = cache(lambda: library(model))
+
+    def rows(texts: Sequence[str]) -> list[Any]:
+        return list(loaded().embed(texts))
+
+    return FunctionEmbedder(rows, name=f"fastembed:{model}", dimensions=sizes[model])
+
+
+def model2vec(model: str) -> FunctionEmbedder:
+    """Reads the model at once, since nothing else tells its dimensions."""
+    require_packages("model2vec", embedder=f"model2vec:{model}", install="pip install model2vec")
+    try:
+        loaded = import_module("model2vec").StaticModel.from_pretrained(model)
+    except Exception as error:  # a library's own, or those of the network it uses
+        expected = f"a model that can be loaded ({type(error).__name__}: {error})"
+        raise InvalidInput(field="embedder", value=f"model2vec:{model}", expected=expected) from error
+
+    def rows(texts: Sequence[str]) -> Any:
+        return loaded.encode(list(texts))
+
+    return FunctionEmbedder(rows, name=f"model2vec:{model}", dimensions=int(loaded.dim))

@@ -1,0 +1,136 @@
+"""Matches passages of one resource with a query, by words and by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inmind.core.frozen import frozen
+from inmind.search.embedding import CrystalEmbedder
+from inmind.search.index.base import MAX_PASSAGES_PER_WORD, Scope, SearchIndex, WordMatches
+from inmind.search.index.numbers import best_passages, crystal_of, passage_position, series_of
+from inmind.search.query import Query
+from inmind.search.query_parse import ParsedQuery
+from inmind.search.rank import length_factor, score_by_meaning, score_by_words, sum_word_scores, word_rarity
+from inmind.search.vector_search import DatabaseVectorSearch, MemoryVectorSearch
+
+MAX_WORD_PASSAGES, MAX_MEANING_PASSAGES = 600, 300
+"""Passages that can bring their crystals and what stands by them to the front."""
+
+MIN_PASSAGES_FOR_FLOOR = 20
+"""Passages of which nothing can be said about how close any of them is to anything."""
+
+UNRELATED_COSINE = 0.15
+"""A cosine that texts have which share nothing but their language."""
+
+MAX_CACHED_RESOURCES = 1_000
+"""Resources of which is remembered what is hidden."""
+
+
+@frozen
+class ResourceMatches:
+    """What the index knows of a query in one resource."""
+
+    words: dict[int, float]
+    """What crystals are worth by the words that they share with it."""
+    meaning: dict[int, float]
+    """What they are worth by being close to it."""
+    passage: dict[int, int]
+    """The passage of each that is worth the most."""
+    best_match: float
+    """How good the best of them is, on a scale that holds across resources."""
+
+    @property
+    def combined(self) -> dict[int, float]:
+        """What they are worth by themselves."""
+        own = dict(self.words)
+        for number, close in self.meaning.items():
+            own[number] = own.get(number, 0.0) + close
+        return own
+
+
+class PassageMatcher:
+    """Finds the passages that match a query, with the scores of their crystals."""
+
+    def __init__(self, index: SearchIndex, embedder: CrystalEmbedder | None) -> None:
+        self._index, self._embedder = index, embedder
+        self._vector_search = DatabaseVectorSearch(index) if index.compares_vectors else MemoryVectorSearch(index)
+        self._hidden_by_scope: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
+
+    def find(self, parsed: ParsedQuery, query: Query, scope: Scope) -> ResourceMatches:
+        """Passages by words and by meaning, and what their crystals come to."""
+        matches = self._word_matches(scope, query, parsed.words)
+        word_scores = {
+            word: parsed.words[word] * word_rarity(found.count, scope.passages) for word, found in matches.items()
+        }
+        passage_scores = sum_word_scores(
+            [(word_scores[word], found.passages) for word, found in matches.items()],
+            limit=widen(MAX_WORD_PASSAGES, query),
+        )
+        passages = best_passages(passage_scores, length_factor)
+        lexical = {crystal: worth for crystal, (worth, _) in passages.items()}
+        best = {crystal: passage_position(passage) for crystal, (_, passage) in passages.items()}
+        meaning, floor = self._find_by_meaning(query, scope, best)
+        by_words, by_meaning = score_by_words(lexical, words_only=not meaning), score_by_meaning(meaning, floor=floor)
+        coverage = (
+            max(lexical.values(), default=0.0) / (sum(word_scores.values()) * length_factor(1)) if lexical else 0.0
+        )
+        return ResourceMatches(by_words, by_meaning, best, max(coverage, max(meaning.values(), default=0.0), 1e-9))
+
+    def _find_by_meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
+        """How close the closest crystals are, and how close one has to be to be closer than others."""
+        if self._embedder is None or not self._embedder.covers(scope):
+            return {}, 0.0
+        vector = self._embedder.embed_query(query.text)
+        if vector is None:
+            return {}, 0.0
+        nearest = self._vector_search.nearest(self._embedder.name, scope, vector, widen(MAX_MEANING_PASSAGES, query))
+        meaning: dict[int, float] = {}
+        hidden = self._hidden_numbers(scope, query)
+        for passage, cosine in nearest.passages:
+            crystal = crystal_of(passage)
+            if crystal not in meaning and crystal not in hidden:
+                meaning[crystal] = cosine
+                best.setdefault(crystal, passage_position(passage))
+        typical = min(MAX_MEANING_PASSAGES, nearest.total // 2)
+        return meaning, max(
+            nearest.passages[typical - 1][1] if nearest.total >= MIN_PASSAGES_FOR_FLOOR else 0.0, UNRELATED_COSINE
+        )
+
+    def _word_matches(self, scope: Scope, query: Query, words: Iterable[str]) -> dict[str, WordMatches]:
+        """Where words stand that can be found. A word that very many hold is looked up only where no other is."""
+        found = self._index.word_matches(scope, words, all_passages=query.has_filters)
+        if not query.has_filters:
+            found = {word: held for word, held in found.items() if held.count < MAX_PASSAGES_PER_WORD} or found
+        hidden = self._hidden_numbers(scope, query)
+        session_series = self._index.series_of(scope, f"session/{query.session}") if query.session else None
+        if not hidden and session_series is None:
+            return found
+        return {
+            word: WordMatches(
+                held.count,
+                [
+                    passage
+                    for passage in held.passages
+                    if crystal_of(passage) not in hidden
+                    and (session_series is None or series_of(passage) in session_series)
+                ],
+            )
+            for word, held in found.items()
+        }
+
+    def _hidden_numbers(self, scope: Scope, query: Query) -> frozenset[int]:
+        """Crystals that are found no more. As of an earlier day others were: then each is looked at by itself."""
+        if query.as_of is not None or not scope.hidden_version:
+            return frozenset()
+        mark = (scope.index_identity, scope.hidden_version)
+        known = self._hidden_by_scope.get(scope.id)
+        if known is None or known[0] != mark:
+            if len(self._hidden_by_scope) >= MAX_CACHED_RESOURCES:
+                self._hidden_by_scope.clear()
+            known = self._hidden_by_scope[scope.id] = (mark, self._index.hidden_numbers(scope))
+        return known[1]
+
+
+def widen(limit: int, query: Query) -> int:
+    """How many to look at: where filters let only some pass, enough for those to be among them."""
+    return 50 * limit if query.has_filters else limit
