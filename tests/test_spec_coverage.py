@@ -1,8 +1,8 @@
-"""Every promise that is delivered has a test that names it.
+"""Every promise and every survived fault of the specification is named by a test that `make test` runs.
 
-A promise without a test is a hope. A test names what it holds the code to in its docstring or, better, as
-`@pytest.mark.spec("A1")`; a `pytestmark` names it for a whole module. Tests are read as syntax trees, so nothing has
-to be importable, and a test that is skipped here counts: whether it can run is the machine's business.
+A test names an id in its docstring or with `@pytest.mark.spec("A1")`; a `pytestmark` names it for a whole module. Tests
+marked `exhaustive` or `torture` do not count. Tests are read as syntax trees: nothing has to be importable, and tests that
+this machine skips count.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ FAULTS = (
     "B47 C02 C04 C05 C06 C08 D09 K14 K16 K17 K20 K22 K23 K24 K25 M35 M36 M39 M40 M41 N56 N57 N63 N64 N67 P29 "
     "P30 P31 P33 P34"
 ).split()
+
+LEFT_OUT = ("pytest.mark.exhaustive", "pytest.mark.torture")
 
 ID = re.compile(r"\b[A-Z]\d{1,2}\b")
 
@@ -56,24 +58,39 @@ def ids_named_in(path: Path) -> Iterator[str]:
     if not ID.search(text):
         return
     tree = ast.parse(text, filename=str(path))
-    tests = [node for node in ast.walk(tree) if isinstance(node, Test) and is_test(node)]
+    module_marks = [node for node in tree.body if isinstance(node, ast.Assign) and assigns_marks(node)]
+    if any(is_left_out(mark.value) for mark in module_marks):
+        return
+    tests = list(nodes_below(tree))
     for test in tests:
         yield from ID.findall(ast.get_docstring(test) or "")
         for decorator in test.decorator_list:
             yield from ids_marked(decorator)
     if tests:
-        yield from ids_of_module(tree)
+        yield from (name for mark in module_marks for value in ast.walk(mark.value) for name in ids_marked(value))
+
+
+def nodes_below(node: ast.Module | ast.ClassDef) -> Iterator[Test]:
+    """The test functions and classes that `make test` runs."""
+    for child in node.body:
+        if isinstance(child, Test) and is_test(child) and not any(map(is_left_out, child.decorator_list)):
+            yield child
+            if isinstance(child, ast.ClassDef):
+                yield from nodes_below(child)
 
 
 def is_test(node: Test) -> bool:
     return node.name.startswith("Test" if isinstance(node, ast.ClassDef) else "test_")
 
 
-def ids_of_module(tree: ast.Module) -> Iterator[str]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
-            for value in ast.walk(node.value):
-                yield from ids_marked(value)
+def assigns_marks(node: ast.Assign) -> bool:
+    return [ast.unparse(target) for target in node.targets] == ["pytestmark"]
+
+
+def is_left_out(marks: ast.expr) -> bool:
+    """Whether one of these marks leaves a test out of `make test`; a mark on single parameters does not."""
+    listed = marks.elts if isinstance(marks, ast.List) else [marks]
+    return any(ast.unparse(mark) in LEFT_OUT for mark in listed)
 
 
 def ids_marked(node: ast.AST) -> Iterator[str]:
@@ -85,17 +102,26 @@ def ids_marked(node: ast.AST) -> Iterator[str]:
 
 MADE_UP = '''
 """A1 is only mentioned here."""
-pytestmark = [pytest.mark.torture, pytest.mark.spec("A2")]
+pytestmark = [pytest.mark.embedded, pytest.mark.spec("A2")]
 
 @pytest.mark.spec("D9", "K14")
 def test_marked(): ...
 
 class TestGrouped:
-    async def test_told(self):
-        """Holds J3 (and J40, which nobody asked about)."""
+    async def test_in_a_class(self):
+        """Covers J3 (and J40, which is no id of the list)."""
+
+@pytest.mark.exhaustive
+@pytest.mark.spec("B1")
+def test_that_only_make_test_all_runs(): ...
+
+@pytest.mark.torture
+class TestLong:
+    def test_that_only_make_torture_runs(self):
+        """Covers B2."""
 
 def helper():
-    """A3 is a helper's business."""
+    """A3 in a helper does not count."""
 '''
 
 
@@ -103,5 +129,5 @@ def test_an_id_that_no_test_names_is_missed(tmp_path: Path) -> None:
     folder = tmp_path / "unit"
     folder.mkdir()
     (folder / "test_made_up.py").write_text(MADE_UP, encoding="utf-8")
-    wanted = ["A1", "A2", "A3", "D9", "D09", "J3", "J4", "K14"]
-    assert untested(wanted, tmp_path) == ["A1", "A3", "D09", "J4"]
+    wanted = ["A1", "A2", "A3", "B1", "B2", "D9", "D09", "J3", "J4", "K14"]
+    assert untested(wanted, tmp_path) == ["A1", "A3", "B1", "B2", "D09", "J4"]

@@ -463,6 +463,7 @@ def test_what_cannot_begin_says_why_in_one_line_and_begins_nothing(
 # -- a real model ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_a_real_model_is_talked_to_and_its_session_is_one_as_any_other(home: Path, work: Path) -> None:
     with local_model() as url:
         talk = ("--base-url", url, "--session", "real", "--resource", "ada", "--timeout", "120")

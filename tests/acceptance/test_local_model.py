@@ -23,6 +23,8 @@ from inmind.errors import ModelFailed
 from inmind.jobs.dreaming.history import Dream
 from inmind.testing import ManualClock
 
+pytestmark = pytest.mark.exhaustive
+
 PATIENCE = 120.0
 """Seconds for an answer that takes one: whoever else is busy on this machine is no failure of the model's."""
 
