@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inmind import Memory
-from inmind.layers import Budget, DocumentLayer, Moment, PlainLayer, Recalled, TextLayer
+from inmind.layers import Budget, DocumentLayer, LayerContext, LayerText, PlainLayer, TextLayer
 
 FAILED = "Error:"
 
@@ -23,9 +23,9 @@ class FailuresLayer(PlainLayer):
     slot = 130
     budget = Budget(min=20, max=60)
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        failed = [f"- {said}" for said in reversed(results(moment.messages)) if said.startswith(FAILED)]
-        return Recalled("\n".join(failed), pointer="[older failures are in the conversation]") if failed else None
+    def recall(self, context: LayerContext) -> LayerText | None:
+        failed = [f"- {said}" for said in reversed(results(context.messages)) if said.startswith(FAILED)]
+        return LayerText("\n".join(failed), pointer="[older failures are in the conversation]") if failed else None
 
 
 def results(messages: Sequence[Mapping[str, Any]]) -> list[str]:

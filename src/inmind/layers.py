@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from inmind.core.events.base import Draft
     from inmind.core.events.documents import DocumentWritten
     from inmind.memory.session_opener import default_layers
-    from inmind.prompt.layers.base import Budget, Layer, Moment, PlainLayer, Recalled, Slot
+    from inmind.prompt.layers.base import Budget, Layer, LayerContext, LayerText, PlainLayer, Slot
     from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer, TextLayer
     from inmind.prompt.layers.scratchpad import ScratchpadLayer
 
@@ -19,10 +19,10 @@ __all__ = [
     "Draft",
     "EntityLayer",
     "Layer",
-    "Moment",
+    "LayerContext",
+    "LayerText",
     "NotesLayer",
     "PlainLayer",
-    "Recalled",
     "ScratchpadLayer",
     "Slot",
     "StateLayer",
@@ -37,7 +37,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.core.events.base": ["Draft"],
             "inmind.core.events.documents": ["DocumentWritten"],
             "inmind.memory.session_opener": ["default_layers"],
-            "inmind.prompt.layers.base": ["Budget", "Layer", "Moment", "PlainLayer", "Recalled", "Slot"],
+            "inmind.prompt.layers.base": ["Budget", "Layer", "LayerContext", "LayerText", "PlainLayer", "Slot"],
             "inmind.prompt.layers.builtin": ["DocumentLayer", "EntityLayer", "NotesLayer", "StateLayer", "TextLayer"],
             "inmind.prompt.layers.scratchpad": ["ScratchpadLayer"],
         },

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inmind.memory.documents import Page
     from inmind.memory.listing import SessionInfo
     from inmind.prompt.explain import Explanation
-    from inmind.prompt.report import Preview, Report
+    from inmind.prompt.report import PromptPreview, Report
     from inmind.search.embedders.base import Embedder
     from inmind.session.affect import Affect
     from inmind.session.children.merge_back import MergeReport
@@ -55,7 +55,7 @@ __all__ = [
     "MergeConflict",
     "MergeReport",
     "Page",
-    "Preview",
+    "PromptPreview",
     "Rates",
     "Report",
     "ResourceState",
@@ -91,7 +91,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.memory.documents": ["Page"],
             "inmind.memory.listing": ["SessionInfo"],
             "inmind.prompt.explain": ["Explanation"],
-            "inmind.prompt.report": ["Preview", "Report"],
+            "inmind.prompt.report": ["PromptPreview", "Report"],
             "inmind.search.embedders.base": ["Embedder"],
             "inmind.session.affect": ["Affect"],
             "inmind.session.children.merge_back": ["MergeReport"],

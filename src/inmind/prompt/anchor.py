@@ -15,17 +15,17 @@ from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.frozen import frozen
 from inmind.prompt.templates import block_text
 
-MOST_CHANGE = 0.15
-MOST_CALLS = 50
+MAX_CHANGE_RATIO = 0.15
+MAX_CALLS_PER_ANCHOR = 50
 CACHE_SECONDS = 300.0
 
-REWRITE = 1.15
+REWRITE_COST_FACTOR = 1.15
 """Price of a token that was in the cache and is written again, over reading it: 1.25 less 0.1."""
 
-CHEAP = 500
+CHEAP_REWRITE_TOKENS = 500
 """Tokens behind the anchor that are written anew without a second thought: a conversation that has just begun."""
 
-Since = Callable[[AnchoredBlock, Callable[[str], int]], str | None]
+DescribeChanges = Callable[[AnchoredBlock, Callable[[str], int]], str | None]
 """A layer's own way of saying what changed since a block of it was shown; None to have the lines said that differ."""
 
 
@@ -40,105 +40,109 @@ class Anchor:
 
 
 @frozen
-class Settled:
+class AnchorDecision:
     """The decision for one call: the anchor moves for a reason, or the tail says what changed."""
 
-    moved: str
+    move_reason: str
     changes: str
-    fresh: tuple[AnchoredBlock, ...] = ()
+    new_blocks: tuple[AnchoredBlock, ...] = ()
     """Blocks of layers that had none when the anchor was set: the tail has them whole."""
     sources: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
-class Stake:
+class AnchorCosts:
     """What is at stake in moving the anchor, in tokens."""
 
-    anchored: int
+    anchored_tokens: int
     """Memory in the prefix, guide included."""
-    behind: int
+    cached_history_tokens: int
     """Of the history, what the provider has seen at its place: it would be written anew."""
-    ridden: int
+    tail_tokens_since_anchor: int
     """Changes that were said in tails since the anchor was set, added up over the calls."""
-    room: int
+    max_memory_tokens: int
     """What memory and changes may take together."""
-    frame: int = 0
+    tail_frame_tokens: int = 0
     """What the tail says around changes."""
-    rides: bool = True
+    has_tail_carrier: bool = True
     """There is a message that can carry a tail."""
-    rewritten: bool = False
+    history_rewritten: bool = False
     """The conversation begins otherwise than before: nothing behind the anchor is in the cache."""
 
 
-def settle(
+def decide_anchor(
     anchor: Anchor | None,
     blocks: Sequence[AnchoredBlock],
     *,
     call: int,
     cold: bool,
     count: Callable[[str], int],
-    stake: Stake,
-    own: Mapping[str, Since] = {},
-) -> Settled:
+    costs: AnchorCosts,
+    describe_changes: Mapping[str, DescribeChanges] = {},
+) -> AnchorDecision:
     """Move the anchor, or say the changes in the tail. `own`: layers that have their own way of saying theirs.
 
     One that has nothing to say, since the conversation shows it, still comes along when the anchor moves.
     """
     if anchor is None:
-        return Settled(moved="first call", changes="")
+        return AnchorDecision(move_reason="first call", changes="")
     if _texts(anchor.blocks) == _texts(blocks):
-        return Settled(moved="", changes="")
-    changes, sources = changes_between(anchor.blocks, blocks, own, count)
+        return AnchorDecision(move_reason="", changes="")
+    changes, sources = changes_between(anchor.blocks, blocks, describe_changes, count)
     known = {block.layer for block in anchor.blocks}
-    fresh = tuple(block for block in blocks if block.layer not in known and block.text)
-    told = bool(changes or fresh)
-    if told and not stake.rides:
-        return Settled(moved="no message carries changes", changes="")
+    new_blocks = tuple(block for block in blocks if block.layer not in known and block.text)
+    has_changes = bool(changes or new_blocks)
+    if has_changes and not costs.has_tail_carrier:
+        return AnchorDecision(move_reason="no message carries changes", changes="")
     if cold:
-        return Settled(moved="the provider's cache is cold", changes="")
-    if stake.rewritten:
-        return Settled(moved="the history was rewritten", changes="")
-    if call - anchor.call >= MOST_CALLS:
-        return Settled(moved=f"{MOST_CALLS} calls", changes="")
-    size = count(changes) + sum(count(block_text(block)) for block in fresh)
-    cost = REWRITE * (stake.anchored + stake.behind)
-    if size > MOST_CHANGE * stake.anchored and (stake.behind <= CHEAP or stake.ridden + size >= cost):
-        return Settled(moved=f"changes exceed {MOST_CHANGE:.0%}", changes="")
-    if stake.anchored + (stake.frame + size if told else 0) > stake.room:
-        return Settled(moved="no room for changes", changes="")
-    sources = tuple(dict.fromkeys([*sources, *(source for block in fresh for source in block.sources)]))
-    return Settled(moved="", changes=changes, fresh=fresh, sources=sources)
+        return AnchorDecision(move_reason="the provider's cache is cold", changes="")
+    if costs.history_rewritten:
+        return AnchorDecision(move_reason="the history was rewritten", changes="")
+    if call - anchor.call >= MAX_CALLS_PER_ANCHOR:
+        return AnchorDecision(move_reason=f"{MAX_CALLS_PER_ANCHOR} calls", changes="")
+    size = count(changes) + sum(count(block_text(block)) for block in new_blocks)
+    cost = REWRITE_COST_FACTOR * (costs.anchored_tokens + costs.cached_history_tokens)
+    if size > MAX_CHANGE_RATIO * costs.anchored_tokens and (
+        costs.cached_history_tokens <= CHEAP_REWRITE_TOKENS or costs.tail_tokens_since_anchor + size >= cost
+    ):
+        return AnchorDecision(move_reason=f"changes exceed {MAX_CHANGE_RATIO:.0%}", changes="")
+    if costs.anchored_tokens + (costs.tail_frame_tokens + size if has_changes else 0) > costs.max_memory_tokens:
+        return AnchorDecision(move_reason="no room for changes", changes="")
+    sources = tuple(dict.fromkeys([*sources, *(source for block in new_blocks for source in block.sources)]))
+    return AnchorDecision(move_reason="", changes=changes, new_blocks=new_blocks, sources=sources)
 
 
 def changes_between(
     before: Sequence[AnchoredBlock],
     after: Sequence[AnchoredBlock],
-    own: Mapping[str, Since] = {},
+    describe_changes: Mapping[str, DescribeChanges] = {},
     count: Callable[[str], int] = len,
 ) -> tuple[str, tuple[str, ...]]:
     """What differs in blocks that were there before, in words that a model can apply, and the events it comes from."""
     old = {block.layer: block for block in before}
     new = {block.layer: block for block in after}
-    said: list[str] = []
+    descriptions: list[str] = []
     sources: list[str] = []
     for layer in dict.fromkeys([*(layer for layer in new if layer in old), *old]):
         now = new.get(layer)
-        if told := _told(old[layer], now, own.get(layer), count):
-            said.append(told)
+        if told := _describe_layer(old[layer], now, describe_changes.get(layer), count):
+            descriptions.append(told)
             sources.extend(now.sources if now else ())
-    return "\n".join(said), tuple(dict.fromkeys(sources))
+    return "\n".join(descriptions), tuple(dict.fromkeys(sources))
 
 
-def _told(then: AnchoredBlock, now: AnchoredBlock | None, since: Since | None, count: Callable[[str], int]) -> str:
+def _describe_layer(
+    before: AnchoredBlock, now: AnchoredBlock | None, describe: DescribeChanges | None, count: Callable[[str], int]
+) -> str:
     """What is said of one layer; nothing where it is the same, or where it has itself nothing to say."""
     if now is None:
-        return f"{then.layer}: nothing any more"
-    if now.text == then.text:
+        return f"{before.layer}: nothing any more"
+    if now.text == before.text:
         return ""
-    said = since(then, count) if since is not None else None
+    said = describe(before, count) if describe is not None else None
     if said is None:
-        return _difference(then.layer, then.text, now.text)
-    return said and f"{then.layer}, the most recent first: {said}"
+        return _line_diff(before.layer, before.text, now.text)
+    return said and f"{before.layer}, the most recent first: {said}"
 
 
 def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
@@ -146,11 +150,11 @@ def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _difference(layer: str, then: str, now: str) -> str:
+def _line_diff(layer: str, before: str, now: str) -> str:
     """The lines that went and came, each group under the heading it stands below; or all of it, if that is shorter."""
     from difflib import SequenceMatcher  # only a change needs it, and it takes its time to import
 
-    old, new = then.split("\n"), now.split("\n")
+    old, new = before.split("\n"), now.split("\n")
     lines = [f"{layer}:"]
     heading = ""
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -8,7 +8,7 @@ from inmind.core.frozen import frozen
 
 
 @frozen
-class Wish:
+class LayerDemand:
     """What a layer would fill, and what it was promised."""
 
     wanted: int
@@ -24,27 +24,27 @@ class Wish:
         return min(self.min, self.need)
 
 
-def allocate(wishes: Sequence[Wish], room: int) -> list[int]:
+def allocate(demands: Sequence[LayerDemand], max_tokens: int) -> list[int]:
     """Minimums first, scaled down together if even they do not fit; the rest by headroom.
 
     Nobody gets more than it can use, so room is left over only when everybody has enough.
     """
-    room = max(0, room)
-    floors = [wish.floor for wish in wishes]
-    if sum(floors) >= room:
-        return _share(floors, room)
-    headroom = [wish.need - wish.floor for wish in wishes]
-    extra = _share(headroom, room - sum(floors))
+    max_tokens = max(0, max_tokens)
+    floors = [wish.floor for wish in demands]
+    if sum(floors) >= max_tokens:
+        return _divide(floors, max_tokens)
+    headroom = [wish.need - wish.floor for wish in demands]
+    extra = _divide(headroom, max_tokens - sum(floors))
     return [floor + more for floor, more in zip(floors, extra, strict=True)]
 
 
-def _share(parts: Sequence[int], room: int) -> list[int]:
+def _divide(parts: Sequence[int], max_tokens: int) -> list[int]:
     """Divide room in proportion to the parts, whole tokens, nobody above its part; remainders to the largest."""
     total = sum(parts)
-    if total <= room:
+    if total <= max_tokens:
         return list(parts)
-    shares = [part * room // total for part in parts]
-    largest_remainder = sorted(range(len(parts)), key=lambda i: -(parts[i] * room % total))
-    for index in largest_remainder[: room - sum(shares)]:
+    shares = [part * max_tokens // total for part in parts]
+    largest_remainder = sorted(range(len(parts)), key=lambda i: -(parts[i] * max_tokens % total))
+    for index in largest_remainder[: max_tokens - sum(shares)]:
         shares[index] += 1
     return shares

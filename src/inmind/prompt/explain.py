@@ -9,13 +9,13 @@ from inmind.core.frozen import frozen
 from inmind.core.text import counted
 from inmind.history import Conversation
 from inmind.history.view import View
-from inmind.prompt.state import Standing
+from inmind.prompt.state import PromptState
 
 Fate = Literal["included", "cut", "left out", "repaired"]
 
 
 @frozen(kw_only=True)
-class Part:
+class PromptPart:
     """One part of a prompt: where it comes from and what became of it."""
 
     name: str
@@ -30,7 +30,7 @@ class Explanation:
     """Why a prompt is as it is: each part with its tokens, its events and the reason."""
 
     call: int
-    parts: tuple[Part, ...]
+    parts: tuple[PromptPart, ...]
 
     @property
     def tokens(self) -> int:
@@ -39,43 +39,55 @@ class Explanation:
     def __str__(self) -> str:
         rows = [f"call {self.call}, {self.tokens} tokens"]
         for part in self.parts:
-            origin = f" ({span(part.sources)})" if part.sources else ""
+            origin = f" ({format_sources(part.sources)})" if part.sources else ""
             rows.append(f"  {part.tokens:>7}  {part.name:<20} {part.fate}: {part.why}{origin}")
         return "\n".join(rows)
 
 
-def explain(call: int, standing: Standing, line: Conversation, view: View, tokens: Mapping[str, int]) -> Explanation:
+def explain(
+    call: int, state: PromptState, conversation: Conversation, view: View, tokens: Mapping[str, int]
+) -> Explanation:
     """Every part of one call. `tokens` is by part, as in the report."""
-    anchor = standing.anchor
+    anchor = state.anchor
     since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
     parts = [
-        Part(name=name, fate="included", tokens=tokens[name], why=why, sources=(standing.sources[name],))
-        for name, why in _FIXED
+        PromptPart(name=name, fate="included", tokens=tokens[name], why=why, sources=(state.sources[name],))
+        for name, why in _FIXED_PARTS
         if tokens[name]
     ]
-    for block in standing.blocks:
+    for block in state.blocks:
         name = f"memory:{block.layer}"
         fate: Fate = "included" if not block.left_out else "cut" if block.text else "left out"
         why = f"{counted(block.left_out, 'line')} did not fit its budget; {since}" if block.left_out else since
-        parts.append(Part(name=name, fate=fate, tokens=tokens[name], why=why, sources=block.sources))
-    said = tuple(entry.id for entry in line)
+        parts.append(PromptPart(name=name, fate=fate, tokens=tokens[name], why=why, sources=block.sources))
+    message_ids = tuple(entry.id for entry in conversation)
     parts.append(
-        Part(name="history", fate="included", tokens=tokens["history"], why=counted(len(line), "message"), sources=said)
+        PromptPart(
+            name="history",
+            fate="included",
+            tokens=tokens["history"],
+            why=counted(len(conversation), "message"),
+            sources=message_ids,
+        )
     )
-    parts += [Part(name=left.what, fate="left out", tokens=0, why=left.why) for left in view.left_out]
-    parts += [Part(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
-    if standing.tail or standing.fresh:
-        sources = standing.tail_sources
-        parts.append(Part(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources))
+    parts += [PromptPart(name=left.what, fate="left out", tokens=0, why=left.why) for left in view.left_out]
+    parts += [PromptPart(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
+    if state.tail or state.new_blocks:
+        sources = state.tail_sources
+        parts.append(
+            PromptPart(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources)
+        )
     if view.carrier is not None:
         meta = tokens["context_meta"]
-        parts.append(Part(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
+        parts.append(PromptPart(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
     else:
-        parts.append(Part(name="context_meta", fate="left out", tokens=0, why="no user's or tool's message to ride on"))
+        parts.append(
+            PromptPart(name="context_meta", fate="left out", tokens=0, why="no user's or tool's message to ride on")
+        )
     return Explanation(call=call, parts=tuple(parts))
 
 
-_FIXED = (
+_FIXED_PARTS = (
     ("tools", "the host's, and those of layers"),
     ("system", "the host's, untouched"),
     ("guide", "tells the model how to read its memory"),
@@ -83,7 +95,7 @@ _FIXED = (
 _CHANGES = "memory that changed since the anchor"
 
 
-def span(sources: tuple[str, ...]) -> str:
+def format_sources(sources: tuple[str, ...]) -> str:
     """Events of the session by their numbers, as a person points at them, others by their whole ids."""
     numbers = [f"#{source.rpartition('#')[2]}" if source.startswith("session/") else source for source in sources]
     return numbers[0] if len(numbers) == 1 else f"{numbers[0]} … {numbers[-1]}"

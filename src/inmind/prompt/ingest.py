@@ -22,81 +22,87 @@ from inmind.core.messages.model import Format, Image, Message, Opaque, Part, Wir
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
 from inmind.history.view import View
-from inmind.prompt.state import Standing, System
-from inmind.prompt.templates import is_our_memory, without_ours
+from inmind.prompt.state import PromptState, System
+from inmind.prompt.templates import is_memory_message, strip_tail
 
 
 @frozen
-class Given:
+class PrepareInput:
     """What a host handed to `prepare`, in its own objects."""
 
     system: Any
     tools: Any
-    lead: int
+    system_count: int
     """How many messages at the beginning of its list are its system prompt."""
     wires: Sequence[Any] | None
     """The messages behind those; None when the journal's own history is meant."""
 
     @classmethod
-    def of(cls, messages: Any, system: Any, tools: Any, spoken: Format) -> Given:
+    def of(cls, messages: Any, system: Any, tools: Any, fmt: Format) -> PrepareInput:
         if messages is None:
             return cls(system, tools, 0, None)
-        wires = _listed(messages, "messages")
-        leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and spoken.is_system(wire)))
+        wires = _require_list(messages, "messages")
+        leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and fmt.is_system(wire)))
         lead = next(leading, len(wires))
-        if lead and system is not None and spoken.demands.instructs:
+        if lead and system is not None and fmt.demands.instructs:
             return cls(system, tools, 0, wires)
         if lead and system is not None:
             raise InvalidInput(field="system", value=system, expected="none, since messages begin with a system prompt")
         return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
 
 
-def taken_in(standing: Standing, history: History, given: Given, offered: Sequence[Any], spoken: Format) -> list[Draft]:
+def ingest_events(
+    state: PromptState, history: History, inputs: PrepareInput, layer_tools: Sequence[Any], fmt: Format
+) -> list[Draft]:
     """The events that bring the journal up to what the host has.
 
     With the journal's own history, a system prompt or tools that are not given stay as they were.
     """
-    drafts = _said_since(history, given, spoken)
-    owned = given.wires is None
-    if not (owned and given.system is None):
-        now = SystemSet(system=_system(given, standing, spoken), format=spoken.name)
-        if now.system != standing.system or (now.system is not None and now.format != standing.system_format):
-            drafts.append(Draft(payload=now, origin=Origin.OPERATOR))
-    tools = standing.tools if owned and given.tools is None else given.tools
+    drafts = _new_message_drafts(history, inputs, fmt)
+    uses_journal = inputs.wires is None
+    if not (uses_journal and inputs.system is None):
+        system_set = SystemSet(system=_parse_system(inputs, state, fmt), format=fmt.name)
+        if system_set.system != state.system or (
+            system_set.system is not None and system_set.format != state.system_format
+        ):
+            drafts.append(Draft(payload=system_set, origin=Origin.OPERATOR))
+    tools = state.tools if uses_journal and inputs.tools is None else inputs.tools
     if tools is not None:
-        for index, tool in enumerate(_listed(tools, "tools")):
-            spoken.check_tool(tool if is_object(tool) else plain(tool, "tools"), field=f"tools[{index}]")
-    if (tools if tools is None else list(tools)) != standing.tools or offered != standing.offered:
-        what = ToolsSet(tools=_objects(tools, "tools"), layer_tools=_objects(offered, "offered") or ())
-        if (what.tools, what.layer_tools) != (standing.tools, standing.offered):
-            _refuse_twins([*(what.tools or ()), *what.layer_tools])
+        for index, tool in enumerate(_require_list(tools, "tools")):
+            fmt.check_tool(tool if is_object(tool) else plain(tool, "tools"), field=f"tools[{index}]")
+    if (tools if tools is None else list(tools)) != state.tools or layer_tools != state.layer_tools:
+        what = ToolsSet(tools=_copy_objects(tools, "tools"), layer_tools=_copy_objects(layer_tools, "offered") or ())
+        if (what.tools, what.layer_tools) != (state.tools, state.layer_tools):
+            _refuse_duplicate_names([*(what.tools or ()), *what.layer_tools])
             drafts.append(Draft(payload=what, origin=Origin.OPERATOR))
     return drafts
 
 
-def marks_of(given: Given, line: Conversation, view: View) -> Marks:
+def cache_marks(inputs: PrepareInput, conversation: Conversation, view: View) -> Marks:
     """The cache marks of the host's list, which the line agrees with by now, at their places in what is sent."""
-    if given.wires is None or list(given.wires) == line.wires:
+    if inputs.wires is None or list(inputs.wires) == conversation.wires:
         return ()  # the usual case, at the speed of one comparison: what is kept has no marks
-    marks = marks_in(given.wires)
+    marks = marks_in(inputs.wires)
     if FORMATS[view.format].demands.marked_by_us:
-        marks = _without_those_of_ours(marks, given.wires)
+        marks = _drop_own_marks(marks, inputs.wires)
     for place, path, mark in marks:
-        check_json(mark, f"messages[{given.lead + place}].{path[-1]}")
-    return placed(marks, [FORMATS[view.format].outgoing(wire) for wire in line.wires], view.wires) if marks else ()
+        check_json(mark, f"messages[{inputs.system_count + place}].{path[-1]}")
+    return (
+        placed(marks, [FORMATS[view.format].outgoing(wire) for wire in conversation.wires], view.wires) if marks else ()
+    )
 
 
-def checked_messages(messages: Any, spoken: Format, *, at: int = 0) -> list[Wire]:
+def copy_messages(messages: Any, fmt: Format, *, first_index: int = 0) -> list[Wire]:
     """Messages as our own plain copies, each known to be one of this format."""
     wires: list[Wire] = []
-    for index, message in enumerate(_listed(messages, "messages"), start=at):
+    for index, message in enumerate(_require_list(messages, "messages"), start=first_index):
         wire = plain(message, f"messages[{index}]")
-        spoken.check(wire, field=f"messages[{index}]")
+        fmt.check(wire, field=f"messages[{index}]")
         wires.append(wire)
     return wires
 
 
-def checked_json(value: Any, field: str) -> Any:
+def copy_json_value(value: Any, field: str) -> Any:
     """A JSON value as our own copy. Most are plain already, and those are copied at the speed of the JSON library."""
     copy = through_json(value)
     if copy is not None:
@@ -106,40 +112,40 @@ def checked_json(value: Any, field: str) -> Any:
     return value
 
 
-def message_added(wire: Wire, spoken: Format, *, ours: bool = False) -> Draft:
+def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False) -> Draft:
     """A message as an event: whose words it is, and how far to trust it. `ours`: memory's own answer to a call."""
-    message = spoken.read(wire)
+    message = fmt.read(wire)
     origin = Origin.TOOL if message.results else _ORIGINS[message.role]
     mixed = bool(message.results) and len(message.results) < len(message.parts)
-    what = MessageAdded(wire=wire, format=spoken.name, from_memory=ours)
+    what = MessageAdded(wire=wire, format=fmt.name, from_memory=is_memory_reply)
     return Draft(payload=what, origin=origin, trust=Trust.DATA if mixed else None)
 
 
 def tool_names(tools: Sequence[Wire]) -> list[str]:
     """Names under which tools can be called, in any provider's shape; a few kinds have none."""
-    named = (tool.get("name", _within(tool, "function") or _within(tool, "custom")) for tool in tools)
+    named = (tool.get("name", _nested_name(tool, "function") or _nested_name(tool, "custom")) for tool in tools)
     return [name for name in named if isinstance(name, str)]
 
 
-def not_yet_in(line: Conversation, wires: Sequence[Wire], spoken: Format) -> list[Wire]:
+def new_messages(conversation: Conversation, wires: Sequence[Wire], fmt: Format) -> list[Wire]:
     """Messages whose id is not in the line, and results of calls that have none yet.
 
     The same id with other content is refused, not guessed at.
     """
-    fresh = _without_repeated_results(line, wires, spoken)
-    return _with_new_ids(line, fresh) if any("id" in wire for wire in fresh) else fresh
+    fresh = _drop_repeated_results(conversation, wires, fmt)
+    return _drop_known_ids(conversation, fresh) if any("id" in wire for wire in fresh) else fresh
 
 
-def _without_repeated_results(line: Conversation, wires: Sequence[Wire], spoken: Format) -> list[Wire]:
+def _drop_repeated_results(conversation: Conversation, wires: Sequence[Wire], fmt: Format) -> list[Wire]:
     """Without messages that are only results, all of calls that were answered before.
 
     Answered, not known: some servers number their calls from zero in every turn.
     """
-    messages = [spoken.read(wire) for wire in wires]
+    messages = [fmt.read(wire) for wire in wires]
     if not any(message.results for message in messages):
         return list(wires)
     waiting: Counter[str] = Counter()
-    for entry in line:
+    for entry in conversation:
         _count_calls(waiting, FORMATS[entry.format].read(entry.wire))
     fresh: list[Wire] = []
     for wire, message in zip(wires, messages, strict=True):
@@ -156,8 +162,8 @@ def _count_calls(waiting: Counter[str], message: Message) -> None:
     waiting.subtract(result.id for result in message.results)
 
 
-def _with_new_ids(line: Conversation, wires: Sequence[Wire]) -> list[Wire]:
-    known = {entry.wire["id"]: entry.wire for entry in line if "id" in entry.wire}
+def _drop_known_ids(conversation: Conversation, wires: Sequence[Wire]) -> list[Wire]:
+    known = {entry.wire["id"]: entry.wire for entry in conversation if "id" in entry.wire}
     fresh: list[Wire] = []
     for wire in wires:
         id = wire.get("id")
@@ -182,117 +188,117 @@ _ORIGINS = {
 }
 
 
-def _said_since(history: History, given: Given, spoken: Format) -> list[Draft]:
+def _new_message_drafts(history: History, inputs: PrepareInput, fmt: Format) -> list[Draft]:
     """Messages that the journal does not have yet."""
-    line = history.messages
-    if given.wires is None:
+    conversation = history.messages
+    if inputs.wires is None:
         return []
-    added = find_appended(line, given.wires)
+    added = find_appended(conversation, inputs.wires)
     if added is None:
-        added = find_appended(line, [unmarked(wire) if is_object(wire) else wire for wire in given.wires])
+        added = find_appended(conversation, [unmarked(wire) if is_object(wire) else wire for wire in inputs.wires])
     if added is not None:
-        fresh = checked_messages(added, spoken, at=given.lead + len(line))
-        return [message_added(unmarked(wire), spoken) for wire in fresh]
+        fresh = copy_messages(added, fmt, first_index=inputs.system_count + len(conversation))
+        return [message_draft(unmarked(wire), fmt) for wire in fresh]
     # An edit, marks, objects of a provider's client, or a list that was made of our own last prompt.
-    theirs = [without_ours(unmarked(wire)) for wire in checked_messages(given.wires, spoken, at=given.lead)]
-    sync = match_messages(line, _as_recorded(_with_archived(theirs, history), line, spoken))
-    answered = {entry.digest for entry in line if entry.is_memory_reply}
-    drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.inserted]
+    theirs = [strip_tail(unmarked(wire)) for wire in copy_messages(inputs.wires, fmt, first_index=inputs.system_count)]
+    sync = match_messages(conversation, _replace_copies(_restore_archived(theirs, history), conversation, fmt))
+    answered = {entry.digest for entry in conversation if entry.is_memory_reply}
+    drafts = [message_draft(wire, fmt, is_memory_reply=digest_of(wire) in answered) for wire in sync.inserted]
     if sync.has_edit:
         spliced = HistorySpliced(sync.start, sync.stop, len(sync.inserted))
         drafts.append(Draft(payload=spliced, origin=Origin.OPERATOR))
-    return drafts + [message_added(wire, spoken) for wire in sync.appended]
+    return drafts + [message_draft(wire, fmt) for wire in sync.appended]
 
 
-def _with_archived(theirs: Sequence[Wire], history: History) -> list[Wire]:
+def _restore_archived(messages: Sequence[Wire], history: History) -> list[Wire]:
     """In a list that was made of our own last prompt, the messages themselves in the places of stubs."""
     if not history.stub_ranges:
-        return list(theirs)
+        return list(messages)
     behind = EntriesByRange(history.messages)
-    told: list[Wire] = []
-    for wire in theirs:
+    restored: list[Wire] = []
+    for wire in messages:
         runs = history.stub_ranges.get(digest_of(wire))
-        told += [wire] if runs is None else (one.wire for one in behind(runs))
-    return told
+        restored += [wire] if runs is None else (one.wire for one in behind(runs))
+    return restored
 
 
-def _without_those_of_ours(marks: Marks, wires: Sequence[Any]) -> Marks:
+def _drop_own_marks(marks: Marks, wires: Sequence[Any]) -> Marks:
     """In a list that was made of our own last prompt, the last mark before the tail is the one that we had put there.
     Taken for the host's it would stay, and with every call there would be one more."""
     last = {place: (place, path, mark) for place, path, mark in marks if len(path) == len(("content", 0, "mark"))}
-    ours = [one for place, one in last.items() if without_ours(wires[place]) is not wires[place]]
+    ours = [one for place, one in last.items() if strip_tail(wires[place]) is not wires[place]]
     return tuple(one for one in marks if one not in ours or one[2] != mark_before(()))
 
 
-def _as_recorded(theirs: Sequence[Wire], line: Conversation, spoken: Format) -> list[Wire]:
+def _replace_copies(messages: Sequence[Wire], conversation: Conversation, fmt: Format) -> list[Wire]:
     """The host's list, with what was recorded wherever the host has a copy of that at the same place."""
-    told: list[Wire] = []
-    for wire, entry in zip(theirs, line, strict=False):
-        follows = not told or told[-1] == line[len(told) - 1].wire
-        told.append(entry.wire if _is_copy(wire, entry, spoken, follows=follows) else wire)
-    return [*told, *theirs[len(told) :]]
+    result: list[Wire] = []
+    for wire, entry in zip(messages, conversation, strict=False):
+        follows = not result or result[-1] == conversation[len(result) - 1].wire
+        result.append(entry.wire if _is_copy(wire, entry, fmt, same_predecessor=follows) else wire)
+    return [*result, *messages[len(result) :]]
 
 
-def _is_copy(wire: Wire, entry: ConversationEntry, spoken: Format, *, follows: bool) -> bool:
+def _is_copy(wire: Wire, entry: ConversationEntry, fmt: Format, *, same_predecessor: bool) -> bool:
     """Does the host's copy say the same: bare, marked, or as the client's object with its nulls? One that leaves out
     something only the provider understands, or has more of it, is the host's decision.
 
     The same place need not be the same reply, since hosts put a summary in front or drop what is old; and two replies
     may say the same. `follows`: what stands before it in both lists is the same too.
     """
-    if entry.format != spoken.name or wire == entry.wire:
+    if entry.format != fmt.name or wire == entry.wire:
         return False
     if in_bare_words(wire) == in_bare_words(entry.wire):
         return True
     ids = (wire.get("id"), entry.wire.get("id"))
-    if ids[0] != ids[1] and (None not in ids or not follows):
+    if ids[0] != ids[1] and (None not in ids or not same_predecessor):
         return False
-    ours, theirs = spoken.read(entry.wire), spoken.read(wire)
+    ours, theirs = fmt.read(entry.wire), fmt.read(wire)
     if ours.role != "assistant" or theirs.role != "assistant":
         return False
-    if not (follows or theirs.text or theirs.calls):  # any two that say nothing say the same
+    if not (same_predecessor or theirs.text or theirs.calls):  # any two that say nothing say the same
         return False
     from inmind.core.messages.replies import said  # only a host that keeps its own copies needs it
 
-    return _unspoken(ours) == _unspoken(theirs) and said([wire], spoken.name) == said([entry.wire], spoken.name)
+    return _opaque_parts(ours) == _opaque_parts(theirs) and said([wire], fmt.name) == said([entry.wire], fmt.name)
 
 
-def _unspoken(message: Message) -> list[Part]:
+def _opaque_parts(message: Message) -> list[Part]:
     return [part for part in message.parts if isinstance(part, Opaque | Image)]
 
 
-def _system(given: Given, standing: Standing, spoken: Format) -> System:
-    if given.system is None or given.system == standing.system:
-        return standing.system if given.system is not None else None
-    if given.lead:
-        return [wire for wire in checked_messages(given.system, spoken) if not is_our_memory(wire)] or None
-    system = plain(given.system, "system")
+def _parse_system(inputs: PrepareInput, state: PromptState, fmt: Format) -> System:
+    if inputs.system is None or inputs.system == state.system:
+        return state.system if inputs.system is not None else None
+    if inputs.system_count:
+        return [wire for wire in copy_messages(inputs.system, fmt) if not is_memory_message(wire)] or None
+    system = plain(inputs.system, "system")
     check_json(system, "system")
-    spoken.check_system(system, field="system")
+    fmt.check_system(system, field="system")
     return system or None
 
 
-def _refuse_twins(tools: Sequence[Wire]) -> None:
+def _refuse_duplicate_names(tools: Sequence[Wire]) -> None:
     """Providers take a name once, and a layer's tool may have the name of one of the host's."""
-    if twins := sorted(name for name, count in Counter(tool_names(tools)).items() if count > 1):
-        raise InvalidInput(field="tools", value=twins, expected="one tool of each name, layers' tools included")
+    if duplicates := sorted(name for name, count in Counter(tool_names(tools)).items() if count > 1):
+        raise InvalidInput(field="tools", value=duplicates, expected="one tool of each name, layers' tools included")
 
 
-def _within(tool: Wire, kind: str) -> object:
+def _nested_name(tool: Wire, kind: str) -> object:
     inner = tool.get(kind)
     return inner.get("name") if is_object(inner) else None
 
 
-def _listed(value: Any, field: str) -> Sequence[Any]:
+def _require_list(value: Any, field: str) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
         raise InvalidInput(field=field, value=value, expected="a list")
     return cast(Sequence[Any], value)
 
 
-def _objects(value: Any, field: str) -> list[dict[str, Any]] | None:
+def _copy_objects(value: Any, field: str) -> list[dict[str, Any]] | None:
     if value is None:
         return None
-    objects = [plain(item, f"{field}[{index}]") for index, item in enumerate(_listed(value, field))]
+    objects = [plain(item, f"{field}[{index}]") for index, item in enumerate(_require_list(value, field))]
     for index, item in enumerate(objects):
         if not is_object(item):
             raise InvalidInput(field=f"{field}[{index}]", value=item, expected="an object")

@@ -11,17 +11,17 @@ from inmind.core.messages import FORMATS
 from inmind.core.text import inert
 from inmind.history import Conversation, ConversationEntry
 from inmind.history.token_meter import LARGEST_COUNT, TokenMeter, band_for
-from inmind.prompt.state import Standing
+from inmind.prompt.state import PromptState
 
-STRONG_FROM = 50
+STRONG_REMINDER_PERCENT = 50
 
 
-MOST_META = 150
+MAX_META_TOKENS = 150
 """Tokens of a context_meta that names the largest messages."""
 
 
 @frozen(kw_only=True)
-class Reading:
+class MeterReading:
     """The meter's numbers for one call."""
 
     tokens_used: int
@@ -34,17 +34,17 @@ class Reading:
         return 100 * self.tokens_used / self.tokens_max
 
 
-def reading_of(standing: Standing, line: Conversation, used: int, window: int) -> Reading:
+def take_reading(state: PromptState, conversation: Conversation, counted_tokens: int, window: int) -> MeterReading:
     """What the meter tells of so many tokens by our count."""
-    return Reading(
-        tokens_used=standing.calibration.correct(used),
+    return MeterReading(
+        tokens_used=state.calibration.correct(counted_tokens),
         tokens_max=window,
-        messages=len(line),
-        memory_size=sum(len(block.text.encode()) for block in standing.blocks),
+        messages=len(conversation),
+        memory_size=sum(len(block.text.encode()) for block in state.blocks),
     )
 
 
-def context_meta(reading: Reading, wording: Mapping[str, str], named: Sequence[str]) -> str:
+def render_context_meta(reading: MeterReading, wording: Mapping[str, str], largest: Sequence[str]) -> str:
     numbers = {
         "tokens_used": reading.tokens_used,
         "tokens_max": reading.tokens_max,
@@ -53,24 +53,24 @@ def context_meta(reading: Reading, wording: Mapping[str, str], named: Sequence[s
         "working_memory_size": reading.memory_size,
         "action_hint": band_for(reading.percent),
     }
-    reminder = wording["reminder_strong" if reading.percent > STRONG_FROM else "reminder"]
-    if named:
-        reminder += f" {wording['largest']}{inert('; '.join(named))}."
+    reminder = wording["reminder_strong" if reading.percent > STRONG_REMINDER_PERCENT else "reminder"]
+    if largest:
+        reminder += f" {wording['largest']}{inert('; '.join(largest))}."
     return f"<context_meta>\n{to_json(numbers)}\n{reminder}\n</context_meta>"
 
 
-def describe(entry: ConversationEntry, tokens: int, position: int) -> str:
+def describe_message(entry: ConversationEntry, tokens: int, position: int) -> str:
     """A message as a person would point at it."""
     message = FORMATS[entry.format].read(entry.wire)
     what = "tool result" if message.results else f"{message.role} message"
     return f"{what} {position + 1} ({tokens} tokens)"
 
 
-def most_context_meta(meter: TokenMeter, reading: Reading, wording: Mapping[str, str]) -> int:
+def reserved_meta_tokens(meter: TokenMeter, reading: MeterReading, wording: Mapping[str, str]) -> int:
     """Tokens to set aside for context_meta, given a reading of everything else.
 
     It reports the count that it is part of, and may name messages: a little more is set aside for both.
     """
-    whole = replace(reading, tokens_used=reading.tokens_used + MOST_META)
-    named = ["assistant message 9999 (99999 tokens)"] * LARGEST_COUNT if whole.percent > STRONG_FROM else []
-    return meter.count(context_meta(whole, wording, named))
+    full = replace(reading, tokens_used=reading.tokens_used + MAX_META_TOKENS)
+    named = ["assistant message 9999 (99999 tokens)"] * LARGEST_COUNT if full.percent > STRONG_REMINDER_PERCENT else []
+    return meter.count(render_context_meta(full, wording, named))

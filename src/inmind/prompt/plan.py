@@ -21,17 +21,17 @@ from inmind.errors import ContextOverflow
 from inmind.history import Conversation
 from inmind.history.token_meter import TokenMeter
 from inmind.history.view import View
-from inmind.prompt.anchor import Anchor, Stake, settle
-from inmind.prompt.budget import Wish, allocate
+from inmind.prompt.anchor import Anchor, AnchorCosts, decide_anchor
+from inmind.prompt.budget import LayerDemand, allocate
 from inmind.prompt.ingest import tool_names
-from inmind.prompt.layers.base import Layer, Recalled
-from inmind.prompt.meter import STRONG_FROM, most_context_meta, reading_of
-from inmind.prompt.state import Standing
+from inmind.prompt.layers.base import Layer, LayerText
+from inmind.prompt.meter import STRONG_REMINDER_PERCENT, reserved_meta_tokens, take_reading
+from inmind.prompt.state import PromptState
 from inmind.prompt.templates import block_text, changes_text, wording_for
 
 
 @frozen(kw_only=True)
-class Limits:
+class WindowLimits:
     """What the model takes, and how much of that is kept free for its answer."""
 
     window: int
@@ -47,7 +47,7 @@ class Limits:
 
 
 @frozen(kw_only=True)
-class Plan:
+class PromptPlan:
     """The events that come before this call's own, that one still without the name of its bytes, and the numbers."""
 
     drafts: tuple[Draft, ...]
@@ -55,161 +55,173 @@ class Plan:
     tokens: dict[str, int]
     cut: tuple[tuple[str, int], ...]
     """Layers that did not get all they wanted, and how many lines of each stayed out."""
-    unchanged: int
+    unchanged_tokens: int
     """Leading tokens that equal the previous prompt's, cached or not."""
     cold: bool
 
 
 @frozen(kw_only=True)
-class Occasion:
+class PlanInput:
     """All that one call is decided on."""
 
-    standing: Standing
-    line: Conversation
+    state: PromptState
+    conversation: Conversation
     """The conversation, as it is sent."""
     view: View
-    recalled: Sequence[tuple[Layer, Recalled]]
-    shared: int
+    layer_texts: Sequence[tuple[Layer, LayerText]]
+    shared_wires: int
     """Leading wires of the view that stood at their places in the previous prompt."""
-    limits: Limits
+    limits: WindowLimits
     meter: TokenMeter
     now: datetime
 
 
-def plan(occasion: Occasion) -> Plan:
+def plan_prompt(inputs: PlanInput) -> PromptPlan:
     """Decide one call."""
-    standing, line, view, recalled = occasion.standing, occasion.line, occasion.view, occasion.recalled
-    limits, meter, shared = occasion.limits, occasion.meter, occasion.shared
+    state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
+    limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
     drafts: list[Draft] = []
-    if (wording := wording_of(standing)) != standing.wording:
-        standing = replace(standing, wording=wording)
+    if (wording := current_wording(state)) != state.wording:
+        state = replace(state, wording=wording)
         drafts.append(Draft(payload=WordingSet(wording=dict(wording)), origin=Origin.OPERATOR))
-    tokens = without_memory(standing, line, view, meter)
-    room = _room(standing, limits, sum(tokens.values()) + most_meta(standing, occasion))
-    blocks = _fill(recalled, room, meter)
-    cold = is_cold(standing, occasion.now, limits.cache_seconds)
-    settled = settle(
-        standing.anchor,
+    tokens = count_fixed_tokens(state, conversation, view, meter)
+    room = _memory_tokens(state, limits, sum(tokens.values()) + max_meta_tokens(state, inputs))
+    blocks = _build_blocks(layer_texts, room, meter)
+    cold = is_cache_cold(state, inputs.now, limits.cache_seconds)
+    decision = decide_anchor(
+        state.anchor,
         blocks,
-        call=standing.calls + 1,
+        call=state.calls + 1,
         cold=cold,
         count=meter.count,
-        own={layer.name: said.since for layer, said in recalled if said.since is not None},
-        stake=Stake(
-            anchored=tokens["guide"] + sum(_block_tokens(block, meter) for block in standing.blocks),
-            behind=meter.count_view(line, view, shared),
-            ridden=standing.ridden,
-            room=tokens["guide"] + room,
-            frame=meter.count(changes_text(standing.wording, ".")),
-            rides=view.carrier is not None,
-            rewritten=standing.compacted or (standing.spliced and not shared),
+        describe_changes={
+            layer.name: said.describe_changes for layer, said in layer_texts if said.describe_changes is not None
+        },
+        costs=AnchorCosts(
+            anchored_tokens=tokens["guide"] + sum(_block_tokens(block, meter) for block in state.blocks),
+            cached_history_tokens=meter.count_view(conversation, view, shared_wires),
+            tail_tokens_since_anchor=state.tail_tokens_since_anchor,
+            max_memory_tokens=tokens["guide"] + room,
+            tail_frame_tokens=meter.count(changes_text(state.wording, ".")),
+            has_tail_carrier=view.carrier is not None,
+            history_rewritten=state.compacted or (state.spliced and not shared_wires),
         ),
     )
-    trust = min((said.trust for _, said in recalled), default=Trust.OPERATOR)
-    if settled.moved:
+    trust = min((said.trust for _, said in layer_texts), default=Trust.OPERATOR)
+    if decision.move_reason:
         sources = tuple(dict.fromkeys(source for block in blocks for source in block.sources))
-        moved = AnchorMoved(reason=settled.moved, blocks=blocks)
+        moved = AnchorMoved(reason=decision.move_reason, blocks=blocks)
         drafts.append(Draft(payload=moved, origin=Origin.OPERATOR, sources=sources, trust=trust))
-        anchor = Anchor(blocks=blocks, reason=settled.moved, seq=0, call=standing.calls + 1)
-        standing = replace(standing, anchor=anchor, tail="", fresh=(), tail_sources=())
-    elif (settled.changes, settled.fresh) != (standing.tail, standing.fresh):
-        changed = TailChanged(text=settled.changes, new_blocks=settled.fresh)
-        drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
-        standing = replace(standing, tail=settled.changes, fresh=settled.fresh, tail_sources=settled.sources)
-    tokens = measure(standing, line, view, meter, limits.window)
-    unchanged = unchanged_prefix(standing, tokens, view.format, meter.count_view(line, view, shared))
-    prepared = _prepared(standing, line, view, tokens, limits, meter, cached=0 if cold else unchanged)
+        anchor = Anchor(blocks=blocks, reason=decision.move_reason, seq=0, call=state.calls + 1)
+        state = replace(state, anchor=anchor, tail="", new_blocks=(), tail_sources=())
+    elif (decision.changes, decision.new_blocks) != (state.tail, state.new_blocks):
+        changed = TailChanged(text=decision.changes, new_blocks=decision.new_blocks)
+        drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=decision.sources, trust=trust))
+        state = replace(state, tail=decision.changes, new_blocks=decision.new_blocks, tail_sources=decision.sources)
+    tokens = count_tokens(state, conversation, view, meter, limits.window)
+    unchanged = count_unchanged_prefix(state, tokens, view.format, meter.count_view(conversation, view, shared_wires))
+    prepared = _prompt_prepared(state, conversation, view, tokens, limits, meter, cached=0 if cold else unchanged)
     cut = tuple((block.layer, block.left_out) for block in blocks if block.left_out)
-    return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, cut=cut, unchanged=unchanged, cold=cold)
+    return PromptPlan(
+        drafts=tuple(drafts), prepared=prepared, tokens=tokens, cut=cut, unchanged_tokens=unchanged, cold=cold
+    )
 
 
-def is_cold(standing: Standing, now: datetime, cache_seconds: float) -> bool:
+def is_cache_cold(state: PromptState, now: datetime, cache_seconds: float) -> bool:
     """Has the provider dropped its cache since the last call? A clock that went back says nothing, so: yes."""
-    if standing.asked is None:
+    if state.last_call_at is None:
         return True
-    return not 0 <= (now - standing.asked).total_seconds() <= cache_seconds
+    return not 0 <= (now - state.last_call_at).total_seconds() <= cache_seconds
 
 
-def measure(standing: Standing, line: Conversation, view: View, meter: TokenMeter, window: int) -> dict[str, int]:
+def count_tokens(
+    state: PromptState, conversation: Conversation, view: View, meter: TokenMeter, window: int
+) -> dict[str, int]:
     """Tokens by part, in the order of the prompt. Where nothing carries a tail there is none to count."""
-    tokens = without_memory(standing, line, view, meter)
+    tokens = count_fixed_tokens(state, conversation, view, meter)
     history = tokens.pop("history")
-    tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks}
+    tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in state.blocks}
     tokens["history"] = history
     if view.carrier is None:
         return {**tokens, "changes": 0, "context_meta": 0}
-    told = changes_text(standing.wording, standing.tail, standing.fresh)
-    changes = meter.count(told) if told else 0
-    reading = reading_of(standing, line, sum(tokens.values()) + changes, window)
-    return {**tokens, "changes": changes, "context_meta": most_context_meta(meter, reading, standing.wording)}
+    changes = changes_text(state.wording, state.tail, state.new_blocks)
+    changes = meter.count(changes) if changes else 0
+    reading = take_reading(state, conversation, sum(tokens.values()) + changes, window)
+    return {**tokens, "changes": changes, "context_meta": reserved_meta_tokens(meter, reading, state.wording)}
 
 
-def without_memory(standing: Standing, line: Conversation, view: View, meter: TokenMeter) -> dict[str, int]:
+def count_fixed_tokens(state: PromptState, conversation: Conversation, view: View, meter: TokenMeter) -> dict[str, int]:
     return {
-        "tools": meter.count_value(standing.tools_name, standing.all_tools),
-        "system": meter.count_value(standing.system_name, standing.system),
-        "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
-        "history": meter.count_view(line, view),
+        "tools": meter.count_value(state.tools_digest, state.all_tools),
+        "system": meter.count_value(state.system_digest, state.system),
+        "guide": meter.count(state.wording["guide"]) + PER_MESSAGE,
+        "history": meter.count_view(conversation, view),
     }
 
 
-def wording_of(standing: Standing) -> Mapping[str, str]:
+def current_wording(state: PromptState) -> Mapping[str, str]:
     """What we say depends on the tools that are offered: a sentence about another is wasted."""
-    return wording_for(frozenset(tool_names(standing.offered)))
+    return wording_for(frozenset(tool_names(state.layer_tools)))
 
 
-def most_meta(standing: Standing, occasion: Occasion) -> int:
+def max_meta_tokens(state: PromptState, inputs: PlanInput) -> int:
     """What the meter takes where the window is full."""
-    window = occasion.limits.window
-    return most_context_meta(occasion.meter, reading_of(standing, occasion.line, window, window), standing.wording)
+    window = inputs.limits.window
+    return reserved_meta_tokens(inputs.meter, take_reading(state, inputs.conversation, window, window), state.wording)
 
 
-def _is_strong(standing: Standing, without_meta: int, window: int) -> bool:
+def _needs_strong_reminder(state: PromptState, without_meta: int, window: int) -> bool:
     """Is so much of the window used that the reminder names the largest messages?"""
-    return 100 * standing.calibration.correct(without_meta) > STRONG_FROM * window
+    return 100 * state.calibration.correct(without_meta) > STRONG_REMINDER_PERCENT * window
 
 
-def _room(standing: Standing, limits: Limits, needed: int) -> int:
+def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int) -> int:
     """What memory may take, by our count. The limit is the provider's, so it is corrected before it is compared."""
-    spendable = int(limits.spendable / standing.calibration.cautious)
+    spendable = int(limits.spendable / state.calibration.cautious)
     if needed > spendable:
-        raise ContextOverflow(needed=standing.calibration.correct(needed), spendable=limits.spendable)
+        raise ContextOverflow(needed=state.calibration.correct(needed), spendable=limits.spendable)
     return spendable - needed
 
 
-def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: TokenMeter) -> tuple[AnchoredBlock, ...]:
+def _build_blocks(
+    layer_texts: Sequence[tuple[Layer, LayerText]], max_tokens: int, meter: TokenMeter
+) -> tuple[AnchoredBlock, ...]:
     """Each layer's text inside what it was granted, in slot order."""
-    whole = [block_of(layer, said) for layer, said in recalled]
-    wishes = [
-        Wish(wanted=framed(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
-        for block, (layer, said) in zip(whole, recalled, strict=True)
+    whole = [to_block(layer, said) for layer, said in layer_texts]
+    demands = [
+        LayerDemand(wanted=count_block(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
+        for block, (layer, said) in zip(whole, layer_texts, strict=True)
     ]
     filled: list[AnchoredBlock] = []
-    for block, (_, said), wish, grant in zip(whole, recalled, wishes, _granted(recalled, wishes, room), strict=True):
+    for block, (_, said), wish, grant in zip(
+        whole, layer_texts, demands, _grant_tokens(layer_texts, demands, max_tokens), strict=True
+    ):
         if wish.wanted <= grant:
             filled.append(block)
             continue
-        kept = _shortened(said, _stepped(grant, wish), partial(framed, meter, block))
+        kept = _shorten(said, _round_down(grant, wish), partial(count_block, meter, block))
         filled.append(replace(block, text=kept.text, left_out=said.left_out + kept.lines_left_out))
     return tuple(filled)
 
 
-def _granted(recalled: Sequence[tuple[Layer, Recalled]], wishes: Sequence[Wish], room: int) -> list[int]:
+def _grant_tokens(
+    layer_texts: Sequence[tuple[Layer, LayerText]], demands: Sequence[LayerDemand], max_tokens: int
+) -> list[int]:
     """What each gets: those that are firm all that they want, as long as there is any; the others share the rest."""
-    firm: dict[int, int] = {}
-    for place, ((layer, _), wish) in enumerate(zip(recalled, wishes, strict=True)):
-        if layer.budget.firm:
-            firm[place] = min(wish.wanted, wish.max, room)
-            room -= firm[place]
-    shared = iter(allocate([wish for place, wish in enumerate(wishes) if place not in firm], room))
-    return [firm[place] if place in firm else next(shared) for place in range(len(wishes))]
+    reserved: dict[int, int] = {}
+    for place, ((layer, _), wish) in enumerate(zip(layer_texts, demands, strict=True)):
+        if layer.budget.reserved:
+            reserved[place] = min(wish.wanted, wish.max, max_tokens)
+            max_tokens -= reserved[place]
+    shared = iter(allocate([wish for place, wish in enumerate(demands) if place not in reserved], max_tokens))
+    return [reserved[place] if place in reserved else next(shared) for place in range(len(demands))]
 
 
-def block_of(layer: Layer, said: Recalled) -> AnchoredBlock:
+def to_block(layer: Layer, said: LayerText) -> AnchoredBlock:
     return AnchoredBlock(layer.name, said.text, said.left_out, said.sources, said.banner, said.tag)
 
 
-def _shortened(said: Recalled, budget: int, count: Counter) -> Cut:
+def _shorten(said: LayerText, budget: int, count: Counter) -> Cut:
     """A layer's text in so many tokens: its own way, if it has one and keeps to them, or cut at the end."""
     if said.shorten is not None:
         kept = said.shorten(budget, count)
@@ -218,19 +230,19 @@ def _shortened(said: Recalled, budget: int, count: Counter) -> Cut:
     return cut(said.text, budget=budget, count=count, pointer=said.pointer)
 
 
-def _stepped(grant: int, wish: Wish) -> int:
+def _round_down(grant: int, wish: LayerDemand) -> int:
     """A grant in coarse steps: in a window that fills up, a block that lost a line with every message would be new
     in every prompt, and with it everything behind it."""
     step = max(1, wish.need // 4)
     return grant // step * step if grant >= step else grant
 
 
-def _prepared(
-    standing: Standing,
-    line: Conversation,
+def _prompt_prepared(
+    state: PromptState,
+    conversation: Conversation,
     view: View,
     tokens: dict[str, int],
-    limits: Limits,
+    limits: WindowLimits,
     meter: TokenMeter,
     *,
     cached: int,
@@ -238,8 +250,8 @@ def _prepared(
     used = sum(tokens.values())
     tail = tokens["changes"] + tokens["context_meta"]
     if view.after_carrier:
-        tail += tokens["history"] - meter.count_view(line, view, len(view.wires) - view.after_carrier)
-    strong = view.carrier is not None and _is_strong(standing, used - tokens["context_meta"], limits.window)
+        tail += tokens["history"] - meter.count_view(conversation, view, len(view.wires) - view.after_carrier)
+    strong = view.carrier is not None and _needs_strong_reminder(state, used - tokens["context_meta"], limits.window)
     return PromptPrepared(
         digest="",
         used=used,
@@ -250,24 +262,24 @@ def _prepared(
         format=view.format,
         window=limits.window,
         reserve=limits.reserve,
-        largest=meter.largest_messages(line) if strong else (),
+        largest=meter.largest_messages(conversation) if strong else (),
     )
 
 
-def unchanged_prefix(standing: Standing, tokens: dict[str, int], format: str, shared: int) -> int:
+def count_unchanged_prefix(state: PromptState, tokens: dict[str, int], format: str, shared_tokens: int) -> int:
     """How many leading tokens stood at the same place in the prompt before, `shared` of them in the history."""
-    sizes = list(tokens.values())[: 3 + len(standing.blocks)]
-    parts, before = standing.parts(format), standing.sent.parts
+    sizes = list(tokens.values())[: 3 + len(state.blocks)]
+    parts, before = state.prefix_digests(format), state.last_prompt.prefix_digests
     if parts != before:
         same = takewhile(lambda pair: pair[0] == pair[1], zip(parts, before, strict=False))
         return sum(size for size, _ in zip(sizes, same, strict=False))
-    return sum(sizes) + shared
+    return sum(sizes) + shared_tokens
 
 
 def _block_tokens(block: AnchoredBlock, meter: TokenMeter) -> int:
-    return framed(meter, block, block.text) if block.text else 0
+    return count_block(meter, block, block.text) if block.text else 0
 
 
-def framed(meter: TokenMeter, block: AnchoredBlock, text: str) -> int:
+def count_block(meter: TokenMeter, block: AnchoredBlock, text: str) -> int:
     """What a block costs as it is sent, with this text: escaped, and with the tags around it."""
     return meter.count(block_text(replace(block, text=text)))

@@ -11,15 +11,15 @@ from inmind.history import Conversation
 from inmind.history.token_meter import TokenMeter
 from inmind.history.view import View, ViewBuilder
 from inmind.prompt.explain import Explanation, explain
-from inmind.prompt.plan import Plan, is_cold, measure, unchanged_prefix
-from inmind.prompt.render import Handed, render
-from inmind.prompt.report import Prompt, report_on
-from inmind.prompt.state import Standing
+from inmind.prompt.plan import PromptPlan, count_tokens, count_unchanged_prefix, is_cache_cold
+from inmind.prompt.render import CopyCache, render
+from inmind.prompt.report import Prompt, build_report
+from inmind.prompt.state import PromptState
 
 
-def rebuilt(
-    standing: Standing,
-    line: Conversation,
+def rebuild_prompt(
+    state: PromptState,
+    conversation: Conversation,
     prepared: PromptPrepared,
     *,
     at: datetime,
@@ -27,36 +27,38 @@ def rebuilt(
     cache_seconds: float,
 ) -> Prompt:
     """The prompt that was prepared on this state: the request of then, and a report that counts as we count today."""
-    call, meter = standing.calls + 1, TokenMeter(counter)
+    call, meter = state.calls + 1, TokenMeter(counter)
     history = ViewBuilder()
-    view = history.build(line, prepared.format)
-    rendered = render(standing, line, prepared, view, history.copy_wires(view), Handed())
-    if rendered.name != prepared.digest:
-        raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.name)
-    tokens = measure(standing, line, view, meter, prepared.window)
-    shared = meter.count_view(line, view, presumably_shared(standing, line, view))
-    planned = Plan(
+    view = history.build(conversation, prepared.format)
+    rendered = render(state, conversation, prepared, view, history.copy_wires(view), CopyCache())
+    if rendered.digest != prepared.digest:
+        raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.digest)
+    tokens = count_tokens(state, conversation, view, meter, prepared.window)
+    shared = meter.count_view(conversation, view, assumed_shared_wires(state, conversation, view))
+    planned = PromptPlan(
         drafts=(),
         prepared=prepared,
         tokens=tokens,
-        cut=tuple((block.layer, block.left_out) for block in standing.blocks if block.left_out),
-        unchanged=unchanged_prefix(standing, tokens, prepared.format, shared),
-        cold=is_cold(standing, at, cache_seconds),
+        cut=tuple((block.layer, block.left_out) for block in state.blocks if block.left_out),
+        unchanged_tokens=count_unchanged_prefix(state, tokens, prepared.format, shared),
+        cold=is_cache_cold(state, at, cache_seconds),
     )
-    report = report_on(call, standing, planned, view, ())
+    report = build_report(call, state, planned, view, ())
     return Prompt(call=call, format=prepared.format, request=rendered.request, report=report, memory=rendered.memory)
 
 
-def explained(standing: Standing, line: Conversation, prepared: PromptPrepared, *, counter: Counter) -> Explanation:
-    view = ViewBuilder().build(line, prepared.format)
-    correct = standing.calibration.correct
-    tokens = measure(standing, line, view, TokenMeter(counter), prepared.window)
-    return explain(standing.calls + 1, standing, line, view, {part: correct(size) for part, size in tokens.items()})
+def explain_prompt(
+    state: PromptState, conversation: Conversation, prepared: PromptPrepared, *, counter: Counter
+) -> Explanation:
+    view = ViewBuilder().build(conversation, prepared.format)
+    correct = state.calibration.correct
+    tokens = count_tokens(state, conversation, view, TokenMeter(counter), prepared.window)
+    return explain(state.calls + 1, state, conversation, view, {part: correct(size) for part, size in tokens.items()})
 
 
-def presumably_shared(standing: Standing, line: Conversation, view: View) -> int:
+def assumed_shared_wires(state: PromptState, conversation: Conversation, view: View) -> int:
     """Leading wires that the prompt before had too, when only its events are known and not its view.
 
     Where messages were mended or converted that cannot be told from events, and nothing is presumed.
     """
-    return min(standing.sent.messages, len(line) - view.after_carrier) if view.is_unchanged else 0
+    return min(state.last_prompt.message_count, len(conversation) - view.after_carrier) if view.is_unchanged else 0

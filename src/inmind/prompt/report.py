@@ -12,8 +12,8 @@ from inmind.history.compaction.report import CompactionReport
 from inmind.history.token_meter import band_for
 from inmind.history.view import View
 from inmind.prompt.explain import Explanation
-from inmind.prompt.plan import Plan
-from inmind.prompt.state import Standing
+from inmind.prompt.plan import PromptPlan
+from inmind.prompt.state import PromptState
 
 
 @frozen(kw_only=True)
@@ -77,32 +77,32 @@ class Prompt:
 
 
 @frozen(kw_only=True)
-class Preview(Prompt):
+class PromptPreview(Prompt):
     """A prompt that nobody has asked for yet: nothing of it is stored, so it brings its own explanation along."""
 
     explanation: Explanation = field(repr=False)
 
 
-def report_on(
+def build_report(
     call: int,
-    standing: Standing,
-    planned: Plan,
+    state: PromptState,
+    plan: PromptPlan,
     view: View,
     notices: tuple[str, ...],
     compactions: tuple[CompactionReport, ...] = (),
 ) -> Report:
-    correct, prepared, anchor = standing.calibration.correct, planned.prepared, standing.anchor
+    correct, prepared, anchor = state.calibration.correct, plan.prepared, state.anchor
     used = correct(prepared.used)
     return Report(
         call=call,
-        tokens={part: correct(tokens) for part, tokens in planned.tokens.items()},
+        tokens={part: correct(tokens) for part, tokens in plan.tokens.items()},
         tokens_used=used,
         tokens_max=prepared.window,
         band=band_for(100 * used / prepared.window),
-        cached_prefix_tokens=correct(planned.unchanged),
-        cold=planned.cold,
+        cached_prefix_tokens=correct(plan.unchanged_tokens),
+        cold=plan.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",
-        cut=tuple(f"{layer}: {counted(lines, 'line')}" for layer, lines in planned.cut),
+        cut=tuple(f"{layer}: {counted(lines, 'line')}" for layer, lines in plan.cut),
         left_out=tuple(f"{left.what}: {left.why}" for left in view.left_out),
         repaired=view.repaired,
         notices=notices,

@@ -27,44 +27,44 @@ Tools = Sequence[Mapping[str, Any]] | None
 
 
 @frozen
-class Sent:
+class LastPrompt:
     """The last prompt, as far as the next can share a prefix with it."""
 
-    parts: tuple[str, ...] = ()
+    prefix_digests: tuple[str, ...] = ()
     """Names of what stands before the history, in order."""
-    messages: int = 0
+    message_count: int = 0
     """Leading messages of the line that were in it and are still in their places."""
-    counted: int = 0
+    counted_tokens: int = 0
     """Its size by our count, for the provider's report to correct."""
 
 
 @frozen
-class Standing:
+class PromptState:
     system: System = None
     system_format: str = ""
-    system_name: str = ""
+    system_digest: str = ""
     tools: Tools = None
     """The host's."""
-    offered: Sequence[Mapping[str, Any]] = ()
+    layer_tools: Sequence[Mapping[str, Any]] = ()
     """Tools of the layers, which stand behind the host's."""
-    tools_name: str = ""
+    tools_digest: str = ""
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     """Ids of the events that set system prompt, tools and guide."""
     wording: Mapping[str, str] = field(default_factory=dict[str, str])
     anchor: Anchor | None = None
     tail: str = ""
-    fresh: tuple[AnchoredBlock, ...] = ()
+    new_blocks: tuple[AnchoredBlock, ...] = ()
     """Blocks that stand in the tail, since their layers had none when the anchor was set."""
     tail_sources: tuple[str, ...] = ()
-    ridden: int = 0
+    tail_tokens_since_anchor: int = 0
     """Tokens of changes that tails have said since the anchor was set, over all calls."""
     spliced: bool = False
     """Messages have been taken out of the conversation since the anchor was set."""
     compacted: bool = False
     """Or were compacted, or came back, so that what stands behind the anchor is written anew anyway."""
     calls: int = 0
-    asked: datetime | None = None
-    sent: Sent = field(default_factory=Sent)
+    last_call_at: datetime | None = None
+    last_prompt: LastPrompt = field(default_factory=LastPrompt)
     token_usage: Usage = field(default_factory=Usage)
     usage: UsageReported | None = None
     """What the provider reported last."""
@@ -72,7 +72,7 @@ class Standing:
 
     @property
     def all_tools(self) -> list[Mapping[str, Any]] | None:
-        return [*(self.tools or ()), *self.offered] or None
+        return [*(self.tools or ()), *self.layer_tools] or None
 
     @property
     def blocks(self) -> tuple[AnchoredBlock, ...]:
@@ -81,49 +81,49 @@ class Standing:
     @property
     def format(self) -> str:
         """Of the last prompt; empty before the first."""
-        return self.sent.parts[0].partition(":")[0] if self.sent.parts else ""
+        return self.last_prompt.prefix_digests[0].partition(":")[0] if self.last_prompt.prefix_digests else ""
 
-    def parts(self, format: str) -> tuple[str, ...]:
+    def prefix_digests(self, format: str) -> tuple[str, ...]:
         """Names of what stands before the history, in the order in which providers cache it."""
-        blocks = (f"{block.layer}:{_name(block.banner + block.text)}" for block in self.blocks)
-        return (f"{format}:{self.tools_name}", self.system_name, _name(self.wording["guide"]), *blocks)
+        blocks = (f"{block.layer}:{_text_digest(block.banner + block.text)}" for block in self.blocks)
+        return (f"{format}:{self.tools_digest}", self.system_digest, _text_digest(self.wording["guide"]), *blocks)
 
-    def apply(self, event: Event, *, messages: int, kept: int | None = None) -> Standing:
+    def apply(self, event: Event, *, message_count: int, common_length: int | None = None) -> PromptState:
         """`messages`: how many are sent. `kept`: how many of those before still stand where they did, if not all."""
-        if kept is not None:
-            return self._rewritten(event, kept)
-        if event.kind not in _CONCERNS:
+        if common_length is not None:
+            return self._after_rewrite(event, common_length)
+        if event.kind not in _PROMPT_EVENT_KINDS:
             return self
         match event.payload:
             case PromptPrepared() as what:
-                return self._prepared(what, event, messages)
+                return self._after_prompt(what, event, message_count)
             case SystemSet(system=system, format=format):
                 name, sources = digest_of([format, system]), {**self.sources, "system": event.id}
-                return replace(self, system=system, system_format=format, system_name=name, sources=sources)
-            case ToolsSet(tools=tools, layer_tools=offered):
-                name, sources = digest_of([tools, offered]), {**self.sources, "tools": event.id}
-                return replace(self, tools=tools, offered=offered, tools_name=name, sources=sources)
+                return replace(self, system=system, system_format=format, system_digest=name, sources=sources)
+            case ToolsSet(tools=tools, layer_tools=layer_tools):
+                name, sources = digest_of([tools, layer_tools]), {**self.sources, "tools": event.id}
+                return replace(self, tools=tools, layer_tools=layer_tools, tools_digest=name, sources=sources)
             case WordingSet(wording=wording):
                 return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
             case AnchorMoved() as what:
                 anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
-                moved = replace(self, anchor=anchor, tail="", fresh=(), tail_sources=())
-                return replace(moved, ridden=0, spliced=False, compacted=False)
+                moved = replace(self, anchor=anchor, tail="", new_blocks=(), tail_sources=())
+                return replace(moved, tail_tokens_since_anchor=0, spliced=False, compacted=False)
             case TailChanged() as what:
-                return replace(self, tail=what.text, fresh=what.new_blocks, tail_sources=event.sources)
+                return replace(self, tail=what.text, new_blocks=what.new_blocks, tail_sources=event.sources)
             case UsageReported() as what:
-                return self._reported(what)
+                return self._after_usage_report(what)
             case _:
                 return self
 
-    def reverted(self, present: Standing, kept: int) -> Standing:
+    def revert_to_past(self, present: PromptState, common_length: int) -> PromptState:
         """After an undo: the past's words, the present's purse and pulse. Money was spent and the model was asked."""
-        sent = replace(present.sent, messages=min(present.sent.messages, kept))
+        last_prompt = replace(present.last_prompt, message_count=min(present.last_prompt.message_count, common_length))
         return replace(
             self,
             calls=present.calls,
-            asked=present.asked,
-            sent=sent,
+            last_call_at=present.last_call_at,
+            last_prompt=last_prompt,
             token_usage=present.token_usage,
             usage=present.usage,
             calibration=present.calibration,
@@ -132,58 +132,63 @@ class Standing:
     def freeze(self) -> dict[str, Any]:
         return {
             "system": [self.system_format, self.system],
-            "tools": [self.tools, list(self.offered)],
+            "tools": [self.tools, list(self.layer_tools)],
             "sources": dict(self.sources),
             "wording": dict(self.wording),
             "anchor": _freeze_anchor(self.anchor),
-            "tail": [self.tail, list(self.tail_sources), self.ridden, self.spliced, self.compacted],
-            "fresh": [_freeze_block(block) for block in self.fresh],
+            "tail": [self.tail, list(self.tail_sources), self.tail_tokens_since_anchor, self.spliced, self.compacted],
+            "fresh": [_freeze_block(block) for block in self.new_blocks],
             "calls": self.calls,
-            "asked": to_microseconds(self.asked) if self.asked else None,
-            "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
+            "asked": to_microseconds(self.last_call_at) if self.last_call_at else None,
+            "sent": [
+                list(self.last_prompt.prefix_digests),
+                self.last_prompt.message_count,
+                self.last_prompt.counted_tokens,
+            ],
             "ledger": self.token_usage.freeze(),
             "usage": asdict(self.usage) if self.usage else None,
             "calibration": [self.calibration.factor, self.calibration.samples],
         }
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> Standing:
-        parts, messages, counted = frozen["sent"]
-        tail, sources, ridden, spliced, compacted = frozen["tail"]
+    def thaw(cls, frozen: Mapping[str, Any]) -> PromptState:
+        digests, messages, counted = frozen["sent"]
+        tail, sources, tail_tokens, spliced, compacted = frozen["tail"]
         factor, samples = frozen["calibration"]
-        (system_format, system), (tools, offered) = frozen["system"], frozen["tools"]
+        (system_format, system), (tools, layer_tools) = frozen["system"], frozen["tools"]
         return cls(
             system=system,
             system_format=system_format,
-            system_name=digest_of([system_format, system]) if "system" in frozen["sources"] else "",
+            system_digest=digest_of([system_format, system]) if "system" in frozen["sources"] else "",
             tools=tools,
-            offered=offered,
-            tools_name=digest_of([tools, offered]) if "tools" in frozen["sources"] else "",
+            layer_tools=layer_tools,
+            tools_digest=digest_of([tools, layer_tools]) if "tools" in frozen["sources"] else "",
             sources=frozen["sources"],
             wording=frozen["wording"],
             anchor=_thaw_anchor(frozen["anchor"]),
             tail=tail,
-            fresh=tuple(AnchoredBlock(*block) for block in frozen["fresh"]),
+            new_blocks=tuple(AnchoredBlock(*block) for block in frozen["fresh"]),
             tail_sources=tuple(sources),
-            ridden=ridden,
+            tail_tokens_since_anchor=tail_tokens,
             spliced=spliced,
             compacted=compacted,
             calls=frozen["calls"],
-            asked=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
-            sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
+            last_call_at=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
+            last_prompt=LastPrompt(prefix_digests=tuple(digests), message_count=messages, counted_tokens=counted),
             token_usage=Usage(**frozen["ledger"]),
             usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
             calibration=Calibration(factor=factor, samples=samples),
         )
 
-    def _rewritten(self, event: Event, kept: int) -> Standing:
+    def _after_rewrite(self, event: Event, common_length: int) -> PromptState:
         """Messages were taken out of the conversation, put into it, or are sent as something shorter."""
-        what, sent = event.payload, replace(self.sent, messages=min(self.sent.messages, kept))
-        gone = isinstance(what, Compacted) or (isinstance(what, HistorySpliced) and what.stop > what.start)
-        compacted = self.compacted or isinstance(what, Compacted | CompactionUndone)
-        return replace(self, sent=sent, spliced=self.spliced or gone, compacted=compacted)
+        payload = event.payload
+        last_prompt = replace(self.last_prompt, message_count=min(self.last_prompt.message_count, common_length))
+        removed = isinstance(payload, Compacted) or (isinstance(payload, HistorySpliced) and payload.stop > payload.start)
+        compacted = self.compacted or isinstance(payload, Compacted | CompactionUndone)
+        return replace(self, last_prompt=last_prompt, spliced=self.spliced or removed, compacted=compacted)
 
-    def _prepared(self, what: PromptPrepared, event: Event, messages: int) -> Standing:
+    def _after_prompt(self, what: PromptPrepared, event: Event, messages: int) -> PromptState:
         correct = self.calibration.correct
         token_usage = replace(
             self.token_usage,
@@ -192,11 +197,21 @@ class Standing:
             written=self.token_usage.written + correct(what.written),
             uncached=self.token_usage.uncached + correct(what.uncached),
         )
-        sent = Sent(parts=self.parts(what.format), messages=messages - what.messages_after_tail, counted=what.used)
-        ridden = self.ridden + what.changes
-        return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, token_usage=token_usage, ridden=ridden)
+        last_prompt = LastPrompt(
+            prefix_digests=self.prefix_digests(what.format),
+            message_count=messages - what.messages_after_tail,
+            counted_tokens=what.used,
+        )
+        return replace(
+            self,
+            calls=self.calls + 1,
+            last_call_at=event.at,
+            last_prompt=last_prompt,
+            token_usage=token_usage,
+            tail_tokens_since_anchor=self.tail_tokens_since_anchor + what.changes,
+        )
 
-    def _reported(self, what: UsageReported) -> Standing:
+    def _after_usage_report(self, what: UsageReported) -> PromptState:
         """A call is paid for once: what is reported of it again takes the place of what was said first."""
         first = self.usage if self.usage is not None and self.usage.call == what.call else None
         if first == what:
@@ -206,7 +221,7 @@ class Standing:
         return replace(self, token_usage=token_usage.with_usage(what), usage=what, calibration=calibration)
 
 
-_CONCERNS = frozenset(
+_PROMPT_EVENT_KINDS = frozenset(
     kind.kind
     for kind in (
         PromptPrepared,
@@ -221,7 +236,7 @@ _CONCERNS = frozenset(
 
 
 @lru_cache(maxsize=256)
-def _name(text: str) -> str:
+def _text_digest(text: str) -> str:
     return digest(text)
 
 

@@ -48,7 +48,7 @@ def wording_for(offered: Container[str]) -> Mapping[str, str]:
     return {**WORDING, "guide": " ".join(sentence for tool, sentence in _GUIDE if not tool or tool in offered)}
 
 
-_MEMORY = re.compile(r"<memory_guide>\n.*</(?:memory|working_memory|memory_guide)>", re.DOTALL)
+_MEMORY_MESSAGE = re.compile(r"<memory_guide>\n.*</(?:memory|working_memory|memory_guide)>", re.DOTALL)
 _TAIL = re.compile(
     r"(?:<memory_changes>\n.*</memory_changes>\n)?(?:<(?:working_)?memory\b.*</(?:working_)?memory>\n)?"
     r"<context_meta>\n\{.*\n</context_meta>",
@@ -56,12 +56,12 @@ _TAIL = re.compile(
 )
 
 
-def is_our_memory(wire: Mapping[str, Any]) -> bool:
+def is_memory_message(wire: Mapping[str, Any]) -> bool:
     """Is this the message that we put behind the host's system prompt, come back to us?"""
-    return any(_MEMORY.fullmatch(text) for text in _texts(wire.get("content")))
+    return any(_MEMORY_MESSAGE.fullmatch(text) for text in _texts(wire.get("content")))
 
 
-def without_ours(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+def strip_tail(wire: Mapping[str, Any]) -> Mapping[str, Any]:
     """A message without the tail that we had put on it: what memory said is not to be learned as if it were new."""
     for place in ("content", "output"):
         parts = wire.get(place)
@@ -89,12 +89,12 @@ def memory_text(wording: Mapping[str, str], blocks: Sequence[AnchoredBlock]) -> 
 
 def block_text(block: AnchoredBlock) -> str:
     """A layer's text between our tags; its banner is ours, and stands as it is."""
-    named = f' layer="{_ATTRIBUTE.sub("_", block.layer)}"' if block.tag == "memory" else ""
+    attribute = f' layer="{_ATTRIBUTE.sub("_", block.layer)}"' if block.tag == "memory" else ""
     above = f"{block.banner}\n" if block.banner else ""
-    return f"<{block.tag}{named}>\n{above}{inert(block.text)}\n</{block.tag}>"
+    return f"<{block.tag}{attribute}>\n{above}{inert(block.text)}\n</{block.tag}>"
 
 
 def changes_text(wording: Mapping[str, str], changes: str, fresh: Sequence[AnchoredBlock] = ()) -> str:
     """What the tail says of memory: how blocks in the prefix have changed, then the blocks that were not there yet."""
-    told = f"<memory_changes>\n{wording['changes']}\n{inert(changes)}\n</memory_changes>" if changes else ""
-    return "\n".join(filter(None, [told, *map(block_text, fresh)]))
+    changes_block = f"<memory_changes>\n{wording['changes']}\n{inert(changes)}\n</memory_changes>" if changes else ""
+    return "\n".join(filter(None, [changes_block, *map(block_text, fresh)]))

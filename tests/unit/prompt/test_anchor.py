@@ -5,16 +5,29 @@ from __future__ import annotations
 import pytest
 from builders import a_block
 
-from inmind.prompt.anchor import MOST_CALLS, Anchor, Settled, Since, Stake, changes_between, settle
+from inmind.prompt.anchor import (
+    MAX_CALLS_PER_ANCHOR,
+    Anchor,
+    AnchorCosts,
+    AnchorDecision,
+    DescribeChanges,
+    changes_between,
+    decide_anchor,
+)
 
 PAGE = "# Memory\n\n## Task\n- build the page\n\n## Facts\n- it is page-1\n" + "- a fact that stays\n" * 20
 
 
-def settled(text: str, *, call: int = 2, cold: bool = False, **stake: int) -> Settled:
+def settled(text: str, *, call: int = 2, cold: bool = False, **stake: int) -> AnchorDecision:
     anchor = Anchor(blocks=(a_block(PAGE),), reason="first call", seq=1, call=1)
     sizes = {"anchored": 1_000, "behind": 500, "ridden": 0, "room": 10_000, **stake}
-    at_stake = Stake(anchored=sizes["anchored"], behind=sizes["behind"], ridden=sizes["ridden"], room=sizes["room"])
-    return settle(anchor, [a_block(text)], call=call, cold=cold, count=len, stake=at_stake)
+    at_stake = AnchorCosts(
+        anchored_tokens=sizes["anchored"],
+        cached_history_tokens=sizes["behind"],
+        tail_tokens_since_anchor=sizes["ridden"],
+        max_memory_tokens=sizes["room"],
+    )
+    return decide_anchor(anchor, [a_block(text)], call=call, cold=cold, count=len, costs=at_stake)
 
 
 CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
@@ -23,14 +36,14 @@ CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
 @pytest.mark.spec("D4")
 def test_a_small_change_rides_in_the_tail_under_its_heading() -> None:
     said = settled(CHANGED)
-    assert (said.moved, said.changes) == ("", "overview:\n  ## Facts\n+ - its hero is sec-2")
+    assert (said.move_reason, said.changes) == ("", "overview:\n  ## Facts\n+ - its hero is sec-2")
 
 
 @pytest.mark.spec("D4")
 def test_the_anchor_moves_when_the_changes_exceed_fifteen_percent() -> None:
     size = len(settled(CHANGED).changes)
-    assert settled(CHANGED, anchored=int(size / 0.15) - 1).moved == "changes exceed 15%"
-    assert settled(CHANGED, anchored=int(size / 0.15) + 1).moved == ""
+    assert settled(CHANGED, anchored=int(size / 0.15) - 1).move_reason == "changes exceed 15%"
+    assert settled(CHANGED, anchored=int(size / 0.15) + 1).move_reason == ""
 
 
 @pytest.mark.spec("D4")
@@ -39,31 +52,33 @@ def test_behind_a_long_history_the_anchor_moves_when_riding_has_cost_what_moving
     size = len(settled(rewritten, behind=100_000).changes)
     assert size > 150
     cost = int(1.15 * (1_000 + 100_000))
-    assert settled(rewritten, behind=100_000, ridden=cost - size - 1).moved == ""
-    assert settled(rewritten, behind=100_000, ridden=cost - size + 1).moved == "changes exceed 15%"
+    assert settled(rewritten, behind=100_000, ridden=cost - size - 1).move_reason == ""
+    assert settled(rewritten, behind=100_000, ridden=cost - size + 1).move_reason == "changes exceed 15%"
 
 
 @pytest.mark.spec("D4")
 def test_the_anchor_moves_after_fifty_calls_if_anything_changed() -> None:
-    assert settled(CHANGED, call=MOST_CALLS).moved == ""
-    assert settled(CHANGED, call=1 + MOST_CALLS).moved == "50 calls"
-    assert settled(PAGE, call=1 + MOST_CALLS).moved == ""
+    assert settled(CHANGED, call=MAX_CALLS_PER_ANCHOR).move_reason == ""
+    assert settled(CHANGED, call=1 + MAX_CALLS_PER_ANCHOR).move_reason == "50 calls"
+    assert settled(PAGE, call=1 + MAX_CALLS_PER_ANCHOR).move_reason == ""
 
 
 @pytest.mark.spec("D4")
 def test_the_anchor_moves_when_the_cache_is_lost_anyway() -> None:
-    assert settled(CHANGED, cold=True).moved == "the provider's cache is cold"
-    assert settled(PAGE, cold=True).moved == ""
+    assert settled(CHANGED, cold=True).move_reason == "the provider's cache is cold"
+    assert settled(PAGE, cold=True).move_reason == ""
 
 
 def test_the_anchor_moves_when_changes_would_not_fit() -> None:
-    assert settled(CHANGED, anchored=1_000, room=1_010).moved == "no room for changes"
+    assert settled(CHANGED, anchored=1_000, room=1_010).move_reason == "no room for changes"
 
 
 def test_the_first_call_sets_the_anchor() -> None:
-    at_stake = Stake(anchored=0, behind=0, ridden=0, room=10_000)
-    said = settle(None, [a_block(PAGE)], call=1, cold=True, count=len, stake=at_stake)
-    assert said.moved == "first call"
+    at_stake = AnchorCosts(
+        anchored_tokens=0, cached_history_tokens=0, tail_tokens_since_anchor=0, max_memory_tokens=10_000
+    )
+    said = decide_anchor(None, [a_block(PAGE)], call=1, cold=True, count=len, costs=at_stake)
+    assert said.move_reason == "first call"
 
 
 def test_a_replaced_line_shows_both_sides() -> None:
@@ -79,37 +94,49 @@ def test_a_rewritten_page_is_said_in_full_when_that_is_shorter() -> None:
 
 def test_a_layer_that_goes_is_said_and_one_that_comes_is_shown_whole() -> None:
     anchor = Anchor(blocks=(a_block("a", "rules"),), reason="first call", seq=1, call=1)
-    at_stake = Stake(anchored=1_000, behind=5_000, ridden=0, room=10_000)
-    said = settle(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, stake=at_stake)
-    assert (said.changes, said.fresh) == ("rules: nothing any more", (a_block("b", "notes"),))
+    at_stake = AnchorCosts(
+        anchored_tokens=1_000, cached_history_tokens=5_000, tail_tokens_since_anchor=0, max_memory_tokens=10_000
+    )
+    said = decide_anchor(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, costs=at_stake)
+    assert (said.changes, said.new_blocks) == ("rules: nothing any more", (a_block("b", "notes"),))
 
 
 THINGS, MORE = a_block("pages: page-1", "entities"), a_block("pages: page-2, page-1", "entities")
 
 
-def with_nothing_to_say(*, call: int = 2, cold: bool = False, room: int = 2_000, rewritten: bool = False) -> Settled:
+def with_nothing_to_say(
+    *, call: int = 2, cold: bool = False, room: int = 2_000, rewritten: bool = False
+) -> AnchorDecision:
     anchor = Anchor(blocks=(THINGS,), reason="first call", seq=1, call=1)
-    at_stake = Stake(anchored=1_000, behind=5_000, ridden=0, room=room, frame=50, rides=False, rewritten=rewritten)
-    silent: dict[str, Since] = {"entities": lambda _, __: ""}
-    return settle(anchor, [MORE], call=call, cold=cold, count=len, stake=at_stake, own=silent)
+    at_stake = AnchorCosts(
+        anchored_tokens=1_000,
+        cached_history_tokens=5_000,
+        tail_tokens_since_anchor=0,
+        max_memory_tokens=room,
+        tail_frame_tokens=50,
+        has_tail_carrier=False,
+        history_rewritten=rewritten,
+    )
+    silent: dict[str, DescribeChanges] = {"entities": lambda _, __: ""}
+    return decide_anchor(anchor, [MORE], call=call, cold=cold, count=len, costs=at_stake, describe_changes=silent)
 
 
 @pytest.mark.spec("D4")
 def test_a_layer_that_has_nothing_to_say_moves_no_anchor_and_fills_no_tail() -> None:
-    assert with_nothing_to_say() == Settled(moved="", changes="")
-    assert with_nothing_to_say(room=1_000) == Settled(moved="", changes="")
+    assert with_nothing_to_say() == AnchorDecision(move_reason="", changes="")
+    assert with_nothing_to_say(room=1_000) == AnchorDecision(move_reason="", changes="")
 
 
 @pytest.mark.spec("D4")
 def test_its_block_is_sent_anew_when_the_anchor_moves_for_another_reason() -> None:
-    assert with_nothing_to_say(cold=True).moved == "the provider's cache is cold"
-    assert with_nothing_to_say(rewritten=True).moved == "the history was rewritten"
-    assert with_nothing_to_say(call=1 + MOST_CALLS).moved == "50 calls"
-    assert with_nothing_to_say(room=999).moved == "no room for changes"
+    assert with_nothing_to_say(cold=True).move_reason == "the provider's cache is cold"
+    assert with_nothing_to_say(rewritten=True).move_reason == "the history was rewritten"
+    assert with_nothing_to_say(call=1 + MAX_CALLS_PER_ANCHOR).move_reason == "50 calls"
+    assert with_nothing_to_say(room=999).move_reason == "no room for changes"
 
 
 def test_what_a_layer_says_itself_takes_the_place_of_the_lines_that_differ_unless_it_leaves_it_to_them() -> None:
-    own: dict[str, Since] = {"entities": lambda _, __: "page-2"}
+    own: dict[str, DescribeChanges] = {"entities": lambda _, __: "page-2"}
     assert changes_between([THINGS], [MORE], own)[0] == "entities, the most recent first: page-2"
     own = {"entities": lambda _, __: None}
     assert changes_between([THINGS], [MORE], own) == changes_between([THINGS], [MORE])

@@ -7,39 +7,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.errors import InvalidInput
-from inmind.prompt.budget import Wish, allocate
+from inmind.prompt.budget import LayerDemand, allocate
 from inmind.prompt.layers.base import Budget
 
 
 def test_everybody_gets_what_they_can_use_when_there_is_room() -> None:
-    assert allocate([Wish(50, 10, 100), Wish(500, 10, 100)], 1_000) == [50, 100]
+    assert allocate([LayerDemand(50, 10, 100), LayerDemand(500, 10, 100)], 1_000) == [50, 100]
 
 
 def test_minimums_come_first_and_the_rest_goes_by_headroom() -> None:
-    assert allocate([Wish(100, 20, 100), Wish(400, 20, 300)], 130) == [40, 90]
+    assert allocate([LayerDemand(100, 20, 100), LayerDemand(400, 20, 300)], 130) == [40, 90]
 
 
 def test_minimums_that_do_not_fit_are_scaled_down_together() -> None:
-    assert allocate([Wish(100, 100, 100), Wish(300, 300, 300)], 100) == [25, 75]
+    assert allocate([LayerDemand(100, 100, 100), LayerDemand(300, 300, 300)], 100) == [25, 75]
 
 
 def test_no_room_is_nothing_for_anybody() -> None:
-    assert allocate([Wish(100, 100, 100)], -5) == [0]
+    assert allocate([LayerDemand(100, 100, 100)], -5) == [0]
 
 
-def a_wish(sizes: tuple[int, int, int]) -> Wish:
+def a_wish(sizes: tuple[int, int, int]) -> LayerDemand:
     wanted, one, other = sizes
-    return Wish(wanted, min(one, other), max(one, other))
+    return LayerDemand(wanted, min(one, other), max(one, other))
 
 
-def wishes() -> st.SearchStrategy[list[Wish]]:
+def wishes() -> st.SearchStrategy[list[LayerDemand]]:
     size = st.integers(0, 2_000)
     return st.lists(st.tuples(size, size, size).map(a_wish), max_size=8)
 
 
 @pytest.mark.spec("D3")
 @given(wishes=wishes(), room=st.integers(-100, 5_000))
-def test_the_room_is_never_exceeded_and_never_wasted(wishes: list[Wish], room: int) -> None:
+def test_the_room_is_never_exceeded_and_never_wasted(wishes: list[LayerDemand], room: int) -> None:
     grants = allocate(wishes, room)
     needs = [wish.need for wish in wishes]
     assert sum(grants) == min(max(room, 0), sum(needs))
@@ -47,7 +47,7 @@ def test_the_room_is_never_exceeded_and_never_wasted(wishes: list[Wish], room: i
 
 
 @given(wishes=wishes(), room=st.integers(0, 5_000))
-def test_a_promised_minimum_is_kept_whenever_all_of_them_fit(wishes: list[Wish], room: int) -> None:
+def test_a_promised_minimum_is_kept_whenever_all_of_them_fit(wishes: list[LayerDemand], room: int) -> None:
     grants = allocate(wishes, room)
     if sum(wish.floor for wish in wishes) <= room:
         assert all(grant >= wish.floor for grant, wish in zip(grants, wishes, strict=True))

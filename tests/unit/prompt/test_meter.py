@@ -10,7 +10,7 @@ from tables import each_row
 
 from inmind.core.tokens import PER_IMAGE, PER_MESSAGE, Counter, estimator
 from inmind.history.token_meter import TokenMeter, band_for
-from inmind.prompt.meter import Reading, context_meta, most_context_meta
+from inmind.prompt.meter import MeterReading, render_context_meta, reserved_meta_tokens
 from inmind.prompt.templates import WORDING
 
 
@@ -32,13 +32,13 @@ def test_each_band_has_its_hint(percent: float, name: str) -> None:
     assert band_for(percent) == name
 
 
-def reading(used: int = 45_000) -> Reading:
-    return Reading(tokens_used=used, tokens_max=128_000, messages=42, memory_size=2_400)
+def reading(used: int = 45_000) -> MeterReading:
+    return MeterReading(tokens_used=used, tokens_max=128_000, messages=42, memory_size=2_400)
 
 
 @pytest.mark.spec("D5")
 def test_context_meta_is_json_and_a_reminder() -> None:
-    opening, numbers, reminder, closing = context_meta(reading(), WORDING, []).split("\n")
+    opening, numbers, reminder, closing = render_context_meta(reading(), WORDING, []).split("\n")
     assert (opening, closing) == ("<context_meta>", "</context_meta>")
     assert json.loads(numbers) == {
         "tokens_used": 45_000,
@@ -53,7 +53,7 @@ def test_context_meta_is_json_and_a_reminder() -> None:
 
 @pytest.mark.spec("D5")
 def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
-    text = context_meta(reading(70_000), WORDING, ["tool result 3 (900 tokens)"])
+    text = render_context_meta(reading(70_000), WORDING, ["tool result 3 (900 tokens)"])
     assert WORDING["reminder_strong"] in text
     assert "tool result 3 (900 tokens)" in text
 
@@ -61,9 +61,11 @@ def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
 @pytest.mark.parametrize("count", [estimator(), len])
 def test_context_meta_is_counted_as_no_less_than_it_is_by_any_counter(count: Counter) -> None:
     meter = TokenMeter(count)
-    assert count(context_meta(reading(), WORDING, [])) <= most_context_meta(meter, reading(), WORDING)
+    assert count(render_context_meta(reading(), WORDING, [])) <= reserved_meta_tokens(meter, reading(), WORDING)
     named = ["tool result 234 (12345 tokens)"] * 3
-    assert count(context_meta(reading(127_000), WORDING, named)) <= most_context_meta(meter, reading(127_000), WORDING)
+    assert count(render_context_meta(reading(127_000), WORDING, named)) <= reserved_meta_tokens(
+        meter, reading(127_000), WORDING
+    )
 
 
 def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:

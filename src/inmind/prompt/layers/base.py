@@ -46,7 +46,7 @@ class Budget:
 
     min: int = 0
     max: int = 1_500
-    firm: bool = False
+    reserved: bool = False
     """It gets what it wants before the others get anything, and before what is recent has to leave."""
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class Budget:
 
 
 @frozen
-class Recalled:
+class LayerText:
     """What a layer wants the model to read, and the events it comes from."""
 
     text: str
@@ -73,7 +73,7 @@ class Recalled:
     """Lines that the layer itself has left out, since there is a limit to it that is not of tokens."""
     shorten: Callable[[int, Counter], Cut] | None = None
     """How to say it in so many tokens; without this it is cut at the end."""
-    since: Callable[[AnchoredBlock, Counter], str | None] | None = None
+    describe_changes: Callable[[AnchoredBlock, Counter], str | None] | None = None
     """What to say beside a block that was shown earlier, which may be nothing; None, or without this, it is the lines
     that differ."""
 
@@ -89,12 +89,12 @@ class Recalled:
             raise InvalidInput(field="trust", value=self.trust, expected="a Trust")
 
 
-def _no_pads() -> dict[Scope, Scratchpads]:
+def _no_scratchpads() -> dict[Scope, Scratchpads]:
     return {"thread": Scratchpads(), "resource": Scratchpads()}
 
 
 @frozen(kw_only=True)
-class Moment:
+class LayerContext:
     """All that a layer may look at: values, so that the same moment always recalls the same."""
 
     session: str
@@ -104,11 +104,11 @@ class Moment:
     """Of the session and of its resource, by path."""
     messages: Sequence[Mapping[str, Any]]
     entities: Entities = field(default_factory=Entities)
-    pads: Mapping[Scope, Scratchpads] = field(default_factory=_no_pads)
+    scratchpads: Mapping[Scope, Scratchpads] = field(default_factory=_no_scratchpads)
     """Scratchpads of the session and of its resource."""
-    visible: Callable[[str], bool] = bool
+    is_visible: Callable[[str], bool] = bool
     """Does the message of this event stand in the conversation that the model is sent?"""
-    parent: Moment | None = None
+    parent: LayerContext | None = None
     """The moment of the session that this one was spawned from."""
     language: str = "en"
     """That the session began in."""
@@ -133,11 +133,11 @@ class Layer(Protocol):
     @property
     def budget(self) -> Budget: ...
 
-    def recall(self, moment: Moment) -> Recalled | None:
+    def recall(self, context: LayerContext) -> LayerText | None:
         """The text for the prompt, unescaped and uncut; None for nothing."""
         ...
 
-    def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:
+    def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:
         """What to keep from an assistant's message; committed together with it."""
         ...
 
@@ -155,7 +155,7 @@ class PlainLayer:
 
     scope: Scope = "thread"
 
-    def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
+    def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
         return ()
 
     def spawn(self) -> Spawn:
@@ -173,14 +173,14 @@ class ViewLayer(PlainLayer):
         self.name, self.slot, self.budget = layer.name, layer.slot, layer.budget
         self.scope: Scope = layer.scope
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        return self.layer.recall(moment.parent) if moment.parent is not None else None
+    def recall(self, context: LayerContext) -> LayerText | None:
+        return self.layer.recall(context.parent) if context.parent is not None else None
 
     def spawn(self) -> Spawn:
         return "view"
 
 
-def looked_through(layer: Layer) -> tuple[Layer, int]:
+def unwrap_view(layer: Layer) -> tuple[Layer, int]:
     """The layer that a view shows, and how many generations up that is kept; 0 for a session's own."""
     height = 0
     while isinstance(layer, ViewLayer):
@@ -188,7 +188,7 @@ def looked_through(layer: Layer) -> tuple[Layer, int]:
     return layer, height
 
 
-def checked_layers(layers: object) -> tuple[Layer, ...]:
+def check_layers(layers: object) -> tuple[Layer, ...]:
     """Layers that can be asked: names of their own, places, budgets, and an answer to each of the four questions."""
     if not isinstance(layers, list | tuple):
         raise InvalidInput(field="layers", value=layers, expected="a list of layers")
@@ -208,20 +208,20 @@ def checked_layers(layers: object) -> tuple[Layer, ...]:
     return tuple(sorted(chosen, key=lambda layer: layer.slot))
 
 
-def ask(layer: Layer, question: Callable[[], T], kind: type[T] | tuple[type, ...]) -> T:
+def call_layer(layer: Layer, call: Callable[[], T], kind: type[T] | tuple[type, ...]) -> T:
     """One question to a layer. Its code is the host's, so whatever it does wrong is said with its name."""
     try:
-        answer = question()
+        result = call()
     except InmindError:
         raise
     except Exception as error:  # a foreign layer may raise anything
         raise LayerFailed(layer=layer.name, reason=f"{type(error).__name__}: {error}") from error
-    if not isinstance(answer, kind):
-        raise LayerFailed(layer=layer.name, reason=f"it answered with {short_repr(answer)}")
-    return answer
+    if not isinstance(result, kind):
+        raise LayerFailed(layer=layer.name, reason=f"it answered with {short_repr(result)}")
+    return result
 
 
-def kept_by(layer: Layer, draft: object) -> Draft:
+def check_stored_draft(layer: Layer, draft: object) -> Draft:
     """What a layer wants to keep: a document of the session, under a path and with a text that a document may have."""
     what = draft.payload if isinstance(draft, Draft) else None
     if not isinstance(draft, Draft) or not isinstance(what, DocumentWritten):

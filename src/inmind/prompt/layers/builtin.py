@@ -20,7 +20,7 @@ from inmind.documents.overview.content import prompt_text
 from inmind.documents.overview.size import size_warning
 from inmind.dreams.page.limits import split_prompt_characters
 from inmind.entities.render import BANNER, render_changes, render_lines
-from inmind.prompt.layers.base import Budget, Moment, PlainLayer, Recalled, Slot
+from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot
 
 NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
 
@@ -40,8 +40,8 @@ class TextLayer(PlainLayer):
     def __post_init__(self) -> None:
         validate_text(self.text, field="text")
 
-    def recall(self, moment: Moment) -> Recalled | None:  # noqa: ARG002 -- the protocol's
-        return Recalled(self.text) if self.text else None
+    def recall(self, context: LayerContext) -> LayerText | None:  # noqa: ARG002 -- the protocol's
+        return LayerText(self.text) if self.text else None
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class DocumentLayer(PlainLayer):
     def __post_init__(self) -> None:
         resolve_path(self.path)
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        document = moment.documents.get(self.path)
+    def recall(self, context: LayerContext) -> LayerText | None:
+        document = context.documents.get(self.path)
         if document is None or not (text := prompt_text(document.text)).strip():
             return None
         # No banner: the tail says which lines have come and gone since the anchor, and this is one of them.
-        warning = size_warning(document.text, moment.language) if self.path == OVERVIEW_PATH else ""
-        return Recalled(
+        warning = size_warning(document.text, context.language) if self.path == OVERVIEW_PATH else ""
+        return LayerText(
             f"{warning}\n{text}" if warning else text,
             sources=(document.source,),
             pointer=f"[cut to fit: the rest is in {self.path}]",
@@ -71,7 +71,7 @@ class DocumentLayer(PlainLayer):
         )
 
 
-_BY_CHARACTERS = Budget(min=200, max=8_500)
+_RESOURCE_PAGE_BUDGET = Budget(min=200, max=8_500)
 """What belongs to a resource has room by characters. Even where each of them is a token, this is not what cuts."""
 
 
@@ -82,24 +82,24 @@ class StateLayer(DocumentLayer):
     name: str = "state"
     path: str = MEMORY_PAGE_PATH
     slot: int = Slot.STATE
-    budget: Budget = _BY_CHARACTERS
+    budget: Budget = _RESOURCE_PAGE_BUDGET
     scope: Scope = "resource"
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        page = super().recall(moment)
+    def recall(self, context: LayerContext) -> LayerText | None:
+        page = super().recall(context)
         if page is None:
             return None
-        most, _ = split_prompt_characters(moment.window, page.text, _notes(moment))
-        kept = Cut(page.text, 0) if len(page.text) <= most else _beginning(page.text, most, len)
-        return Recalled(
+        most, _ = split_prompt_characters(context.window, page.text, _notes_text(context))
+        kept = Cut(page.text, 0) if len(page.text) <= most else _truncate_state(page.text, most, len)
+        return LayerText(
             kept.text,
             left_out=kept.lines_left_out,
             sources=page.sources,
             pointer=STATE_POINTER,
             trust=page.trust,
-            shorten=lambda budget, count: _beginning(kept.text, budget, count),
+            shorten=lambda budget, count: _truncate_state(kept.text, budget, count),
             # A note that was taken since leaves less room for the same page: that is no change of it.
-            since=lambda shown, _: "" if shown.sources == page.sources else None,
+            describe_changes=lambda shown, _: "" if shown.sources == page.sources else None,
         )
 
 
@@ -110,21 +110,21 @@ class NotesLayer(DocumentLayer):
     name: str = "notes"
     path: str = NOTES_PAGE_PATH
     slot: int = Slot.STATE
-    budget: Budget = _BY_CHARACTERS
+    budget: Budget = _RESOURCE_PAGE_BUDGET
     scope: Scope = "resource"
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        page = super().recall(moment)
+    def recall(self, context: LayerContext) -> LayerText | None:
+        page = super().recall(context)
         if page is None or not (text := strip_heading(page.text)):
             return None
-        state = moment.documents.get(MEMORY_PAGE_PATH)
-        _, most = split_prompt_characters(moment.window, prompt_text(state.text) if state else "", text)
+        state = context.documents.get(MEMORY_PAGE_PATH)
+        _, most = split_prompt_characters(context.window, prompt_text(state.text) if state else "", text)
         kept = (
             Cut(text, 0)
             if len(text) <= most
             else truncate_to_newest(text, budget=most, count=len, pointer=page.pointer)
         )
-        return Recalled(
+        return LayerText(
             kept.text,
             left_out=kept.lines_left_out,
             sources=page.sources,
@@ -137,15 +137,15 @@ class NotesLayer(DocumentLayer):
         )
 
 
-def _beginning(text: str, budget: int, count: Counter) -> Cut:
+def _truncate_state(text: str, budget: int, count: Counter) -> Cut:
     from inmind.dreams.page.page import truncate_page
 
     return truncate_page(text, budget=budget, count=count, pointer=STATE_POINTER)
 
 
-def _notes(moment: Moment) -> str:
+def _notes_text(context: LayerContext) -> str:
     """What the page of notes says."""
-    page = moment.documents.get(NOTES_PAGE_PATH)
+    page = context.documents.get(NOTES_PAGE_PATH)
     return strip_heading(prompt_text(page.text)) if page else ""
 
 
@@ -157,15 +157,15 @@ class EntityLayer(PlainLayer):
     slot: int = Slot.ENTITIES
     budget: Budget = Budget(min=400, max=400)
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        entities = moment.entities
-        return Recalled(
+    def recall(self, context: LayerContext) -> LayerText | None:
+        entities = context.entities
+        return LayerText(
             render_lines(entities).text,
             sources=tuple(dict.fromkeys(entity.source for entity in entities)),
             trust=Trust.DATA if len(entities) else Trust.OPERATOR,
             banner=BANNER,
-            shorten=lambda budget, count: render_lines(entities, budget=budget, count=count, visible=moment.visible),
-            since=lambda shown, count: render_changes(
-                entities, shown.sources, moment.visible, budget=self.budget.max, count=count
+            shorten=lambda budget, count: render_lines(entities, budget=budget, count=count, visible=context.is_visible),
+            describe_changes=lambda shown, count: render_changes(
+                entities, shown.sources, context.is_visible, budget=self.budget.max, count=count
             ),
         )

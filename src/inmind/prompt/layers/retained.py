@@ -15,9 +15,9 @@ from inmind.core.events.base import Trust
 from inmind.core.events.session import RetainedItem
 from inmind.core.text import Cut, counted
 from inmind.core.tokens import Counter
-from inmind.prompt.layers.base import Budget, Moment, PlainLayer, Recalled, Slot
+from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot
 
-RETAINED = "retained"
+LAYER_NAME = "retained"
 
 _HEADINGS = {
     "goal": "The goal, as it was given:",
@@ -25,32 +25,32 @@ _HEADINGS = {
     "decision": "Decided:",
     "rule": "Rules that people gave; later words win:",
 }
-_STAYING = ("goal", "pinned")
-_BUDGET = Budget(max=2_000, firm=True)
+_ALWAYS_KEPT = ("goal", "pinned")
+_BUDGET = Budget(max=2_000, reserved=True)
 
 
 @dataclass(frozen=True)
 class RetainedLayer(PlainLayer):
     """Every session has it, whatever layers its host names."""
 
-    name: str = RETAINED
+    name: str = LAYER_NAME
     slot: int = Slot.RETAINED
     budget: Budget = _BUDGET
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        items = moment.retained
+    def recall(self, context: LayerContext) -> LayerText | None:
+        items = context.retained
         if not items:
             return None
-        sources = tuple(dict.fromkeys(f"session/{moment.session}#{item.seq}" for item in items if item.seq))
-        return Recalled(
-            retained(items),
+        sources = tuple(dict.fromkeys(f"session/{context.session}#{item.seq}" for item in items if item.seq))
+        return LayerText(
+            render_items(items),
             sources=sources,
             trust=Trust.PERSON,
-            shorten=lambda budget, count: _shortened(items, budget, count),
+            shorten=lambda budget, count: _render_within(items, budget, count),
         )
 
 
-def retained(items: Sequence[RetainedItem], left_out: int = 0) -> str:
+def render_items(items: Sequence[RetainedItem], left_out: int = 0) -> str:
     """What the block says of these items; nothing where there are none."""
     lines: list[str] = []
     for kind, heading in _HEADINGS.items():
@@ -62,13 +62,13 @@ def retained(items: Sequence[RetainedItem], left_out: int = 0) -> str:
     return "\n".join(lines)
 
 
-def _shortened(items: Sequence[RetainedItem], budget: int, count: Counter) -> Cut:
+def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -> Cut:
     """Without the oldest rules and decisions; without all of them, what is left is cut by whoever asks."""
-    going = sorted((item for item in items if item.kind not in _STAYING), key=lambda item: item.seq)
+    going = sorted((item for item in items if item.kind not in _ALWAYS_KEPT), key=lambda item: item.seq)
 
     def without(number: int) -> str:
         gone = set(going[:number])
-        return retained([item for item in items if item not in gone], number)
+        return render_items([item for item in items if item not in gone], number)
 
     fewest = bisect_left(range(len(going)), True, key=lambda number: count(without(number)) <= budget)
     return Cut(without(fewest), fewest)

@@ -10,7 +10,7 @@ from inmind import Memory, Session
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Document
 from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS, prompt_characters
 from inmind.dreams.page.page import truncate_page
-from inmind.prompt.layers.base import Moment, Recalled
+from inmind.prompt.layers.base import LayerContext, LayerText
 from inmind.prompt.layers.builtin import NOTES_BANNER, STATE_POINTER, NotesLayer, StateLayer
 
 pytestmark = pytest.mark.spec("G1", "G11")
@@ -29,17 +29,17 @@ def notes_of(number: int) -> str:
     return "".join(f"- [2026-01-01T00:00:00Z] (importance: 0.7) note {n:04} of some\n" for n in range(number))
 
 
-def a_moment(state: str = "", notes: str = "", window: int = 128_000) -> Moment:
+def a_moment(state: str = "", notes: str = "", window: int = 128_000) -> LayerContext:
     pages = {
         path: Document(text, 1, f"resource/ada#{path}")
         for path, text in ((MEMORY_PAGE_PATH, state), (NOTES_PAGE_PATH, notes))
         if text
     }
-    return Moment(session="s", resource="ada", now=WHEN, documents=pages, messages=(), window=window)
+    return LayerContext(session="s", resource="ada", now=WHEN, documents=pages, messages=(), window=window)
 
 
-def both(moment: Moment) -> tuple[Recalled | None, Recalled | None]:
-    return StateLayer().recall(moment), NotesLayer().recall(moment)
+def both(context: LayerContext) -> tuple[LayerText | None, LayerText | None]:
+    return StateLayer().recall(context), NotesLayer().recall(context)
 
 
 @each_row(
