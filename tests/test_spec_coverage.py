@@ -1,7 +1,7 @@
 """Every promise and every survived fault of the specification is named by a test that `make test` runs.
 
 A test names an id in its docstring or with `@pytest.mark.spec("A1")`; a `pytestmark` names it for a whole module. Tests
-marked `exhaustive` or `torture` do not count. Tests are read as syntax trees: nothing has to be importable, and tests that
+marked `exhaustive` or `torture` do not count. Tests are read as syntax trees: nothing has to be importable. Tests that
 this machine skips count.
 """
 
