@@ -88,9 +88,9 @@ def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
         raise InvalidInput(field="--json", expected="a FILE: it cannot be combined with a bundle on stdout")
     if sys.stdout.isatty():
         raise InvalidInput(field="FILE", value=STDIO, expected="stdout to be a pipe or a file, not a terminal")
-    from inmind.memory.bundle.staging import aside
+    from inmind.memory.bundle.staging import staging_folder
 
-    with aside(Path(tempfile.gettempdir()) / "bundle") as folder:
+    with staging_folder(Path(tempfile.gettempdir()) / "bundle") as folder:
         with open_existing_memory(embedder=None) as memory, progress_bar("exporting") as watch:
             exported = memory.export(folder / "bundle", resource=resource, watch=watch)
         with exported.path.open("rb") as written:
@@ -103,10 +103,10 @@ def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
 @contextmanager
 def _open_bundle(file: str) -> Generator[BinaryIO]:
     """A seekable file: a bundle is read twice, so stdin is copied to a temporary file first."""
-    from inmind.memory.bundle.import_bundle import opened
+    from inmind.memory.bundle.import_bundle import open_bundle
 
     if file != STDIO:
-        with opened(Path(file)) as named:
+        with open_bundle(Path(file)) as named:
             yield named
         return
     if sys.stdin.isatty():
@@ -123,7 +123,7 @@ def _open_target() -> Generator[Memory]:
 
     A new home is built in a staging folder and renamed when it is complete.
     """
-    from inmind.memory.bundle.staging import aside, sweep
+    from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 
     selected = selected_place()
     if isinstance(selected, str):
@@ -132,12 +132,12 @@ def _open_target() -> Generator[Memory]:
         return
     place = selected.expanduser().absolute()
     if os.path.exists(place):
-        sweep(place)
+        remove_leftovers(place)
         with Memory.open(place, embedder=None) as memory:
             yield memory
         return
     make_private_folder(place.parent)
-    with aside(place) as folder:
+    with staging_folder(place) as folder:
         with Memory.open(staged := folder / "home", embedder=None) as memory:
             yield memory
         os.rename(staged, place)
@@ -160,7 +160,7 @@ def _describe_export(exported: Exported) -> Iterator[str]:
         f"{counted(exported.sessions, 'session')}, {counted(exported.resources, 'resource')}, "
         f"{counted(exported.events, 'event')}"
     )
-    extra_files = f" and {counted(exported.kept, 'extra file')}" if exported.kept else ""
+    extra_files = f" and {counted(exported.extra_files, 'extra file')}" if exported.extra_files else ""
     yield f"Exported {counts}{extra_files} to {exported.path}: {exported.bytes:,} bytes, verified."
     yield f"SHA-256 {exported.sha256}"
     for name in exported.left_out:
@@ -168,14 +168,14 @@ def _describe_export(exported: Exported) -> Iterator[str]:
 
 
 def _describe_import(imported: Imported, home: str) -> Iterator[str]:
-    if imported.events or imported.keys or imported.kept:
+    if imported.events or imported.keys or imported.extra_files:
         streams = f"{imported.added} new, {imported.extended} continued, {imported.unchanged} unchanged"
         yield f"Imported {counted(imported.events, 'event')} into {home}; sessions and resources: {streams}."
     else:
         yield f"Everything is in {home} already; nothing was changed."
-    for name in imported.kept:
+    for name in imported.extra_files:
         yield f"Extra file: {name}"
     for name in imported.left_out:
         yield f"Left out: {name} (a database cannot store extra files)"
-    if imported.unsourced:
-        yield f"{counted(imported.unsourced, 'event')} without their source events."
+    if imported.missing_sources:
+        yield f"{counted(imported.missing_sources, 'event')} without their source events."

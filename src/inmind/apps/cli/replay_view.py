@@ -17,8 +17,16 @@ from rich.text import Text
 from inmind import InmindError
 from inmind.apps.cli.console import progress_bar
 from inmind.apps.cli.exit_codes import SeveralErrors
-from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, short, total
-from inmind.apps.replay.report import Side, Uses, percentile
+from inmind.apps.replay import (
+    Recording,
+    ReplayReport,
+    join_recordings,
+    read_recordings,
+    replay,
+    short_name,
+    sum_reports,
+)
+from inmind.apps.replay.report import AgentCost, IdUses, percentile
 from inmind.core.text import counted, printable, shortened
 from inmind.history.compaction.policy import CompressionPolicy
 from inmind.types import Rates
@@ -50,7 +58,9 @@ def replay_files(
     """Replay all files. With `thrifty`, also replays with the default policy for comparison."""
     recorded = list(_read_all(paths, limit))
     if as_one:
-        recorded = [(path, [joined(several, name=short(path))] if several else []) for path, several in recorded]
+        recorded = [
+            (path, [join_recordings(several, name=short_name(path))] if several else []) for path, several in recorded
+        ]
     recordings = [recording for _, several in recorded for recording in several]
     if thrifty is None:
         played = replay(recordings, window=window, keep=keep)
@@ -72,7 +82,7 @@ def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, li
     broken: list[InmindError] = []
     for path in paths:
         try:
-            yield path, read(path, limit=limit)
+            yield path, read_recordings(path, limit=limit)
         except InmindError as error:
             broken.append(error)
     if broken:
@@ -80,8 +90,8 @@ def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, li
 
 
 def show_replay(console: Console, replayed: FileReports, *, rates: Rates, each: bool = False) -> None:
-    files = [total(reports, name=short(path)) for path, reports in replayed]
-    whole = total(files, name="total")
+    files = [sum_reports(reports, name=short_name(path)) for path, reports in replayed]
+    whole = sum_reports(files, name="total")
     rows = [report for _, reports in replayed for report in reports] if each else files
     console.print(_table([*rows, whole] if len(rows) != 1 else rows, rates))
     console.print()
@@ -98,7 +108,7 @@ def show_replay(console: Console, replayed: FileReports, *, rates: Rates, each: 
 
 
 def replay_json(replayed: FileReports, *, rates: Rates, window: int) -> dict[str, Any]:
-    files = [total(reports, name=path) for path, reports in replayed]
+    files = [sum_reports(reports, name=path) for path, reports in replayed]
     return {
         "window": window,
         "price_of_a_million": {
@@ -110,7 +120,7 @@ def replay_json(replayed: FileReports, *, rates: Rates, window: int) -> dict[str
             {**file.as_json(rates), "each": [report.as_json(rates) for report in reports]}
             for file, (_, reports) in zip(files, replayed, strict=True)
         ],
-        "total": total(files, name="total").as_json(rates),
+        "total": sum_reports(files, name="total").as_json(rates),
     }
 
 
@@ -126,11 +136,11 @@ def _table(rows: Sequence[ReplayReport], rates: Rates) -> Table:
 
 
 def _row_cells(report: ReplayReport, rates: Rates) -> tuple[str, ...]:
-    bare = report.bare.ledger.tokens
+    bare = report.bare.usage.tokens
     return (
         f"{report.prompts}",
-        _format_ratio(report.memory.ledger.tokens / bare if bare else None),
-        f"{report.memory.ledger.cached_share:.0%}",
+        _format_ratio(report.memory.usage.tokens / bare if bare else None),
+        f"{report.memory.usage.cached_share:.0%}",
         _format_ratio(report.price_ratio(rates)),
         f"{len(report.ids)}",
         _format_share(report.ids.held_share),
@@ -145,13 +155,15 @@ def _comparison(report: ReplayReport, rates: Rates) -> Table:
     for heading in ("with memory", "without", "ratio", "full history", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
 
-    def row(what: str, shown: Callable[[Side], str], ratio: Callable[[Side], float | None] | None = None) -> None:
+    def row(
+        what: str, shown: Callable[[AgentCost], str], ratio: Callable[[AgentCost], float | None] | None = None
+    ) -> None:
         others = ((shown(other), _format_ratio(ratio(other)) if ratio else "") for other in (report.bare, report.full))
         table.add_row(what, shown(report.memory), *chain.from_iterable(others))
 
-    row("tokens sent", lambda side: f"{side.ledger.tokens:,}", lambda side: report.token_ratio(against=side))
-    row("served from cache", lambda side: f"{side.ledger.cached_share:.1%}")
-    row("price", lambda side: f"${side.ledger.price(rates):,.4f}", lambda side: report.price_ratio(rates, against=side))
+    row("tokens sent", lambda side: f"{side.usage.tokens:,}", lambda side: report.token_ratio(against=side))
+    row("served from cache", lambda side: f"{side.usage.cached_share:.1%}")
+    row("price", lambda side: f"${side.usage.price(rates):,.4f}", lambda side: report.price_ratio(rates, against=side))
     table.add_row("ids lost", f"{report.ids.lost:,}", f"{report.ids.lost_without_memory:,}", "", "0")
     row("messages cut", lambda side: f"{side.cut_messages:,}")
     row("tokens cut", lambda side: f"{side.cut_tokens:,}")
@@ -174,7 +186,7 @@ def _summary(report: ReplayReport, rates: Rates) -> Iterator[str]:
         yield f"Left out: {', '.join(f'{count} {what}' for what, count in sorted(report.left_out.items()))}."
 
 
-def _describe_uses(uses: Uses, noun: str) -> Iterator[str]:
+def _describe_uses(uses: IdUses, noun: str) -> Iterator[str]:
     if not uses:
         yield f"The tool calls use no {noun}s."
         return
@@ -192,7 +204,7 @@ def _describe_sizes(report: ReplayReport) -> Iterator[str]:
         f"Memory adds {added:.0f} tokens to a prompt on average: guide, overview, meter, and entities with "
         f"{mean(report.entity_tokens):.0f} ({max(report.entity_tokens)} at most)."
     )
-    bare = report.bare.ledger
+    bare = report.bare.usage
     average = bare.tokens / bare.calls if bare.calls else 0
     if 0 < average < SHORT_PROMPT_RATIO * added:
         yield (
@@ -218,19 +230,19 @@ def _describe_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
 def _describe_prompts(report: ReplayReport) -> Iterator[str]:
     yield (
         f"Of {counted(report.prompts, 'prompt')} {report.over_window} exceeded the window; {report.unpaired} calls or "
-        f"results were unpaired; {len(report.unsaid)} of {report.must_survive:,} retained items were missing."
+        f"results were unpaired; {len(report.missing)} of {report.expected_items:,} retained items were missing."
     )
-    if report.no_room:
-        yield f"{report.no_room:,} more did not fit, and the prompt stated that."
+    if report.omitted:
+        yield f"{report.omitted:,} more did not fit, and the prompt stated that."
 
 
 def _skipped_recordings(replayed: FileReports) -> Iterator[str]:
     """Files and recordings without anything to replay."""
     for path, reports in replayed:
-        whole = total(reports, name=short(path))
-        silent = Counter(report.why_nothing for report in reports if report.why_nothing)
-        if whole.why_nothing:
-            yield f"Nothing was replayed in {whole.name}: {whole.why_nothing}."
+        whole = sum_reports(reports, name=short_name(path))
+        silent = Counter(report.skip_reason for report in reports if report.skip_reason)
+        if whole.skip_reason:
+            yield f"Nothing was replayed in {whole.name}: {whole.skip_reason}."
         else:
             for why, count in silent.items():
                 yield f"Nothing was replayed in {count} of {counted(len(reports), 'recording')} of {whole.name}: {why}."
@@ -239,7 +251,7 @@ def _skipped_recordings(replayed: FileReports) -> Iterator[str]:
 def _list_problems(report: ReplayReport) -> Iterator[str]:
     lost = [use for use in report.ids.each if use.lost]
     unsaid = [use for use in report.names.each if use.lost]
-    invented = [use for use in report.ids.each if use.from_nowhere]
+    invented = [use for use in report.ids.each if use.never_seen]
     for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("Never seen before", "id", invented)):
         if uses:
             yield f"{what}: {counted(len(uses), noun)}"
@@ -247,7 +259,7 @@ def _list_problems(report: ReplayReport) -> Iterator[str]:
             yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
         if len(uses) > MAX_LISTED_IDS:
             yield f"  and {len(uses) - MAX_LISTED_IDS} more: see --json"
-    for one in report.unsaid[:MAX_LISTED_IDS]:
+    for one in report.missing[:MAX_LISTED_IDS]:
         yield f"Missing: {one.kind} {shortened(one.text, 60)!r}, prompt {one.prompt} of {one.recording}"
 
 

@@ -27,8 +27,8 @@ from inmind.apps.cli.console import (
     selected_place,
 )
 from inmind.apps.cli.exit_codes import exit_with
-from inmind.apps.tenants import tenants_at
-from inmind.apps.tenants.move import Copied, create, move
+from inmind.apps.tenants import open_tenants
+from inmind.apps.tenants.move import TenantCopy, create, move
 from inmind.core.paths import default_home, is_database
 from inmind.core.text import counted, printable
 from inmind.errors import InvalidInput, StoreError
@@ -65,7 +65,12 @@ def create_(
         return print(printable(address), flush=True)
 
     with _open_tenants() as tenants:
-        create(name, tenants, password=_read_password(supported=_uses_database(), from_stdin=password_stdin), tell=tell)
+        create(
+            name,
+            tenants,
+            password=_read_password(supported=_uses_database(), from_stdin=password_stdin),
+            on_address=tell,
+        )
         _warn_if_incomplete(name, tenants)
 
 
@@ -119,7 +124,7 @@ def move_(
     and then get an error that the tenant is gone. Its agents need the new address.
     """
 
-    def tell(address: str, copied: Copied) -> None:
+    def tell(address: str, copied: TenantCopy) -> None:
         if is_database(address) and not urlsplit(address).password:
             message = "the tenant already has access there: its password is the one printed then; set a new one"
             print(f"inmind: {message} with --password-stdin", file=sys.stderr, flush=True)
@@ -131,18 +136,18 @@ def move_(
 
     with _open_tenants() as source, _open_tenants_at(to, "--to") as target, progress_bar("moving") as watch:
         password = _read_password(supported=is_database(to), from_stdin=password_stdin)
-        moved = move(name, source, target, keep=keep, password=password, tell=tell, watch=watch)
+        moved = move(name, source, target, keep=keep, password=password, on_address=tell, watch=watch)
         places = source.place, target.place
         _warn_if_incomplete(name, target)
-    if moved.copied.left_out and not keep:
-        files = ", ".join(moved.copied.left_out)
+    if moved.copy.left_out and not keep:
+        files = ", ".join(moved.copy.left_out)
         exit_with(
             "FAILED", f"copied to {places[1]} except {files}, which cannot be stored there; nothing was erased here"
         )
     if not as_json:
         done = "Moved" if moved.erased else "Copied"
         print_text(
-            f"{done} {_inventory_text(moved.copied.inventory)} of tenant {name!r} from {places[0]} to {places[1]}."
+            f"{done} {_inventory_text(moved.copy.inventory)} of tenant {name!r} from {places[0]} to {places[1]}."
         )
 
 
@@ -184,7 +189,7 @@ def _open_tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
         expected = "a folder of homes, not the default home; or an operator's URL (--db)"
         raise InvalidInput(field=field, value=str(place), expected=expected)
     try:
-        opened = tenants_at(place)
+        opened = open_tenants(place)
     except InvalidInput as error:
         flag = "--db" if field == "--home" and is_database(place) else field
         raise InvalidInput(field=flag, value=error.value, expected=error.expected) from error

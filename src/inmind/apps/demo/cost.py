@@ -19,9 +19,8 @@ from inmind import Session, Usage
 from inmind.apps.cli.console import plain_table
 from inmind.apps.demo import full_window, references
 from inmind.apps.demo.script import Act, Stage, line
-from inmind.apps.replay.baseline import BareAgent
-from inmind.apps.replay.recording import Recording
-from inmind.apps.replay.truncating_host import Host, Sizes, turns_of
+from inmind.apps.replay.files import Recording
+from inmind.apps.replay.truncating_host import BaselineAgent, TokenSizes, TruncatingHost, turn_starts
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
@@ -89,8 +88,8 @@ def bill(session: Session) -> Bill:
     standing = session.state.prompt
     said = [what.wire for what in events if isinstance(what, MessageAdded)]
     recording = Recording(name=session.id, format="openai", messages=said, system=standing.system, tools=standing.tools)
-    sizes = Sizes(recording)
-    bare = BareAgent(Host(turns_of(recording), sizes), sizes)
+    sizes = TokenSizes(recording)
+    bare = BaselineAgent(TruncatingHost(turn_starts(recording), sizes), sizes)
     heard, ours, theirs = 0, list[Usage](), list[Usage]()
     for what in events:
         if isinstance(what, MessageAdded):
@@ -98,7 +97,7 @@ def bill(session: Session) -> Bill:
         elif isinstance(what, PromptPrepared):
             tail = what.used - what.cached - what.written
             ours.append(Usage(calls=1, cached=what.cached, written=what.written, uncached=tail))
-            theirs.append(bare.ask(heard) or Usage())
+            theirs.append(bare.call(heard) or Usage())
     return Bill(
         name=session.id,
         with_memory=list(accumulate(one.price(RATES) for one in ours)),

@@ -14,10 +14,10 @@ from inmind.core.events.session import MessageAdded
 from inmind.core.paths import INDEX
 from inmind.core.text import counted
 from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError
-from inmind.search.embedders import embedder as embedder_of
+from inmind.search.crystal_texts import message_reader
+from inmind.search.embedders import create_embedder as embedder_of
 from inmind.search.embedders.base import Embedder
 from inmind.search.embedding import MAX_MISSING
-from inmind.search.engine import message_reader
 from inmind.search.index.base import BATCH_SIZE
 from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.session.tools.registry import is_memory_tool

@@ -119,7 +119,7 @@ class ReadOnlyStore(SqliteStore):
             orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
         return [*found, *(f"row {row} of {table} refers to none of {of}" for table, row, of, _ in orphans)][:MAX_FLAWS]
 
-    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:  # noqa: ARG002 -- the signature of the protocol
+    def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:  # noqa: ARG002 -- the signature of the protocol
         """None: a state that is compared with a snapshot must not be derived from it."""
         return None
 
@@ -127,7 +127,7 @@ class ReadOnlyStore(SqliteStore):
         return super().snapshot(stream, fold_version=fold)
 
     def _connect(self) -> Any:
-        self._refusal = _REFUSAL
+        self._read_only_reason = _REFUSAL
         connection = _connect_readonly(self._mode)
         with self._close_on_error(connection):
             self._refuse_foreign_database(connection)
@@ -155,19 +155,19 @@ class ReadOnlyIndex(SqliteIndex):
         super().__init__(mode.path, store, read, busy_seconds=BUSY_SECONDS)
 
     def status(self) -> IndexStatus:
-        with self._using() as connection:
-            if connection.pragma("user_version") != VERSION or not self._is_ours(connection):
+        with self._connected() as connection:
+            if connection.pragma("user_version") != VERSION or not self._matches_journal(connection):
                 return IndexStatus(is_current=False, behind=0, crystals=0, embedders={})
-            upto = connection.execute(_sql("upto")).get
+            upto = connection.execute(_sql("position")).get
             return IndexStatus(
                 is_current=True,
                 behind=len(self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE)),
-                crystals=connection.execute(_sql("many_crystals")).get,
+                crystals=connection.execute(_sql("count_crystals")).get,
                 embedders=dict(connection.execute(_sql("embedders")).fetchall()),
             )
 
     def flaws(self) -> list[str]:
-        with self._using() as connection:
+        with self._connected() as connection:
             return _flaws(connection)
 
     def _connect(self) -> Any:

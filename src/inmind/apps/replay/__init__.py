@@ -1,9 +1,9 @@
-"""Recorded conversations through memory, call by call, with a report of what that changes."""
+"""Replays recorded conversations through memory, call by call, and reports the differences."""
 
-from inmind.apps.replay.concat import joined
+from inmind.apps.replay.concat import join_recordings
+from inmind.apps.replay.files import Recording
 from inmind.apps.replay.player import replay
-from inmind.apps.replay.readers import read, short
-from inmind.apps.replay.recording import Recording
-from inmind.apps.replay.report import ReplayReport, total
+from inmind.apps.replay.readers import read_recordings, short_name
+from inmind.apps.replay.report import ReplayReport, sum_reports
 
-__all__ = ["Recording", "ReplayReport", "joined", "read", "replay", "short", "total"]
+__all__ = ["Recording", "ReplayReport", "join_recordings", "read_recordings", "replay", "short_name", "sum_reports"]

@@ -1,7 +1,7 @@
-"""Several recordings played as one: the long run that nobody recorded.
+"""Joins several recordings into one long conversation.
 
-A session goes on for days while recordings are short. One after the other they make a conversation in which tasks
-change and the window fills, under one head: a session has one system prompt, and here it is that of the first.
+Recordings are short, while a session can run for days. Joined, they make a conversation in which tasks change and the
+context window fills. A session has one system prompt: that of the first recording.
 """
 
 from __future__ import annotations
@@ -10,33 +10,36 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from inmind.apps.replay.recording import Recording
+from inmind.apps.replay.files import Recording
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Wire
 from inmind.errors import InvalidInput
 
-OTHER_SYSTEM = "system prompts of later recordings"
+OTHER_SYSTEM_PROMPTS = "system prompts of later recordings"
 
-_NAMES_A_CALL = frozenset({"id", "tool_call_id", "tool_use_id"})
+_CALL_ID_FIELDS = frozenset({"id", "tool_call_id", "tool_use_id"})
 
 
-def joined(recordings: Sequence[Recording], *, name: str) -> Recording:
-    """All of them as one conversation. A call whose id an earlier recording has used gets another, as in one session
-    no two calls are named alike; what cannot stand in one conversation is left out and counted, or refused."""
+def join_recordings(recordings: Sequence[Recording], *, name: str) -> Recording:
+    """All recordings as one conversation.
+
+    Call ids that an earlier recording has used are renamed, because ids are unique in a session. Parts that cannot be
+    in one conversation are left out and counted, or refused.
+    """
     first = recordings[0]
     if len({recording.format for recording in recordings}) > 1:
-        raise InvalidInput(field=name, value="OpenAI and Anthropic", expected="one provider's messages, to be joined")
+        raise InvalidInput(field=name, value="OpenAI and Anthropic", expected="messages of one provider to join")
     messages: list[Wire] = []
     left_out: Counter[str] = Counter()
-    taken: set[str] = set()
+    used: set[str] = set()
     for number, recording in enumerate(recordings, start=1):
-        own = _calls_of(recording)
-        names = {id: _unlike(f"{id}_{number}", taken | own) for id in own & taken}
-        messages += [_renamed(wire, names) for wire in recording.messages] if names else recording.messages
-        taken |= own | set(names.values())
+        call_ids = _call_ids(recording)
+        names = {id: _unused_name(f"{id}_{number}", used | call_ids) for id in call_ids & used}
+        messages += [_rename_calls(wire, names) for wire in recording.messages] if names else recording.messages
+        used |= call_ids | set(names.values())
         left_out.update(recording.left_out)
-        left_out[OTHER_SYSTEM] += recording.system != first.system
+        left_out[OTHER_SYSTEM_PROMPTS] += recording.system != first.system
     return Recording(
         name=name,
         format=first.format,
@@ -47,25 +50,25 @@ def joined(recordings: Sequence[Recording], *, name: str) -> Recording:
     )
 
 
-def _calls_of(recording: Recording) -> set[str]:
-    spoken = FORMATS[recording.format]
-    return {call.id for wire in recording.messages for call in spoken.read(wire).calls}
+def _call_ids(recording: Recording) -> set[str]:
+    fmt = FORMATS[recording.format]
+    return {call.id for wire in recording.messages for call in fmt.read(wire).calls}
 
 
-def _unlike(name: str, taken: Collection[str]) -> str:
-    while name in taken:
+def _unused_name(name: str, used: Collection[str]) -> str:
+    while name in used:
         name += "_"
     return name
 
 
-def _renamed(wire: Wire, names: Mapping[str, str]) -> dict[str, Any]:
-    """Calls and results stand in a message itself, in its calls, or among the blocks of its content."""
-    renamed = _named_anew(wire, names)
+def _rename_calls(wire: Wire, names: Mapping[str, str]) -> dict[str, Any]:
+    """Rename ids in the message, in its calls, and in the blocks of its content."""
+    renamed = _rename_ids(wire, names)
     for several in ("tool_calls", "content"):
         if is_list(wire.get(several)):
-            renamed[several] = [_named_anew(part, names) if is_object(part) else part for part in wire[several]]
+            renamed[several] = [_rename_ids(part, names) if is_object(part) else part for part in wire[several]]
     return renamed
 
 
-def _named_anew(part: Wire, names: Mapping[str, str]) -> dict[str, Any]:
-    return {key: names.get(value, value) if key in _NAMES_A_CALL else value for key, value in part.items()}
+def _rename_ids(part: Wire, names: Mapping[str, str]) -> dict[str, Any]:
+    return {key: names.get(value, value) if key in _CALL_ID_FIELDS else value for key, value in part.items()}

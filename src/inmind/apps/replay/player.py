@@ -1,11 +1,11 @@
-"""Recorded conversations, played call by call through sessions.
+"""Replays recorded conversations call by call through sessions.
 
-For every message that the agent sent, the session prepares the prompt that the model would have been sent, from the
-messages before it; beside it stands what an agent without memory would have sent, in the same window and without one.
-What the model then really did is in the recording: the ids that it used tell what it needed to know.
+For every message of the agent, the session prepares the prompt from the messages before it. It is compared with what an
+agent without memory would have sent, in the same window and without one. The recording has the real reply of the model:
+the ids in its calls show what it needed to know.
 
-The home is a temporary one, unless somebody wants to look into it afterwards. Time stands still but for a few seconds
-between two calls, so that a replay finds the provider's cache as warm as a working agent does, whenever it runs.
+The home is temporary unless `keep` is given. The clock advances a few seconds between calls, so that the provider's
+cache is as warm as for a working agent, whenever the replay runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from inmind.apps.replay.baseline import BareAgent
-from inmind.apps.replay.id_usage import Appearances
-from inmind.apps.replay.prompt_checks import Sent
-from inmind.apps.replay.recording import Recording
-from inmind.apps.replay.report import ReplayReport, Side, Unsaid, Use, added
-from inmind.apps.replay.truncating_host import Host, Sizes, turns_of
+from inmind.apps.replay.files import Recording
+from inmind.apps.replay.id_usage import IdLocations
+from inmind.apps.replay.prompt_checks import SentPrompt
+from inmind.apps.replay.report import AgentCost, IdUse, MissingItem, ReplayReport, add_usage
+from inmind.apps.replay.truncating_host import BaselineAgent, TokenSizes, TruncatingHost, turn_starts
 from inmind.core.events.session import RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
@@ -45,20 +44,20 @@ from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layers.builtin import EntityLayer
-from inmind.prompt.layers.retained import RETAINED
+from inmind.prompt.layers.retained import LAYER_NAME
 from inmind.prompt.plan import WindowLimits
 from inmind.prompt.report import Prompt, Report
 from inmind.session.session import Session
 
-BETWEEN_CALLS = timedelta(seconds=5)
+CALL_INTERVAL = timedelta(seconds=5)
 
-MOST_RESERVED = 1 / 8
-"""Of a window that is forced down: the reserve of a large one would be all of it."""
+MAX_RESERVE_SHARE = 1 / 8
+"""Maximum share of the reserve in a small window."""
 
-BLOCK = f"memory:{EntityLayer().name}"
-"""What a prompt's report calls the tokens of that layer."""
-THE_HOSTS_OWN = frozenset({"tools", "system", "history"})
-"""Parts of a prompt that are there without memory too."""
+ENTITY_PART = f"memory:{EntityLayer().name}"
+"""Name of the entity layer in a prompt report."""
+HOST_PARTS = frozenset({"tools", "system", "history"})
+"""Parts of a prompt that exist without memory."""
 
 
 def replay(
@@ -69,12 +68,13 @@ def replay(
     memory_tools: bool = False,
     keep: Path | None = None,
 ) -> Generator[ReplayReport]:
-    """Play each in a session of its own, and report as each ends; the sessions stay in the folder `keep`, if given.
+    """Replay each recording in its own session and yield its report.
 
-    The agent of a recording cannot call what it was never offered. `memory_tools`: the offer is made all the same, to
-    see what it costs.
+    `keep` saves the sessions in that folder.
+
+        The recorded agent cannot call memory tools. `memory_tools` offers them anyway, to measure their cost.
     """
-    reserve = min(DEFAULT_RESERVE, int(window * MOST_RESERVED))
+    reserve = min(DEFAULT_RESERVE, int(window * MAX_RESERVE_SHARE))
     limits = WindowLimits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
     clock = _Clock()
     with _home(keep) as home, Memory.open(home, clock=clock) as memory:
@@ -89,14 +89,14 @@ def replay(
                 memory_tools=memory_tools,
                 compression=compression,
             )
-            yield _Play(recording, session, limits).through(clock)
+            yield _Player(recording, session, limits).run(clock)
 
 
 @contextmanager
 def _home(keep: Path | None) -> Generator[Path]:
     if keep is not None:
         if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-            raise InvalidInput(field="keep", value=str(keep), expected="a folder that is new or empty")
+            raise InvalidInput(field="keep", value=str(keep), expected="a new or empty folder")
         yield keep
         return
     with tempfile.TemporaryDirectory(prefix="inmind-replay-") as home:
@@ -111,56 +111,56 @@ class _Clock:
         return self.now
 
 
-class _Play:
-    """One recording on its way through one session."""
+class _Player:
+    """Replay of one recording in one session."""
 
     def __init__(self, recording: Recording, session: Session, limits: WindowLimits) -> None:
         self._recording, self._session = recording, session
-        self._spoken = FORMATS[recording.format]
-        self._appearances = Appearances(recording)
-        sizes, turns = Sizes(recording), turns_of(recording)
+        self._format = FORMATS[recording.format]
+        self._locations = IdLocations(recording)
+        sizes, turns = TokenSizes(recording), turn_starts(recording)
         self._sizes, self._turns, self._limits = sizes, turns, limits
-        self._host = Host(turns, sizes)
-        self._bare = BareAgent(Host(turns, sizes), sizes, limits.spendable)
-        self._full = BareAgent(Host(turns, sizes), sizes)
-        self._taken_in = 0  # messages that the session has heard of
+        self._host = TruncatingHost(turns, sizes)
+        self._bare = BaselineAgent(TruncatingHost(turns, sizes), sizes, limits.spendable)
+        self._full = BaselineAgent(TruncatingHost(turns, sizes), sizes)
+        self._recorded = 0  # messages recorded in the session
         self._seconds: list[float] = []
         self._entity_tokens: list[int] = []
         self._memory_tokens: list[int] = []
-        self._uses: list[Use] = []
-        self._over_window = self._unpaired = self._must_survive = 0
-        self._unsaid: list[Unsaid] = []
-        self._no_room = 0
-        self._heard: list[TurnMessage] = []
-        self._found: list[RetainedItem] = []
+        self._uses: list[IdUse] = []
+        self._over_window = self._unpaired = self._expected_count = 0
+        self._missing: list[MissingItem] = []
+        self._omitted = 0
+        self._turn_messages: list[TurnMessage] = []
+        self._items: list[RetainedItem] = []
 
-    def through(self, clock: _Clock) -> ReplayReport:
+    def run(self, clock: _Clock) -> ReplayReport:
         bare, full = Usage(), Usage()
-        for stop in self._asked_at():
-            clock.now += BETWEEN_CALLS
-            prompt = self._host.ask(stop, partial(self._prepare, stop=stop))
-            costs, in_full = self._bare.ask(stop), self._full.ask(stop)
-            if prompt is None:  # what the others could still have sent is not held against them
+        for stop in self._call_indexes():
+            clock.now += CALL_INTERVAL
+            prompt = self._host.call(stop, partial(self._prepare, stop=stop))
+            costs, in_full = self._bare.call(stop), self._full.call(stop)
+            if prompt is None:  # only calls that every agent could make are compared
                 continue
-            bare, full = added(bare, costs or Usage()), added(full, in_full or Usage())
+            bare, full = add_usage(bare, costs or Usage()), add_usage(full, in_full or Usage())
             tokens = prompt.report.tokens
-            self._entity_tokens.append(tokens.get(BLOCK, 0) + tokens["changes"])
-            self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in THE_HOSTS_OWN))
-            sent = Sent.of(prompt, self._sizes)
-            self._inspect(sent, stop, prompt.report)
-            self._uses += self._used_at(stop, sent, sent_bare=costs is not None)
+            self._entity_tokens.append(tokens.get(ENTITY_PART, 0) + tokens["changes"])
+            self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in HOST_PARTS))
+            sent = SentPrompt.of(prompt, self._sizes)
+            self._check_prompt(sent, stop, prompt.report)
+            self._uses += self._id_uses(stop, sent, sent_bare=costs is not None)
         compacted = [compaction.payload for compaction in self._session.state.history.compactions]
         return ReplayReport(
             name=self._recording.name,
-            memory=_side(self._host, self._session.usage),
-            bare=_side(self._bare.host, bare),
-            full=_side(self._full.host, full),
+            memory=_agent_cost(self._host, self._session.usage),
+            bare=_agent_cost(self._bare.host, bare),
+            full=_agent_cost(self._full.host, full),
             uses=self._uses,
             over_window=self._over_window,
             unpaired=self._unpaired,
-            must_survive=self._must_survive,
-            unsaid=self._unsaid,
-            no_room=self._no_room,
+            expected_items=self._expected_count,
+            missing=self._missing,
+            omitted=self._omitted,
             compacted=compacted,
             stub_tokens=[sum(map(self._sizes.message, stub.messages)) for what in compacted for stub in what.stubs],
             entity_tokens=self._entity_tokens,
@@ -169,8 +169,8 @@ class _Play:
             left_out=self._recording.left_out,
         )
 
-    def _asked_at(self) -> Iterator[int]:
-        """Before which messages the model was asked: the agent's, but for a greeting that nobody asked for."""
+    def _call_indexes(self) -> Iterator[int]:
+        """Indexes of the agent's messages, without an initial greeting."""
         messages = self._recording.messages
         spoken = (place for place, wire in enumerate(messages) if wire["role"] != "assistant")
         first = next(spoken, len(messages))
@@ -187,72 +187,76 @@ class _Play:
                 format=recording.format,
             )
         except ContextOverflow:
-            # What is dropped next has been said all the same: memory hears of it, whatever the model is sent.
-            if self._taken_in < stop:
-                self._session.add(recording.messages[self._taken_in : stop], format=recording.format)
-                self._taken_in = stop
+            # Record messages that are dropped from the prompt: memory must know them anyway.
+            if self._recorded < stop:
+                self._session.add(recording.messages[self._recorded : stop], format=recording.format)
+                self._recorded = stop
             raise
         self._seconds.append(perf_counter() - begun)
-        self._taken_in = stop
+        self._recorded = stop
         return prompt
 
-    def _inspect(self, sent: Sent, stop: int, report: Report) -> None:
-        """What a prompt owes: that it fits, that the provider takes it, and that what must survive is in it."""
+    def _check_prompt(self, sent: SentPrompt, stop: int, report: Report) -> None:
+        """Check that the prompt fits, is valid for the provider, and contains all expected items."""
         self._over_window += sent.tokens > self._limits.window - self._limits.reserve
         self._unpaired += sent.unpaired
         history = self._session.state.history
-        owed = {item.text: item for item in (*self._owed_at(stop), *history.items)}
-        told = {item.text for item in history.dropped}
-        if any(one.startswith(f"{RETAINED}: ") for one in report.cut):
-            told.update(item.text for item in history.items if item.kind in ("rule", "decision"))
-        self._must_survive += len(owed)
-        for item in missing_items(list(owed.values()), sent.text):
-            if item.text in told:
-                self._no_room += 1
+        expected = {item.text: item for item in (*self._expected_items(stop), *history.items)}
+        omitted = {item.text for item in history.dropped}
+        if any(one.startswith(f"{LAYER_NAME}: ") for one in report.cut):
+            omitted.update(item.text for item in history.items if item.kind in ("rule", "decision"))
+        self._expected_count += len(expected)
+        for item in missing_items(list(expected.values()), sent.text):
+            if item.text in omitted:
+                self._omitted += 1
                 continue
-            gone = Unsaid(recording=self._recording.name, prompt=len(self._seconds), kind=item.kind, text=item.text)
-            self._unsaid.append(gone)
+            missing = MissingItem(
+                recording=self._recording.name, prompt=len(self._seconds), kind=item.kind, text=item.text
+            )
+            self._missing.append(missing)
 
-    def _owed_at(self, stop: int) -> Iterator[RetainedItem]:
-        """What must survive of the messages so far, told by the recording alone: whatever a session took for it."""
-        fresh = range(len(self._heard), stop)
-        self._heard += (_spoken(self._spoken.read(self._recording.messages[place]), place) for place in fresh)
-        first = not any(item.kind == "goal" for item in self._found)
-        found = extract_items(mark_command_output(self._heard), first=first, places=fresh)
-        self._found = merge_items(self._found, found, max_tokens=sys.maxsize, count=len).kept
-        yield from self._found
-        if (request := last_request(reversed(self._heard))) is not None:
+    def _expected_items(self, stop: int) -> Iterator[RetainedItem]:
+        """Items that must be retained, derived from the recording alone."""
+        fresh = range(len(self._turn_messages), stop)
+        self._turn_messages += (
+            _turn_message(self._format.read(self._recording.messages[place]), place) for place in fresh
+        )
+        first = not any(item.kind == "goal" for item in self._items)
+        found = extract_items(mark_command_output(self._turn_messages), first=first, places=fresh)
+        self._items = merge_items(self._items, found, max_tokens=sys.maxsize, count=len).kept
+        yield from self._items
+        if (request := last_request(reversed(self._turn_messages))) is not None:
             yield request
 
-    def _used_at(self, stop: int, sent: Sent, *, sent_bare: bool) -> Iterator[Use]:
-        calls = self._spoken.read(self._recording.messages[stop]).calls
-        said, entities = self._appearances, self._session.state.entities
+    def _id_uses(self, stop: int, sent: SentPrompt, *, sent_bare: bool) -> Iterator[IdUse]:
+        calls = self._format.read(self._recording.messages[stop]).calls
+        locations, entities = self._locations, self._session.state.entities
         for call in calls:
-            for found in _handles_of(call):
-                yield Use(
+            for found in _ids_in_call(call):
+                yield IdUse(
                     recording=self._recording.name,
                     prompt=len(self._seconds),
                     tool=call.name,
                     argument=found.path,
                     id=found.id,
                     kind=found.kind,
-                    known=said.known(found.id, stop),
-                    held=_in_mind(entities, found),
+                    known=locations.appeared_before(found.id, stop),
+                    held=_is_in_window(entities, found),
                     in_prompt=stands_in(sent.text, found.id),
-                    in_bare=sent_bare and said.sent(found.id, self._bare.host.start, stop),
-                    user_given=said.user_said_it_first(found.id),
+                    in_bare=sent_bare and locations.is_sent(found.id, self._bare.host.start, stop),
+                    user_given=locations.is_first_from_user(found.id),
                 )
 
 
-def _spoken(message: Message, place: int) -> TurnMessage:
+def _turn_message(message: Message, place: int) -> TurnMessage:
     by: Speaker = "operator" if message.role in ("system", "developer") else message.role
     answers = tuple(TurnResult(result.id, "", 0) for result in message.results)
     asks = tuple(TurnCall(call.id, call.name, call.arguments) for call in message.calls)
     return TurnMessage(seq=place, speaker=by, text=message.text, calls=asks, results=answers)
 
 
-def _handles_of(call: Call) -> Iterable[FoundId]:
-    """Each id or name once, as extraction finds them; none in arguments that are no JSON."""
+def _ids_in_call(call: Call) -> Iterable[FoundId]:
+    """Each id or name in a call once; none if the arguments are not JSON."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -263,13 +267,18 @@ def _handles_of(call: Call) -> Iterable[FoundId]:
     }.values()
 
 
-def _in_mind(entities: Entities, found: FoundId) -> bool:
-    """An id is held as one. A name is held also where it is what something in mind is called."""
+def _is_in_window(entities: Entities, found: FoundId) -> bool:
+    """True if the id is in the entity window.
+
+    A name also counts as the name of an entity or part.
+    """
     if entities.holds(found.id):
         return True
     called = (name for entity in entities for name in (*entity.names, *(part.name for part in entity.parts)))
     return found.kind == "name" and found.id in called
 
 
-def _side(host: Host, ledger: Usage) -> Side:
-    return Side(ledger=ledger, cut_messages=host.cut_messages, cut_tokens=host.cut_tokens, did_not_fit=host.did_not_fit)
+def _agent_cost(host: TruncatingHost, ledger: Usage) -> AgentCost:
+    return AgentCost(
+        usage=ledger, cut_messages=host.cut_messages, cut_tokens=host.cut_tokens, did_not_fit=host.did_not_fit
+    )

@@ -1,14 +1,13 @@
-"""A prompt as the model reads it, and what would be wrong with it.
+"""Checks of a prompt: its size, unpaired calls, and its text.
 
-All of it is read back from the request. What memory reports about its own prompts is what a replay is there to check:
-whether it fits, whether the provider would take it, and whether what must survive is in it.
+Everything is read from the request. A replay must not rely on memory's own report, which it is meant to check.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inmind.apps.replay.truncating_host import Sizes
+from inmind.apps.replay.truncating_host import TokenSizes
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
@@ -17,42 +16,44 @@ from inmind.prompt.report import Prompt
 
 
 @frozen(kw_only=True)
-class Sent:
+class SentPrompt:
     text: str
-    """Everything in it, from the tools to the meter."""
+    """The complete text, from the tools to the context meter."""
     tokens: int
     unpaired: int
-    """Calls that are not answered where the provider wants the answer, and answers to nothing."""
+    """Calls without a result at the expected place, and results without a call."""
 
     @classmethod
-    def of(cls, prompt: Prompt, sizes: Sizes) -> Sent:
-        spoken, head = FORMATS[prompt.format], (prompt.tools, prompt.system)
-        said = [spoken.read(wire) for wire in prompt.messages]
+    def of(cls, prompt: Prompt, sizes: TokenSizes) -> SentPrompt:
+        fmt, head = FORMATS[prompt.format], (prompt.tools, prompt.system)
+        messages = [fmt.read(wire) for wire in prompt.messages]
         return cls(
-            text="\n".join([*map(to_json, filter(None, head)), *map(words_of, said)]),
+            text="\n".join([*map(to_json, filter(None, head)), *map(message_text, messages)]),
             tokens=sum(map(sizes.value, head)) + sum(map(sizes.message, prompt.messages)),
-            unpaired=unpaired(said, together=spoken.demands.answers == "together"),
+            unpaired=count_unpaired(messages, together=fmt.demands.answers == "together"),
         )
 
 
-def words_of(message: Message) -> str:
-    """All that a message says: words, arguments and answers. The name of a call is between machines."""
+def message_text(message: Message) -> str:
+    """Text, arguments and results of a message, without the names of calls."""
     return "\n".join(text for part in message.parts for text in _texts(part))
 
 
-def unpaired(said: Iterable[Message], *, together: bool) -> int:
-    """How many calls and results do not stand together: results follow their calls at once, and where the provider
-    wants that, all of them in one message."""
-    faults, awaited = 0, set[str]()
-    for message in said:
+def count_unpaired(messages: Iterable[Message], *, together: bool) -> int:
+    """Number of calls and results that are not adjacent.
+
+    Results must follow their calls directly; with `together`, all of them in one message.
+    """
+    faults, pending = 0, set[str]()
+    for message in messages:
         answered = {result.id for result in message.results}
-        faults += len(answered - awaited)
-        awaited -= answered
+        faults += len(answered - pending)
+        pending -= answered
         if together or not answered:
-            faults += len(awaited)
-            awaited.clear()
-        awaited |= {call.id for call in message.calls}
-    return faults + len(awaited)
+            faults += len(pending)
+            pending.clear()
+        pending |= {call.id for call in message.calls}
+    return faults + len(pending)
 
 
 def _texts(part: Part) -> Iterator[str]:

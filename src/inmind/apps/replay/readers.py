@@ -1,16 +1,16 @@
-"""Recordings out of files, in whichever form they were recorded; the form is told by the content.
+"""Reads recordings from files; the format is detected by the content.
 
-    a list of messages, or a message a line            OpenAI chat
-    such lists in a list, or on lines                  a conversation each
-    {messages, tools} alone, in a list, or on lines    OpenAI chat (AgentDojo's too), or Anthropic where it says so
+    a list of messages, or one message per line        OpenAI chat
+    such lists in a list, or on lines                  one conversation each
+    {messages, tools} alone, in a list, or on lines    OpenAI chat (also AgentDojo), or Anthropic
     {type, message, uuid, parentUuid} on lines         a session of Claude Code
     [{task_id, traj: [...]}]                           tau-bench
     {info, simulations: [{messages}]}                  tau2-bench
     [{traj: {history: [...]}}]                         SWE-agent
     [{chat: [{turns: [[...]]}]}]                       BEAM
 
-Everything is checked here, so that a file is either played whole or refused with the place and what was expected;
-what is left out is counted.
+Everything is validated here: a file is either replayed completely, or refused with the location and the expected value.
+Omitted parts are counted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from pathlib import PurePath
 from typing import Any
 
 from inmind.apps.replay.chat import chat_messages
-from inmind.apps.replay.claude_code import claude_code, is_claude_code
-from inmind.apps.replay.files import Content, Placed, content_of
-from inmind.apps.replay.recording import Recording
+from inmind.apps.replay.claude_code import is_claude_code, parse_claude_code
+from inmind.apps.replay.files import FileContent, LocatedValue, Recording, read_content
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Wire
 from inmind.errors import InvalidInput
 
-EXPECTED = (
+EXPECTED_FORMATS = (
     "messages: an OpenAI or Anthropic list, a Claude Code session, tau-bench, tau2-bench or SWE-agent runs, BEAM chats"
 )
 
@@ -37,12 +36,12 @@ _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_
 _NAMES = ("task_id", "user_task_id", "instance_id", "id", "name", "file")
 
 
-def read(path: str, *, limit: int | None = None) -> list[Recording]:
-    """The recordings in a file, the first `limit` of them; "-" is standard input."""
-    return recordings_in(content_of(path), limit=limit)
+def read_recordings(path: str, *, limit: int | None = None) -> list[Recording]:
+    """The first `limit` recordings of a file; "-" is standard input."""
+    return parse_recordings(read_content(path), limit=limit)
 
 
-def recordings_in(content: Content, *, limit: int | None = None) -> list[Recording]:
+def parse_recordings(content: FileContent, *, limit: int | None = None) -> list[Recording]:
     recordings = _recordings(content, limit)
     if content.left_out:  # at the end of the file
         last = recordings.pop()
@@ -50,77 +49,78 @@ def recordings_in(content: Content, *, limit: int | None = None) -> list[Recordi
     return recordings
 
 
-def _recordings(content: Content, limit: int | None) -> list[Recording]:
+def _recordings(content: FileContent, limit: int | None) -> list[Recording]:
     values = content.values
-    name = short(content.name)
+    name = short_name(content.name)
     if is_claude_code(values):
-        return [claude_code(values, name)]
+        return [parse_claude_code(values, name)]
     if not content.by_line:
         (only,) = values
         if is_object(only.value) and is_list(only.value.get("simulations")):
-            return _tau2(only, name, limit)
+            return _parse_tau2(only, name, limit)
         if is_list(only.value):
             values = _items(only)
     if not values or _is_message(values[0].value):
-        return [_conversation(Placed({}, content.name), values, name)]
+        return [_make_recording(LocatedValue({}, content.name), values, name)]
     return [
-        _case(placed, name=_named(name, number, placed.value)) for number, placed in enumerate(values[:limit], start=1)
+        _parse_case(located, name=_recording_name(name, number, located.value))
+        for number, located in enumerate(values[:limit], start=1)
     ]
 
 
-def _case(placed: Placed, *, name: str) -> Recording:
-    """One conversation with what was recorded around it."""
-    case = placed.value
+def _parse_case(located: LocatedValue, *, name: str) -> Recording:
+    """One conversation with its metadata."""
+    case = located.value
     if is_list(case):
-        return _conversation(Placed({}, placed.place), _items(placed), name)
+        return _make_recording(LocatedValue({}, located.location), _items(located), name)
     for keys in (("messages",), ("traj",), ("traj", "history"), ("history",), ("chat",)):
         found = case
         for key in keys:
             found = found.get(key) if is_object(found) else None
         if is_list(found):
-            said = _said(Placed(found, f"{placed.place}: {'.'.join(keys)}"))
-            return _conversation(placed, list(said), name)
-    raise InvalidInput(field=placed.place, value=case, expected=EXPECTED)
+            said = _flatten_messages(LocatedValue(found, f"{located.location}: {'.'.join(keys)}"))
+            return _make_recording(located, list(said), name)
+    raise InvalidInput(field=located.location, value=case, expected=EXPECTED_FORMATS)
 
 
-def _tau2(whole: Placed, name: str, limit: int | None) -> list[Recording]:
-    """Its simulations share the agent's policy, which is recorded once, beside them."""
+def _parse_tau2(whole: LocatedValue, name: str, limit: int | None) -> list[Recording]:
+    """Simulations of a tau2-bench file, which share one policy."""
     info = whole.value.get("info")
     environment = info.get("environment_info") if is_object(info) else None
     around = environment if is_object(environment) else {}
     shared = {"system": around.get("policy"), "tools": around.get("tool_defs")}
-    simulations = _items(Placed(whole.value["simulations"], f"{whole.place}: simulations"))[:limit]
+    simulations = _items(LocatedValue(whole.value["simulations"], f"{whole.location}: simulations"))[:limit]
     return [
-        _case(
-            Placed({**shared, **one.value} if is_object(one.value) else one.value, one.place),
-            name=_named(name, n, one.value),
+        _parse_case(
+            LocatedValue({**shared, **one.value} if is_object(one.value) else one.value, one.location),
+            name=_recording_name(name, n, one.value),
         )
         for n, one in enumerate(simulations, start=1)
     ]
 
 
-def _conversation(case: Placed, messages: Sequence[Placed], name: str) -> Recording:
-    format = "anthropic" if _speaks_anthropic(case.value, messages) else "openai"
-    spoken = FORMATS[format]
+def _make_recording(case: LocatedValue, messages: Sequence[LocatedValue], name: str) -> Recording:
+    format = "anthropic" if _is_anthropic(case.value, messages) else "openai"
+    fmt = FORMATS[format]
     system, tools = case.value.get("system"), _tools(case.value)
     if format == "anthropic":
-        wires, left_out = [_anthropic(placed) for placed in messages], {}
+        wires, left_out = [_anthropic_message(located) for located in messages], {}
     else:
         wires, left_out = chat_messages(messages)
-        lead = next((place for place, wire in enumerate(wires) if not spoken.is_system(wire)), len(wires))
-        given: list[Wire] = [{"role": "system", "content": system}] if system else []
-        system, wires = [*given, *wires[:lead]] or None, wires[lead:]
-    spoken.check_system(system, field=f"{case.place}: system")
+        first = next((place for place, wire in enumerate(wires) if not fmt.is_system(wire)), len(wires))
+        system_messages: list[Wire] = [{"role": "system", "content": system}] if system else []
+        system, wires = [*system_messages, *wires[:first]] or None, wires[first:]
+    fmt.check_system(system, field=f"{case.location}: system")
     for index, tool in enumerate(tools or ()):
-        spoken.check_tool(tool, field=f"{case.place}: tools[{index}]")
+        fmt.check_tool(tool, field=f"{case.location}: tools[{index}]")
     return Recording(name=name, format=format, messages=wires, system=system, tools=tools, left_out=left_out)
 
 
-def _speaks_anthropic(case: dict[str, Any], messages: Sequence[Placed]) -> bool:
-    """By what only one of the two has; a plain conversation with the system prompt beside it is Anthropic's too."""
+def _is_anthropic(case: dict[str, Any], messages: Sequence[LocatedValue]) -> bool:
+    """Detect Anthropic messages by parts that only they have, or by a separate system prompt."""
     if any(is_object(tool) and "input_schema" in tool for tool in _tools(case) or ()):
         return True
-    wires = [placed.value for placed in messages if is_object(placed.value)]
+    wires = [located.value for located in messages if is_object(located.value)]
     for wire in wires:
         content = wire.get("content")
         if is_list(content) and any(is_object(part) and part.get("type") in _ANTHROPIC_BLOCKS for part in content):
@@ -129,12 +129,12 @@ def _speaks_anthropic(case: dict[str, Any], messages: Sequence[Placed]) -> bool:
     return not chat and case.get("system") is not None
 
 
-def _anthropic(placed: Placed) -> Wire:
-    """Role and content: the rest is what the API says about a message and does not take back."""
-    wire = placed.value
+def _anthropic_message(located: LocatedValue) -> Wire:
+    """Role and content only: the API returns other fields but does not accept them."""
+    wire = located.value
     if is_object(wire):
         wire = {"role": wire.get("role"), "content": "" if wire.get("content") is None else wire["content"]}
-    FORMATS["anthropic"].check(wire, field=placed.place)
+    FORMATS["anthropic"].check(wire, field=located.location)
     return wire
 
 
@@ -145,34 +145,37 @@ def _tools(case: dict[str, Any]) -> list[Any] | None:
     return [{"type": "function", "function": function} for function in functions] if is_list(functions) else None
 
 
-def _said(placed: Placed) -> Iterator[Placed]:
-    """The messages of a list, also where they stand in turns, and those in batches."""
-    for item in _items(placed):
+def _flatten_messages(located: LocatedValue) -> Iterator[LocatedValue]:
+    """Messages of a list, also of lists of turns or batches."""
+    for item in _items(located):
         turns = item.value.get("turns") if is_object(item.value) else None
         if is_list(turns):
-            for turn in _items(Placed(turns, f"{item.place}.turns")):
+            for turn in _items(LocatedValue(turns, f"{item.location}.turns")):
                 yield from _items(turn) if is_list(turn.value) else [turn]
         else:
             yield item
 
 
-def _items(placed: Placed) -> list[Placed]:
-    return [Placed(item, f"{placed.place}[{index}]") for index, item in enumerate(placed.value)]
+def _items(located: LocatedValue) -> list[LocatedValue]:
+    return [LocatedValue(item, f"{located.location}[{index}]") for index, item in enumerate(located.value)]
 
 
 def _is_message(value: object) -> bool:
     return is_object(value) and "role" in value
 
 
-def short(path: str) -> str:
-    """A file's name without what only says how it is packed."""
+def short_name(path: str) -> str:
+    """File name without extensions for compression and JSON."""
     name = PurePath(path).name
     for ending in (".gz", ".zst", ".json", ".jsonl"):
         name = name.removesuffix(ending)
     return name
 
 
-def _named(file: str, number: int, case: object) -> str:
-    """By its number, since a task is often played more than once, and by what the recorder called it."""
+def _recording_name(file: str, number: int, case: object) -> str:
+    """File name, number, and the recorder's name of the task.
+
+    The number because tasks can repeat.
+    """
     own = next((case[key] for key in _NAMES if case.get(key) is not None), None) if is_object(case) else None
     return f"{file} #{number}" if own is None else f"{file} #{number} ({own})"

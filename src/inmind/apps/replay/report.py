@@ -1,11 +1,11 @@
-"""What a replay showed, in numbers that add up: over calls, recordings and files.
+"""Results of a replay, which can be summed over calls, recordings and files.
 
-Every id or name that the agent's calls used is a fact about one moment (was it held, was it anywhere in the prompt, had
-it been said at all); the counts are read off those facts, so that no two of them can contradict each other. Names are
-counted apart: a call is more often the first to say one, and a model can tell it again without having been told.
+Every id or name in the agent's calls is one fact (in the window, in the prompt, appeared before); all counts are
+derived from these facts, so that they cannot contradict each other. Names are counted separately: a call is more often
+the first to use one, and a model can produce it without having seen it.
 
-Prices stand against two others: an agent without memory in the same window, which forgets, and one with no window at
-all, which sends its full history on every call.
+Prices are compared with two agents: one without memory in the same window, and one without a window, which sends its
+full history with every call.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from inmind.core.pricing import Rates, Usage
 
 
 @frozen(kw_only=True)
-class Use:
-    """One id or name in the arguments of one recorded call, and where it was when the model made that call."""
+class IdUse:
+    """One id or name in the arguments of a recorded call, and where it was at that moment."""
 
     recording: str
     prompt: int
-    """Counted from 1 in its recording."""
+    """Number of the prompt in its recording, from 1."""
     tool: str
     argument: str
     id: str
     kind: str = "id"
-    """`id`, or a `path`, an `email`, a `url`, a `name`: those a call may well use for the first time."""
+    """`id`, or `path`, `email`, `url`, `name`, which a call may be the first to use."""
     known: bool
-    """It had been said before, by anybody."""
+    """It had appeared before."""
     held: bool
-    """The session had it in mind: as a thing in its window, or as a part of one."""
+    """It was in the entity window of the session, as an entity or as a part of one."""
     in_prompt: bool
-    """It stood in what the model was sent: in memory, in the history that was left, or in the system prompt."""
+    """It was in the prompt: in memory, in the remaining history, or in the system prompt."""
     in_bare: bool
-    """It stood in what the model would have been sent without memory."""
+    """It was in the prompt of the agent without memory."""
     user_given: bool = False
-    """The user was the first to say it."""
+    """The user was the first to use it."""
 
     @property
     def lost(self) -> bool:
@@ -53,20 +53,20 @@ class Use:
         return self.known and not self.in_bare
 
     @property
-    def from_nowhere(self) -> bool:
+    def never_seen(self) -> bool:
         return self.kind == "id" and not self.known
 
 
 @frozen
-class Uses:
-    """Counts over what calls used."""
+class IdUses:
+    """Counts of ids or names in calls."""
 
-    each: Sequence[Use]
+    each: Sequence[IdUse]
 
     def __len__(self) -> int:
         return len(self.each)
 
-    def count(self, fact: Callable[[Use], bool]) -> int:
+    def count(self, fact: Callable[[IdUse], bool]) -> int:
         return sum(map(fact, self.each))
 
     @property
@@ -79,12 +79,12 @@ class Uses:
 
     @property
     def held_share(self) -> float | None:
-        """Of those that had been said before; None where no call used one."""
+        """Share of those that had appeared before; None if there are none."""
         return self.held / self.known if self.known else None
 
     @property
     def visible(self) -> int:
-        """Not in mind, and in the history that was sent."""
+        """Not in the window, but in the history that was sent."""
         return self.count(lambda use: use.known and not use.held and use.in_prompt)
 
     @property
@@ -105,12 +105,12 @@ class Uses:
 
     @property
     def new(self) -> int:
-        """Never said before, and of a kind that a call may be the first to say."""
-        return self.count(lambda use: not use.known and not use.from_nowhere)
+        """First use, of a kind that a call may be the first to use."""
+        return self.count(lambda use: not use.known and not use.never_seen)
 
     @property
-    def from_nowhere(self) -> int:
-        return self.count(lambda use: use.from_nowhere)
+    def never_seen(self) -> int:
+        return self.count(lambda use: use.never_seen)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -128,8 +128,8 @@ class Uses:
 
 
 @frozen(kw_only=True)
-class Unsaid:
-    """Something that must survive, and did not stand in one prompt."""
+class MissingItem:
+    """A retained item that was missing in a prompt."""
 
     recording: str
     prompt: int
@@ -138,8 +138,8 @@ class Unsaid:
 
 
 @frozen
-class Compactions:
-    """Counts over what was taken out of view."""
+class CompactionCounts:
+    """Counts over compactions."""
 
     each: Sequence[Compacted]
     stub_tokens: Sequence[int]
@@ -179,18 +179,18 @@ class Compactions:
 
 
 @frozen(kw_only=True)
-class Side:
-    """What one of the agents sent: the one with memory, the bare one, or the one without a window."""
+class AgentCost:
+    """Usage and truncation of one agent: with memory, without, or without a window."""
 
-    ledger: Usage = field(default_factory=Usage)
+    usage: Usage = field(default_factory=Usage)
     cut_messages: int = 0
     cut_tokens: int = 0
     did_not_fit: int = 0
-    """Calls that could not be made, since even the active turn was too long."""
+    """Calls that could not be made because even the active turn was too long."""
 
-    def __add__(self, other: Side) -> Side:
-        return Side(
-            ledger=added(self.ledger, other.ledger),
+    def __add__(self, other: AgentCost) -> AgentCost:
+        return AgentCost(
+            usage=add_usage(self.usage, other.usage),
             cut_messages=self.cut_messages + other.cut_messages,
             cut_tokens=self.cut_tokens + other.cut_tokens,
             did_not_fit=self.did_not_fit + other.did_not_fit,
@@ -199,36 +199,36 @@ class Side:
 
 @frozen(kw_only=True)
 class ReplayReport:
-    """What came of one recording, or of several."""
+    """Result of one or several recordings."""
 
     name: str
     recordings: int = 1
-    memory: Side = field(default_factory=Side)
-    bare: Side = field(default_factory=Side)
-    full: Side = field(default_factory=Side)
-    """Every message on every call, whatever a window takes."""
-    when_full: Side | None = None
-    """The agent with memory once more, compacting only where it has to; None where nobody asked for it."""
-    uses: Sequence[Use] = ()
+    memory: AgentCost = field(default_factory=AgentCost)
+    bare: AgentCost = field(default_factory=AgentCost)
+    full: AgentCost = field(default_factory=AgentCost)
+    """The agent without a window: every message with every call."""
+    when_full: AgentCost | None = None
+    """The agent with memory, compacting only if necessary; None unless requested."""
+    uses: Sequence[IdUse] = ()
     over_window: int = 0
-    """Prompts with more tokens than the model takes less the room for its answer."""
+    """Prompts that exceed the window minus the reserve."""
     unpaired: int = 0
-    """Calls and results that do not stand together in a prompt."""
-    must_survive: int = 0
-    """Items that had to stand in prompts: the last request in each, and what must survive of all that was said."""
-    unsaid: Sequence[Unsaid] = ()
-    """Those that did not."""
-    no_room: int = 0
-    """Those that did not either, and memory had told that there was no room for them."""
+    """Calls and results that are not adjacent."""
+    expected_items: int = 0
+    """Items that had to be in prompts: the last request and all retained items."""
+    missing: Sequence[MissingItem] = ()
+    """Expected items that were missing."""
+    omitted: int = 0
+    """Expected items that did not fit and were reported as omitted."""
     compacted: Sequence[Compacted] = ()
     stub_tokens: Sequence[int] = ()
-    """Of each stub that ever stood for messages."""
+    """Tokens of each stub."""
     memory_tokens: Sequence[int] = ()
-    """What memory adds to each prompt: the guide, the overview, the entities, the meter."""
+    """Tokens that memory adds to each prompt: guide, overview, entities, meter."""
     entity_tokens: Sequence[int] = ()
-    """What the entities take of each prompt: their block, and what the tail says has changed since it was sent."""
+    """Tokens of the entities in each prompt: their block, and changes in the tail."""
     seconds: Sequence[float] = ()
-    """What `prepare` took, for each prompt."""
+    """Duration of `prepare`, per prompt."""
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -236,73 +236,73 @@ class ReplayReport:
         return len(self.seconds)
 
     @property
-    def why_nothing(self) -> str:
-        """Why nothing was played; empty where something was."""
+    def skip_reason(self) -> str:
+        """Reason why nothing was replayed; empty otherwise."""
         if self.prompts:
             return ""
         if not self.recordings:
-            return "no recording in it"
+            return "it contains no recordings"
         if self.memory.did_not_fit:
-            return "not one of its calls fits the window"
-        return "no message of an agent in it that answers one"
+            return "no call fits the window"
+        return "no message of an agent answers another one"
 
     @property
-    def ids(self) -> Uses:
-        """Addresses and paths among them."""
-        return Uses([use for use in self.uses if use.kind != "name"])
+    def ids(self) -> IdUses:
+        """All uses except names."""
+        return IdUses([use for use in self.uses if use.kind != "name"])
 
     @property
-    def names(self) -> Uses:
-        return Uses([use for use in self.uses if use.kind == "name"])
+    def names(self) -> IdUses:
+        return IdUses([use for use in self.uses if use.kind == "name"])
 
     @property
-    def compactions(self) -> Compactions:
-        return Compactions(self.compacted, self.stub_tokens)
+    def compactions(self) -> CompactionCounts:
+        return CompactionCounts(self.compacted, self.stub_tokens)
 
-    def price_ratio(self, rates: Rates, *, against: Side | None = None) -> float | None:
-        """With memory, against the agent without it or the one that is named."""
-        other = (against or self.bare).ledger.price(rates)
-        return self.memory.ledger.price(rates) / other if other else None
+    def price_ratio(self, rates: Rates, *, against: AgentCost | None = None) -> float | None:
+        """Price with memory divided by that of the other agent; default: the one without memory."""
+        other = (against or self.bare).usage.price(rates)
+        return self.memory.usage.price(rates) / other if other else None
 
-    def token_ratio(self, *, against: Side | None = None) -> float | None:
-        """The same in tokens: what it comes to where nothing is cached."""
-        other = (against or self.bare).ledger.tokens
-        return self.memory.ledger.tokens / other if other else None
+    def token_ratio(self, *, against: AgentCost | None = None) -> float | None:
+        """The same in tokens, which is the price without any caching."""
+        other = (against or self.bare).usage.tokens
+        return self.memory.usage.tokens / other if other else None
 
     def as_json(self, rates: Rates) -> dict[str, Any]:
-        """Everything, under names that stay."""
+        """Everything, with stable keys."""
         ids, names = self.ids, self.names
         price_when_full = None if self.when_full is None else self.price_ratio(rates, against=self.when_full)
         return {
             "name": self.name,
             "recordings": self.recordings,
             "prompts": self.prompts,
-            "why_nothing": self.why_nothing or None,
-            "with_memory": _side(self.memory, rates),
-            "without_memory": _side(self.bare, rates),
-            "full_history": _side(self.full, rates),
+            "why_nothing": self.skip_reason or None,
+            "with_memory": _cost_json(self.memory, rates),
+            "without_memory": _cost_json(self.bare, rates),
+            "full_history": _cost_json(self.full, rates),
             "price_ratio": self.price_ratio(rates),
             "against_full_history": {
                 "price_ratio": self.price_ratio(rates, against=self.full),
                 "token_ratio": self.token_ratio(against=self.full),
             },
             "compacting_only_when_full": self.when_full
-            and {**_side(self.when_full, rates), "price_ratio": price_when_full},
+            and {**_cost_json(self.when_full, rates), "price_ratio": price_when_full},
             "compactions": self.compactions.as_json(),
             "prompts_over_window": self.over_window,
             "unpaired_calls": self.unpaired,
-            "must_survive": {"items": self.must_survive, "missing": len(self.unsaid), "no_room": self.no_room},
+            "must_survive": {"items": self.expected_items, "missing": len(self.missing), "no_room": self.omitted},
             "missing_items": [
                 {"recording": one.recording, "prompt": one.prompt, "kind": one.kind, "text": one.text}
-                for one in self.unsaid
+                for one in self.missing
             ],
-            "ids": {**ids.as_json(), "from_nowhere": ids.from_nowhere},
-            "lost_ids": [_found(use) for use in ids.each if use.lost],
-            "ids_from_nowhere": [_found(use) for use in ids.each if use.from_nowhere],
+            "ids": {**ids.as_json(), "from_nowhere": ids.never_seen},
+            "lost_ids": [_use_json(use) for use in ids.each if use.lost],
+            "ids_from_nowhere": [_use_json(use) for use in ids.each if use.never_seen],
             "names": names.as_json(),
-            "lost_names": [_found(use) for use in names.each if use.lost],
-            "memory_tokens": _sizes(self.memory_tokens),
-            "entity_tokens": _sizes(self.entity_tokens),
+            "lost_names": [_use_json(use) for use in names.each if use.lost],
+            "memory_tokens": _size_json(self.memory_tokens),
+            "entity_tokens": _size_json(self.entity_tokens),
             "milliseconds_per_call": {
                 "median": 1000 * median(self.seconds) if self.seconds else None,
                 "p95": 1000 * percentile(self.seconds, 95) if self.seconds else None,
@@ -311,24 +311,24 @@ class ReplayReport:
         }
 
 
-def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
-    """Sums of numbers and sides, and all facts one after the other."""
+def sum_reports(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
+    """Sum of all numbers, and all facts in one list."""
     each = list(reports)
     again = [report.when_full for report in each if report.when_full is not None]
     left_out = sum((Counter(report.left_out) for report in each), Counter[str]())
     return ReplayReport(
         name=name,
         recordings=sum(report.recordings for report in each),
-        memory=sum((report.memory for report in each), Side()),
-        bare=sum((report.bare for report in each), Side()),
-        full=sum((report.full for report in each), Side()),
-        when_full=sum(again, Side()) if again else None,
+        memory=sum((report.memory for report in each), AgentCost()),
+        bare=sum((report.bare for report in each), AgentCost()),
+        full=sum((report.full for report in each), AgentCost()),
+        when_full=sum(again, AgentCost()) if again else None,
         uses=[use for report in each for use in report.uses],
         over_window=sum(report.over_window for report in each),
         unpaired=sum(report.unpaired for report in each),
-        must_survive=sum(report.must_survive for report in each),
-        unsaid=[one for report in each for one in report.unsaid],
-        no_room=sum(report.no_room for report in each),
+        expected_items=sum(report.expected_items for report in each),
+        missing=[one for report in each for one in report.missing],
+        omitted=sum(report.omitted for report in each),
         compacted=[what for report in each for what in report.compacted],
         stub_tokens=[tokens for report in each for tokens in report.stub_tokens],
         memory_tokens=[tokens for report in each for tokens in report.memory_tokens],
@@ -338,36 +338,36 @@ def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
     )
 
 
-def added(one: Usage, other: Usage) -> Usage:
-    return Usage(**{field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(Usage)})
+def add_usage(left: Usage, right: Usage) -> Usage:
+    return Usage(**{field.name: getattr(left, field.name) + getattr(right, field.name) for field in fields(Usage)})
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest of the values that so many percent of them do not exceed."""
+    """Smallest value that at least this percentage of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def _side(side: Side, rates: Rates) -> dict[str, Any]:
-    ledger = side.ledger
+def _cost_json(side: AgentCost, rates: Rates) -> dict[str, Any]:
+    usage = side.usage
     return {
-        "tokens": ledger.tokens,
-        "cached": ledger.cached,
-        "written": ledger.written,
-        "uncached": ledger.uncached,
-        "cached_share": ledger.cached_share,
-        "price": ledger.price(rates),
+        "tokens": usage.tokens,
+        "cached": usage.cached,
+        "written": usage.written,
+        "uncached": usage.uncached,
+        "cached_share": usage.cached_share,
+        "price": usage.price(rates),
         "cut_messages": side.cut_messages,
         "cut_tokens": side.cut_tokens,
         "did_not_fit": side.did_not_fit,
     }
 
 
-def _sizes(tokens: Sequence[int]) -> dict[str, float]:
+def _size_json(tokens: Sequence[int]) -> dict[str, float]:
     return {"mean": mean(tokens) if tokens else 0, "largest": max(tokens, default=0)}
 
 
-def _found(use: Use) -> dict[str, Any]:
+def _use_json(use: IdUse) -> dict[str, Any]:
     return {
         "recording": use.recording,
         "prompt": use.prompt,

@@ -1,21 +1,23 @@
-"""What a host does that has no other way out of a full window: it drops the oldest turns.
+"""The agent without memory: sends its history, and drops the oldest turns if the window is full.
 
-A turn goes whole, so that no call is parted from its result, and the one being answered stays. Half of the room is
-made free at once: dropping a little with every call would send the history anew with every call. It is what the bare
-agent does; a session compacts by itself, and raises only where even that is not enough.
+Turns are dropped as a whole, so that no call is separated from its result; the active turn is kept. Half of the room is
+freed at once: dropping a little with every call would invalidate the cache with every call. A session compacts by
+itself, and is truncated only if that is not enough.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TypeVar
 
-from inmind.apps.replay.recording import Recording
+from inmind.apps.replay.files import Recording
 from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Wire
+from inmind.core.pricing import Usage
 from inmind.core.tokens import estimator
 from inmind.errors import ContextOverflow
 from inmind.history import ConversationEntry
@@ -24,8 +26,8 @@ from inmind.history.token_meter import TokenMeter
 T = TypeVar("T")
 
 
-class Sizes:
-    """Tokens of a recording's parts, by the counter that sessions have."""
+class TokenSizes:
+    """Token counts of a recording, by the counter that sessions use."""
 
     def __init__(self, recording: Recording) -> None:
         self._meter, self._format = TokenMeter(estimator()), recording.format
@@ -37,41 +39,44 @@ class Sizes:
         return self._meter.count_message(ConversationEntry(0, "", self._format, wire, digest_of(wire)))
 
     def value(self, value: object) -> int:
-        """Of what stands beside the messages."""
+        """Tokens of the system prompt or the tools."""
         return self._meter.count_value(digest_of(value), value) if value else 0
 
     def between(self, start: int, stop: int) -> int:
         return self._sums[stop] - self._sums[start]
 
     def first_within(self, tokens: int, stop: int) -> int:
-        """The first message from which everything up to `stop` takes no more than so many tokens."""
+        """Index of the first message from which everything up to `stop` has at most this many tokens."""
         return bisect_left(self._sums, self._sums[stop] - tokens, 0, stop)
 
 
-def turns_of(recording: Recording) -> list[int]:
-    """Where turns begin: at the first message, and at each of the user's that answers no call."""
-    spoken = FORMATS[recording.format]
-    said = [spoken.read(wire) for wire in recording.messages]
-    return [place for place, one in enumerate(said) if place == 0 or (one.role == "user" and not one.results)]
+def turn_starts(recording: Recording) -> list[int]:
+    """Indexes of the first message of each turn.
+
+    The first one, and each user message without results.
+    """
+    fmt = FORMATS[recording.format]
+    messages = [fmt.read(wire) for wire in recording.messages]
+    return [place for place, one in enumerate(messages) if place == 0 or (one.role == "user" and not one.results)]
 
 
-class Host:
-    """One agent's end of the conversation, as far as it still sends it."""
+class TruncatingHost:
+    """One agent's view of the conversation: the part that it still sends."""
 
-    def __init__(self, turns: Sequence[int], sizes: Sizes) -> None:
+    def __init__(self, turns: Sequence[int], sizes: TokenSizes) -> None:
         self._turns, self._sizes = turns, sizes
         self.start: int = 0
         self.cut_messages: int = 0
         self.cut_tokens: int = 0
         self.did_not_fit: int = 0
 
-    def ask(self, stop: int, call: Callable[[int], T]) -> T | None:
-        """Call with the place from which messages up to `stop` are sent; None when even the last turn is too long."""
+    def call(self, stop: int, call: Callable[[int], T]) -> T | None:
+        """Call with the index of the first message to send; None if even the last turn is too long."""
         while True:
             try:
                 return call(self.start)
             except ContextOverflow as full:
-                start = self._dropped(full, stop)
+                start = self._next_start(full, stop)
                 if start == self.start:
                     self.did_not_fit += 1
                     return None
@@ -79,12 +84,44 @@ class Host:
                 self.cut_tokens += self._sizes.between(self.start, start)
                 self.start = start
 
-    def _dropped(self, full: ContextOverflow, stop: int) -> int:
-        """The next turn from which the conversation fits half of the room it has; at the latest the active one."""
-        around = full.needed - self._sizes.between(self.start, stop)
-        wanted = self._sizes.first_within(max(0, full.spendable - around) // 2, stop)
+    def _next_start(self, full: ContextOverflow, stop: int) -> int:
+        """Start of the next turn from which the conversation fits half of the room.
+
+        At the latest the active turn.
+        """
+        overhead = full.needed - self._sizes.between(self.start, stop)
+        earliest = self._sizes.first_within(max(0, full.spendable - overhead) // 2, stop)
         turns = self._later_turns(stop)
-        return next((turn for turn in turns if turn >= wanted), turns[-1] if turns else self.start)
+        return next((turn for turn in turns if turn >= earliest), turns[-1] if turns else self.start)
 
     def _later_turns(self, stop: int) -> Sequence[int]:
         return self._turns[bisect_right(self._turns, self.start) : bisect_left(self._turns, stop)]
+
+
+class BaselineAgent:
+    """The agent that a replay compares with: no memory, sends its history as is.
+
+    It only appends, which is the best case for a provider's cache. Without `spendable` it sends the full history, which
+    shows the price of a long run without any limit.
+    """
+
+    def __init__(self, host: TruncatingHost, sizes: TokenSizes, spendable: int | None = None) -> None:
+        self.host = host
+        self._sizes, self._spendable = sizes, spendable
+        self._sent: tuple[int, int] | None = None
+
+    def call(self, stop: int) -> Usage | None:
+        """Cost of the call before this message; None if it does not fit."""
+        return self.host.call(stop, partial(self._send, stop=stop))
+
+    def _send(self, start: int, stop: int) -> Usage:
+        head = self._sizes.head
+        tokens = head + self._sizes.between(start, stop)
+        if self._spendable is not None and tokens > self._spendable:
+            raise ContextOverflow(needed=tokens, spendable=self._spendable)
+        cached = 0
+        if self._sent is not None:
+            began, ended = self._sent
+            cached = head + (self._sizes.between(start, ended) if began == start else 0)
+        self._sent = (start, stop)
+        return Usage(calls=1, cached=cached, written=tokens - cached)

@@ -1,4 +1,4 @@
-"""For operators: tenants made, moved and erased, in a database or in a folder of homes."""
+"""Create, move and erase tenants, in a database or in a folder of homes. For operators."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from inmind.errors import InvalidInput
 from inmind.store.tenants import Tenants
 
 
-def tenants_at(place: str | Path) -> Tenants:
-    """Those of a folder of homes, or of a database by an operator's URL."""
+def open_tenants(place: str | Path) -> Tenants:
+    """Tenants of a folder of homes, or of a database given by an operator's URL."""
     if not is_database(place):
         from inmind.apps.tenants.folders import TenantHomes
 
@@ -20,6 +20,6 @@ def tenants_at(place: str | Path) -> Tenants:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("psycopg"):
             raise
-        expected = 'the extra that databases need: pip install "inmind[postgres]"'
+        expected = 'the postgres extra: pip install "inmind[postgres]"'
         raise InvalidInput(field="url", value=shown_url(str(place)), expected=expected) from error
     return TenantRoles(str(place))

@@ -1,9 +1,9 @@
-"""Tenants on a disk: each is a home, in a folder of homes.
+"""Tenants on a disk: each is a home in one folder.
 
-Whoever can write to the folder is an operator; a tenant is handed its home, and nothing else. A home is erased in one
-transaction of its journal, in which all tables go and a mark comes: nobody can open it any more, and who has it open
-can write nothing more to it. The files follow, that journal last, so that whoever is killed meanwhile leaves what is
-still listed and opens as nothing.
+A user who can write to the folder is an operator; a tenant gets access to its home only. A home is erased in one
+transaction of its journal, which drops all tables and sets a mark: it cannot be opened again, and open connections
+cannot write to it. Then the files are removed, the journal last, so that an interrupted erase leaves a home that is
+still listed but opens as erased.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import apsw
 
 from inmind.core.paths import DATABASE, as_file, checked_home
 from inmind.errors import Damaged, InmindError, InvalidInput, NotDurable, StorageFull, StoreBusy, UnsafeStorage
-from inmind.memory.bundle.staging import aside, sweep
+from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 from inmind.store.file_operations import fsync_folder, make_private_folder, translate_os_error
 from inmind.store.named_sql import load_queries
 from inmind.store.sqlite.connection import APPLICATION_ID, is_disk_full
@@ -39,20 +39,20 @@ from inmind.store.tenants import (
 )
 
 ERASED = 0x696E6D78
-"""In the header of a journal instead of ours: what was in it is gone for good."""
+"""Application id of an erased journal."""
 
-_TRIES = 3
+_MAX_ATTEMPTS = 3
 _sql = load_queries("tenants")
 
 
 class TenantHomes:
-    """The Tenants of one folder."""
+    """The tenants of one folder."""
 
     def __init__(self, folder: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self._folder = checked_home(folder).absolute()
         self._busy_seconds = busy_seconds
         if os.path.lexists(self._folder / DATABASE):
-            expected = "a folder that homes are in, and not a home itself"
+            expected = "a folder of homes, not a home"
             raise InvalidInput(field="home", value=str(folder), expected=expected)
 
     @property
@@ -91,41 +91,41 @@ class TenantHomes:
         if os.path.lexists(home):
             if continues is None or not _is_home(home) or not continues(home):
                 raise name_exists(name)
-            sweep(home)
+            remove_leftovers(home)
             yield home
             return
         make_private_folder(self._folder)
-        with aside(home) as folder:
-            yield (made := folder / "home")
-            SqliteStore(made / DATABASE).close()
+        with staging_folder(home) as folder:
+            yield (staged := folder / "home")
+            SqliteStore(staged / DATABASE).close()
             try:
-                os.rename(made, home)
+                os.rename(staged, home)
             except OSError as error:
                 raise name_exists(name) if os.path.lexists(home) else translate_os_error(error, home) from error
             fsync_folder(self._folder)
 
-    def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder asks nobody for one
+    def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder has no password
         return str(self._folder / as_file(check_tenant_name(name)))
 
     def admit(self, name: str, password: str) -> None:
-        """Whoever may read the folder is let in."""
+        """No-op: access is decided by the permissions of the folder."""
 
-    def missing_features(self, name: str) -> str:  # noqa: ARG002 -- whatever it is called
+    def missing_features(self, name: str) -> str:  # noqa: ARG002 -- the signature of the protocol
         return ""
 
     @contextmanager
-    def lock(self, name: str) -> Generator[_Held]:
+    def lock(self, name: str) -> Generator[_LockedHome]:
         home = self._home(check_tenant_name(name))
         with self._journal(home, writing=True) as journal:
-            yield (held := _Held(home, journal))
-        if held.is_erased:
+            yield (locked := _LockedHome(home, journal))
+        if locked.is_erased:
             _remove(home)
 
     def erase(self, name: str) -> Inventory:
-        with self.lock(name) as held:
-            was = held.inventory()
-            held.erase()
-        return was
+        with self.lock(name) as locked:
+            inventory = locked.inventory()
+            locked.erase()
+        return inventory
 
     def close(self) -> None: ...
 
@@ -151,18 +151,22 @@ class TenantHomes:
                     yield name, Path(entry.path)
 
     def _home(self, name: str) -> Path:
-        """By the folder's own list: a disk may take another name for this one."""
+        """Find a home by the listing.
+
+        A file system may match another name, for example in another case.
+        """
         for there, home in self._homes():
             if there == name:
                 return home
         with suppress(OSError):
-            os.rmdir(self._folder / as_file(name))  # somebody was killed before this was gone too: it is empty
+            os.rmdir(self._folder / as_file(name))  # empty folder of an interrupted erase
         raise tenant_not_found(name, self.place, (one for one, _ in self._homes()))
 
     @contextmanager
     def _journal(self, home: Path, *, writing: bool = False) -> Generator[Any]:
-        """The journal, in one transaction. What was written is in the file itself afterwards, and not in a log beside
-        it that is removed before it.
+        """Open the journal in one transaction.
+
+        A write is checkpointed into the database file, so that it does not depend on the write-ahead log.
         """
         path = home.resolve() / DATABASE
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
@@ -173,18 +177,18 @@ class TenantHomes:
             connection.pragma("synchronous", "full")
             connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
             if connection.pragma("application_id") not in (APPLICATION_ID, ERASED):
-                raise UnsafeStorage(place=str(path), reason="it is a database of another program")
+                raise UnsafeStorage(place=str(path), reason="it is a database of another application")
             yield connection
             connection.execute("COMMIT")
             if writing:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
-            raise self._translated(error, connection, path) from error
+            raise self._translate_error(error, connection, path) from error
         finally:
             if connection is not None:
-                connection.close()  # which takes back what was not committed
+                connection.close()  # rolls back an open transaction
 
-    def _translated(self, error: apsw.Error, connection: Any, path: Path) -> InmindError:
+    def _translate_error(self, error: apsw.Error, connection: Any, path: Path) -> InmindError:
         place, reason = str(path), str(error)
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
@@ -197,8 +201,8 @@ class TenantHomes:
         return Damaged(place=place, reason=reason)
 
 
-class _Held:
-    """A home whose journal is locked for writing: the system unlocks it, should its holder be killed."""
+class _LockedHome:
+    """A home with a write lock on its journal. The lock is released if the process dies."""
 
     def __init__(self, home: Path, journal: Any) -> None:
         self.place, self._journal = home, journal
@@ -224,12 +228,12 @@ def _inventory(journal: Any) -> Inventory:
 
 
 def _is_erased(journal: Any) -> bool:
-    """Somebody was killed before its files were gone."""
+    """True if an erase was interrupted before the files were removed."""
     return journal.pragma("application_id") == ERASED
 
 
 def _is_home(path: Path) -> bool:
-    """A folder of its own with a journal in it; a link is neither."""
+    """True for a real folder with a regular journal file; links do not count."""
     try:
         folder, journal = os.lstat(path), os.lstat(path / DATABASE)
     except OSError:
@@ -252,8 +256,11 @@ def _size(home: Path) -> int:
 
 
 def _remove(home: Path) -> None:
-    """Links are removed and not followed. Who had it open may just be writing one of its pages: then once more."""
-    for tries in range(1, _TRIES + 1):
+    """Remove the files without following links.
+
+    Retries, because a process may still be writing a live file.
+    """
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
             for entry in sorted(os.scandir(home), key=lambda entry: (entry.name == DATABASE, entry.name)):
                 if entry.is_dir(follow_symlinks=False):
@@ -264,5 +271,5 @@ def _remove(home: Path) -> None:
             fsync_folder(home.parent)
             return
         except OSError as error:
-            if tries == _TRIES:
+            if attempt == _MAX_ATTEMPTS:
                 raise translate_os_error(error, home) from error

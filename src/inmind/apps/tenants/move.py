@@ -1,9 +1,8 @@
-"""A tenant, made anew or moved from one place to another, so that at every moment one of the two has all of it.
+"""Create a tenant, or move one so that at every moment one of the two places has all of its data.
 
-A copy is made by bundles and read back, stream by stream, while the tenant goes on. Then the old place is held, so that
-nobody writes to it; what was written meanwhile is copied, the new place lets the tenant in, and the old one is erased.
-Whoever is killed while it holds the old place lets go of it by that, and calls again, as from anywhere in between: a
-copy that is there is known by what it begins with, and continued.
+The tenant is copied with bundles and verified stream by stream while it is in use. Then the source is locked for
+writers, the latest changes are copied, access is granted at the target, and the source is erased. If the process is
+killed, the lock is released; calling again continues from any step: an existing copy is recognized by its first events.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from inmind.core.settings import Settings
 from inmind.core.streams import SETTINGS_STREAM, owner_from_first_event
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
-from inmind.memory.bundle.export_bundle import export
-from inmind.memory.bundle.reader import Watch
-from inmind.memory.bundle.staging import aside
+from inmind.memory.bundle.export_bundle import write_bundle
+from inmind.memory.bundle.reader import OnProgress
+from inmind.memory.bundle.staging import staging_folder
 from inmind.memory.documents import SETTINGS_PATHS as TEXTS
 from inmind.memory.folder_backend import SEED_BACKUP, FolderBackend
 from inmind.memory.memory import Memory
@@ -37,39 +36,39 @@ from inmind.store.rows import event_row
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.tenants import Inventory, LockedTenant, MemoryLocation, Tenants, check_password
 
-AT_A_TIME = 1_000
+BATCH_SIZE = 1_000
 
 
 @frozen(kw_only=True)
-class Copied:
-    """What stands in a new place, as it was read back there."""
+class TenantCopy:
+    """A verified copy."""
 
     inventory: Inventory
     sha256: str
-    """Of all streams and keys: the same in both places."""
+    """Digest of all streams and keys; equal in both places."""
     left_out: tuple[str, ...] = ()
-    """What has no place there. As long as there is any, nothing is erased."""
+    """Files that the target cannot store. If there are any, nothing is erased."""
 
 
 @frozen(kw_only=True)
-class Moved:
-    """How a move has ended."""
+class MoveResult:
+    """Outcome of a move."""
 
-    copied: Copied
+    copy: TenantCopy
     erased: bool
-    """Whether the old place has nothing of it any more."""
+    """True if the source was erased."""
 
 
-Tell = Callable[[str, Copied], None]
-"""Told a tenant's new address before it lets anybody in, so that nobody is locked out by whatever happens then."""
+AddressCallback = Callable[[str, TenantCopy], None]
+"""Gets the new address before access is granted there, so that it is known whatever happens next."""
 
 
-def create(name: str, tenants: Tenants, *, password: str | None = None, tell: Callable[[str], None]) -> None:
-    """A tenant with nothing in it. `tell` is given its address, in which is its password: once, and by no other way."""
+def create(name: str, tenants: Tenants, *, password: str | None = None, on_address: Callable[[str], None]) -> None:
+    """Create an empty tenant. `on_address` gets its address with the password, once."""
     chosen = secrets.token_urlsafe(24) if password is None else check_password(password)
     with tenants.create(name) as place:
         Memory.open(place, settings=Settings(), embedder=None).close()
-    tell(tenants.address(name, chosen))
+    on_address(tenants.address(name, chosen))
     tenants.admit(name, chosen)
 
 
@@ -80,122 +79,144 @@ def move(
     *,
     keep: bool = False,
     password: str | None = None,
-    tell: Tell,
-    watch: Watch,
-) -> Moved:
-    """`keep`: the old place stays as it is, and goes on being used. Where the target lets the tenant in already and no
-    password is given, the one that it has goes on to be right.
+    on_address: AddressCallback,
+    watch: OnProgress,
+) -> MoveResult:
+    """Move a tenant. With `keep`, copy it and leave the source in use.
+
+    If the tenant already has access at the target and no password is given, its password there stays valid.
     """
     if password is not None:
         check_password(password)
-    _refuse_the_same(name, source, target)
-    copy = _copied(name, source, target, watch)
+    _check_different_places(name, source, target)
+    copy = _copy_all(name, source, target, watch)
     if keep or copy.left_out:
-        _let_in(name, target, password, copy.told, tell)
-        return Moved(copied=copy.told, erased=False)
-    with source.lock(name) as held:
-        copy = _brought_up(name, held, target, copy)
-        _let_in(name, target, password, copy.told, tell)
+        _grant_access(name, target, password, copy.result, on_address)
+        return MoveResult(copy=copy.result, erased=False)
+    with source.lock(name) as locked:
+        copy = _copy_changes(name, locked, target, copy)
+        _grant_access(name, target, password, copy.result, on_address)
         if not copy.left_out:
-            held.erase()
-    return Moved(copied=copy.told, erased=not copy.left_out)
+            locked.erase()
+    return MoveResult(copy=copy.result, erased=not copy.left_out)
 
 
-def _refuse_the_same(name: str, source: Tenants, target: Tenants) -> None:
-    """A copy of itself would be found whole, and erased."""
-    here, there = source.identity(name), target.identity(name)
-    if here is not None and (here == there or target.is_within(source, name)):
+def _check_different_places(name: str, source: Tenants, target: Tenants) -> None:
+    """Raise if source and target are the same.
+
+    The "copy" would be complete, and then be erased.
+    """
+    source_id, target_id = source.identity(name), target.identity(name)
+    if source_id is not None and (source_id == target_id or target.is_within(source, name)):
         raise InvalidInput(field="to", value=target.place, expected=f"another place than {source.place}")
 
 
-def _let_in(name: str, target: Tenants, password: str | None, copied: Copied, tell: Tell) -> None:
-    there = next((one for one in target.list_all() if one.name == name), None)
-    if password is None and there is not None and there.can_log_in:
-        return tell(target.address(name, ""), copied)
+def _grant_access(
+    name: str, target: Tenants, password: str | None, copy: TenantCopy, on_address: AddressCallback
+) -> None:
+    existing = next((one for one in target.list_all() if one.name == name), None)
+    if password is None and existing is not None and existing.can_log_in:
+        return on_address(target.address(name, ""), copy)
     chosen = secrets.token_urlsafe(24) if password is None else password
-    tell(target.address(name, chosen), copied)
+    on_address(target.address(name, chosen), copy)
     return target.admit(name, chosen)
 
 
 @frozen(kw_only=True)
-class _Copy:
+class _CopyState:
     inventory: Inventory
     digests: Mapping[str, str]
-    """Of each stream with its keys, as it stands in both places."""
+    """Digest of each stream with its keys, equal in both places."""
     left_out: tuple[str, ...]
 
     @property
-    def told(self) -> Copied:
+    def result(self) -> TenantCopy:
         whole = hashlib.sha256()
         for stream in sorted(self.inventory.versions):
             whole.update(f"{self.digests[stream]}\n".encode())
-        return Copied(inventory=self.inventory, sha256=whole.hexdigest(), left_out=self.left_out)
+        return TenantCopy(inventory=self.inventory, sha256=whole.hexdigest(), left_out=self.left_out)
 
 
-def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> _Copy:
-    """All of it, while it goes on."""
+def _copy_all(name: str, source: Tenants, target: Tenants, watch: OnProgress) -> _CopyState:
+    """Copy everything while the tenant is in use."""
     try:
         inventory = source.inventory(name)
     except NotFound as error:
         if any(one.name == name for one in target.list_all()):
-            hint = f"there is one in {target.place}, so it has been moved already"
+            hint = f"target_place is one in {target.place}, so it was moved already"
             raise NotFound(what="tenant", name=name, hint=hint) from error
         raise
     with (
-        source.open_as_operator(name) as here,
-        target.create(name, continues=lambda there: _is_copy(here, there)) as there,
+        source.open_as_operator(name) as source_place,
+        target.create(name, continues=lambda target_place: _is_copy(source_place, target_place)) as target_place,
     ):
-        left_out = _carried(here, there, watch)
-        digests = _compared(here, there, inventory, inventory.versions, parted=CONFIG in left_out)
-    return _Copy(inventory=inventory, digests=digests, left_out=left_out)
+        left_out = _transfer_all(source_place, target_place, watch)
+        digests = _verify_copy(
+            source_place, target_place, inventory, inventory.versions, settings_diverged=CONFIG in left_out
+        )
+    return _CopyState(inventory=inventory, digests=digests, left_out=left_out)
 
 
-def _brought_up(name: str, held: LockedTenant, target: Tenants, copy: _Copy) -> _Copy:
-    """What was written since it was copied, of everybody who did; nobody does any more."""
-    inventory = held.inventory()
-    grown = inventory.streams_changed_since(copy.inventory)
-    with target.create(name, continues=lambda _: True) as there:  # it was made, or told from others, a moment ago
-        left_out = _carried_since(held.place, there, grown)
-        compared = _compared(held.place, there, inventory, grown, parted=CONFIG in left_out)
-        digests = {**copy.digests, **compared}
-    return _Copy(inventory=inventory, digests=digests, left_out=left_out)
+def _copy_changes(name: str, locked: LockedTenant, target: Tenants, copy: _CopyState) -> _CopyState:
+    """Copy the changes since `_copy_all`; the source is locked for writers."""
+    inventory = locked.inventory()
+    changed = inventory.streams_changed_since(copy.inventory)
+    with target.create(name, continues=lambda _: True) as target_place:  # `_copy_all` has created or recognized it
+        left_out = _transfer_changes(locked.place, target_place, changed)
+        verified = _verify_copy(locked.place, target_place, inventory, changed, settings_diverged=CONFIG in left_out)
+        digests = {**copy.digests, **verified}
+    return _CopyState(inventory=inventory, digests=digests, left_out=left_out)
 
 
-def _carried(here: MemoryLocation, there: MemoryLocation, watch: Watch) -> tuple[str, ...]:
-    """By a bundle, which is gone afterwards."""
+def _transfer_all(source_place: MemoryLocation, target_place: MemoryLocation, watch: OnProgress) -> tuple[str, ...]:
+    """Transfer with a temporary bundle."""
     with (
-        aside(Path(tempfile.gettempdir()) / "bundle") as folder,
-        Memory.open(here, settings=Settings(), embedder=None) as ours,
-        Memory.open(there, settings=Settings(), embedder=None) as theirs,
+        staging_folder(Path(tempfile.gettempdir()) / "bundle") as folder,
+        Memory.open(source_place, settings=Settings(), embedder=None) as source,
+        Memory.open(target_place, settings=Settings(), embedder=None) as target,
     ):
-        exported = ours.export(folder / "tenant.inmind", watch=lambda done, total: watch(done, 2 * total))
-        texts = {path: ours.page(path).text for path in TEXTS}
-        parted = _settle(here, there, theirs, texts)
-        imported = theirs.import_bundle(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
-        return (*exported.left_out, *filter(_is_only_there, imported.left_out), *(parted or _unsettled(theirs, texts)))
+        exported = source.export(folder / "tenant.inmind", watch=lambda done, total: watch(done, 2 * total))
+        texts = {path: source.page(path).text for path in TEXTS}
+        diverged = _copy_settings(source_place, target_place, target, texts)
+        imported = target.import_bundle(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
+        return (
+            *exported.left_out,
+            *filter(_is_significant, imported.left_out),
+            *(diverged or _missing_settings(target, texts)),
+        )
 
 
-def _carried_since(here: MemoryLocation, there: MemoryLocation, grown: Iterable[str]) -> tuple[str, ...]:
-    """By a bundle for each owner. No live file is taken in: that would be written to what is held."""
+def _transfer_changes(
+    source_place: MemoryLocation, target_place: MemoryLocation, streams: Iterable[str]
+) -> tuple[str, ...]:
+    """Transfer with one bundle per owner.
+
+    Edited live files are not imported: that would write to the locked source.
+    """
     left_out: list[str] = []
     with (
-        aside(Path(tempfile.gettempdir()) / "bundle") as folder,
-        _abode(here) as ours,
-        Memory.open(there, settings=Settings(), embedder=None) as theirs,
+        staging_folder(Path(tempfile.gettempdir()) / "bundle") as folder,
+        _open_backend(source_place) as source,
+        Memory.open(target_place, settings=Settings(), embedder=None) as target,
     ):
-        for number, owner in enumerate(_owners(ours.store, grown)):
+        for number, owner in enumerate(_owners(source.store, streams)):
             file = folder / f"{number}.inmind"
-            exported = export(ours, file, resource=owner, now=ours.clock(), overwrite=False, watch=_unwatched)
-            imported = theirs.import_bundle(exported.path)
-            left_out += (*exported.left_out, *filter(_is_only_there, imported.left_out))
+            exported = write_bundle(
+                source, file, resource=owner, now=source.clock(), overwrite=False, watch=_ignore_progress
+            )
+            imported = target.import_bundle(exported.path)
+            left_out += (*exported.left_out, *filter(_is_significant, imported.left_out))
             file.unlink()
-        texts = {path: ours.read_config(path).text for path in TEXTS}
-        parted = _settle(here, there, theirs, texts)
-        return (*left_out, *(parted or _unsettled(theirs, texts)))
+        texts = {path: source.read_config(path).text for path in TEXTS}
+        diverged = _copy_settings(source_place, target_place, target, texts)
+        return (*left_out, *(diverged or _missing_settings(target, texts)))
 
 
 def _owners(store: Store, streams: Iterable[str]) -> list[str]:
-    """Whose these are. Keys of a stream without events are nobody's in particular, and come with everything."""
+    """Owners of the streams.
+
+    Keys of a stream without events have no owner and need a complete transfer.
+    """
     found = {
         owner_from_first_event(stream, first[0].payload) if (first := store.read(stream, until=1)) else ""
         for stream in streams
@@ -204,47 +225,57 @@ def _owners(store: Store, streams: Iterable[str]) -> list[str]:
     return [""] if "" in found else sorted(found)
 
 
-def _settle(here: MemoryLocation, there: MemoryLocation, theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Settings come along as they are, with all that they ever were: it is the same tenant who made them. Answers with
-    what cannot, since they have gone on in both places."""
-    with opened(here) as ours, opened(there) as new:
+def _copy_settings(
+    source_place: MemoryLocation, target_place: MemoryLocation, target: Memory, texts: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Copy the settings with their history. Returns the paths that diverged in the two places."""
+    with open_store(source_place) as source, open_store(target_place) as target_store:
         try:
-            with new.bulk_import() as adoption:
-                for event in ours.read(SETTINGS_STREAM):
+            with target_store.bulk_import() as adoption:
+                for event in source.read(SETTINGS_STREAM):
                     adoption.add_event(event)
         except Conflict:
             return (CONFIG,)
-        is_alike = isinstance(there, str) and ours.version(SETTINGS_STREAM) == new.version(SETTINGS_STREAM)
+        is_equal = isinstance(target_place, str) and source.version(SETTINGS_STREAM) == target_store.version(
+            SETTINGS_STREAM
+        )
     for path, text in texts.items():
-        page = theirs.page(path)
-        if text != page.text and (not page.version or is_alike):
-            with suppress(InvalidInput):  # one that cannot be read is put beside, as that of any bundle
-                theirs.edit(page, text)
+        page = target.page(path)
+        if text != page.text and (not page.version or is_equal):
+            with suppress(InvalidInput):  # an invalid text stays an extra file, as in any bundle
+                target.edit(page, text)
     return ()
 
 
-def _unsettled(theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
-    arrived = {theirs.page(path).text for path in TEXTS}
+def _missing_settings(target: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
+    arrived = {target.page(path).text for path in TEXTS}
     return tuple(path for path, text in texts.items() if text and text not in arrived)
 
 
-def _is_only_there(name: str) -> bool:
-    """What a page was before the first dream stands in the journal too."""
+def _is_significant(name: str) -> bool:
+    """False for config.toml and for backups of pages from before the first dream, which are also in the journal."""
     return name != CONFIG and not name.rpartition("/")[2].startswith(SEED_BACKUP)
 
 
-def _compared(
-    here: MemoryLocation, there: MemoryLocation, inventory: Inventory, streams: Iterable[str], *, parted: bool
+def _verify_copy(
+    source_place: MemoryLocation,
+    target_place: MemoryLocation,
+    inventory: Inventory,
+    streams: Iterable[str],
+    *,
+    settings_diverged: bool,
 ) -> dict[str, str]:
-    """Read streams in both places, up to where they were when they were copied. Either may have gone on since.
-    `parted`: it is known that settings have, and not alike."""
+    """Compare streams in both places up to the copied version; either may have grown since.
+
+    `settings_diverged`: a difference of the settings is known and accepted.
+    """
     digests: dict[str, str] = {}
-    with opened(here) as ours, opened(there) as theirs:
+    with open_store(source_place) as source, open_store(target_place) as target:
         for stream in streams:
-            digests[stream], copied = (_digest(store, stream, inventory.versions[stream]) for store in (ours, theirs))
-            if digests[stream] != copied and not (parted and stream == SETTINGS_STREAM):
-                raise Damaged(place=f"the copy of {stream}", reason="it is not what it was made of")
-            known, held = set(_keys(ours, stream)), set(_keys(theirs, stream))
+            digests[stream], copied = (_digest(store, stream, inventory.versions[stream]) for store in (source, target))
+            if digests[stream] != copied and not (settings_diverged and stream == SETTINGS_STREAM):
+                raise Damaged(place=f"the copy of {stream}", reason="it differs from the source")
+            known, held = set(_keys(source, stream)), set(_keys(target, stream))
             if len(known) == inventory.keys_by_stream.get(stream, 0) and known - held:
                 raise Damaged(place=f"the copy of {stream}", reason=f"it lacks {len(known - held)} keys")
     return digests
@@ -252,14 +283,17 @@ def _compared(
 
 def _digest(store: Store, stream: str, version: int) -> str:
     hashed = hashlib.sha256(stream.encode())
-    for after in range(0, version, AT_A_TIME):
-        for event in store.read(stream, after=after, until=min(after + AT_A_TIME, version)):
-            hashed.update(to_json(_as_copied(event)).encode())
+    for after in range(0, version, BATCH_SIZE):
+        for event in store.read(stream, after=after, until=min(after + BATCH_SIZE, version)):
+            hashed.update(to_json(_comparable_row(event)).encode())
     return hashed.hexdigest()
 
 
-def _as_copied(event: Event) -> tuple[object, ...]:
-    """But for what every journal says in its own numbers: how far a dream has read."""
+def _comparable_row(event: Event) -> tuple[object, ...]:
+    """The event without the journal position that a dream has read.
+
+    Positions differ between journals.
+    """
     return event_row(
         replace(event, payload=replace(event.payload, journal_position=0))
         if isinstance(event.payload, RecordsReadPosition)
@@ -269,41 +303,44 @@ def _as_copied(event: Event) -> tuple[object, ...]:
 
 def _keys(store: Store, stream: str) -> Iterator[tuple[object, ...]]:
     after: str | None = None
-    while batch := store.receipts(stream, after=after, limit=AT_A_TIME):
+    while batch := store.receipts(stream, after=after, limit=BATCH_SIZE):
         after = batch[-1].key.value
         for one in batch:
             did = one.appended
             yield (one.key.value, one.key.request, did.first, did.last, to_microseconds(did.at))
 
 
-def _is_copy(here: MemoryLocation, there: MemoryLocation) -> bool:
-    """Whether what is there began as what is here. Nothing of two tenants has the same words at the same instant."""
-    with opened(here) as ours, opened(there) as theirs:
-        for stream in ours.stream_names(""):
-            if stream != SETTINGS_STREAM and (first := ours.read(stream, until=1)):
-                return [*map(_as_copied, first)] == [*map(_as_copied, theirs.read(stream, until=1))]
+def _is_copy(source_place: MemoryLocation, target_place: MemoryLocation) -> bool:
+    """True if the target starts with the events of the source.
+
+    Two tenants never share an event.
+    """
+    with open_store(source_place) as source, open_store(target_place) as target:
+        for stream in source.stream_names(""):
+            if stream != SETTINGS_STREAM and (first := source.read(stream, until=1)):
+                return [*map(_comparable_row, first)] == [*map(_comparable_row, target.read(stream, until=1))]
     return False
 
 
 @contextmanager
-def opened(place: MemoryLocation) -> Generator[Store]:
-    with _abode(place) as abode:
+def open_store(place: MemoryLocation) -> Generator[Store]:
+    with _open_backend(place) as abode:
         yield abode.store
 
 
 @contextmanager
-def _abode(place: MemoryLocation) -> Generator[Backend]:
+def _open_backend(place: MemoryLocation) -> Generator[Backend]:
     if isinstance(place, Path):
-        abode: Backend = FolderBackend(place, SqliteStore(place / DATABASE))
+        backend: Backend = FolderBackend(place, SqliteStore(place / DATABASE))
     else:
         from inmind.memory.postgres_backend import open_postgres
 
-        abode = open_postgres(place)
+        backend = open_postgres(place)
     try:
-        yield abode
+        yield backend
     finally:
-        abode.store.close()
+        backend.store.close()
 
 
-def _unwatched(_done: int, _total: int) -> None:
+def _ignore_progress(_done: int, _total: int) -> None:
     pass

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from recorded_transcripts import a_file, a_line, a_use, an_answer, lines
 
-from inmind.apps.replay import Recording, read
+from inmind.apps.replay import Recording, read_recordings
 from inmind.errors import InvalidInput
 
 pytestmark = pytest.mark.spec("I8")
 
 
 def session(folder: Path, *written: dict[str, Any]) -> Recording:
-    (recording,) = read(a_file(folder, lines(written), name="session.jsonl"))
+    (recording,) = read_recordings(a_file(folder, lines(written), name="session.jsonl"))
     return recording
 
 
@@ -129,7 +129,7 @@ def test_a_session_that_is_still_being_written_is_played_up_to_its_last_whole_li
     written = lines(
         [a_line("user", "1", None, "Hi"), a_line("assistant", "2", "1", "Hello"), a_line("user", "3", "2", "?")]
     )
-    (recording,) = read(a_file(tmp_path, written[:-20], name="session.jsonl"))
+    (recording,) = read_recordings(a_file(tmp_path, written[:-20], name="session.jsonl"))
     assert said(recording) == [("user", "Hi"), ("assistant", "Hello")]
     assert recording.left_out == {"torn last lines": 1}
 

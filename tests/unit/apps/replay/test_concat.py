@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from provider_rules import faults
 from recorded_transcripts import a_use, an_answer
 
-from inmind.apps.replay import Recording, joined
+from inmind.apps.replay import Recording, join_recordings
 from inmind.core.messages import FORMATS
 from inmind.errors import InvalidInput
 
@@ -35,7 +35,7 @@ def calls_of(recording: Recording) -> list[str]:
 def test_all_messages_stand_in_their_order_under_the_head_of_the_first() -> None:
     tools = [{"type": "function", "function": {"name": "look"}}]
     first, second = a_recording("a", system=KIND, tools=tools), a_recording("b", system=KIND)
-    whole = joined([first, second], name="run")
+    whole = join_recordings([first, second], name="run")
     assert whole.messages == [*first.messages, *second.messages]
     assert (whole.name, whole.system, whole.tools, whole.left_out) == ("run", KIND, tools, {})
 
@@ -43,27 +43,27 @@ def test_all_messages_stand_in_their_order_under_the_head_of_the_first() -> None
 def test_another_system_prompt_is_left_out_and_counted_with_the_rest() -> None:
     first = a_recording(system=KIND, left_out={"torn last lines": 1})
     second = a_recording(system=BRIEF, left_out={"torn last lines": 2})
-    assert joined([first, second], name="run").left_out == {
+    assert join_recordings([first, second], name="run").left_out == {
         "torn last lines": 3,
         "system prompts of later recordings": 1,
     }
 
 
 def test_a_call_that_is_named_like_an_earlier_one_gets_another_name_and_its_result_too() -> None:
-    whole = joined([a_recording("a", "b"), a_recording("b", "c"), a_recording("b", "b_2")], name="run")
+    whole = join_recordings([a_recording("a", "b"), a_recording("b", "c"), a_recording("b", "b_2")], name="run")
     assert calls_of(whole) == ["a", "b", "b_2", "c", "b_3", "b_2_3"]
     assert faults("openai", whole.messages) == []
 
 
 def test_a_new_name_is_never_one_that_the_recording_uses_itself() -> None:
-    whole = joined([a_recording("a"), a_recording("a_2", "a")], name="run")
+    whole = join_recordings([a_recording("a"), a_recording("a_2", "a")], name="run")
     assert calls_of(whole) == ["a", "a_2", "a_2_"]
 
 
 def test_blocks_of_anthropic_are_named_anew_as_well() -> None:
     said = [user("Go"), {"role": "assistant", "content": [a_use("t")]}, {"role": "user", "content": [an_answer("t")]}]
     recording = Recording(name="r", format="anthropic", messages=[*said, assistant("Done.")])
-    whole = joined([recording, recording], name="run")
+    whole = join_recordings([recording, recording], name="run")
     assert calls_of(whole) == ["t", "t_2"]
     assert faults("anthropic", whole.messages) == []
     assert recording.messages[1] == {"role": "assistant", "content": [a_use("t")]}  # nothing given is changed
@@ -71,11 +71,11 @@ def test_blocks_of_anthropic_are_named_anew_as_well() -> None:
 
 def test_recordings_of_two_providers_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"run: expected one provider's messages"):
-        joined([a_recording(), a_recording(format="anthropic")], name="run")
+        join_recordings([a_recording(), a_recording(format="anthropic")], name="run")
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "a_2", "a_3", "b"]), unique=True, max_size=3), min_size=1, max_size=4))
 def test_no_two_calls_share_a_name_and_every_call_has_its_result(named: list[list[str]]) -> None:
-    whole = joined([a_recording(*ids) for ids in named], name="run")
+    whole = join_recordings([a_recording(*ids) for ids in named], name="run")
     assert len(set(calls_of(whole))) == len(calls_of(whole)) == sum(map(len, named))
     assert faults("openai", whole.messages) == []

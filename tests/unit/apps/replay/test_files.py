@@ -15,7 +15,7 @@ import zstandard
 from recorded_transcripts import a_file, lines
 
 from inmind.apps.replay import files
-from inmind.apps.replay.files import TORN, content_of
+from inmind.apps.replay.files import TORN_LINES, read_content
 from inmind.errors import InvalidInput, NotFound
 
 pytestmark = pytest.mark.spec("I8")
@@ -28,29 +28,29 @@ def packed_in_frames(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress, packed_in_frames])
 def test_how_a_file_is_packed_is_told_by_its_bytes(tmp_path: Path, pack: type[bytes]) -> None:
-    content = content_of(a_file(tmp_path, pack(b'{"a": [1, 2]}'), name="no-ending"))
+    content = read_content(a_file(tmp_path, pack(b'{"a": [1, 2]}'), name="no-ending"))
     assert [placed.value for placed in content.values] == [{"a": [1, 2]}]
 
 
 def test_lines_keep_their_numbers_over_blank_ones_and_odd_separators(tmp_path: Path) -> None:
     path = a_file(tmp_path, '{"a": 1}\n\n"one\u2028line"\r\n'.encode())
-    content = content_of(path)
+    content = read_content(path)
     assert content.by_line
-    assert [(placed.value, placed.place) for placed in content.values] == [
+    assert [(placed.value, placed.location) for placed in content.values] == [
         ({"a": 1}, f"{path}:1"),
         ("one\u2028line", f"{path}:3"),
     ]
 
 
 def test_a_value_over_many_lines_is_one_value(tmp_path: Path) -> None:
-    content = content_of(a_file(tmp_path, b'\xef\xbb\xbf[\n  {"a": 1}\n]\n'))
+    content = read_content(a_file(tmp_path, b'\xef\xbb\xbf[\n  {"a": 1}\n]\n'))
     assert (content.by_line, [placed.value for placed in content.values]) == (False, [[{"a": 1}]])
 
 
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1]")))
-    (placed,) = content_of("-").values
-    assert (placed.value, placed.place) == ([1], "<stdin>")
+    (placed,) = read_content("-").values
+    assert (placed.value, placed.location) == ([1], "<stdin>")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, data: bytes, line: int, expected: str) -> None:
     path = a_file(tmp_path, data)
     with pytest.raises(InvalidInput) as caught:
-        content_of(path)
+        read_content(path)
     assert caught.value.field == f"{path}:{line}"
     assert expected in caught.value.expected
 
@@ -81,14 +81,14 @@ WRITTEN = '{"a": 1}\n\n{"a": "caf\u00e9"}'.encode()
 @pytest.mark.parametrize("written", range(WRITTEN.rindex(b"\n") + 2, len(WRITTEN)))
 def test_a_last_line_that_is_torn_anywhere_is_left_out_and_counted(tmp_path: Path, written: int, end: bytes) -> None:
     torn_in_a_character = WRITTEN[written - 1] == 0xC3
-    content = content_of(a_file(tmp_path, WRITTEN[:written] + (b"" if torn_in_a_character else end)))
+    content = read_content(a_file(tmp_path, WRITTEN[:written] + (b"" if torn_in_a_character else end)))
     assert content.by_line
     assert [placed.value for placed in content.values] == [{"a": 1}]
-    assert content.left_out == {TORN: 1}
+    assert content.left_out == {TORN_LINES: 1}
 
 
 def test_a_last_line_that_is_whole_is_kept_also_without_its_newline(tmp_path: Path) -> None:
-    content = content_of(a_file(tmp_path, WRITTEN))
+    content = read_content(a_file(tmp_path, WRITTEN))
     assert ([placed.value for placed in content.values][1:], content.left_out) == ([{"a": "café"}], {})
 
 
@@ -100,17 +100,17 @@ def test_a_last_line_that_is_whole_is_kept_also_without_its_newline(tmp_path: Pa
 def test_an_empty_or_broken_file_is_refused(tmp_path: Path, data: bytes) -> None:
     path = a_file(tmp_path, data)
     with pytest.raises(InvalidInput) as caught:
-        content_of(path)
+        read_content(path)
     assert caught.value.field.startswith(path)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        content_of(str(tmp_path / "nothing.json"))
+        read_content(str(tmp_path / "nothing.json"))
     os.mkfifo(tmp_path / "pipe")  # opening it would wait for somebody to write
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(InvalidInput, match="a plain file, or - for standard input"):
-            content_of(str(path))
+            read_content(str(path))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
@@ -119,15 +119,15 @@ def test_a_small_file_cannot_unpack_into_any_number_of_bytes(
 ) -> None:
     monkeypatch.setattr(files, "SLACK", 10_000)
     honest = json.dumps([{"role": "user", "content": "hi"}]).encode()
-    assert content_of(a_file(tmp_path, pack(honest))).values
+    assert read_content(a_file(tmp_path, pack(honest))).values
     with pytest.raises(InvalidInput, match="at most"):
-        content_of(a_file(tmp_path, pack(b" " * 30_000_000 + honest)))
+        read_content(a_file(tmp_path, pack(b" " * 30_000_000 + honest)))
 
 
 def test_a_file_of_any_length_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST_BYTES", 1_000)
     with pytest.raises(InvalidInput, match="at most 1,000 bytes"):
-        content_of(a_file(tmp_path, b"[" + b" " * 1_000 + b"]"))
+        read_content(a_file(tmp_path, b"[" + b" " * 1_000 + b"]"))
 
 
 def test_without_the_library_a_packed_file_says_what_to_install(
@@ -136,4 +136,4 @@ def test_without_the_library_a_packed_file_says_what_to_install(
     path = a_file(tmp_path, zstandard.compress(b"[1]"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(InvalidInput, match=r'pip install "inmind\[cli\]"'):
-        content_of(path)
+        read_content(path)

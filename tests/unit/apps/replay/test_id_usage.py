@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.apps.replay import Recording
-from inmind.apps.replay.id_usage import Appearances
+from inmind.apps.replay.id_usage import IdLocations
 from inmind.core.text import stands_in
 
 pytestmark = pytest.mark.spec("I8")
@@ -26,27 +26,27 @@ SAID = [
 
 
 @pytest.fixture
-def said() -> Appearances:
-    return Appearances(Recording(name="r", format="openai", messages=SAID, system=SYSTEM))
+def said() -> IdLocations:
+    return IdLocations(Recording(name="r", format="openai", messages=SAID, system=SYSTEM))
 
 
-def test_an_id_is_known_from_the_first_message_that_says_it(said: Appearances) -> None:
-    assert [said.known("771", before) for before in range(5)] == [False, False, False, True, True]
-    assert said.known("shop-1", before=0)
-    assert not said.known("c1", before=4)  # the name of a call is between machines
+def test_an_id_is_known_from_the_first_message_that_says_it(said: IdLocations) -> None:
+    assert [said.appeared_before("771", before) for before in range(5)] == [False, False, False, True, True]
+    assert said.appeared_before("shop-1", before=0)
+    assert not said.appeared_before("c1", before=4)  # the name of a call is between machines
 
 
-def test_an_id_is_sent_with_the_messages_that_have_it_and_one_of_the_system_prompt_always(said: Appearances) -> None:
-    assert [said.sent("W77", start, 4) for start in range(5)] == [True, True, True, True, False]
-    assert not said.sent("W77", 2, 3)
-    assert said.sent("shop-1", 3, 4)
+def test_an_id_is_sent_with_the_messages_that_have_it_and_one_of_the_system_prompt_always(said: IdLocations) -> None:
+    assert [said.is_sent("W77", start, 4) for start in range(5)] == [True, True, True, True, False]
+    assert not said.is_sent("W77", 2, 3)
+    assert said.is_sent("shop-1", 3, 4)
 
 
-def test_an_id_is_the_users_if_nobody_said_it_before(said: Appearances) -> None:
-    assert said.user_said_it_first("W77")
-    assert not said.user_said_it_first("771")
-    assert not said.user_said_it_first("shop-1")
-    assert not said.user_said_it_first("never")
+def test_an_id_is_the_users_if_nobody_said_it_before(said: IdLocations) -> None:
+    assert said.is_first_from_user("W77")
+    assert not said.is_first_from_user("771")
+    assert not said.is_first_from_user("shop-1")
+    assert not said.is_first_from_user("never")
 
 
 @each_row(

@@ -42,7 +42,7 @@ def chatter(turns: int) -> list[dict[str, Any]]:
 
 def test_a_prompt_is_prepared_for_each_message_of_the_agent() -> None:
     report = played(CHAT[1:], system=CHAT[:1])
-    assert (report.prompts, report.memory.ledger.calls, report.bare.ledger.calls) == (4, 4, 4)
+    assert (report.prompts, report.memory.usage.calls, report.bare.usage.calls) == (4, 4, 4)
     assert report.memory.did_not_fit == report.bare.did_not_fit == 0
 
 
@@ -54,12 +54,12 @@ def test_a_greeting_that_nobody_asked_for_is_no_call() -> None:
 def test_anthropic_recordings_are_played_in_their_own_words() -> None:
     report = played(ANTHROPIC["messages"], format="anthropic", system=ANTHROPIC["system"], tools=ANTHROPIC["tools"])
     assert report.prompts == 2
-    assert report.memory.ledger.tokens > report.bare.ledger.tokens > 0
+    assert report.memory.usage.tokens > report.bare.usage.tokens > 0
 
 
 def test_an_agent_without_memory_finds_all_that_it_sent_before_in_the_cache() -> None:
     report = played(chatter(3))
-    ledger = report.bare.ledger
+    ledger = report.bare.usage
     last = ledger.tokens - sum_of_prompts_before_the_last(3)
     assert ledger.uncached == 0
     assert ledger.written == last  # everything was new once and only once
@@ -67,20 +67,20 @@ def test_an_agent_without_memory_finds_all_that_it_sent_before_in_the_cache() ->
 
 
 def sum_of_prompts_before_the_last(turns: int) -> int:
-    return played(chatter(turns)[:-2]).bare.ledger.tokens
+    return played(chatter(turns)[:-2]).bare.usage.tokens
 
 
 def test_full_history_sends_all_of_it_whatever_the_window() -> None:
     wide, narrow = played(chatter(20)), played(chatter(20), window=4_000)
     assert narrow.full == wide.full == wide.bare
-    assert narrow.bare.ledger.tokens < narrow.full.ledger.tokens
+    assert narrow.bare.usage.tokens < narrow.full.usage.tokens
     assert (narrow.full.cut_messages, narrow.full.did_not_fit) == (0, 0)
 
 
 def test_every_prompt_fits_pairs_its_calls_and_has_the_last_request() -> None:
     report = played([user("Build a shop. Always answer in French."), *chatter(12)[1:], *CHAT[1:]], window=4_000)
-    assert (report.over_window, report.unpaired, report.unsaid) == (0, 0, [])
-    assert report.must_survive > report.prompts == 16  # the goal beside the request, once it has left the view
+    assert (report.over_window, report.unpaired, report.missing) == (0, 0, [])
+    assert report.expected_items > report.prompts == 16  # the goal beside the request, once it has left the view
 
 
 def nothing_to_keep(*_: Any, **__: Any) -> list[RetainedItem]:
@@ -93,17 +93,17 @@ RULED = [user("Build a shop."), assistant("Yes."), user("Never use PHP."), *chat
 def test_what_must_survive_is_told_by_the_recording_and_not_by_what_memory_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert played(RULED, window=8_000).unsaid == []
+    assert played(RULED, window=8_000).missing == []
     monkeypatch.setattr("inmind.history.compaction.surviving.items_of", nothing_to_keep)
     gone = played(RULED, window=8_000)
-    assert {(one.kind, one.text) for one in gone.unsaid} == {("goal", "Build a shop."), ("rule", "Never use PHP.")}
-    assert gone.no_room == 0
+    assert {(one.kind, one.text) for one in gone.missing} == {("goal", "Build a shop."), ("rule", "Never use PHP.")}
+    assert gone.omitted == 0
 
 
 def test_what_there_was_no_room_to_keep_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.history.compaction.retention.MAX_RETAINED_TOKENS", 0)
     report = played(RULED, window=8_000)
-    assert (report.unsaid, report.no_room > 0) == ([], True)
+    assert (report.missing, report.omitted > 0) == ([], True)
 
 
 def test_what_was_taken_out_of_view_is_counted() -> None:
@@ -120,12 +120,12 @@ def test_compacting_as_soon_as_it_pays_is_cheaper_on_a_long_run() -> None:
     talk, policy = chatter(60), CompressionPolicy.when_it_pays(Rates())
     (thrifty,) = replay([a_recording(talk)], window=64_000, compression=policy)
     assert len(thrifty.compactions) > 0 == len(played(talk, window=64_000).compactions)
-    assert thrifty.memory.ledger.price() < played(talk, window=64_000).memory.ledger.price()
+    assert thrifty.memory.usage.price() < played(talk, window=64_000).memory.usage.price()
 
 
 def test_with_a_warm_cache_memory_leaves_most_of_the_prompt_in_it() -> None:
     report = played(chatter(10))
-    assert report.memory.ledger.cached >= 0.9 * report.bare.ledger.cached
+    assert report.memory.usage.cached >= 0.9 * report.bare.usage.cached
 
 
 def test_an_id_that_a_tool_gave_is_held_when_the_agent_uses_it() -> None:
@@ -137,13 +137,13 @@ def test_an_id_that_a_tool_gave_is_held_when_the_agent_uses_it() -> None:
 
 def test_an_id_that_the_user_gave_says_so() -> None:
     (use,) = played([user("Show page-77"), *a_lookup(1, "page-77"), assistant("Here.")]).uses
-    assert (use.known, use.user_given, use.from_nowhere) == (True, True, False)
+    assert (use.known, use.user_given, use.never_seen) == (True, True, False)
 
 
 def test_an_id_that_nobody_gave_comes_from_nowhere() -> None:
     report = played([user("Show my page"), *a_lookup(1, "page-99"), assistant("Here.")])
     (use,) = report.uses
-    assert use.from_nowhere
+    assert use.never_seen
     assert not use.lost
     assert report.ids.known == 0
 
@@ -167,7 +167,7 @@ def test_a_name_is_held_where_something_in_mind_is_called_that() -> None:
 def test_what_memory_adds_is_known_for_each_prompt() -> None:
     report = played(chatter(3))
     assert len(report.memory_tokens) == report.prompts == 3
-    assert sum(report.memory_tokens) == report.memory.ledger.tokens - report.bare.ledger.tokens
+    assert sum(report.memory_tokens) == report.memory.usage.tokens - report.bare.usage.tokens
     assert all(
         0 < entities < all_of_it for entities, all_of_it in zip(report.entity_tokens, report.memory_tokens, strict=True)
     )

@@ -11,15 +11,15 @@ from recorded_transcripts import a_use, an_answer
 from tables import each_row
 
 from inmind.apps.replay import Recording
-from inmind.apps.replay.prompt_checks import Sent, unpaired
-from inmind.apps.replay.truncating_host import Sizes
+from inmind.apps.replay.prompt_checks import SentPrompt, count_unpaired
+from inmind.apps.replay.truncating_host import TokenSizes
 from inmind.core.messages import FORMATS
 from inmind.prompt.report import Prompt, Report
 
 pytestmark = pytest.mark.spec("I8")
 
 
-def sent(*messages: dict[str, Any], format: str = "openai", **beside: Any) -> Sent:
+def sent(*messages: dict[str, Any], format: str = "openai", **beside: Any) -> SentPrompt:
     report = Report(
         call=1,
         tokens={},
@@ -31,7 +31,7 @@ def sent(*messages: dict[str, Any], format: str = "openai", **beside: Any) -> Se
         anchor_moved="",
     )
     prompt = Prompt(call=1, format=format, request={"messages": list(messages), **beside}, report=report)
-    return Sent.of(prompt, Sizes(Recording(name="r", format=format, messages=[])))
+    return SentPrompt.of(prompt, TokenSizes(Recording(name="r", format=format, messages=[])))
 
 
 def test_everything_in_the_request_is_in_its_text() -> None:
@@ -84,4 +84,4 @@ def test_results_for_anthropic_stand_together_right_behind_their_calls(said: lis
 def test_each_call_that_has_lost_its_result_counts() -> None:
     chat = FORMATS["openai"]
     said = [chat.read(wire) for wire in (a_call("a"), user("And?"), a_call("b"), a_result("c"), a_call("d"))]
-    assert unpaired(said, together=False) == 4
+    assert count_unpaired(said, together=False) == 4

@@ -9,7 +9,7 @@ import pytest
 from builders import a_call, assistant, user
 from recorded_transcripts import AGENTDOJO, ANTHROPIC, CHAT, SWE_AGENT, SYSTEM, TAU, TAU2, a_file, lines
 
-from inmind.apps.replay import Recording, read
+from inmind.apps.replay import Recording, read_recordings
 from inmind.errors import InvalidInput
 
 pytestmark = pytest.mark.spec("I8")
@@ -18,7 +18,7 @@ TOOLS = [{"type": "function", "function": {"name": "create_page"}}]
 
 
 def only(folder: Path, content: object) -> Recording:
-    (recording,) = read(a_file(folder, content))
+    (recording,) = read_recordings(a_file(folder, content))
     return recording
 
 
@@ -38,22 +38,22 @@ def test_the_tools_of_a_chat_are_kept_and_older_functions_are_tools(tmp_path: Pa
 
 def test_conversations_on_lines_are_many_and_a_limit_takes_the_first(tmp_path: Path) -> None:
     path = a_file(tmp_path, lines([{"messages": CHAT}, {"messages": CHAT[:2], "id": "b"}]), name="chats.jsonl")
-    assert [recording.name for recording in read(path)] == ["chats #1", "chats #2 (b)"]
-    assert len(read(path, limit=1)) == 1
+    assert [recording.name for recording in read_recordings(path)] == ["chats #1", "chats #2 (b)"]
+    assert len(read_recordings(path, limit=1)) == 1
 
 
 @pytest.mark.parametrize("form", [list, lines], ids="list lines".split())
 def test_lists_of_messages_in_a_list_or_on_lines_are_a_conversation_each(tmp_path: Path, form: Any) -> None:
     path = a_file(tmp_path, form([CHAT, [], CHAT[1:3]]), name="chats.json")
-    first, empty, last = read(path)
+    first, empty, last = read_recordings(path)
     assert (first.name, first.system, first.messages) == ("chats #1", [SYSTEM], CHAT[1:])
     assert (empty.messages, last.messages) == ([], CHAT[1:3])
-    assert len(read(path, limit=2)) == 2
+    assert len(read_recordings(path, limit=2)) == 2
 
 
 def test_a_torn_last_line_is_counted_with_the_last_conversation(tmp_path: Path) -> None:
     path = a_file(tmp_path, lines([{"messages": CHAT}, TAU2["simulations"][0]]) + b'{"messages": [{"ro')
-    assert [recording.left_out for recording in read(path)] == [
+    assert [recording.left_out for recording in read_recordings(path)] == [
         {},
         {"calls and results of the user's own tools": 2, "torn last lines": 1},
     ]
@@ -132,7 +132,9 @@ def test_chats_in_batches_of_turns_are_one_conversation_each(tmp_path: Path) -> 
     hello = {**user("Hi"), "id": 0, "time_anchor": "March-15-2024", "question_type": "main_question"}
     turns = [[hello, {**assistant("Hello"), "id": 1}], [user("And now?"), assistant("Later.")]]
     batches = [{"batch_number": 1, "turns": turns}, {"batch_number": 2, "turns": [[user("Bye"), assistant("Bye.")]]}]
-    first, second = read(a_file(tmp_path, [{"id": "100K/1", "chat": batches}, {"chat": batches[1:]}], name="beam.json"))
+    first, second = read_recordings(
+        a_file(tmp_path, [{"id": "100K/1", "chat": batches}, {"chat": batches[1:]}], name="beam.json")
+    )
     assert first.name == "beam #1 (100K/1)"
     assert [wire["content"] for wire in first.messages] == ["Hi", "Hello", "And now?", "Later.", "Bye", "Bye."]
     assert (first.messages[0], second.messages) == (user("Hi"), [user("Bye"), assistant("Bye.")])
@@ -173,5 +175,5 @@ def test_a_users_message_ends_up_as_one_that_a_provider_takes(tmp_path: Path, co
 def test_what_is_no_recording_is_refused_with_its_place(tmp_path: Path, content: object, place: str) -> None:
     path = a_file(tmp_path, content)
     with pytest.raises(InvalidInput) as caught:
-        read(path)
+        read_recordings(path)
     assert caught.value.field == f"{path}{place}"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind import Usage
-from inmind.apps.replay import ReplayReport, total
-from inmind.apps.replay.report import Side, Unsaid, Use, percentile
+from inmind.apps.replay import ReplayReport, sum_reports
+from inmind.apps.replay.report import AgentCost, IdUse, MissingItem, percentile
 from inmind.core.events.session import Compacted
 from inmind.types import Rates
 
@@ -20,16 +20,16 @@ pytestmark = pytest.mark.spec("I8")
 RATES = Rates.per_million(input=1.0)
 
 
-VISIBLE = Use(
+VISIBLE = IdUse(
     recording="r", prompt=1, tool="t", argument="id", id="x", known=True, held=False, in_prompt=True, in_bare=True
 )
 
 
-def a_use(**facts: Any) -> Use:
+def a_use(**facts: Any) -> IdUse:
     return replace(VISIBLE, **facts)
 
 
-def ids(*uses: Use) -> dict[str, Any]:
+def ids(*uses: IdUse) -> dict[str, Any]:
     return ReplayReport(name="r", uses=uses).as_json(RATES)["ids"]
 
 
@@ -74,19 +74,19 @@ def test_names_are_counted_apart_from_ids() -> None:
 @pytest.mark.parametrize(
     ("report", "why"),
     [
-        (ReplayReport(name="r", seconds=[0.1], memory=Side(did_not_fit=1)), ""),
+        (ReplayReport(name="r", seconds=[0.1], memory=AgentCost(did_not_fit=1)), ""),
         (ReplayReport(name="r"), "no message of an agent in it that answers one"),
-        (ReplayReport(name="r", memory=Side(did_not_fit=1)), "not one of its calls fits the window"),
-        (total([], "r"), "no recording in it"),
+        (ReplayReport(name="r", memory=AgentCost(did_not_fit=1)), "not one of its calls fits the window"),
+        (sum_reports([], "r"), "no recording in it"),
     ],
     ids="played silent too-long empty".split(),
 )
 def test_a_report_says_why_nothing_was_played(report: ReplayReport, why: str) -> None:
-    assert (report.why_nothing, report.as_json(RATES)["why_nothing"]) == (why, why or None)
+    assert (report.skip_reason, report.as_json(RATES)["why_nothing"]) == (why, why or None)
 
 
 def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_ratio() -> None:
-    memory, bare = Side(ledger=Usage(cached=10, written=4)), Side(ledger=Usage(written=4, uncached=1))
+    memory, bare = AgentCost(usage=Usage(cached=10, written=4)), AgentCost(usage=Usage(written=4, uncached=1))
     report = ReplayReport(name="r", memory=memory, bare=bare)
     assert report.price_ratio(RATES) == pytest.approx((10 * 0.1 + 4 * 1.25) / (4 * 1.25 + 1))
     assert ReplayReport(name="r").price_ratio(RATES) is None
@@ -95,8 +95,8 @@ def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_rati
 def test_a_price_stands_against_full_history_too_with_a_cache_and_without() -> None:
     report = ReplayReport(
         name="r",
-        memory=Side(ledger=Usage(cached=10, written=4)),
-        full=Side(ledger=Usage(cached=60, written=10)),
+        memory=AgentCost(usage=Usage(cached=10, written=4)),
+        full=AgentCost(usage=Usage(cached=60, written=10)),
     )
     shown = report.as_json(RATES)["against_full_history"]
     assert shown["price_ratio"] == pytest.approx((10 * 0.1 + 4 * 1.25) / (60 * 0.1 + 10 * 1.25))
@@ -104,9 +104,9 @@ def test_a_price_stands_against_full_history_too_with_a_cache_and_without() -> N
 
 
 def test_what_a_second_play_cost_is_said_only_where_there_was_one() -> None:
-    report = ReplayReport(name="r", memory=Side(ledger=Usage(written=4)))
+    report = ReplayReport(name="r", memory=AgentCost(usage=Usage(written=4)))
     assert report.as_json(RATES)["compacting_only_when_full"] is None
-    twice = replace(report, when_full=Side(ledger=Usage(written=5)))
+    twice = replace(report, when_full=AgentCost(usage=Usage(written=5)))
     assert twice.as_json(RATES)["compacting_only_when_full"]["price_ratio"] == pytest.approx(4 / 5)
 
 
@@ -126,8 +126,8 @@ def test_compactions_are_counted_by_their_reasons_with_all_that_they_took() -> N
 
 
 def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
-    gone = Unsaid(recording="r", prompt=7, kind="rule", text="Never on Friday.")
-    report = ReplayReport(name="r", must_survive=40, unsaid=[gone], no_room=2, over_window=2, unpaired=3)
+    gone = MissingItem(recording="r", prompt=7, kind="rule", text="Never on Friday.")
+    report = ReplayReport(name="r", expected_items=40, missing=[gone], omitted=2, over_window=2, unpaired=3)
     shown = report.as_json(RATES)
     assert shown["must_survive"] == {"items": 40, "missing": 1, "no_room": 2}
     assert shown["missing_items"] == [{"recording": "r", "prompt": 7, "kind": "rule", "text": "Never on Friday."}]
@@ -137,7 +137,7 @@ def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
 def reports() -> st.SearchStrategy[ReplayReport]:
     numbers = st.integers(0, 1000)
     ledgers = st.builds(Usage, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
-    sides = st.builds(Side, ledger=ledgers, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
+    sides = st.builds(AgentCost, ledger=ledgers, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
     uses = st.builds(
         a_use,
         kind=st.sampled_from(["id", "path", "name"]),
@@ -146,7 +146,9 @@ def reports() -> st.SearchStrategy[ReplayReport]:
         in_prompt=st.booleans(),
         in_bare=st.booleans(),
     )
-    unsaid = st.builds(Unsaid, recording=st.just("r"), prompt=numbers, kind=st.just("rule"), text=st.text(max_size=3))
+    unsaid = st.builds(
+        MissingItem, recording=st.just("r"), prompt=numbers, kind=st.just("rule"), text=st.text(max_size=3)
+    )
     compacted = st.builds(
         Compacted, target=st.just("all"), reason=st.sampled_from(["full", "asked"]), stubs=st.just(()), messages=numbers
     )
@@ -176,21 +178,21 @@ def reports() -> st.SearchStrategy[ReplayReport]:
 
 @given(st.lists(reports(), max_size=4), st.integers(0, 4))
 def test_a_total_of_totals_is_the_total(parts: list[ReplayReport], cut: int) -> None:
-    halves = [total(parts[:cut], "first"), total(parts[cut:], "second")]
-    assert total(halves, "all") == total(parts, "all")
+    halves = [sum_reports(parts[:cut], "first"), sum_reports(parts[cut:], "second")]
+    assert sum_reports(halves, "all") == sum_reports(parts, "all")
 
 
 @given(st.lists(reports(), max_size=4))
 def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
-    whole = total(parts, "all")
+    whole = sum_reports(parts, "all")
     assert whole.recordings == len(parts)
     assert whole.ids.held == sum(part.ids.held for part in parts)
     assert whole.names.held == sum(part.names.held for part in parts)
     assert whole.ids.lost == sum(part.ids.lost for part in parts)
     assert len(whole.ids) + len(whole.names) == sum(len(part.uses) for part in parts)
-    assert whole.memory.ledger.tokens == sum(part.memory.ledger.tokens for part in parts)
+    assert whole.memory.usage.tokens == sum(part.memory.usage.tokens for part in parts)
     assert whole.bare.cut_tokens == sum(part.bare.cut_tokens for part in parts)
-    assert whole.full.ledger.tokens == sum(part.full.ledger.tokens for part in parts)
+    assert whole.full.usage.tokens == sum(part.full.usage.tokens for part in parts)
     assert whole.compactions.messages == sum(part.compactions.messages for part in parts)
     assert (whole.when_full is None) == all(part.when_full is None for part in parts)
 

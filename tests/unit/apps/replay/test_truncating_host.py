@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.apps.replay import Recording
-from inmind.apps.replay.truncating_host import Host, Sizes, turns_of
+from inmind.apps.replay.truncating_host import TokenSizes, TruncatingHost, turn_starts
 from inmind.errors import ContextOverflow
 
 pytestmark = pytest.mark.spec("I8")
@@ -26,7 +26,7 @@ def a_recording(*turns: list[dict[str, Any]], format: str = "openai") -> Recordi
     return Recording(name="r", format=format, messages=[message for turn in turns for message in turn])
 
 
-def a_window(sizes: Sizes, spendable: int, stop: int) -> Callable[[int], int]:
+def a_window(sizes: TokenSizes, spendable: int, stop: int) -> Callable[[int], int]:
     """A call that answers with the place it was sent from, if what it sends fits."""
 
     def send(start: int) -> int:
@@ -39,38 +39,38 @@ def a_window(sizes: Sizes, spendable: int, stop: int) -> Callable[[int], int]:
 
 
 def test_turns_begin_at_the_user_and_a_message_with_results_is_not_one() -> None:
-    assert turns_of(a_recording([assistant("Hi!")], a_turn(1), a_turn(2))) == [0, 1, 5]
+    assert turn_starts(a_recording([assistant("Hi!")], a_turn(1), a_turn(2))) == [0, 1, 5]
     result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
     text = {"type": "text", "text": "and now"}
     said = [user("Hi"), assistant("…"), {"role": "user", "content": [result, text]}, user("Next")]
-    assert turns_of(a_recording(said, format="anthropic")) == [0, 3]
+    assert turn_starts(a_recording(said, format="anthropic")) == [0, 3]
 
 
 def test_what_fits_is_sent_whole() -> None:
     recording = a_recording(a_turn(1), a_turn(2))
-    sizes = Sizes(recording)
-    host = Host(turns_of(recording), sizes)
-    assert host.ask(7, a_window(sizes, 10_000, 7)) == 0
+    sizes = TokenSizes(recording)
+    host = TruncatingHost(turn_starts(recording), sizes)
+    assert host.call(7, a_window(sizes, 10_000, 7)) == 0
     assert (host.cut_messages, host.cut_tokens, host.did_not_fit) == (0, 0, 0)
 
 
 def test_the_oldest_turns_go_until_half_of_the_room_is_free() -> None:
     recording = a_recording(*[a_turn(number) for number in range(4)])
-    sizes = Sizes(recording)
-    host = Host(turns_of(recording), sizes)
+    sizes = TokenSizes(recording)
+    host = TruncatingHost(turn_starts(recording), sizes)
     spendable = sizes.between(0, 15) - 1
-    assert host.ask(15, a_window(sizes, spendable, 15)) == 8
+    assert host.call(15, a_window(sizes, spendable, 15)) == 8
     assert (host.cut_messages, host.cut_tokens) == (8, sizes.between(0, 8))
     assert sizes.between(8, 15) <= spendable // 2 < sizes.between(4, 15)
 
 
 def test_the_active_turn_stays_and_a_call_that_it_is_too_long_for_is_counted() -> None:
     recording = a_recording(a_turn(1), a_turn(2, words=900), a_turn(3))
-    sizes = Sizes(recording)
-    host = Host(turns_of(recording), sizes)
-    assert host.ask(7, a_window(sizes, 500, 7)) is None
+    sizes = TokenSizes(recording)
+    host = TruncatingHost(turn_starts(recording), sizes)
+    assert host.call(7, a_window(sizes, 500, 7)) is None
     assert (host.start, host.did_not_fit) == (4, 1)
-    assert host.ask(11, a_window(sizes, 500, 11)) == 8
+    assert host.call(11, a_window(sizes, 500, 11)) == 8
 
 
 @given(words=st.lists(st.integers(0, 60), min_size=1, max_size=8), spendable=st.integers(50, 800))
@@ -78,10 +78,10 @@ def test_a_host_sends_what_fits_from_the_beginning_of_a_turn_and_only_ever_drops
     words: list[int], spendable: int
 ) -> None:
     recording = a_recording(*[a_turn(number, size) for number, size in enumerate(words)])
-    sizes, turns = Sizes(recording), turns_of(recording)
-    host, before = Host(turns, sizes), 0
+    sizes, turns = TokenSizes(recording), turn_starts(recording)
+    host, before = TruncatingHost(turns, sizes), 0
     for stop in range(1, len(recording.messages) + 1):
-        sent = host.ask(stop, a_window(sizes, spendable, stop))
+        sent = host.call(stop, a_window(sizes, spendable, stop))
         assert host.start in turns
         assert before <= host.start < stop
         assert sent is not None or host.start == max(turn for turn in turns if turn < stop)
