@@ -24,7 +24,7 @@ from bench.table import Row, Table
 from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, Prompt, Session
-from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, total
+from inmind.apps.replay import Recording, ReplayReport, join_recordings, read_recordings, replay, sum_reports
 from inmind.core.events.codec import encode_payload
 from inmind.core.tokens import MARGIN
 from inmind.history.compaction.policy import COMPACTION_THRESHOLD, DEFAULT_POLICY, CompressionPolicy
@@ -81,19 +81,19 @@ def _kept(data: Path) -> Table:
 
 
 def _whole(name: str, window: int, data: Path) -> Row:
-    report = total(replay(_recordings(data / name), window=window), name=name)
+    report = sum_reports(replay(_recordings(data / name), window=window), name=name)
     faults = {
         "over": report.over_window,
         "parted": report.unpaired,
         "lost": report.ids.lost,
-        "missing": len(report.unsaid),
-        "no room": report.no_room,
+        "missing": len(report.missing),
+        "no room": report.omitted,
         "unsent": report.memory.did_not_fit,
     }
     played = {
         "prompts": report.prompts,
         "ids": report.ids.known,
-        "items": report.must_survive,
+        "items": report.expected_items,
         "compactions": len(report.compactions),
         "lost_without": report.ids.lost_without_memory,
     }
@@ -123,24 +123,24 @@ def _prices(data: Path) -> Table:
 
 def _priced(data: Path) -> Iterator[Row]:
     if (data / "beam").is_dir():
-        long = read(str(next((data / "beam").glob("*1M*"))))
+        long = read_recordings(str(next((data / "beam").glob("*1M*"))))
         yield from _compared("beam, 1M tokens in 64,000", long, window=64_000, most=MOST_LONG)
     if (data / "sweagent").is_dir():
-        one = joined(list(_recordings(data / "sweagent")), name="sweagent")
+        one = join_recordings(list(_recordings(data / "sweagent")), name="sweagent")
         yield from _compared("sweagent as one session in 16,000", [one], window=16_000, most=MOST_JOINED)
     for name in SETS:
         if (data / name).is_dir():
             for offered in (False, True):
                 played = replay(_recordings(data / name), window=ROOMY, memory_tools=offered)
-                report = total(played, name=name)
+                report = sum_reports(played, name=name)
                 what = "  with memory's tools offered" if offered else f"{name}, which fits {ROOMY:,}"
                 yield _price(what, report, most=None if offered else MOST_SHORT)
 
 
 def _compared(what: str, recordings: list[Recording], *, window: int, most: float) -> Iterator[Row]:
-    pays = total(replay(recordings, window=window, compression=WHEN_IT_PAYS), name=what)
+    pays = sum_reports(replay(recordings, window=window, compression=WHEN_IT_PAYS), name=what)
     yield _price(f"{what}: when it pays", pays, most=most)
-    full = total(replay(recordings, window=window, compression=DEFAULT_POLICY), name=what)
+    full = sum_reports(replay(recordings, window=window, compression=DEFAULT_POLICY), name=what)
     yield _price("  only when full", full)
 
 
@@ -160,7 +160,7 @@ def _price(what: str, report: ReplayReport, *, most: float | None = None) -> Row
 def _recordings(folder: Path) -> Iterable[Recording]:
     limit = None if os.environ.get("INMIND_BENCH_FULL") else FEW
     for path in sorted(folder.glob("*.json.zst")):
-        yield from read(str(path), limit=limit)
+        yield from read_recordings(str(path), limit=limit)
 
 
 # -- how long it takes ---------------------------------------------------------------------------------------------

@@ -71,12 +71,14 @@ class Haystack:
 def haystacks(data: Path, name: str) -> list[Haystack]:
     """Those of one set; none where the folder does not have it."""
     from inmind.apps.replay.files import (
-        content_of,  # only here: a peer's process has these values, and must not have inmind
+        read_content,  # only here: a peer's process has these values, and must not have inmind
     )
 
     read = {"locomo": _locomo, "longmemeval": _longmemeval, "beam": _beam}[name]
     pattern = "*100K*.json.zst" if name == "beam" else "*.json.zst"
-    recorded = [item for path in sorted((data / name).glob(pattern)) for item in content_of(str(path)).values[0].value]
+    recorded = [
+        item for path in sorted((data / name).glob(pattern)) for item in read_content(str(path)).values[0].value
+    ]
     return list(read(recorded)) if recorded else []
 
 

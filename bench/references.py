@@ -31,8 +31,8 @@ from typing import Any, cast
 
 from bench.table import Row, Table
 from inmind import Memory, Session
-from inmind.apps.replay.files import content_of
-from inmind.apps.replay.readers import read
+from inmind.apps.replay.files import read_content
+from inmind.apps.replay.readers import read_recordings
 from inmind.core.events.session import ToolObserved
 from inmind.core.tokens import estimator
 from inmind.entities.extract.from_result import sightings_from_result
@@ -229,12 +229,12 @@ def conversations(folder: Path) -> Iterator[Conversation]:
     """Every recorded run of a set, as messages of OpenAI's chat."""
     for path in sorted(folder.glob("*.json.zst")):
         if folder.name == "tooltalk":
-            yield from _tooltalk(content_of(str(path)).values[0].value)
+            yield from _tooltalk(read_content(str(path)).values[0].value)
         elif folder.name == "bfcl":
             if "multi_turn" in path.name:
-                yield from _bfcl(content_of(str(path)).values[0].value)
+                yield from _bfcl(read_content(str(path)).values[0].value)
         else:
-            yield from (recording.messages for recording in read(str(path)))
+            yield from (recording.messages for recording in read_recordings(str(path)))
 
 
 def _tooltalk(recorded: Any) -> Iterator[Conversation]:

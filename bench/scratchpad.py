@@ -172,7 +172,7 @@ def _opened(home: Path) -> None:
 def _thawed(home: Path) -> object:
     """The home opened, and its snapshot read, but nothing folded on top."""
     with Memory.open(home) as memory:
-        snapshot = memory._context.store.snapshot("session/bench", fold=SessionFold.version)  # pyright: ignore[reportPrivateUsage]
+        snapshot = memory._context.store.snapshot("session/bench", fold_version=SessionFold.version)  # pyright: ignore[reportPrivateUsage]
         assert snapshot is not None
         return json.loads(snapshot.body.partition("\n")[2])
 

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from bench.evidence import SETS, haystacks
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
-from inmind.search.embedders import embedder
-from inmind.search.nearest import EXACT, Nearest
+from inmind.search.embedders import create_embedder
+from inmind.search.nearest import MAX_EXACT, NearestVectors
 
 SIZES = (10_000, 100_000, 1_000_000)
 LEAST_RECALL = 0.97
@@ -96,7 +96,7 @@ def _pieces_of(text: str) -> Iterator[str]:
 
 
 def _embedded(texts: Sequence[str]) -> Vectors:
-    model = embedder("wordllama")
+    model = create_embedder("wordllama")
     assert model is not None
     parts = [model.embed(texts[begin : begin + _AT_A_TIME]) for begin in range(0, len(texts), _AT_A_TIME)]
     return np.concatenate([np.asarray(part, np.float32) for part in parts])
@@ -148,7 +148,7 @@ def _ways(count: int) -> Mapping[str, Way]:
 
 
 def _ours(vectors: Vectors, _: Path) -> Ask:
-    nearest = Nearest(vectors.shape[1])
+    nearest = NearestVectors(vectors.shape[1])
     for part in _parts(len(vectors)):
         nearest.add(np.arange(len(vectors))[part], vectors[part])
     return lambda query, most: [key for key, _ in nearest.nearest(query, most)]
@@ -308,7 +308,7 @@ def _row(
     figures |= {f"recall@{depth}": recall for depth, recall in zip(_DEPTHS, recalls, strict=True)}
     if name != "ours":
         return Row(what=name, measured=measured, figures=figures)
-    if size <= EXACT:
+    if size <= MAX_EXACT:
         return Row(what=name, measured=measured, bar="all found", met=min(recalls) == 1.0, figures=figures)
     allowed = MOST_BYTES * dimensions // 256
     return Row(

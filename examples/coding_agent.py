@@ -190,9 +190,9 @@ def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> N
     declared = [tool.declared(provider) for tool in tools]
     recording = Recording(name=session.id, format=provider, messages=messages, system=SYSTEM, tools=declared)
     (other,) = replay([recording], window=WINDOW)
-    calls, bare = other.full.ledger.calls, other.bare
+    calls, bare = other.full.usage.calls, other.bare
     print(f"\nWith memory, in a window of {WINDOW:,}: {bill(session.usage)}")
-    print(f"Without, in a window without end:   {bill(other.full.ledger)}")
+    print(f"Without, in a window without end:   {bill(other.full.usage)}")
     print(f"Without, in the same window:        {bare.did_not_fit} of {calls} calls do not fit at all")
 
 

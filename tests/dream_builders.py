@@ -47,7 +47,7 @@ def a_crystal(text: str, **more: Any) -> Crystal:
 
 
 def an_insight(text: str, *sources: str, **more: Any) -> Insight:
-    given: dict[str, Any] = {"how": "compression", "about": text, **more}
+    given: dict[str, Any] = {"method": "compression", "key": text, **more}
     return Insight(text=text, sources=sources, **given)
 
 
@@ -70,7 +70,7 @@ def a_material(lines: Iterable[PageLine] = (), *, page: str | None = None, **mor
     lines = list(lines)
     crystals: tuple[Crystal, ...] = more.get("crystals", ())
     known = {crystal.id: crystal for crystal in crystals}
-    given: dict[str, Any] = {"levels": Levels(), "finds": _nothing, "known": known.get, **more}
+    given: dict[str, Any] = {"levels": Levels(), "search": _nothing, "get_crystal": known.get, **more}
     return DreamMaterial(
         now=NOW,
         page=parse_page(a_page(lines) if page is None else page),

@@ -25,7 +25,7 @@ from inmind import Memory
 from inmind.apps.mcp.project import Project, ServerDefaults
 from inmind.apps.mcp.server import build_server
 from inmind.apps.mcp.session_pool import SessionPool
-from inmind.apps.mcp.token import TOKEN_FILE, TOKEN_VARIABLE
+from inmind.apps.mcp.token import ENV_VARIABLE, FILE_NAME
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
@@ -141,7 +141,7 @@ def over_http(
     process = subprocess.Popen(
         [program, option, before + code, *rest],
         cwd=folder,
-        env=environment | ({TOKEN_VARIABLE: token} if token else {}),
+        env=environment | ({ENV_VARIABLE: token} if token else {}),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -153,7 +153,7 @@ def over_http(
             lines.append(process.stderr.readline())
             assert lines[-1], lines
         told = "".join(lines)
-        kept = token or (home / TOKEN_FILE).read_text().strip()
+        kept = token or (home / FILE_NAME).read_text().strip()
         yield Listening(process, home, int(found[1]), kept, told)
     finally:
         process.terminate()

@@ -58,7 +58,7 @@ def ask(url: str, statement: str, *values: object) -> list[tuple[object, ...]]:
 def made(tenants: Tenants, name: str, *, password: str | None = None) -> str:
     """A new tenant's address."""
     told: list[str] = []
-    create(name, tenants, password=password, tell=told.append)
+    create(name, tenants, password=password, on_address=told.append)
     [address] = told
     return address
 

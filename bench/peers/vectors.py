@@ -27,7 +27,7 @@ def embedder(name: str, *, kept: Path | None = None) -> Embedder | None:
     """One of inmind's own, or none for no name. With a file, nothing that was embedded once is embedded again."""
     if not name:
         return None
-    from inmind.search.embedders import embedder as named
+    from inmind.search.embedders import create_embedder as named
 
     found = named(name)
     return Kept(found, kept) if found and kept else found

@@ -21,9 +21,10 @@ from bench.postgres.ground import Ground, ground, sized
 from bench.table import Row, Table
 from bench.timing import Race, spoken
 from inmind import Memory
-from inmind.search.embedders import embedder
+from inmind.search.crystal_texts import message_reader
+from inmind.search.embedders import create_embedder
 from inmind.search.embedders.base import Embedder
-from inmind.search.engine import DeepMemory, reader
+from inmind.search.engine import SearchEngine
 from inmind.search.index.postgres import PostgresIndex
 from inmind.session.tools.registry import is_memory_tool
 from inmind.store.postgres import PostgresStore
@@ -90,8 +91,8 @@ def _index(number: int, together: Together, url: str) -> list[int]:
 
 
 def _embed(number: int, together: Together, url: str) -> list[int]:
-    store, read = PostgresStore.open(url), reader(is_memory_tool)
-    deep = DeepMemory(PostgresIndex(store, read), store, read, lambda: datetime.now(UTC), _embedder())
+    store, read = PostgresStore.open(url), message_reader(is_memory_tool)
+    deep = SearchEngine(PostgresIndex(store, read), store, read, lambda: datetime.now(UTC), _embedder())
     try:
         return _go_through(number, together, lambda resource: deep.embed([resource]))
     finally:
@@ -113,7 +114,7 @@ def _go_through(number: int, together: Together, do: Callable[[str], object]) ->
 
 def _embedder() -> Embedder | None:
     """The one that the extra `vectors` brings."""
-    return embedder("auto")
+    return create_embedder("auto")
 
 
 # -- asking -----------------------------------------------------------------------------------------------------

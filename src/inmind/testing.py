@@ -1,4 +1,4 @@
-"""For the tests of a host: a store in memory, and a clock that the test moves."""
+"""Tools for a host's tests: a store in memory and a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["InMemoryStore", "ManualClock"]
 
 @dataclass
 class ManualClock:
-    """A clock that stands still until it is moved."""
+    """A clock that only changes when the test advances it."""
 
     now: datetime = field(default_factory=lambda: datetime(2026, 1, 1, tzinfo=UTC))
 

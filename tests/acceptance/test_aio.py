@@ -321,9 +321,9 @@ def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
     heard: list[str] = []
 
     class Listening(TextLayer):
-        def recall(self, moment: Any) -> Any:
+        def recall(self, context: Any) -> Any:
             heard.append(request.get())
-            return super().recall(moment)
+            return super().recall(context)
 
     async def asks_under(name: str, session: AsyncSession) -> None:
         request.set(name)

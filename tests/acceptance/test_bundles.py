@@ -38,8 +38,8 @@ from inmind.core.events.session import MessageAdded
 from inmind.core.paths import DATABASE
 from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, StorageFull
 from inmind.memory.bundle import export_bundle, zip_reader
-from inmind.memory.bundle.extra_files import MOST_BYTES
-from inmind.memory.bundle.staging import aside
+from inmind.memory.bundle.extra_files import MAX_EXTRA_FILE_BYTES
+from inmind.memory.bundle.staging import staging_folder
 from inmind.store.sqlite.store import SqliteStore
 
 pytestmark = [pytest.mark.spec("M40"), pytest.mark.embedded]
@@ -62,7 +62,7 @@ def bundle(home: Path, tmp_path: Path) -> Path:
 def test_a_home_is_the_same_elsewhere(home: Path, other: Path, bundle: Path) -> None:
     """Events in their order, keys, and whatever is made of them."""
     done = imported(bundle, other)
-    assert (done.added, done.extended, done.unchanged, done.unsourced) == (2, 0, 0, 0)
+    assert (done.added, done.extended, done.unchanged, done.missing_sources) == (2, 0, 0, 0)
     assert events_in(other) == events_in(home)
     assert keys_in(other) == keys_in(home)
     with Memory.open(home, embedder=None) as one, Memory.open(other, embedder=None) as two:
@@ -128,15 +128,15 @@ def test_files_that_no_journal_could_bring_back_come_along(home: Path, other: Pa
     (home / "sessions" / "--w--" / "link.jsonl").symlink_to("/etc/passwd")
     (home / "sessions" / "--w--" / "OLD.jsonl").write_bytes(b"a name that some disks take for another\n")
     (home / "sessions" / "--w--" / "huge.jsonl").touch()
-    os.truncate(home / "sessions" / "--w--" / "huge.jsonl", MOST_BYTES + 1)
+    os.truncate(home / "sessions" / "--w--" / "huge.jsonl", MAX_EXTRA_FILE_BYTES + 1)
     with Memory.open(home, embedder=None) as memory:
         done = memory.export(tmp_path / "b")
     assert {Path(name).name for name in done.left_out} == {"link.jsonl", "huge.jsonl", "old.jsonl"}
     kept["sessions/--w--/OLD.jsonl"] = b"a name that some disks take for another\n"
     del kept["sessions/--w--/old.jsonl"]
-    assert set(imported(tmp_path / "b", other).kept) == set(kept)
+    assert set(imported(tmp_path / "b", other).extra_files) == set(kept)
     assert {name: (other / name).read_bytes() for name in kept} == kept
-    assert imported(tmp_path / "b", other).kept == ()
+    assert imported(tmp_path / "b", other).extra_files == ()
 
 
 @pytest.mark.spec("N67")
@@ -145,11 +145,11 @@ def test_settings_of_a_bundle_are_never_in_force(home: Path, other: Path, tmp_pa
     lived(home, dreams=False)
     (home / "config.toml").write_text('[model]\nurl = "http://elsewhere.example"\nkey_env = "HOME"\n', "utf-8")
     bundle = exported(home, tmp_path / "b")
-    assert imported(bundle, other).kept == ("config.toml.imported",)
+    assert imported(bundle, other).extra_files == ("config.toml.imported",)
     assert not (other / "config.toml").exists()
     with Memory.open(other) as memory:
         assert memory.settings.model.url == ""
-    assert imported(bundle, home).kept == ()
+    assert imported(bundle, home).extra_files == ()
 
 
 def test_a_resource_comes_with_all_that_is_its_own_and_nothing_else(home: Path, other: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_resource_comes_with_all_that_is_its_own_and_nothing_else(home: Path, 
     without_places = {name: [_placeless(event) for event in events] for name, events in ours.items()}
     assert {n: [_placeless(event) for event in events] for n, events in by_stream(other).items()} == without_places
     assert set(ours) == {"resource/ada", "session/shop", "session/hers too"}
-    assert (done.unsourced, done.kept) == (0, ("resources/ada/MEMORY.md.seed-backup",))
+    assert (done.missing_sources, done.extra_files) == (0, ("resources/ada/MEMORY.md.seed-backup",))
     assert b"theirs" not in b"".join(entries_of(tmp_path / "b").values())
     with Memory.open(home) as memory, pytest.raises(NotFound):
         memory.export(tmp_path / "c", resource="nobody there")
@@ -431,7 +431,7 @@ def test_a_full_disk_leaves_a_home_as_it_was(home: Path, other: Path, tmp_path: 
                 memory.import_bundle(bundle)
             assert events_in(other) == before
             assert list(other.glob("resources/ada/*")) == []
-        assert len(memory.import_bundle(bundle).kept) == 2
+        assert len(memory.import_bundle(bundle).extra_files) == 2
 
 
 KILLED = """
@@ -483,7 +483,7 @@ def test_what_a_killed_one_has_left_beside_is_taken_away_and_what_is_in_use_is_n
     lived(home, dreams=False)
     subprocess.run([sys.executable, "-c", HELD, str(tmp_path / "b")], check=False)
     (left,) = tmp_path.glob(".inmind-bundle-*")
-    with aside(tmp_path / "c") as held:
+    with staging_folder(tmp_path / "c") as held:
         assert not left.exists()
         exported(home, tmp_path / "b")
         assert list(tmp_path.glob(".inmind-bundle-*")) == [held]
@@ -503,7 +503,7 @@ def test_events_whose_sources_are_nowhere_are_counted(other: Path, bundle: Path,
     def lose(lines: list[dict[str, object]]) -> None:
         lines[3]["sources"] = ["session/gone#7"]
 
-    assert imported(changed(bundle, tmp_path / "c", lose), other).unsourced == 1
+    assert imported(changed(bundle, tmp_path / "c", lose), other).missing_sources == 1
 
 
 # -- at the command line -----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.doctor import search
-from inmind.apps.mcp.token import TOKEN_VARIABLE
+from inmind.apps.mcp.token import ENV_VARIABLE
 from inmind.core.paths import checked_url, default_place, shown_url
 from inmind.errors import InmindError, InvalidInput
 from inmind.store.postgres import database
@@ -377,9 +377,9 @@ def test_a_chat_goes_by_the_settings_of_a_database_and_is_remembered_there(db: s
 
 
 def test_a_server_over_http_wants_a_token_of_its_operator(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    monkeypatch.delenv(ENV_VARIABLE, raising=False)
     said = in_one_line(inmind("--db", db, "mcp", "--http", "--port", "0", "--no-dreams"))
-    assert f"${TOKEN_VARIABLE}: expected a token of yours: a database keeps none" in said
+    assert f"${ENV_VARIABLE}: expected a token of yours: a database keeps none" in said
 
 
 # -- carried between the two kinds -------------------------------------------------------------------------

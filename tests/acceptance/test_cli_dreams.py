@@ -289,7 +289,7 @@ def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Home, which: 
         _, complaint = process.communicate(timeout=5)
     assert process.returncode == 130
     assert complaint.count("\n") == 1
-    assert "was called off: nothing was changed" in complaint
+    assert "was cancelled: nothing was changed" in complaint
     assert TABS in waiting_in(noted)
     assert "failed" in inmind("dream", "list", "ada", home=noted).stdout
     assert inmind("dream", "run", "ada", "--rules", home=noted).returncode == 0

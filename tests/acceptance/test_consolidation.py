@@ -17,7 +17,7 @@ from inmind.core.events.base import Draft
 from inmind.core.events.crystals import Consolidated, NoteAdded
 from inmind.errors import InvalidInput
 from inmind.jobs.consolidation import BATCH_SIZE, Consolidation
-from inmind.search.engine import DeepMemory
+from inmind.search.engine import SearchEngine
 from inmind.search.query import Hit
 from inmind.testing import ManualClock
 
@@ -284,13 +284,13 @@ def with_notes(memory: Memory, texts: list[str]) -> None:
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The resources whose notes are read from now on."""
     read: list[str] = []
-    written = DeepMemory.written
+    written = SearchEngine.written_crystals
 
-    def counted(deep: DeepMemory, resource: str) -> Any:
+    def counted(deep: SearchEngine, resource: str) -> Any:
         read.append(resource)
         return written(deep, resource)
 
-    monkeypatch.setattr(DeepMemory, "written", counted)
+    monkeypatch.setattr(SearchEngine, "written", counted)
     return read
 
 

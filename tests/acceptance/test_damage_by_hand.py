@@ -321,8 +321,8 @@ def test_a_snapshot_that_does_not_read_back_is_not_used(
     by_hand(snapshotted, "UPDATE snapshots SET body = ?", junk)
     assert remembered(snapshotted) == before
     (one, other) = warnings(caplog)
-    assert "the snapshot of session/s does not read back" in one
-    assert "the snapshot of resource/ada does not read back" in other
+    assert "ignoring the damaged snapshot of session/s" in one
+    assert "ignoring the damaged snapshot of resource/ada" in other
     with Memory.open(snapshotted) as memory:
         opened(memory).add([user("more")])
         opened(memory).write("MEMORY.md", "newest\n")

@@ -656,7 +656,7 @@ def test_a_half_written_transaction_is_taken_back_by_the_next_opening(used: Path
     ("change", "seen"),
     [
         ("UPDATE events SET body='{' WHERE seq=2", "#2 is damaged"),
-        ("UPDATE events SET kind='hovered' WHERE seq=3", "may be a newer inmind's"),
+        ("UPDATE events SET kind='hovered' WHERE seq=3", "upgrade inmind to read it"),
         ("DELETE FROM events WHERE seq=2 AND stream=1", "has no event 2, and events behind it"),
     ],
 )

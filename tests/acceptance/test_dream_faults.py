@@ -393,7 +393,7 @@ def _appended(memory: Memory, what: EventPayload, at: datetime | None) -> int:
 def is_taken_over(memory: Memory, dream: int, said: pytest.LogCaptureFixture) -> None:
     again = memory.dream("ada")
     assert (again.id, again.status, again.trigger) == (dream, "done", "schedule")
-    assert f"dream {dream} of ada was left in the middle and is gone on with from there: it was begun" in said.messages
+    assert f"resuming dream {dream} of ada at stage begun" in said.messages
     assert [one.status for one in memory.resource("ada").dreams()] == ["done", "done"]
     settled(memory)
     assert accounted(memory).waiting == []
@@ -401,7 +401,7 @@ def is_taken_over(memory: Memory, dream: int, said: pytest.LogCaptureFixture) ->
 
 def is_given_up(memory: Memory, dream: int, said: pytest.LogCaptureFixture) -> None:
     assert memory.dream("ada").status == "done"
-    assert f"dream {dream} of ada was left in the middle and is given up" in said.messages
+    assert f"dream {dream} of ada is unfinished and too old to resume: abandoned" in said.messages
     assert [one.status for one in memory.resource("ada").dreams()] == ["done", "abandoned", "done"]
     settled(memory)
     assert accounted(memory).waiting == []

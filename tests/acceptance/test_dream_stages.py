@@ -219,7 +219,7 @@ def test_a_dream_killed_behind_its_last_answer_asks_nobody(
         assert (dream.id, dream.status, dream.tokens) == (undisturbed["dream"], "done", left.tokens)
         assert dream.by == ("rules" if unusable == 2 else "paid")
         assert ("nothing that can be used" in dream.reason) == (unusable == 2)
-        assert memory.resource("ada").state.dreams.spent_on(LATER) == answers * sum(COST)
+        assert memory.resource("ada").state.dreams.tokens_on(LATER) == answers * sum(COST)
         if unusable < 2:
             assert text_of(memory, MEMORY_PAGE_PATH) == undisturbed["page"]
     assert asked(calls) == answers
@@ -356,10 +356,10 @@ def test_one_that_is_called_off_before_anybody_goes_on_is_over_and_was_paid_for_
     assert memory.resource("ada").cancel_dream()
     (dream,) = memory.resource("ada").dreams()
     assert (dream.status, dream.phase, dream.tokens) == ("failed", "check", COST)
-    assert memory.resource("ada").state.dreams.spent_on(LATER) == sum(COST)
+    assert memory.resource("ada").state.dreams.tokens_on(LATER) == sum(COST)
     assert memory.dream("ada").id > dream.id
     assert asked(calls) == 2
-    assert memory.resource("ada").state.dreams.spent_on(LATER) == 2 * sum(COST)
+    assert memory.resource("ada").state.dreams.tokens_on(LATER) == 2 * sum(COST)
 
 
 @pytest.mark.spec("G7", "J9")
@@ -372,7 +372,7 @@ def test_one_that_is_called_off_by_whoever_went_on_was_paid_for_once(left: Calla
 
     dream = memory.dream("ada", watch=watch, cancelled=lambda: "commit" in stopped)
     assert (dream.status, dream.phase, dream.tokens) == ("failed", "commit", COST)
-    assert memory.resource("ada").state.dreams.spent_on(LATER) == sum(COST)
+    assert memory.resource("ada").state.dreams.tokens_on(LATER) == sum(COST)
     assert len(accounted(memory).waiting) == len(NOTES)
 
 
@@ -400,7 +400,7 @@ def test_what_was_proposed_a_day_ago_is_given_up_and_was_paid_for_all_the_same(h
         made = memory.dream("ada")
         (dream, left) = memory.resource("ada").dreams()
         assert (dream, left.status, left.tokens) == (made, "abandoned", COST)
-        assert memory.resource("ada").state.dreams.spent_on(NOON + MAX_RESUME_AGE) == sum(COST)
+        assert memory.resource("ada").state.dreams.tokens_on(NOON + MAX_RESUME_AGE) == sum(COST)
     assert asked(calls) == 2
 
 
@@ -414,7 +414,7 @@ def test_its_key_goes_on_with_it_however_old_it_is_and_gathers_anew_what_is_too_
         dream = memory.dream("ada", key="tonight")
         assert (dream.id, dream.status, late in dream.notes) == (left.id, "done", True)
         assert dream.tokens == (2 * COST[0], 2 * COST[1]), "all that was paid for it"
-        assert memory.resource("ada").state.dreams.spent_on(clock.now) == sum(COST), "on that day"
+        assert memory.resource("ada").state.dreams.tokens_on(clock.now) == sum(COST), "on that day"
     assert asked(calls) == 2
 
 

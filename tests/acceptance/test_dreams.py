@@ -439,7 +439,7 @@ def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, li
 
 def gathering_of(memory: Memory, **more: Any) -> Gatherer:
     stream, store, deep = memory._context.resource_stream("ada"), memory._context.store, memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
-    return Gatherer(resource="ada", stream=stream, store=store, deep=deep, clock=lambda: NOON, **more)
+    return Gatherer(resource="ada", stream=stream, store=store, search=deep, clock=lambda: NOON, **more)
 
 
 @pytest.mark.spec("G8")

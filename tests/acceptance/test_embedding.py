@@ -15,7 +15,7 @@ import pytest
 from builders import Home, user
 
 from inmind import Memory
-from inmind.search.embedders import Called
+from inmind.search.embedders import FunctionEmbedder
 from inmind.testing import ManualClock
 
 pytest.importorskip("numpy")
@@ -29,13 +29,13 @@ SUBJECTS = {
 }
 
 
-def by_subject(*subjects: str, name: str = "by subject") -> Called:
+def by_subject(*subjects: str, name: str = "by subject") -> FunctionEmbedder:
     """Texts that speak of the same subject are close, whatever their words; as many dimensions as subjects, and one."""
 
     def embed(texts: Sequence[str]) -> list[list[float]]:
         return [[*(_speaks_of(text, subject) for subject in subjects), 0.01] for text in texts]
 
-    return Called(embed, name=name, dimensions=len(subjects) + 1)
+    return FunctionEmbedder(embed, name=name, dimensions=len(subjects) + 1)
 
 
 def _speaks_of(text: str, subject: str) -> float:
@@ -80,7 +80,7 @@ def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is
         embedded.extend(texts)
         return inner.embed(texts).tolist()
 
-    with Memory.open(home, embedder=Called(embed, name="seen", dimensions=4)) as memory:
+    with Memory.open(home, embedder=FunctionEmbedder(embed, name="seen", dimensions=4)) as memory:
         session = memory.session("s", resource="ada")
         memory.search("warm up")
         session.note("The puppy chews shoes")
@@ -140,7 +140,7 @@ def test_search_goes_on_while_everything_is_embedded_anew(home: Home) -> None:
             raise RuntimeError("busy with something else")
         return inner.embed(texts).tolist()
 
-    with Memory.open(home, embedder=Called(embed, name="slow", dimensions=4)) as memory:
+    with Memory.open(home, embedder=FunctionEmbedder(embed, name="slow", dimensions=4)) as memory:
         upkeep = threading.Thread(target=memory.run_upkeep)
         upkeep.start()
         assert reached.wait(timeout=60)
@@ -153,7 +153,7 @@ def test_search_goes_on_while_everything_is_embedded_anew(home: Home) -> None:
         assert found(memory, "some kayak")[:2].count("The vessel for tea is blue") == 1
 
 
-def counting(*, before: Callable[[], object] = lambda: None) -> tuple[Called, Counter[str]]:
+def counting(*, before: Callable[[], object] = lambda: None) -> tuple[FunctionEmbedder, Counter[str]]:
     """And how often it was asked for the vector of each text."""
     inner, asked = by_subject(*SUBJECTS), Counter[str]()
 
@@ -162,7 +162,7 @@ def counting(*, before: Callable[[], object] = lambda: None) -> tuple[Called, Co
         asked.update(texts)
         return inner.embed(texts).tolist()
 
-    return Called(embed, name="counting", dimensions=4), asked
+    return FunctionEmbedder(embed, name="counting", dimensions=4), asked
 
 
 def test_what_somebody_is_embedding_nobody_else_pays_for_meanwhile(home: Home) -> None:
@@ -194,8 +194,8 @@ def test_what_was_being_embedded_by_one_that_died_is_embedded_by_the_next_after_
     quick, paid = counting()
     with Memory.open(home, clock=clock, embedder=quick) as memory:
         deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as one that is killed in the middle has left it
-        (scope,) = deep._index.caught_up(["ada"])  # pyright: ignore[reportPrivateUsage]
-        assert deep._index.claimed(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
+        (scope,) = deep._index.catch_up_scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
+        assert deep._index.claim_unembedded(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
         clock.advance(seconds=59)
         memory.run_upkeep()
         assert not paid
@@ -217,7 +217,7 @@ def test_who_takes_a_note_makes_vectors_for_nobody_else(home: Home) -> None:
     assert len(paid) == 4
 
 
-def failing(always: Callable[[Sequence[str]], bool]) -> Called:
+def failing(always: Callable[[Sequence[str]], bool]) -> FunctionEmbedder:
     inner = by_subject(*SUBJECTS)
 
     def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -225,7 +225,7 @@ def failing(always: Callable[[Sequence[str]], bool]) -> Called:
             raise RuntimeError("the model is out to lunch")
         return inner.embed(texts).tolist()
 
-    return Called(embed, name="failing", dimensions=4)
+    return FunctionEmbedder(embed, name="failing", dimensions=4)
 
 
 def test_with_an_embedder_that_fails_words_find_and_the_log_tells(home: Home, caplog: pytest.LogCaptureFixture) -> None:
@@ -312,7 +312,7 @@ def test_who_only_searches_has_the_rest_embedded_in_the_background(home: Home) -
         threading.Event().wait(0.03 * len(texts))
         return [[1.0] for _ in texts]
 
-    with Memory.open(home, embedder=Called(slowly, name="slow", dimensions=1)) as memory:
+    with Memory.open(home, embedder=FunctionEmbedder(slowly, name="slow", dimensions=1)) as memory:
         memory.search("boat")
         assert len(embedded) < 100
         memory.flush()
@@ -329,7 +329,7 @@ def test_a_text_that_the_embedder_refuses_is_found_by_its_words_and_the_others_b
         return [[float(number) for number in row] for row in sound.embed(texts)]
 
     some_notes(home)
-    with Memory.open(home, embedder=Called(embed, name="choosy", dimensions=4)) as memory:
+    with Memory.open(home, embedder=FunctionEmbedder(embed, name="choosy", dimensions=4)) as memory:
         memory.session("s", resource="ada").note("something unspeakable")
         memory.flush()
         assert found(memory, "feline")[0] == "The kitten sleeps on the sofa"

@@ -421,7 +421,7 @@ def test_what_no_check_has_thought_of_is_refused_as_well(
     def fail(_: object) -> None:
         int("9" * 5_000)
 
-    monkeypatch.setattr("inmind.memory.bundle.import_bundle._Arrival.refuse_double_lives", fail)
+    monkeypatch.setattr("inmind.memory.bundle.import_bundle._EventImporter.check_dreams", fail)
     assert "can be taken in" in target.refuses(good)
 
 

@@ -331,7 +331,7 @@ def test_an_event_that_does_not_read_back_hides_itself_and_nothing_else(home: Pa
 
 
 def test_a_series_that_has_no_place_left_goes_on_in_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inmind.search.index.ids._PLACES", 2)
+    monkeypatch.setattr("inmind.search.index.numbers._POSITION_BITS", 2)
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
         lines = [f"The ferry has number {number}" for number in range(11)]

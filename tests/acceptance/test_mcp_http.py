@@ -24,7 +24,7 @@ from inmind import Memory
 from inmind.apps.mcp.http import MAX_CONNECTIONS
 from inmind.apps.mcp.http_auth import AuthMiddleware, ServerAddress
 from inmind.apps.mcp.project import folder_project_name
-from inmind.apps.mcp.token import TOKEN_FILE, load_token
+from inmind.apps.mcp.token import FILE_NAME, load_token
 from inmind.errors import InvalidInput, UnsafeStorage
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 -- what it is about
@@ -412,35 +412,35 @@ def test_where_there_are_no_hard_links_a_token_is_kept_all_the_same(
     monkeypatch.setattr("os.link", refuse)
     made = load_token(tmp_path, {}).value
     assert load_token(tmp_path, {}).value == made
-    assert [path.name for path in tmp_path.iterdir()] == [TOKEN_FILE]
-    assert stat.S_IMODE((tmp_path / TOKEN_FILE).stat().st_mode) == 0o600
-    with pytest.raises(UnsafeStorage, match=re.escape(str(tmp_path / "gone" / TOKEN_FILE))):
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
+    with pytest.raises(UnsafeStorage, match=re.escape(str(tmp_path / "gone" / FILE_NAME))):
         load_token(tmp_path / "gone", {})
 
 
 @pytest.mark.spec("N57")
 def test_the_token_is_kept_where_only_its_owner_reads_it_and_told_nowhere(listening: Listening, tmp_path: Path) -> None:
-    kept = listening.home / TOKEN_FILE
+    kept = listening.home / FILE_NAME
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert str(kept) in listening.told
     assert listening.token not in listening.told
-    assert not list(listening.home.glob(f"{TOKEN_FILE}.*"))
+    assert not list(listening.home.glob(f"{FILE_NAME}.*"))
     assert load_token(listening.home, {}).value == listening.token
     assert listening.token not in repr(load_token(listening.home, {}))
     given = load_token(tmp_path, {"INMIND_MCP_TOKEN": "0123456789abcdef\n"})
     assert (given.value, given.source) == ("0123456789abcdef", "$INMIND_MCP_TOKEN")
-    assert not (tmp_path / TOKEN_FILE).exists()
+    assert not (tmp_path / FILE_NAME).exists()
     for poor in ("", "short", "has space in the middle", "ünïcödé-ünïcödé-ünï", "x\n" * 20):
         with pytest.raises(InvalidInput) as refused:
             load_token(tmp_path, {"INMIND_MCP_TOKEN": poor})
         assert not poor.strip() or poor.strip() not in str(refused.value)
     load_token(tmp_path, {})
-    (tmp_path / TOKEN_FILE).chmod(0o644)
+    (tmp_path / FILE_NAME).chmod(0o644)
     with pytest.raises(UnsafeStorage, match="others can read it"):
         load_token(tmp_path, {})
-    (tmp_path / TOKEN_FILE).rename(tmp_path / "elsewhere")
+    (tmp_path / FILE_NAME).rename(tmp_path / "elsewhere")
     (tmp_path / "elsewhere").chmod(0o600)
-    (tmp_path / TOKEN_FILE).symlink_to(tmp_path / "elsewhere")
+    (tmp_path / FILE_NAME).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnsafeStorage):
         load_token(tmp_path, {})
 
@@ -480,5 +480,5 @@ def test_a_token_of_the_operators_own_opens_it_to_others_and_stands_in_no_log(tm
                 assert token not in "".join(said)
 
         asyncio.run(work())
-    assert not (tmp_path / "home" / TOKEN_FILE).exists()
+    assert not (tmp_path / "home" / FILE_NAME).exists()
     assert not (tmp_path / "home" / "inmind.db-wal").exists()

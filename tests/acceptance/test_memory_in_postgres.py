@@ -41,7 +41,7 @@ class StandIn:
     def open(self, clock: ManualClock) -> Memory:
         self.store._closed = False  # pyright: ignore[reportPrivateUsage] -- as if it were opened anew
         place = PostgresBackend(
-            self.store, shown="in memory", index=lambda read: SqliteIndex(self._index, self.store, read)
+            self.store, location="in memory", index=lambda read: SqliteIndex(self._index, self.store, read)
         )
         return Memory(place, clock=clock, embedder=None)
 
@@ -332,9 +332,9 @@ THEIRS = "[dream]\nenabled = false\n"
 def test_the_settings_of_a_bundle_are_stored_with_what_they_come_with(with_settings: Path, tenant_url: str) -> None:
     """In one transaction: both are there, or neither."""
     with Memory.open(tenant_url, embedder=None) as memory:
-        assert memory.import_bundle(with_settings).kept == ("config.toml.imported",)
+        assert memory.import_bundle(with_settings).extra_files == ("config.toml.imported",)
         assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "")
-        assert memory.import_bundle(with_settings).kept == ()
+        assert memory.import_bundle(with_settings).extra_files == ()
     with psycopg.connect(tenant_url) as connection:
         events = sql.SQL("SELECT count(*), count(DISTINCT xmin::text) FROM {}.events")
         found = connection.execute(events.format(sql.Identifier(connection.info.user))).fetchone()
@@ -358,9 +358,9 @@ def test_an_import_is_not_refused_because_somebody_has_changed_the_settings_mean
 ) -> None:
     store = Configuring()
     place = PostgresBackend(
-        store, shown="in memory", index=lambda read: SqliteIndex(tmp_path / "index.db", store, read)
+        store, location="in memory", index=lambda read: SqliteIndex(tmp_path / "index.db", store, read)
     )
     with Memory(place, embedder=None) as memory:
-        assert memory.import_bundle(with_settings).kept == ("config.toml.imported",)
+        assert memory.import_bundle(with_settings).extra_files == ("config.toml.imported",)
         assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "# 0\n")
         assert "shop" in memory

@@ -201,7 +201,7 @@ def test_a_note_of_the_models_names_the_reply_that_took_it(session: Session) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "note: expected a text"),
+        ({}, "note: expected a string"),
         ({"note": " "}, "note: expected a note that says something"),
         ({"note": "a", "importance": 7}, "importance: expected a number from 0 to 1, got 7"),
         ({"note": "a", "importance": "high"}, "importance: expected a number from 0 to 1, got 'high'"),

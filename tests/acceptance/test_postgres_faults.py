@@ -33,7 +33,7 @@ class Side:
         """All events that nobody has asked for before."""
         store = self.memory._context.store  # pyright: ignore[reportPrivateUsage] -- all there is, whatever it is called
         told: list[tuple[object, ...]] = []
-        for name in store.streams(""):
+        for name in store.stream_names(""):
             for event in store.read(name, after=self._seen.get(name, 0)):
                 told.append((name, event.seq, event.origin, event.trust, event.sources, encode_payload(event.payload)))
                 self._seen[name] = event.seq

@@ -20,8 +20,8 @@ from inmind.core.events.codec import KINDS
 from inmind.errors import NotFound, ReadOnly
 from inmind.jobs.dreaming.gather import Gatherer
 from inmind.search.index import postgres
-from inmind.search.index.base import VERSION, Near
-from inmind.search.index.indexer import Follower
+from inmind.search.index.base import VERSION, NearestPassages
+from inmind.search.index.indexer import Indexer
 from inmind.store.postgres import PostgresStore
 from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
@@ -67,17 +67,17 @@ def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, m
     for name in ("ada", "bob", "eve"):
         noted(memory, name)
     deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
-    assert deep.with_news(most=9) == ["ada", "bob", "eve"]
+    assert deep.stale_resources(most=9) == ["ada", "bob", "eve"]
     assert found(memory, "bob") == FOUND
-    assert deep.with_news(most=9) == ["ada", "eve"]
-    assert deep.with_news(after="ada", most=9) == ["eve"]
+    assert deep.stale_resources(most=9) == ["ada", "eve"]
+    assert deep.stale_resources(after="ada", most=9) == ["eve"]
     assert execute(tenant_url, "SELECT DISTINCT name FROM crystals JOIN resources ON resources.id = resource") == [
         [("bob",)]
     ]
     deep.catch_up()
-    assert deep.with_news(most=9) == []
+    assert deep.stale_resources(most=9) == []
     memory.session("of eve").note("The ferry is late")
-    assert deep.with_news(most=9) == ["eve"]
+    assert deep.stale_resources(most=9) == ["eve"]
 
 
 def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -> None:
@@ -169,8 +169,8 @@ def test_where_nothing_can_be_written_search_answers_with_what_is_indexed(
         assert sorted(found(other)) == sorted(FOUND)
         assert other.get("resource/ada#1").text
         deep = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
-        assert deep.with_news(most=9) == ["ada"]
-        assert deep.without_vectors(9) == 0
+        assert deep.stale_resources(most=9) == ["ada"]
+        assert deep.count_without_vectors(9) == 0
     assert [record.message for record in caplog.records if "is not found yet" in record.message]
     assert "The ferry is late" in found(memory)
 
@@ -211,10 +211,10 @@ def test_once_made_anew_everybody_has_news_whom_it_has_not_followed(tenant_url: 
         noted(memory, name)
     deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     deep.catch_up()
-    assert deep.with_news(most=9) == []
+    assert deep.stale_resources(most=9) == []
     execute(tenant_url, DAMAGE["dropped"])
     assert found(memory, "bob") == FOUND
-    assert deep.with_news(most=9) == ["ada", "eve"]
+    assert deep.stale_resources(most=9) == ["ada", "eve"]
 
 
 def test_an_index_of_a_newer_program_is_left_alone(tenant_url: str, memory: Memory) -> None:
@@ -248,15 +248,15 @@ def test_a_batch_that_fails_at_its_end_is_taken_in_by_halves(
     """Its words were written by then, and are taken back with all that is not read."""
     noted(memory)
     sank = f"session/of ada#{memory.session('of ada').add([user('The ferry sank')]).last}"
-    kept = Follower._keep  # pyright: ignore[reportPrivateUsage] -- the last that it does
+    kept = Indexer._flush  # pyright: ignore[reportPrivateUsage] -- the last that it does
 
-    def keep_but_fail(follower: Follower) -> None:
+    def keep_but_fail(follower: Indexer) -> None:
         crystals = str(follower._crystals)  # pyright: ignore[reportPrivateUsage]
         kept(follower)
         if sank in crystals:
             raise ValueError("as if it could not be read")
 
-    monkeypatch.setattr(Follower, "_keep", keep_but_fail)
+    monkeypatch.setattr(Indexer, "_keep", keep_but_fail)
     assert found(memory) == FOUND
     assert found(memory) == FOUND
     assert len([record for record in caplog.records if f"{sank} cannot be read" in record.message]) == 1
@@ -338,18 +338,18 @@ def test_cosines_are_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
     with Memory.open(home, clock=clock, embedder=None) as memory:
         told(memory, clock)
     copied(home, tenant_url)
-    near: list[Near] = []
+    near: list[NearestPassages] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder="auto") as memory:
             deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
             assert deep.embed()
-            assert deep.vectors
+            assert deep.crystal_embedder
             (scope,) = deep._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
-            asked = deep.vectors.of_question("which ferry goes to the island")
+            asked = deep.crystal_embedder.embed_query("which ferry goes to the island")
             assert asked
-            measuring = deep._measuring  # pyright: ignore[reportPrivateUsage]
-            near.append(measuring.nearest(deep.vectors.name, scope, asked, 1_000))
-    assert near[0].among == near[1].among > 10
+            measuring = deep._vector_search  # pyright: ignore[reportPrivateUsage]
+            near.append(measuring.nearest(deep.crystal_embedder.name, scope, asked, 1_000))
+    assert near[0].total == near[1].total > 10
     assert near[0].passages == near[1].passages
 
 
@@ -471,7 +471,7 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
                 resource="ada",
                 stream=memory._context.resource_stream("ada"),  # pyright: ignore[reportPrivateUsage] -- as a dream does
                 store=memory._context.store,  # pyright: ignore[reportPrivateUsage]
-                deep=memory._context.search_engine(),  # pyright: ignore[reportPrivateUsage]
+                search=memory._context.search_engine(),  # pyright: ignore[reportPrivateUsage]
                 clock=clock,
             )
             gathered.append(replace(gathering.gather().material, search=_nothing, get_crystal=_nothing))

@@ -8,7 +8,7 @@ import pytest
 from builders import Home, assistant, turns, user
 
 from inmind import Memory, Session
-from inmind.types import Preview
+from inmind.types import PromptPreview
 
 SYSTEM = "You build pages."
 
@@ -27,7 +27,7 @@ def test_it_is_what_prepare_then_answers_with(memory: Memory, format: str) -> No
         session.add([user(said)], format=format)
         before = events(session)
         preview = session.preview(system=SYSTEM, format=format)
-        assert isinstance(preview, Preview)
+        assert isinstance(preview, PromptPreview)
         assert events(session) == before
         prompt = session.prepare(system=SYSTEM, format=format)
         assert (preview.call, preview.request, preview.report) == (prompt.call, prompt.request, prompt.report)

@@ -16,7 +16,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Reverted
 from inmind.core.tokens import estimator
 from inmind.errors import ContextOverflow, InvalidInput, InvalidPath, LayerFailed
-from inmind.layers import Budget, DocumentLayer, Moment, PlainLayer, Recalled, TextLayer
+from inmind.layers import Budget, DocumentLayer, LayerContext, LayerText, PlainLayer, TextLayer
 from inmind.testing import ManualClock
 from inmind.types import Rates
 
@@ -49,11 +49,11 @@ class Moody(PlainLayer):
     def __init__(self) -> None:
         self.mood = "calm"
 
-    def recall(self, moment: Moment) -> Recalled | None:
-        return Recalled(f"{moment.resource} is {self.mood}")
+    def recall(self, context: LayerContext) -> LayerText | None:
+        return LayerText(f"{context.resource} is {self.mood}")
 
-    def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:
-        text = f"{moment.session} said: {reply['content']}"
+    def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:
+        text = f"{context.session} said: {reply['content']}"
         return [Draft(payload=DocumentWritten("detail/said.md", text), origin=Origin.ASSISTANT)]
 
     def tools(self, format: str) -> Sequence[Mapping[str, Any]]:
@@ -320,7 +320,7 @@ class Broken(PlainLayer):
     def __init__(self, answer: object) -> None:
         self.answer = answer
 
-    def recall(self, moment: Moment) -> Recalled | None:  # noqa: ARG002 -- the protocol's
+    def recall(self, context: LayerContext) -> LayerText | None:  # noqa: ARG002 -- the protocol's
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer  # type: ignore[return-value] -- what a host gets wrong
@@ -378,12 +378,12 @@ def test_what_a_reply_leaves_with_a_layer_is_kept_with_a_borrowed_history_too(me
 
 
 class Escaping(Moody):
-    def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
+    def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
         return [Draft(payload=DocumentWritten("../../escaped.md", "x"), origin=Origin.ASSISTANT)]
 
 
 class Rewinding(Moody):
-    def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
+    def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
         return [Draft(payload=Reverted(to=999), origin=Origin.ASSISTANT)]
 
 

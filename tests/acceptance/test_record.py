@@ -19,7 +19,7 @@ from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, InvalidInput, StorageFull
 from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
-from inmind.prompt.layers.base import Layer, Moment, Recalled
+from inmind.prompt.layers.base import Layer, LayerContext, LayerText
 from inmind.prompt.layers.builtin import TextLayer
 from inmind.session.tools.registry import TOOLS
 from inmind.store.in_memory import InMemoryStore
@@ -630,7 +630,7 @@ class Failing(TextLayer):
 
     fails = True
 
-    def store(self, moment: Moment, reply: Mapping[str, Any]) -> list[Draft]:  # noqa: ARG002 -- the protocol's
+    def store(self, context: LayerContext, reply: Mapping[str, Any]) -> list[Draft]:  # noqa: ARG002 -- the protocol's
         return _raise(RuntimeError("no")) if self.fails else []
 
 
@@ -973,8 +973,8 @@ def test_a_page_that_was_whole_in_one_prompt_and_is_cut_in_the_next_is_not_known
 @pytest.mark.spec("K17", "D1")
 def test_a_layer_that_only_speaks_of_a_page_has_not_shown_it(memory: Memory) -> None:
     class Speaking(TextLayer):
-        def recall(self, moment: Moment) -> Recalled:
-            return Recalled("There is a plan.", sources=(moment.documents["detail/plan.md"].source,))
+        def recall(self, context: LayerContext) -> LayerText:
+            return LayerText("There is a plan.", sources=(context.documents["detail/plan.md"].source,))
 
     session = memory.session("one", layers=[*default_layers(), Speaking("rules", "none")])
     session.write("detail/plan.md", "the plan")

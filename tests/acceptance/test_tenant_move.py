@@ -14,7 +14,7 @@ from tenant_builders import PASSWORD, lived, made, operators_url
 
 from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
-from inmind.apps.tenants.move import Copied, Moved, move, opened
+from inmind.apps.tenants.move import MoveResult, TenantCopy, move, open_store
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import SettingsWritten
 from inmind.errors import BundleDiverged, InmindError, InvalidInput, NotFound
@@ -61,16 +61,16 @@ WAYS = pytest.mark.parametrize(
 )
 
 
-class Told(list[tuple[str, Copied]]):
+class Told(list[tuple[str, TenantCopy]]):
     """What a mover is told."""
 
-    def __call__(self, address: str, copied: Copied) -> None:
+    def __call__(self, address: str, copied: TenantCopy) -> None:
         self.append((address, copied))
 
 
-def moved(source: Tenants, target: Tenants, told: Told | None = None, **options: object) -> Moved:
+def moved(source: Tenants, target: Tenants, told: Told | None = None, **options: object) -> MoveResult:
     heard = Told() if told is None else told
-    return move("ada", source, target, tell=heard, watch=lambda _done, _total: None, **options)  # pyright: ignore[reportArgumentType] -- as the test says
+    return move("ada", source, target, on_address=heard, watch=lambda _done, _total: None, **options)  # pyright: ignore[reportArgumentType] -- as the test says
 
 
 def names(tenants: Tenants) -> list[str]:
@@ -90,12 +90,12 @@ def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str,
         texts = [memory.session("shop").read(path) for path in ("detail/harbour.md", "overview.md")]
     was, told = source.inventory("ada"), Told()
     done = moved(source, target, told)
-    assert (done.erased, done.copied.left_out) == (True, ())
+    assert (done.erased, done.copy.left_out) == (True, ())
     assert (names(source), names(target)) == (["bob"], ["ada"])
     arrived = target.inventory("ada").versions
     assert arrived.items() >= was.versions.items()
     assert set(arrived) - set(was.versions) <= {"settings"}, "those of a file are written down"
-    assert done.copied.inventory == was
+    assert done.copy.inventory == was
     assert target.inventory("ada").keys == was.keys
     [(new, _)] = told
     with Memory.open(new, embedder=None) as memory:
@@ -115,7 +115,7 @@ def test_a_life_with_everything_in_it_is_the_same_after_a_round_trip(at: Opening
     there = moved(homes, server)
     again = moved(server, back)
     assert (there.erased, again.erased) == (True, True)
-    assert there.copied.sha256 == again.copied.sha256
+    assert there.copy.sha256 == again.copy.sha256
     assert back.inventory("ada") == whole
     with Memory.open(tmp_path / "elsewhere" / "ada", embedder=None) as memory:
         assert [dream.status for dream in memory.resource("ada").dreams()]
@@ -175,7 +175,7 @@ def test_one_who_never_rests_is_moved_with_all_that_was_acknowledged(at: Opening
     assert writer.refusal is not None, "it writes to what is gone"
     assert len(writer.acknowledged) > before, "nothing was written meanwhile"
     [(_, copied)] = told
-    with target.open_as_operator("ada") as place, opened(place) as store:
+    with target.open_as_operator("ada") as place, open_store(place) as store:
         events = [event.payload for name in ("ada", "bob") for event in store.read(f"resource/{name}")]
     assert {what.text for what in events if isinstance(what, NoteAdded)} >= set(writer.acknowledged)
     assert copied.inventory.versions == target.inventory("ada").versions
@@ -191,7 +191,7 @@ def test_a_move_that_fails_in_its_last_round_leaves_the_source_in_use(at: Openin
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        move("ada", source, target, tell=cut_off, watch=unwatched)
+        move("ada", source, target, on_address=cut_off, watch=unwatched)
     lived(address, session="later")
     told = Told()
     assert moved(source, target, told).erased
@@ -262,7 +262,7 @@ def test_as_long_as_a_file_has_no_place_there_nothing_is_erased(at: Opening, tmp
     damaged.parent.mkdir(parents=True, exist_ok=True)
     damaged.write_bytes(b"somebody's only copy")
     done = moved(source, target)
-    assert (done.erased, done.copied.left_out) == (False, ("resources/ada/MEMORY.md.damaged-1",))
+    assert (done.erased, done.copy.left_out) == (False, ("resources/ada/MEMORY.md.damaged-1",))
     assert damaged.read_bytes() == b"somebody's only copy"
     damaged.rename(damaged.with_name("MEMORY.md.seed-backup"))  # which is in the journal as well
     assert moved(source, target).erased
@@ -282,7 +282,7 @@ def test_what_settings_ever_were_comes_along_by_way_of_a_folder_too(at: Opening)
     moved(source, between, told)
     write(told[0][0], "[model]\ndaily_tokens = 4\n")
     moved(between, target, told)
-    with target.open_as_operator("ada") as place, opened(place) as store:
+    with target.open_as_operator("ada") as place, open_store(place) as store:
         texts = [event.payload.text for event in store.read("settings") if isinstance(event.payload, SettingsWritten)]
     assert texts == [f"[model]\ndaily_tokens = {number}\n" for number in (1, 2, 3, 4)]
 
@@ -296,7 +296,7 @@ def test_settings_that_have_gone_on_in_both_places_are_left_as_they_are(at: Open
         with Memory.open(place, embedder=None) as memory:
             memory.edit(memory.page("config.toml"), f"[model]\ndaily_tokens = {number}\n")
     done = moved(source, target)
-    assert (done.erased, done.copied.left_out) == (False, ("config.toml",))
+    assert (done.erased, done.copy.left_out) == (False, ("config.toml",))
     for number, place in enumerate((address, told[0][0]), start=1):
         with Memory.open(place, embedder=None) as memory:
             assert memory.page("config.toml").text == f"[model]\ndaily_tokens = {number}\n"

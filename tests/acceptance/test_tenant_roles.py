@@ -498,8 +498,8 @@ def test_what_a_tenant_has_put_into_its_schema_never_runs_with_an_operators_powe
             lambda: roles.inventory("eve"),
             lambda: made(roles, "eve"),
             lambda: exported(roles, tmp_path / "eve.inmind"),
-            lambda: move("eve", roles, homes, keep=True, tell=unheard, watch=unheard),
-            lambda: move("eve", homes, roles, keep=True, tell=unheard, watch=unheard),
+            lambda: move("eve", roles, homes, keep=True, on_address=unheard, watch=unheard),
+            lambda: move("eve", homes, roles, keep=True, on_address=unheard, watch=unheard),
             lambda: held(roles),
         ):
             with suppress(InmindError):

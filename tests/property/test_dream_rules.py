@@ -147,7 +147,7 @@ def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(l
         for old in before:
             new = now.get(old.name)
             assert new is None or (new.occurrences >= old.occurrences and new.succeeded >= old.succeeded)
-            assert new is None or new.last_used >= old.last
+            assert new is None or new.last_used >= old.last_used
         assert all(0 <= skill.succeeded <= skill.occurrences and 0 < confidence(skill) < 1 for skill in known)
         assert set(emerging_skills(known)) <= set(known)
 

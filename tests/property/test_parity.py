@@ -182,7 +182,7 @@ def _journal(memory: Memory) -> Iterator[object]:
     """Every event; but for how long a dream took, by whom, how far the journal was then, and where a page was kept that
     people had written before the first one."""
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- what is stored has to be the same, not only what is told
-    for stream in store.streams(""):
+    for stream in store.stream_names(""):
         for event in store.read(stream):
             dreamt = event.kind.startswith(("dream", "seeded"))
             yield (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.search.nearest import Nearest
+from inmind.search.nearest import NearestVectors
 
 DIMENSIONS = 8
 
@@ -41,7 +41,7 @@ MOST = st.integers(0, 4) | st.integers(0, 20)
 @given(STEPS, VECTORS, MOST)
 def test_the_answer_is_that_of_sorting_everything(steps: list[Step], query: Vector, most: int) -> None:
     nearest, held = after(steps, exact=1_000)
-    assert nearest.exact
+    assert nearest.is_exact
     assert len(nearest) == len(held)
     assert nearest.nearest(query, most) == sorted_through(held, query)[:most]
 
@@ -58,8 +58,8 @@ def test_rounded_it_is_the_same_but_for_the_last_digits(
     assert dict(found) == pytest.approx({key: dict(right)[key] for key, _ in found}, abs=1e-6)
 
 
-def after(steps: list[Step], *, exact: int) -> tuple[Nearest, dict[int, Vector]]:
-    nearest, held = Nearest(DIMENSIONS, exact=exact), dict[int, Vector]()
+def after(steps: list[Step], *, exact: int) -> tuple[NearestVectors, dict[int, Vector]]:
+    nearest, held = NearestVectors(DIMENSIONS, max_exact=exact), dict[int, Vector]()
     for what, pairs in steps:
         keys = [key for key, _ in pairs]
         if what == "add":

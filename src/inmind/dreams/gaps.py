@@ -21,8 +21,8 @@ from inmind.dreams.activity import Activity, ActivityTurn, SearchUse, Utterance,
 from inmind.dreams.names import names_in_sentences
 from inmind.dreams.questions import questions_in, split_unanswered
 from inmind.dreams.unknown_names import find_unknown_names
-from inmind.search.query_parse import key_words
-from inmind.search.tokenize import words_asked
+from inmind.search.query_parse import keywords
+from inmind.search.tokenize import query_words
 
 GAP_LIFETIME: Final = timedelta(hours=48)
 """Since it last came up."""
@@ -120,10 +120,10 @@ def _signals_from_turns(activity: Activity, previous: Sequence[KnowledgeGap], no
     for turn in said:
         if turn.final_reply:
             lacking, known = split_unanswered(turn.final_reply)
-            told, asked = frozenset(words_asked(known)), frozenset(words_asked(_user_text(turn)))
+            told, asked = frozenset(query_words(known)), frozenset(query_words(_user_text(turn)))
             open_questions = tuple(_unanswered_questions(turn, told)) if lacking else ()
             yield _Signal(turn.responses[-1].at, open_questions, told, frozenset() if lacking else asked)
-        agent_words.update(word for spoke in turn.responses for word in words_asked(_agent_text(spoke)))
+        agent_words.update(word for spoke in turn.responses for word in query_words(_agent_text(spoke)))
     for turn in unanswered_turns(said, now):
         yield _Signal(turn.user_messages[-1].at, tuple(_unanswered_questions(turn, frozenset())))
     yield from _signals_from_names(activity, agent_words, {gap.topic for gap in previous})
@@ -146,7 +146,7 @@ def _signals_from_names(activity: Activity, agent_words: set[str], gap_topics: s
     ]
     times = Counter(name for _, names in naming for name in names)
     said = ((spoke, find_unknown_names(spoke.sentences)) for spoke, _ in naming)
-    new = [(name, spoke) for spoke, names in said for name in names if not agent_words.issuperset(words_asked(name))]
+    new = [(name, spoke) for spoke, names in said for name in names if not agent_words.issuperset(query_words(name))]
     again = [one for one in new if one[0] in gap_topics]
     once = [one for one in new if times[one[0]] == 1 and one not in again]
     for name, spoke in (*again, *once[-MAX_NEW_NAMES:]):
@@ -163,7 +163,7 @@ def _new_gap(topic: str, why: str, at: datetime, source: str) -> KnowledgeGap:
 
 
 def _topic_words(text: str) -> frozenset[str]:
-    return key_words(text) or frozenset(words_asked(text))
+    return keywords(text) or frozenset(query_words(text))
 
 
 def _is_expired(gap: KnowledgeGap, now: datetime) -> bool:

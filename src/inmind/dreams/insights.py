@@ -25,9 +25,9 @@ from inmind.dreams.names import names_in
 from inmind.dreams.open_loops import OpenLoop, find_open_loops, loop_text, loop_words
 from inmind.dreams.similarity import group_similar
 from inmind.search.crystal import Crystal
-from inmind.search.lifecycle import alive
-from inmind.search.query_parse import key_words
-from inmind.search.tokenize import words, words_asked
+from inmind.search.lifecycle import is_searchable
+from inmind.search.query_parse import keywords
+from inmind.search.tokenize import index_words, query_words
 
 MAX_INSIGHTS_PER_KIND: Final = 10
 """Insights of each kind in one dream; what is left is found again by the next."""
@@ -74,14 +74,14 @@ def _is_usable(crystal: Crystal) -> bool:
     """Is it a person's word, or what somebody wrote down? Pages have versions, and insights are made of others."""
     spoken = crystal.source == "memory" or crystal.trust >= Trust.PERSON
     plain = crystal.kind != "insight" and not crystal.path and 0 < len(crystal.text) <= MAX_CRYSTAL_CHARACTERS
-    return spoken and plain and crystal.trust > Trust.DATA and alive(crystal)
+    return spoken and plain and crystal.trust > Trust.DATA and is_searchable(crystal)
 
 
 # -- the same, over and over -------------------------------------------------------------------------------
 
 
 def _repeated(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterator[Insight]:
-    word_sets = [frozenset(words(crystal.text)) for crystal in crystals]
+    word_sets = [frozenset(index_words(crystal.text)) for crystal in crystals]
     alike = (
         group
         for nearly in group_similar(word_sets)
@@ -92,7 +92,7 @@ def _repeated(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterat
         same = [crystals[place] for place in members]
         fullest = crystals[max(members, key=lambda place: (len(word_sets[place]), place))]
         new = known_keys.isdisjoint(f"same {crystal.id}" for crystal in same)
-        telling = key_words(fullest.text) - _PLEASANTRIES
+        telling = keywords(fullest.text) - _PLEASANTRIES
         if new and len({*map(_occasion, same)}) >= MIN_OCCASIONS and len(telling) >= MIN_KEY_WORDS:
             yield Insight(
                 text=f"{shortened(fullest.text, MAX_INSIGHT_CHARACTERS)} {_repeat_suffix(fullest.text, len(same), same[0].at)}",
@@ -136,7 +136,7 @@ def _linked_names(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> It
         if (
             occasions >= MIN_LINK_SESSIONS
             and about not in known_keys
-            and {*words_asked(one)}.isdisjoint(words_asked(other))
+            and {*query_words(one)}.isdisjoint(query_words(other))
         ):
             yield Insight(
                 text=_link_text(spelt[one], spelt[other], occasions, of_both[0].at),
@@ -187,7 +187,7 @@ _NEGATIONS = frozenset("not never no none without t 不 没 無 无 未 别".spl
 """As words are cut: the "t" is that of "don't"."""
 
 _PLEASANTRIES = frozenset(
-    words_asked(
+    query_words(
         """
         thanks thank thankful bye goodbye take care worry worries support supportive appreciate glad happy great nice
         good awesome amazing cool sound lot mean luck congratulations congrats welcome sorry soon later chat catch wait

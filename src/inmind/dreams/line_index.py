@@ -20,8 +20,9 @@ from inmind.dreams.page.edits import Add, Rewrite
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE
 from inmind.dreams.page.sections import Section
 from inmind.dreams.user_facts import to_third_person
-from inmind.search.claims import Answer, Statement, differ, read
-from inmind.search.tokenize import words
+from inmind.search.claim_forms import Answer
+from inmind.search.claims import Statement, answers_differ, parse_statement
+from inmind.search.tokenize import index_words
 
 MIN_SIMILARITY: Final = 0.8
 """Of all words that two texts have, those that both have: from this on they may say the same."""
@@ -134,7 +135,7 @@ class LineIndex:
         """The line that answers one of its questions otherwise, where the newer of the two overrules the older."""
         for question in statement.answers:
             entry, answer = self._by_question.get((foreign, question), (None, ()))
-            if entry and not entry.fixed and differ(statement.answers[question], answer):
+            if entry and not entry.fixed and answers_differ(statement.answers[question], answer):
                 there = _parse(entry.add.text)
                 newer, older = (statement, there) if said.at >= entry.add.at else (there, statement)
                 if _overrules(newer, older):
@@ -157,7 +158,7 @@ class LineIndex:
 
     def _words_of(self, text: str) -> list[str]:
         if text not in self._words_cache:
-            self._words_cache[text] = words(to_third_person(text))
+            self._words_cache[text] = index_words(to_third_person(text))
         return self._words_cache[text]
 
 
@@ -169,13 +170,15 @@ _STOP_WORDS = frozenset("a an the is are be it to of in on at for and that this 
 
 
 def _parse(text: str) -> Statement:
-    return read(to_third_person(text))
+    return parse_statement(to_third_person(text))
 
 
 def _overrules(newer: Statement, older: Statement) -> bool:
     """Does one say otherwise what is all that the other says?"""
     both = newer.overrules & older.answers.keys()
-    return older.whole and any(differ(newer.answers[question], older.answers[question]) for question in both)
+    return older.is_complete and any(
+        answers_differ(newer.answers[question], older.answers[question]) for question in both
+    )
 
 
 def _is_similar(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -23,8 +23,8 @@ from inmind.dreams.page.fact_checks import is_negated
 from inmind.dreams.questions import is_question
 from inmind.dreams.requests import MAX_REQUEST_SENTENCES, any_of, is_request, normalize_sentence
 from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.search.query_parse import key_words
-from inmind.search.tokenize import words_asked
+from inmind.search.query_parse import keywords
+from inmind.search.tokenize import query_words
 
 MAX_OPEN_LOOPS: Final = 100
 """Held against what is said later, the last ones."""
@@ -58,7 +58,7 @@ def loop_text(line: str) -> str:
 
 def loop_words(text: str) -> frozenset[str]:
     """By which a loop is known again."""
-    return key_words(normalize_sentence(text)) - _LOOP_STOP_WORDS
+    return keywords(normalize_sentence(text)) - _LOOP_STOP_WORDS
 
 
 def closed_lines(lines: Iterable[str], utterances: Iterable[Utterance]) -> tuple[str, ...]:
@@ -127,13 +127,13 @@ def _signal_from_text(spoke: Utterance) -> _CloseSignal:
     said = normalize_sentence(" ".join(filter(_reports_completion, spoke.sentences)))
     past: list[str] = compiled(r"\b\w+ed\b").findall(said)
     done = _has_cue(_DONE_CUES, said) and bool(compiled(_DONE).search(said))
-    return (done, frozenset(words_asked(" ".join(past))), frozenset(words_asked(said))) if done or past else _NO_SIGNAL
+    return (done, frozenset(query_words(" ".join(past))), frozenset(query_words(said))) if done or past else _NO_SIGNAL
 
 
 def _signal_from_tools(spoke: Utterance) -> _CloseSignal:
     """What a tool has done, by what it was handed. One that only reads has done nothing."""
     worked = [used.arguments for used in spoke.tool_uses if not used.failed and not parse_tool_name(used.tool).is_read]
-    return (True, frozenset(), frozenset(words_asked("\n".join(worked)))) if worked else _NO_SIGNAL
+    return (True, frozenset(), frozenset(query_words("\n".join(worked)))) if worked else _NO_SIGNAL
 
 
 def _new_loops(spoke: Utterance) -> Iterator[OpenLoop]:
@@ -157,14 +157,14 @@ def _unanswered_requests(utterances: Sequence[Utterance], now: datetime) -> Iter
     for turn in unanswered_turns(split_turns(utterances), now):
         asked = turn.user_messages[-1]
         if asked.trust >= Trust.PERSON and any(map(is_request, asked.sentences[:MAX_REQUEST_SENTENCES])):
-            yield OpenLoop(shortened(asked.text, MAX_LOOP_CHARACTERS), key_words(asked.text), asked)
+            yield OpenLoop(shortened(asked.text, MAX_LOOP_CHARACTERS), keywords(asked.text), asked)
 
 
 _HAN = "[一-鿿]"
 _LOOP_LINE = r"Open since \d{4}-\d\d-\d\d: |未完成（自 \d{4}-\d\d-\d\d 起）："
 
 _LOOP_STOP_WORDS = frozenset(
-    words_asked(
+    query_words(
         """
         remind remember forget todo still need open pending missing continue finish tomorrow tonight later soon
         afterwards next week month time 提醒 醒我 待办 还没 没有 还需 需要 完成 下次 继续 明天 回头 稍后 记得 忘了

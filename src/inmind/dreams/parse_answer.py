@@ -179,9 +179,9 @@ class _EditParser:
         _check_trust(min(trusts), section)
         text = _mark_tool_text(text, min(trusts))
         _check_facts(text, [*(source.text for source in sources), *(line.text for line in lines)])
-        lost_facts = [one for line in lines for one in lost_facts(line.text, text)]
-        if lost_facts and not any(is_quote_of(text, source.text) for source in sources):
-            raise _InvalidEdit(f"text: {', '.join(lost_facts)} would be lost")
+        lost = [fact for line in lines for fact in lost_facts(line.text, text)]
+        if lost and not any(is_quote_of(text, source.text) for source in sources):
+            raise _InvalidEdit(f"text: {', '.join(lost)} would be lost")
         self._used_labels |= {*labels}
         return Rewrite(
             lines=tuple(line.text for line in lines),

@@ -29,7 +29,7 @@ from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.pointers import candidate_pointers
 from inmind.dreams.page.sections import Section, section_weights
 from inmind.dreams.user_facts import UserFact, find_user_facts
-from inmind.search.crystal import HIDDEN, Crystal
+from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 
 MAX_LINE_CHARACTERS: Final = 240
 """Characters of a line. What is longer is cut behind a sentence: its source has the rest."""
@@ -170,7 +170,7 @@ def _deserves_line(crystal: Crystal) -> bool:
     """What somebody has put into memory beside notes. Talk is learned from, pages and things are looked up."""
     written = crystal.kind != "episode" and not crystal.path and crystal.source == "memory"
     ours = crystal.origin in (Origin.DREAM, Origin.FILE)  # it stands on the page already, in its own words
-    holds = not crystal.superseded_by and not crystal.merged_into and crystal.lifecycle not in HIDDEN
+    holds = not crystal.superseded_by and not crystal.merged_into and crystal.lifecycle not in HIDDEN_LIFECYCLES
     return written and not ours and holds and crystal.importance >= _MIN_IMPORTANCE
 
 

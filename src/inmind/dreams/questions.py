@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from inmind.core.language.prose import compiled, is_greeting, sentences
 from inmind.dreams.names import names_in_sentences
 from inmind.dreams.requests import any_of, is_request, normalize_sentence
-from inmind.search.query_parse import key_words
+from inmind.search.query_parse import keywords
 
 MAX_QUESTION_CHARACTERS = 300
 """Characters. Nobody asks a question that long; it is a text with a question mark."""
@@ -35,7 +35,7 @@ def is_question(sentence: str) -> bool:
 def _has_topic(sentence: str) -> bool:
     """A word alone is not enough, but for a name and for what in Chinese takes two characters: only whoever knows what
     came before can answer "what happened?"."""
-    telling = key_words(sentence)
+    telling = keywords(sentence)
     return len(telling) > 1 or any(not word.isascii() for word in telling) or bool(names_in_sentences([sentence]))
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from inmind.core.events.base import Origin, Trust
 from inmind.core.frozen import frozen
 from inmind.core.language.prose import own_words, sentences
-from inmind.history.compaction.rule_detection import orders_in
+from inmind.history.compaction.rule_detection import find_rules
 from inmind.search.crystal import Crystal
 
 MAX_FACTS: Final = 200
@@ -288,7 +288,7 @@ def _rule_facts(text: str) -> Iterator[tuple[str, float, str]]:
     low = text.lower()
     if not any(map(low.__contains__, _STANDING_CUES)):
         return
-    for order, said in orders_in(text):
+    for order, said in find_rules(text):
         meant = order == "rule" and len(said) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(said)
         if meant and _compiled(_STANDING_RULE).search(said.lower()):
             yield "preference", _RULE_IMPORTANCE, said

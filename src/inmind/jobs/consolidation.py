@@ -16,9 +16,9 @@ from datetime import datetime
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import Consolidated
 from inmind.core.frozen import frozen
-from inmind.search.consolidate import in_batches, plan
-from inmind.search.decay import expires
-from inmind.search.engine import DeepMemory
+from inmind.search.consolidate import plan_consolidation, split_batches
+from inmind.search.decay import is_expired
+from inmind.search.engine import SearchEngine
 from inmind.search.index.record import Record
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store
@@ -51,21 +51,21 @@ class Consolidator:
     """Goes through the crystals of one resource."""
 
     def __init__(
-        self, deep: DeepMemory, store: Store, stream: Stream[ResourceState], resource: str, clock: Clock
+        self, search: SearchEngine, store: Store, stream: Stream[ResourceState], resource: str, clock: Clock
     ) -> None:
-        self._deep, self._store, self._stream, self._clock = deep, store, stream, clock
+        self._search, self._store, self._stream, self._clock = search, store, stream, clock
         self._resource = resource
 
-    def is_due(self, *, interval_seconds: float, finished: datetime | None = None) -> bool:
+    def is_due(self, *, interval_seconds: float, finished_at: datetime | None = None) -> bool:
         """Has it not been done for so long, or was it left in the middle?
 
         `finished`: when whoever asks has last come to the end. The journal tells only of passes that found something.
         """
-        last = self._last_batch()
-        if last is not None and last[0]:
+        last_batch = self._last_batch()
+        if last_batch is not None and last_batch[0]:
             return True
-        done = [moment for moment in (finished, last and last[1]) if moment is not None]
-        return not done or (self._clock() - max(done)).total_seconds() >= interval_seconds
+        times = [moment for moment in (finished_at, last_batch and last_batch[1]) if moment is not None]
+        return not times or (self._clock() - max(times)).total_seconds() >= interval_seconds
 
     @property
     def is_unfinished(self) -> bool:
@@ -83,19 +83,19 @@ class Consolidator:
         last = self._last_batch()
         cursor = last[0] if last else ""
         # What was decided is held back until more is: so the last of a pass also tells that it came to its end.
-        done, pending = Consolidation(), Consolidated(cursor)
+        result, pending = Consolidation(), Consolidated(cursor)
         for batch in self._batches(cursor):
             if _has_changes(pending) and _has_changes(batch):
                 self._commit(pending)
                 cursor, pending = pending.last_crystal, batch
             else:
                 pending = replace(pending if _has_changes(pending) else batch, last_crystal=batch.last_crystal)
-            done = done.with_batch(batch)
+            result = result.with_batch(batch)
             if seconds is not None and time.monotonic() - started >= seconds:
                 break
         if _has_changes(pending) or pending.last_crystal != cursor:
             self._commit(pending)
-        return done
+        return result
 
     def _last_batch(self) -> tuple[str, datetime] | None:
         """Where the last batch ended, and when it was."""
@@ -109,20 +109,22 @@ class Consolidator:
 
     def _batches(self, cursor: str) -> Iterator[Consolidated]:
         """What is to be done from there on; the last batch, and no other, comes to the end of the pass."""
-        now, resumed = self._clock(), self._deep.record(cursor) if cursor else None
+        now, resumed = self._clock(), self._search.record(cursor) if cursor else None
         made = 0
         if resumed is not None and resumed.source != "memory":
             made = resumed.made
         else:
-            yield from in_batches(plan(self._deep.written(self._resource), now=now), BATCH_SIZE)
-        while len(records := self._deep.fading(self._resource, made, BATCH_SIZE)) == BATCH_SIZE:
+            yield from split_batches(
+                plan_consolidation(self._search.written_crystals(self._resource), now=now), BATCH_SIZE
+            )
+        while len(records := self._search.fading_records(self._resource, made, BATCH_SIZE)) == BATCH_SIZE:
             made = records[-1].made
             yield Consolidated(records[-1].id, expired=self._expired_ids(records, now))
         yield Consolidated("", expired=self._expired_ids(records, now))
 
     def _expired_ids(self, records: Sequence[Record], now: datetime) -> tuple[str, ...]:
         """What was said in sessions and is worth nothing by now."""
-        return tuple(record.id for record in records if expires(record.crystal("", self._resource), now))
+        return tuple(record.id for record in records if is_expired(record.crystal("", self._resource), now))
 
 
 def _has_changes(batch: Consolidated) -> bool:

@@ -66,12 +66,14 @@ class RateLimits:
         model is only looked for: it is set aside when the model is asked."""
         calls, dreams = self._limits.model_calls_per_minute, self._limits.dreams_per_hour
 
-        def mine(most: int) -> int:
-            return most - (count_waiting(most) if count_waiting else 0)
+        def limit_for_this(limit: int) -> int:
+            return limit - (count_waiting(limit) if count_waiting else 0)
 
-        if calls and self._store.usage(window := self._window(MODEL_CALLS, MINUTE)) >= mine(calls):
+        if calls and self._store.usage(window := self._window(MODEL_CALLS, MINUTE)) >= limit_for_this(calls):
             return window.end
-        if dreams and not self._store.try_consume(window := self._window(DREAMS, HOUR), 1, limit=mine(dreams)):
+        if dreams and not self._store.try_consume(
+            window := self._window(DREAMS, HOUR), 1, limit=limit_for_this(dreams)
+        ):
             return window.end
         return None
 
@@ -81,8 +83,8 @@ class RateLimits:
             (MODEL_CALLS, MINUTE, self._limits.model_calls_per_minute),
             (DREAMS, HOUR, self._limits.dreams_per_hour),
         )
-        room = [most - self._store.usage(self._window(name, length)) for name, length, most in limits if most]
-        return max(0, min(room)) if room else None
+        available = [limit - self._store.usage(self._window(name, length)) for name, length, limit in limits if limit]
+        return max(0, min(available)) if available else None
 
     def claim(self, name: str, interval: timedelta) -> datetime | None:
         """Be the one, of all processes, that does this in such a stretch of time: None, or when to ask again."""
@@ -99,13 +101,13 @@ class RateLimits:
     def reserve(self, tokens: tuple[int, int], prices: TokenPrices) -> list[tuple[RateWindow, int]]:
         """The most that one answer may cost. Where that is too much nothing is set aside: NoRoom, or ModelFailed."""
         reserved: list[tuple[RateWindow, int]] = []
-        for window, amount, most in self._charges(tokens, prices):
-            if not self._store.try_consume(window, amount, limit=most):
+        for window, amount, limit in self._charges(tokens, prices):
+            if not self._store.try_consume(window, amount, limit=limit):
                 self.adjust([(window, -amount) for window, amount in reserved])
                 if window.name == MODEL_CALLS:
                     raise CallLimitReached(window.end)
-                free = f"{window.name} has no room for one more answer before {format_timestamp(window.end)}"
-                raise ModelFailed(reason=f"{LIMIT_REACHED}{free}")
+                reason = f"{window.name} has no room for one more answer before {format_timestamp(window.end)}"
+                raise ModelFailed(reason=f"{LIMIT_REACHED}{reason}")
             reserved.append((window, amount))
         return reserved
 
@@ -132,9 +134,9 @@ class RateLimits:
             (DREAMS, HOUR, limits.dreams_per_hour, 1),
         )
         return [
-            LimitUsage(name, self._store.usage(window := self._window(name, length)) / unit, float(most), window.end)
-            for name, length, most, unit in windows
-            if most
+            LimitUsage(name, self._store.usage(window := self._window(name, length)) / unit, float(limit), window.end)
+            for name, length, limit, unit in windows
+            if limit
         ]
 
     def _charges(self, tokens: tuple[int, int], prices: TokenPrices) -> Iterator[tuple[RateWindow, int, int]]:
@@ -145,8 +147,8 @@ class RateLimits:
             yield self._window("tokens_per_day", DAY), sum(tokens), limits.tokens_per_day
         if limits.price_per_day:
             price = sum(count * price for count, price in zip(tokens, prices, strict=True))
-            most = math.floor(limits.price_per_day * MICROS_PER_UNIT)
-            yield self._window("price_per_day", DAY), math.ceil(price * MICROS_PER_UNIT), most
+            limit = math.floor(limits.price_per_day * MICROS_PER_UNIT)
+            yield self._window("price_per_day", DAY), math.ceil(price * MICROS_PER_UNIT), limit
         if limits.model_calls_per_minute:
             yield self._window(MODEL_CALLS, MINUTE), 1, limits.model_calls_per_minute
 
@@ -178,5 +180,5 @@ class _LimitedModel:
 def _max_tokens(question: Question) -> tuple[int, int]:
     """The tokens that a model may read and write for this. No token is less than a byte."""
     schema = to_json(question.schema) if question.schema else ""
-    read = sum(len(text.encode("utf-8", "replace")) for text in (question.system, question.prompt, schema))
-    return read + OVERHEAD_TOKENS, question.max_tokens
+    input_tokens = sum(len(text.encode("utf-8", "replace")) for text in (question.system, question.prompt, schema))
+    return input_tokens + OVERHEAD_TOKENS, question.max_tokens

@@ -29,7 +29,7 @@ from inmind.jobs.consolidation import Consolidation, Consolidator
 from inmind.jobs.dreaming.history import Dream
 from inmind.jobs.dreaming.lease import LeaseReleased
 from inmind.jobs.rate_limits import RateLimits
-from inmind.search.engine import DeepMemory
+from inmind.search.engine import SearchEngine
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Decision, Stream
@@ -93,7 +93,7 @@ class UpkeepScheduler:
         self,
         *,
         store: Store,
-        search: Callable[[], DeepMemory],
+        search: Callable[[], SearchEngine],
         resource_stream: Callable[[str], Stream[ResourceState]],
         consolidator: Callable[[str], Consolidator],
         dream: DreamStarter,
@@ -134,19 +134,19 @@ class UpkeepScheduler:
     def run(self, seconds: float, *, shared: bool = False) -> Upkeep:
         """One round, for about so long: all resources, from where the last one stopped, and then vectors. `shared`:
         others do this too, see `tend`."""
-        until = time.monotonic() + seconds
-        deep = self.search()
-        done = Upkeep(finished=deep.catch_up(until=until))
-        behind = () if done.finished else deep.with_news(most=MAX_UNINDEXED)
-        everybody = sorted(filter(is_maintained, {*deep.resources(), *behind}))
-        for number, resource in enumerate(everybody[bisect_left(everybody, self._next) :]):
-            left = until - time.monotonic()
-            if left <= 0 and number:  # however short a round is, it comes to something
+        deadline = time.monotonic() + seconds
+        search = self.search()
+        done = Upkeep(finished=search.catch_up(until=deadline))
+        unindexed = () if done.finished else search.stale_resources(most=MAX_UNINDEXED)
+        resources = sorted(filter(is_maintained, {*search.resources(), *unindexed}))
+        for index, resource in enumerate(resources[bisect_left(resources, self._next) :]):
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0 and index:  # however short a round is, it comes to something
                 self._next = resource
                 return done.merged_with(Upkeep(finished=False))
-            done = done.merged_with(self._maintain_safely(resource, max(0.0, left), shared=shared))
+            done = done.merged_with(self._maintain_safely(resource, max(0.0, seconds_left), shared=shared))
         self._next = ""
-        return done.merged_with(Upkeep(finished=self.embed(max(0.0, until - time.monotonic()))))
+        return done.merged_with(Upkeep(finished=self.embed(max(0.0, deadline - time.monotonic()))))
 
     def maintain(
         self,
@@ -165,30 +165,30 @@ class UpkeepScheduler:
         `ahead`: how many dreams of others, of so many at most, have waited longer for room. `settled` is called when
         all is written, and before it is decided from all that there is when to look again.
         """
-        every = timedelta(minutes=self.settings.consolidation.interval_minutes)
-        done, waits = Upkeep(), None
-        if self._is_consolidation_due(resource, every):
-            waits = self._claim_consolidation(resource, every) if shared else None
-            if waits is None:
+        interval = timedelta(minutes=self.settings.consolidation.interval_minutes)
+        done, claimed_until = Upkeep(), None
+        if self._is_consolidation_due(resource, interval):
+            claimed_until = self._claim_consolidation(resource, interval) if shared else None
+            if claimed_until is None:
                 notes = self._add_auto_notes(resource) if self.settings.affect.enabled else 0
-                gone_through = self.consolidate(resource, seconds)
-                done = Upkeep(consolidated={resource: gone_through}, notes=notes, finished=gone_through.finished)
+                consolidation = self.consolidate(resource, seconds)
+                done = Upkeep(consolidated={resource: consolidation}, notes=notes, finished=consolidation.finished)
         if not self.settings.dream.enabled:
             on_written()
-            return ResourceUpkeep(done=done, next_at=_earliest(waits, None if done.finished else self.clock()))
-        dream, later = self._dream_if_due(resource, shared=shared, key=key, count_waiting=count_waiting)
+            return ResourceUpkeep(done=done, next_at=_earliest(claimed_until, None if done.finished else self.clock()))
+        dream, retry_at = self._dream_if_due(resource, shared=shared, key=key, count_waiting=count_waiting)
         if dream is not None:
             done = done.merged_with(Upkeep(dreams=(dream,)))
         on_written()
-        again = later or self._next_dream_at(resource)
-        again = _earliest(waits, again, None if done.finished else self.clock())
-        return ResourceUpkeep(done=done, next_at=again, waits_for_limit=later is not None)
+        next_at = retry_at or self._next_dream_at(resource)
+        next_at = _earliest(claimed_until, next_at, None if done.finished else self.clock())
+        return ResourceUpkeep(done=done, next_at=next_at, waits_for_limit=retry_at is not None)
 
     def embed(self, seconds: float) -> bool:
         """Make vectors of what has none, for about so long. True when nothing is left to do."""
-        until = time.monotonic() + seconds
-        return self.search().embed(seconds=seconds) and self.search().forget_other_vectors(
-            seconds=until - time.monotonic()
+        deadline = time.monotonic() + seconds
+        return self.search().embed(seconds=seconds) and self.search().delete_unused_vectors(
+            seconds=deadline - time.monotonic()
         )
 
     def consolidate(self, resource: str, seconds: float | None) -> Consolidation:
@@ -255,7 +255,7 @@ class UpkeepScheduler:
 
     def _is_consolidation_due(self, resource: str, interval: timedelta) -> bool:
         finished = self._consolidated_at.get(resource)
-        return self._consolidator(resource).is_due(interval_seconds=interval.total_seconds(), finished=finished)
+        return self._consolidator(resource).is_due(interval_seconds=interval.total_seconds(), finished_at=finished)
 
     def _claim_consolidation(self, resource: str, interval: timedelta) -> datetime | None:
         """Until when somebody else sees to it; None where it is this one's."""
@@ -264,8 +264,8 @@ class UpkeepScheduler:
         return self.rate_limits.claim(f"consolidation of {resource}", interval)
 
     def _add_auto_notes(self, resource: str) -> int:
-        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, int]:
-            notes = due_notes(owned.affect, now)
+        def decide(state: ResourceState, now: datetime) -> Decision[ResourceState, int]:
+            notes = due_notes(state.affect, now)
             return Decision(notes, len(notes))
 
         return self.resource_stream(resource).commit(decide).result or 0
@@ -274,62 +274,68 @@ class UpkeepScheduler:
         self, resource: str, *, shared: bool, key: str | None, count_waiting: Callable[[int], int] | None
     ) -> tuple[Dream | None, datetime | None]:
         """The dream, if one was due; and when to ask again, where it was and must not begin now."""
-        owned, now, rhythm = self.resource_stream(resource).state, self.clock(), self._rhythm()
-        why = self._due_trigger(resource, owned)
-        if not why:
+        state, now, schedule = self.resource_stream(resource).state, self.clock(), self._schedule()
+        trigger = self._due_trigger(resource, state)
+        if not trigger:
             return None, None
-        if owned.dreams.running is None:
-            if not shared and self._just_dreamt(resource, rhythm.spike_interval if why == "spike" else rhythm.interval):
+        if state.dreams.running is None:
+            if not shared and self._dreamt_recently(
+                resource, schedule.spike_interval if trigger == "spike" else schedule.interval
+            ):
                 return None, None
-            if (later := self.rate_limits.start_dream(count_waiting)) is not None:
-                log.info("a dream of %s waits until %s: there is no room for it before", resource, later)
-                return None, later
+            if (retry_at := self.rate_limits.start_dream(count_waiting)) is not None:
+                log.info("a dream of %s waits until %s: there is no room for it before", resource, retry_at)
+                return None, retry_at
         if not shared:
             self._dreamt_at[resource] = time.monotonic()
         try:
-            asks = may_ask_model(owned.dreams, rhythm, now)
-            return self._dream(resource, why, asks=asks, cancelled=self._is_cancelled, key=key), None
+            ask_model = may_ask_model(state.dreams, schedule, now)
+            return self._dream(resource, trigger, ask_model=ask_model, cancelled=self._is_cancelled, key=key), None
         except DreamRunning:
             log.info("somebody dreams for %s already", resource)
             return None, None
 
-    def _due_trigger(self, resource: str, owned: ResourceState) -> str:
+    def _due_trigger(self, resource: str, state: ResourceState) -> str:
         now = self.clock()
         return due_trigger(
-            owned.dreams,
-            self._rhythm(),
+            state.dreams,
+            self._schedule(),
             now=now,
-            uptime=self._awake(now),
-            strong_affect=self._is_strong_affect(owned, now),
-            count_new=self._fresh(resource, owned, now),
+            uptime=self._uptime(now),
+            strong_affect=self._is_strong_affect(state, now),
+            count_new=self._count_new(resource, state, now),
         )
 
     def _next_dream_at(self, resource: str) -> datetime | None:
-        owned, now = self.resource_stream(resource).state, self.clock()
-        fresh = self._fresh(resource, owned, now)
+        state, now = self.resource_stream(resource).state, self.clock()
+        count_new = self._count_new(resource, state, now)
         return next_due_at(
-            owned.dreams, self._rhythm(), now=now, strong_affect=self._is_strong_affect(owned, now), count_new=fresh
+            state.dreams,
+            self._schedule(),
+            now=now,
+            strong_affect=self._is_strong_affect(state, now),
+            count_new=count_new,
         )
 
-    def _is_strong_affect(self, owned: ResourceState, now: datetime) -> bool:
-        return self.settings.affect.enabled and is_strong_affect(owned.affect.levels.decayed_to(now))
+    def _is_strong_affect(self, state: ResourceState, now: datetime) -> bool:
+        return self.settings.affect.enabled and is_strong_affect(state.affect.levels.decayed_to(now))
 
-    def _fresh(self, resource: str, owned: ResourceState, now: datetime) -> Callable[[int], int]:
-        done = owned.dreams.last_done_at
-        since = done if done is not None and done <= now else _EPOCH
-        return lambda most: self.search().fresh(resource, since, most)
+    def _count_new(self, resource: str, state: ResourceState, now: datetime) -> Callable[[int], int]:
+        last_done_at = state.dreams.last_done_at
+        since = last_done_at if last_done_at is not None and last_done_at <= now else _EPOCH
+        return lambda limit: self.search().count_since(resource, since, limit)
 
-    def _awake(self, now: datetime) -> timedelta:
+    def _uptime(self, now: datetime) -> timedelta:
         """For how long this has been at it: by either clock, since one may be set back, and the other is nobody's."""
-        began, ticks = self._started
-        return max(now - began, timedelta(seconds=time.monotonic() - ticks))
+        started_at, started_tick = self._started
+        return max(now - started_at, timedelta(seconds=time.monotonic() - started_tick))
 
-    def _just_dreamt(self, resource: str, wait: timedelta) -> bool:
+    def _dreamt_recently(self, resource: str, wait: timedelta) -> bool:
         """However often the clock is set: no more than one here in so much time."""
         last = self._dreamt_at.get(resource)
         return last is not None and time.monotonic() - last < wait.total_seconds()
 
-    def _rhythm(self) -> DreamSchedule:
+    def _schedule(self) -> DreamSchedule:
         dream = self.settings.dream
         return DreamSchedule(
             interval=timedelta(minutes=dream.interval_minutes),

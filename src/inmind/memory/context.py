@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from inmind.jobs.rate_limits import RateLimits
     from inmind.jobs.upkeep import UpkeepScheduler
     from inmind.search.embedders.base import Embedder
-    from inmind.search.engine import DeepMemory
+    from inmind.search.engine import SearchEngine
     from inmind.search.query import Hit, Query
     from inmind.session.notes import NoteWriter
 
@@ -64,7 +64,7 @@ class MemoryContext:
         self.background = BackgroundQueue()
         self.lock = threading.RLock()
         self.closed = False
-        self._engine: DeepMemory | None = None
+        self._engine: SearchEngine | None = None
         self._to_embed: set[str] = set()
         """Owners with new crystals that may have no vectors yet."""
         self._upkeep: UpkeepScheduler | None = None
@@ -104,7 +104,7 @@ class MemoryContext:
     def resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles:
         return self.backend.resource_files(resource, stream)
 
-    def notebook(self, stream: Stream[Any], files: DocumentFiles, owner: str) -> NoteWriter:
+    def note_writer(self, stream: Stream[Any], files: DocumentFiles, owner: str) -> NoteWriter:
         from inmind.session.notes import NoteWriter
 
         keep_found = partial(self.embed_soon, [owner], start=True)
@@ -112,17 +112,18 @@ class MemoryContext:
 
     # -- search --------------------------------------------------------------------------------------------
 
-    def search_engine(self) -> DeepMemory:
-        from inmind.search.embedders import embedder
-        from inmind.search.engine import DeepMemory, reader
+    def search_engine(self) -> SearchEngine:
+        from inmind.search.crystal_texts import message_reader
+        from inmind.search.embedders import create_embedder
+        from inmind.search.engine import SearchEngine
         from inmind.session.tools.registry import is_memory_tool
 
         self.check_open()
         with self.lock:
             if self._engine is None:
-                read = reader(is_memory_tool)
+                read = message_reader(is_memory_tool)
                 index = self.backend.index(read)
-                self._engine = DeepMemory(index, self.store, read, self.clock, embedder(self._embedder))
+                self._engine = SearchEngine(index, self.store, read, self.clock, create_embedder(self._embedder))
             return self._engine
 
     def search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
@@ -130,8 +131,8 @@ class MemoryContext:
         if not query.sources:
             query = replace(query, sources=self.search_sources)
         hits = engine.search(query, resources)
-        if engine.behind:
-            self.embed_soon(engine.behind)
+        if engine.stale_owners:
+            self.embed_soon(engine.stale_owners)
         return hits
 
     @property
@@ -145,7 +146,7 @@ class MemoryContext:
 
     def embed_soon(self, owners: Iterable[str], *, start: bool = False) -> None:
         """Embed new crystals of some owners in the background. `start`: even if nothing was searched so far."""
-        if self._engine.vectors if self._engine else start and self._embedder is not None:
+        if self._engine.crystal_embedder if self._engine else start and self._embedder is not None:
             self._to_embed.update(owners)
             self.background.submit("vectors", partial(self._embed, seconds=EMBEDDING_SLICE_SECONDS))
 
@@ -189,7 +190,7 @@ class MemoryContext:
                     resource_stream=self.resource_stream,
                     consolidator=self.consolidator,
                     dream=self.dream,
-                    rate_limits=self._allowances(),
+                    rate_limits=self._rate_limits(),
                     settings=self.settings,
                     read_settings=self._read_settings,
                     clock=self.clock,
@@ -201,12 +202,12 @@ class MemoryContext:
         resource: str,
         trigger: str,
         *,
-        asks: bool = True,
+        ask_model: bool = True,
         watch: Callable[[str, str], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
         key: str | None = None,
     ) -> Dream:
-        """Run one dream. `asks`: with the model, if there is one and its daily budget is not used up."""
+        """Run one dream. `ask_model`: with the model, if there is one and its daily budget is not used up."""
         from inmind.jobs.dreaming.runner import Dreamer
 
         self.check_open()
@@ -215,15 +216,15 @@ class MemoryContext:
             resource=resource,
             stream=stream,
             files=self.resource_files(resource, stream),
-            back_up=partial(self.backend.back_up_state, resource),
+            save_backup=partial(self.backend.back_up_state, resource),
             store=self.store,
-            deep=self.search_engine(),
+            search=self.search_engine(),
             clock=self.clock,
             sources=self.search_sources,
         )
         request_key = key_for(key, "dream", resource)
-        asked = self._asked() if asks and self._within_daily_tokens(stream.state) else None
-        number = dreamer.dream(trigger, asked, watch=watch, cancelled=cancelled, key=request_key)
+        asked = self._dream_model() if ask_model and self._within_daily_tokens(stream.state) else None
+        number = dreamer.dream(trigger, asked, on_progress=watch, cancelled=cancelled, key=request_key)
         return self.dream_history(resource, stream).get(number)
 
     def dream_history(self, resource: str, stream: Stream[ResourceState] | None = None) -> DreamHistory:
@@ -242,7 +243,7 @@ class MemoryContext:
         limit = self.settings.model.daily_tokens
         return not limit or owned.dreams.tokens_on(self.clock()) < limit
 
-    def _asked(self) -> ModelOptions | None:
+    def _dream_model(self) -> ModelOptions | None:
         """The model for dreams: the one that the memory was opened with, or the one in the settings."""
         from inmind.dreams.models import as_model, model_from_settings
         from inmind.jobs.dreaming.model_call import ModelOptions
@@ -253,10 +254,10 @@ class MemoryContext:
             return None
         prices = (settings.input_price / 1e6, settings.output_price / 1e6)
         return ModelOptions(
-            model=self._allowances().limit_model(model, prices), timeout_seconds=settings.seconds, prices=prices
+            model=self._rate_limits().limit_model(model, prices), timeout_seconds=settings.seconds, prices=prices
         )
 
-    def _allowances(self) -> RateLimits:
+    def _rate_limits(self) -> RateLimits:
         from inmind.jobs.rate_limits import RateLimits
 
         return RateLimits(self.store, self.settings.limits, self.clock)

@@ -38,8 +38,8 @@ from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
-    from inmind.search.index.base import Index
-    from inmind.search.index.indexer import Read
+    from inmind.search.index.base import SearchIndex
+    from inmind.search.index.indexer import MessageReader
 
 SEED_BACKUP = "MEMORY.md.seed-backup"
 
@@ -56,7 +56,7 @@ class FolderBackend:
     def clock(self) -> datetime:
         return datetime.now(UTC)
 
-    def index(self, read: Read) -> Index:
+    def index(self, read: MessageReader) -> SearchIndex:
         from inmind.search.index.sqlite import SqliteIndex
 
         return SqliteIndex(self.home / INDEX, self.store, read)
@@ -64,7 +64,7 @@ class FolderBackend:
     # -- settings ------------------------------------------------------------------------------------------
 
     def read_config(self, name: str = CONFIG) -> Document:
-        return self._read(name)[1]
+        return self._read_file(name)[1]
 
     def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:  # noqa: ARG002 -- a file has its own time
         from inmind.core.settings import settings_in
@@ -74,14 +74,14 @@ class FolderBackend:
             settings_in(text)
         folder = Folder(self.home)
         with folder.lock():
-            found, now = self._read(name)
+            found, now = self._read_file(name)
             if now.version and now.text == text:
                 return now.version
             if now.version != base or not folder.exchange(name, data, expected=found):
                 raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
         return _version(text)
 
-    def _read(self, name: str) -> tuple[FileState, Document]:
+    def _read_file(self, name: str) -> tuple[FileState, Document]:
         """A file has no versions, so it is told from others by what it says."""
         found = Folder(self.home).read(name, max_bytes=MAX_DOCUMENT_BYTES)
         if found.data is None and not found.read_error:
@@ -119,9 +119,9 @@ class FolderBackend:
                 self.resource_files(owner, resource_stream(owner)).read_edits()
         for begun in self.store.stream_infos(SESSION_PREFIX, owner=resource or None):
             if place_of(self.home, begun.first).exists():
-                self._take_in_session(begun.first, session_stream(begun.first.stream.removeprefix(SESSION_PREFIX)))
+                self._read_session_edits(begun.first, session_stream(begun.first.stream.removeprefix(SESSION_PREFIX)))
 
-    def _take_in_session(self, first: Event, stream: Stream[SessionState]) -> None:
+    def _read_session_edits(self, first: Event, stream: Stream[SessionState]) -> None:
         folder = self._folder(place_of(self.home, first))
         MetaFile(folder, stream, self.store).read_title()
         session_files(folder, stream, self.store).read_edits()

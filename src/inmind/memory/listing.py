@@ -49,7 +49,7 @@ and so are everybody's where all of them are wanted."""
 
 
 def list_sessions(
-    place: Backend, *, cwd: str | None, resource: str | None, most: int | None = None, children: bool = True
+    backend: Backend, *, cwd: str | None, resource: str | None, limit: int | None = None, children: bool = True
 ) -> list[SessionInfo]:
     """The most recently used first: those that began in a folder, or belong to a resource, where these are named.
 
@@ -62,17 +62,17 @@ def list_sessions(
         here, theirs = cwd is None or opened.cwd == cwd, resource is None or opened.resource == resource
         return here and theirs and (children or not opened.parent)
 
-    found: list[tuple[str, StreamInfo | LegacySession]] = [
-        (one.updated.isoformat(), one) for one in _begun(place.store, resource, fits, most)
+    entries: list[tuple[str, StreamInfo | LegacySession]] = [
+        (one.updated.isoformat(), one) for one in _matching_sessions(backend.store, resource, fits, limit)
     ]
     if resource is None:  # those of the older kind belong to nobody yet
-        older = place.all_legacy_sessions(excluding=_Known(place.store))
-        found += [(one.changed.isoformat(), one) for one in older if cwd is None or belongs_to_folder(one, cwd)]
-    found.sort(key=itemgetter(0), reverse=True)
-    return [_legacy_info(one) if isinstance(one, LegacySession) else _info(place, one) for _, one in found[:most]]
+        older = backend.all_legacy_sessions(excluding=_StoredSessionIds(backend.store))
+        entries += [(one.changed.isoformat(), one) for one in older if cwd is None or belongs_to_folder(one, cwd)]
+    entries.sort(key=itemgetter(0), reverse=True)
+    return [_legacy_info(one) if isinstance(one, LegacySession) else _info(backend, one) for _, one in entries[:limit]]
 
 
-def _begun(
+def _matching_sessions(
     store: Store, resource: str | None, fits: Callable[[StreamInfo], bool], most: int | None
 ) -> Sequence[StreamInfo]:
     owner = None if resource in (None, ANONYMOUS) else resource
@@ -96,7 +96,7 @@ def checked_limit(limit: object) -> int | None:
     return limit
 
 
-class _Known:
+class _StoredSessionIds:
     """The ids of sessions that are in the journal."""
 
     def __init__(self, store: Store) -> None:
@@ -125,7 +125,7 @@ MAX_NAME_CANDIDATES = 1_000
 
 def nearest_session(store: Store, id: str) -> str:
     """The id that somebody may have meant who has mistyped it; empty where none resembles it."""
-    for begins in _beginnings(id):
+    for begins in _prefixes(id):
         streams = store.stream_names(SESSION_PREFIX + begins, limit=MAX_NAME_CANDIDATES)
         if near := get_close_matches(id, [stream.removeprefix(SESSION_PREFIX) for stream in streams], n=1):
             return near[0]
@@ -134,7 +134,7 @@ def nearest_session(store: Store, id: str) -> str:
 
 def nearest_resource(store: Store, name: str) -> str:
     """Likewise."""
-    for begins in _beginnings(name):
+    for begins in _prefixes(name):
         owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", limit=MAX_NAME_CANDIDATES)
         there = [owner for owner in owners if owner.startswith(begins) and owner != ANONYMOUS]
         if near := get_close_matches(name, there, n=1):
@@ -142,7 +142,7 @@ def nearest_resource(store: Store, name: str) -> str:
     return ""
 
 
-def _beginnings(name: str) -> Iterable[str]:
+def _prefixes(name: str) -> Iterable[str]:
     """That it may share with what was meant, the longest first. Nobody is called what cannot be printed."""
     if not name.isprintable():
         return ()
@@ -155,21 +155,21 @@ def belongs_to_folder(legacy: LegacySession, cwd: str) -> bool:
     return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
 
 
-def _info(place: Backend, begun: StreamInfo) -> SessionInfo:
+def _info(backend: Backend, begun: StreamInfo) -> SessionInfo:
     """The journal says whose it is; what it adds up to is told at a glance."""
     first = begun.first
-    id, opened, said = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), place.session_summary(begun)
+    id, opened, summary = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), backend.session_summary(begun)
     return SessionInfo(
         id=id,
-        title=said.title,
-        model=said.model,
+        title=summary.title,
+        model=summary.model,
         resource=opened.resource,
         cwd=opened.cwd,
-        messages=said.messages,
-        calls=said.calls,
-        created=said.created or first.at.isoformat(),
-        updated=said.updated,
-        folder=place.session_folder(id, opened.cwd),
+        messages=summary.messages,
+        calls=summary.calls,
+        created=summary.created or first.at.isoformat(),
+        updated=summary.updated,
+        folder=backend.session_folder(id, opened.cwd),
         parent=opened.parent,
     )
 

@@ -210,7 +210,7 @@ class Memory:
         """
         folder = None if cwd is None else working_directory(cwd)
         owner = None if resource is None else checked_name(resource, "resource")
-        return list_sessions(self._context.backend, cwd=folder, resource=owner, most=checked_limit(limit))
+        return list_sessions(self._context.backend, cwd=folder, resource=owner, limit=checked_limit(limit))
 
     def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
         """The most recently used session of a folder, by default of the current one: the one to resume.
@@ -219,7 +219,7 @@ class Memory:
         """
         owner = None if resource is None else checked_name(resource, "resource")
         folder = working_directory(cwd)
-        sessions = list_sessions(self._context.backend, cwd=folder, resource=owner, most=1, children=False)
+        sessions = list_sessions(self._context.backend, cwd=folder, resource=owner, limit=1, children=False)
         return sessions[0] if sessions else None
 
     def resource(self, name: str) -> Resource:
@@ -276,9 +276,9 @@ class Memory:
         `as_of` searches what was known on that day. Unlike `Session.search` this records nothing: a search from outside
         does not make its hits more important.
         """
-        from inmind.search.query import checked_query
+        from inmind.search.query import validate_query
 
-        checked = checked_query(
+        checked = validate_query(
             query,
             limit=limit,
             kinds=kinds,
@@ -350,7 +350,7 @@ class Memory:
         Other processes may go on writing. Edits of live files are read first. `watch` is called with the number of
         events done and their total.
         """
-        from inmind.memory.bundle.export_bundle import export
+        from inmind.memory.bundle.export_bundle import write_bundle
 
         context = self._context
         context.check_open()
@@ -359,7 +359,7 @@ class Memory:
         if owner and not self.has_resource(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and it has no notes")
         context.backend.read_edits(owner, context.session_stream, context.resource_stream)
-        return export(
+        return write_bundle(
             context.backend,
             path,
             resource=owner,
@@ -380,12 +380,16 @@ class Memory:
         Streams of the bundle that continue ours are extended; diverged ones raise BundleDiverged. `only_new`: refuse
         if this memory is not empty.
         """
-        from inmind.memory.bundle.import_bundle import bring_in, opened
+        from inmind.memory.bundle.import_bundle import import_into, open_bundle
 
         context = self._context
         context.check_open()
-        with opened(checked_file(bundle, "bundle")) if isinstance(bundle, str | Path) else nullcontext(bundle) as file:
-            return bring_in(
+        with (
+            open_bundle(checked_file(bundle, "bundle"))
+            if isinstance(bundle, str | Path)
+            else nullcontext(bundle) as file
+        ):
+            return import_into(
                 file,
                 context.backend,
                 fold=context.stream_named,

@@ -29,8 +29,8 @@ from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
-    from inmind.search.index.base import Index
-    from inmind.search.index.indexer import Read
+    from inmind.search.index.base import SearchIndex
+    from inmind.search.index.indexer import MessageReader
     from inmind.store.postgres import PostgresStore
 
 
@@ -39,15 +39,17 @@ class PostgresBackend:
 
     home = None
 
-    def __init__(self, store: Store, *, shown: str, index: Callable[[Read], Index], clock: Clock | None = None) -> None:
+    def __init__(
+        self, store: Store, *, location: str, index: Callable[[MessageReader], SearchIndex], clock: Clock | None = None
+    ) -> None:
         """`shown`: the database as people may read it."""
-        self.store, self._shown, self._index = store, shown, index
+        self.store, self._location, self._index = store, location, index
         self.clock: Clock = clock or partial(datetime.now, UTC)
 
     def __str__(self) -> str:
-        return self._shown
+        return self._location
 
-    def index(self, read: Read) -> Index:
+    def index(self, read: MessageReader) -> SearchIndex:
         return self._index(read)
 
     # -- settings ------------------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
     """The backend of a database, and its settings. `create`: a memory, if it has none; else NotFound."""
     from inmind.core.settings import Settings
 
-    backend = open_postgres(checked_url(url, "home"), make=create)
+    backend = open_postgres(checked_url(url, "home"), create=create)
     try:
         return backend, settings_in("" if isinstance(settings, Settings) else backend.read_config().text, settings)
     except BaseException:
@@ -150,20 +152,20 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
         raise
 
 
-def open_postgres(url: str, *, make: bool = True) -> PostgresBackend:
+def open_postgres(url: str, *, create: bool = True) -> PostgresBackend:
     """The memory of whoever the URL lets in. `make`: one, where there is none; else that is NotFound."""
-    store = _stores(url).open(url, create=make)
+    store = _store_class(url).open(url, create=create)
     store.clock.synchronize()
 
-    def index(read: Read) -> Index:
+    def index(read: MessageReader) -> SearchIndex:
         from inmind.search.index.postgres import PostgresIndex
 
         return PostgresIndex(store, read)
 
-    return PostgresBackend(store, shown=shown_url(url), index=index, clock=store.clock)
+    return PostgresBackend(store, location=shown_url(url), index=index, clock=store.clock)
 
 
-def _stores(url: str) -> type[PostgresStore]:
+def _store_class(url: str) -> type[PostgresStore]:
     try:
         from inmind.store.postgres import PostgresStore
     except ImportError as error:

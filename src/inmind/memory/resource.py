@@ -17,7 +17,7 @@ from inmind.errors import NotFound
 from inmind.memory.context import MemoryContext
 from inmind.memory.listing import SessionInfo, checked_limit, is_known_resource, list_sessions
 from inmind.memory.session_opener import checked_seconds
-from inmind.search.note import IMPORTANCE, Note, checked_note
+from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note
 from inmind.session.state import ResourceState
 from inmind.store.stream import key_for
 
@@ -53,7 +53,7 @@ class Resource:
     def sessions(self, *, cwd: str | Path | None = None, limit: int | None = None) -> list[SessionInfo]:
         """The sessions of the resource, the most recently used first. `cwd`: only those started in this folder."""
         folder = None if cwd is None else working_directory(cwd)
-        return list_sessions(self._context.backend, cwd=folder, resource=self.name, most=checked_limit(limit))
+        return list_sessions(self._context.backend, cwd=folder, resource=self.name, limit=checked_limit(limit))
 
     # -- notes and search ----------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ class Resource:
         self,
         text: str,
         *,
-        importance: float = IMPORTANCE,
+        importance: float = DEFAULT_IMPORTANCE,
         kind: str = "general",
         valence: float = 0.0,
         valid_from: date | str | None = None,
@@ -70,13 +70,13 @@ class Resource:
         key: str | None = None,
     ) -> Note:
         """Save a note for the resource, as `Session.note` does. No session is needed."""
-        payload = checked_note(
+        payload = validate_note(
             text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
         )
         self._context.check_open()
         stream = self._context.resource_stream(owner := require_resource(self.name))
         files = self._context.resource_files(owner, stream)
-        return self._context.notebook(stream, files, owner).add(payload, origin=origin, key=key)
+        return self._context.note_writer(stream, files, owner).add(payload, origin=origin, key=key)
 
     def notes(self, *, all: bool = False) -> list[Note]:
         """The notes that wait for a dream, in the order of their page. `all`: every note ever saved, oldest first.
@@ -109,9 +109,9 @@ class Resource:
         `as_of` searches what was known on that day. Unlike `Session.search` this records nothing: a search from outside
         does not make its hits more important.
         """
-        from inmind.search.query import checked_query
+        from inmind.search.query import validate_query
 
-        checked = checked_query(
+        checked = validate_query(
             query,
             limit=limit,
             kinds=kinds,

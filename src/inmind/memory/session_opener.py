@@ -23,9 +23,9 @@ from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import CompressionPolicy, Summarizer
 from inmind.memory.context import MemoryContext
 from inmind.memory.listing import belongs_to_folder
-from inmind.prompt.layers.base import Layer, checked_layers
+from inmind.prompt.layers.base import Layer, check_layers
 from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer
-from inmind.prompt.plan import Limits
+from inmind.prompt.plan import WindowLimits
 from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.legacy_files import LegacySession, read_messages
 from inmind.session.sibling_entities import SiblingEntities
@@ -52,8 +52,8 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
 
     overview = DocumentLayer(name="overview", path=OVERVIEW_PATH)
     defaults = (StateLayer(), NotesLayer(), ScratchpadLayer(), overview, EntityLayer())
-    names = {layer.name for layer in checked_layers(own)}
-    return checked_layers([*(layer for layer in defaults if layer.name not in names), *own])
+    names = {layer.name for layer in check_layers(own)}
+    return check_layers([*(layer for layer in defaults if layer.name not in names), *own])
 
 
 def checked_setup(
@@ -81,7 +81,7 @@ def checked_setup(
     if summarizer is not None and not callable(summarizer):
         raise InvalidInput(field="summarizer", value=summarizer, expected="a function from a prompt to a text")
     return SessionConfig(
-        layers=default_layers() if layers is None else checked_layers(layers),
+        layers=default_layers() if layers is None else check_layers(layers),
         limits=limits,
         counter=count,
         entities=entities,
@@ -171,11 +171,11 @@ class SessionOpener:
         return candidates[0] if candidates else None
 
     def _assembled(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig) -> Session:
-        from inmind.prompt.layers.retained import RETAINED, RetainedLayer
+        from inmind.prompt.layers.retained import LAYER_NAME, RetainedLayer
         from inmind.session.session import Session  # loaded with the first session
 
-        if RETAINED not in {layer.name for layer in setup.layers}:
-            setup = replace(setup, layers=checked_layers([*setup.layers, RetainedLayer()]))
+        if LAYER_NAME not in {layer.name for layer in setup.layers}:
+            setup = replace(setup, layers=check_layers([*setup.layers, RetainedLayer()]))
         parts = self._parts(id, stream, opened, setup)
         parts.meta.read_title()
         session = Session(parts, self.spawn)
@@ -211,7 +211,7 @@ class SessionOpener:
             ancestors=ancestors,
             config=setup,
             session_stream=context.session_stream,
-            notes=context.notebook(*notes, owner),
+            notes=context.note_writer(*notes, owner),
             search=context.search,
             schedule_embedding=partial(context.embed_soon, [owner]),
         )
@@ -235,10 +235,10 @@ class SessionOpener:
 
 def _with_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     """For a session without a resource: a scratchpad of the resource becomes one of the session."""
-    from inmind.prompt.layers.scratchpad import scratchpad_of
+    from inmind.prompt.layers.scratchpad import find_scratchpad
 
-    pad = scratchpad_of(layers)
-    return tuple(pad.owned() if pad is not None and layer is pad else layer for layer in layers)
+    pad = find_scratchpad(layers)
+    return tuple(pad.for_session() if pad is not None and layer is pad else layer for layer in layers)
 
 
 def _passed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
@@ -262,7 +262,7 @@ def _checked_counter(counter: Counter) -> Counter:
     return counter
 
 
-def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:
+def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> WindowLimits:
     """The default reserve is DEFAULT_RESERVE, or half the window if that is less."""
     if isinstance(window, bool) or not isinstance(window, int) or window < MIN_WINDOW:
         raise InvalidInput(field="window", value=window, expected=f"tokens, {MIN_WINDOW} or more")
@@ -270,7 +270,7 @@ def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bo
         reserve = min(DEFAULT_RESERVE, window // 2)
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
         raise InvalidInput(field="reserve", value=reserve, expected="0 or more tokens, and less than the window")
-    return Limits(
+    return WindowLimits(
         window=window, reserve=reserve, exact=exact, cache_seconds=checked_seconds(cache_seconds, "cache_seconds")
     )
 

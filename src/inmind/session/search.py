@@ -38,7 +38,7 @@ class SessionSearch:
         newest_first = reversed(self._stream.state.conversation[:])
         messages = ((entry, self._view.read_message(entry)) for entry in newest_first)
         current = next((entry.id for entry, message in messages if message.role == "user" and message.text), "")
-        return self._search(replace(query, without=frozenset({current})))
+        return self._search(replace(query, excluded_events=frozenset({current})))
 
     def _search(self, query: Query) -> list[Hit]:
         return self._context.search(query, [owner_of(self._stream.name, self._context.resource_name)])

@@ -1,14 +1,14 @@
-"""Files that are never half written, never followed through a link, and never open to others.
+"""Files that are written atomically, without following links, and private to the user.
 
-A write is: a temporary file in the same folder (0600), all bytes, fsync, rename, fsync of the folder. Where
-people write too, the rename *exchanges* the two if the system can, so that what stood there is still in hand and
-can be looked at: an editor that saved in the last microsecond is not overwritten, its file is put back.
-Every step goes through a descriptor, from the home down, so no link or race can lead out of it. The home is wherever
-its owner put it, behind a link too; a link below it is somebody's way out, and is not followed.
+A write creates a temporary file in the same folder (0600), writes all bytes, calls fsync, renames it, and calls fsync
+on the folder. For files that people edit too, the rename *exchanges* the two files if the system supports it. The
+replaced file can then be inspected: if an editor saved in the last microsecond, its file is put back. Every step uses a
+descriptor, starting at the home, so no link or race can lead out of it. The path of the home itself may contain links;
+links below it are not followed.
 
-A killed writer leaves one of two things behind, told apart by name. A `part` is ours and perhaps incomplete. A
-`swap` is complete and either ours or what stood in its place, which may be the only copy of a person's words: who
-knows all the versions looks at it first.
+A killed writer leaves a file of one of two kinds, distinguished by name. A `part` was written by us and may be
+incomplete. A `swap` is complete and is either ours or the file it replaced, which may be the only copy of a person's
+text: check it before deleting it.
 """
 
 from __future__ import annotations
@@ -48,34 +48,36 @@ from inmind.store.file_operations import (
 _PART, _SWAP = ".inmind-part-", ".inmind-swap-"
 
 DAMAGED_SUFFIX = ".damaged-"
-"""Stands in the name of what was kept aside: what a file showed that nobody can have meant."""
+"""Part of the name under which a damaged file is saved."""
 
 LOCK_FILE = ".lock"
 
 
 class Folder:
-    """One folder of live files, held open by descriptor for as long as an operation lasts.
+    """One folder of live files, opened by descriptor for each operation.
 
-    What changes files is called with the folder `locked`.
+    Methods that change files require the folder's `lock`.
     """
 
     def __init__(self, path: Path, *, home: Path | None = None) -> None:
-        """`home`: down to here links are followed, and from here on not; by default the folder itself."""
+        """`home`: links are followed up to here and not below. Default: the folder itself."""
         self.path = path
         self._home = home or path
         self._steps = path.relative_to(self._home).parts
         self._root = f"{path}/"
 
     def signature(self, name: str) -> FileSignature | None:
-        """Cheap enough for every call; None when there is nothing to see."""
+        """Return the file's signature, or None if it does not exist. Cheap enough for every call."""
         try:
             return signature_of(os.stat(self._root + name, follow_symlinks=False))
         except OSError:
             return None
 
     def list_files(self, sub: str) -> dict[str, str]:
-        """What stands in a sub-folder, by name, and what it is if it is no file. Not our own, other hidden ones and the
-        copies that editors keep."""
+        """List a subfolder: names, each with its type if it is not a regular file.
+
+        Hidden files, including our own, and backup copies of editors are left out.
+        """
         try:
             with self._open_subfolder(sub.split("/")) as folder, os.scandir(folder) as entries:
                 return {
@@ -87,7 +89,10 @@ class Folder:
             return {}
 
     def first_non_folder(self, name: str) -> str:
-        """The first step on the way to a file that is there and is no folder: a link is not one, and not followed."""
+        """Return the first step of the path to a file that exists and is not a folder.
+
+        A link is not a folder and is not followed.
+        """
         inside = name.split("/")[:-1]
         for root, steps in ((self._home, self._steps), (self.path, inside)):
             for end in range(1, len(steps) + 1):
@@ -95,12 +100,12 @@ class Folder:
                 try:
                     if not stat.S_ISDIR(os.lstat(f"{root}/{way}").st_mode):
                         return way
-                except OSError:  # nor is anything behind it
+                except OSError:  # it does not exist, so neither does anything below it
                     return ""
         return ""
 
     def make_subfolder(self, sub: str) -> None:
-        """A sub-folder, unless there is one."""
+        """Create a subfolder unless it exists."""
         try:
             with self._open_subfolder(sub.split("/"), create=True):
                 pass
@@ -117,13 +122,16 @@ class Folder:
             return FileState(read_error=describe_os_error(error))
 
     def replace(self, name: str, data: bytes) -> None:
-        """Put the bytes there, durably, whatever stood there before: for files that only we write."""
+        """Write the bytes durably, whatever the file contained. For files that only inmind writes."""
         with self._write_part(name, data) as (folder, part, leaf):
             os.rename(part, leaf, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
 
     def exchange(self, name: str, data: bytes, *, expected: FileState) -> bool:
-        """Put the bytes where `found` still stands. False: something else came to stand there, and it stays."""
+        """Replace the file if it is still `expected`.
+
+        False: another writer changed it, and it is kept.
+        """
         with self._write_part(name, data) as (folder, part, leaf):
             swap = _SWAP + leaf
             os.rename(part, swap, src_dir_fd=folder, dst_dir_fd=folder)
@@ -136,7 +144,10 @@ class Folder:
             return done
 
     def remove(self, name: str, *, expected: FileState) -> bool:
-        """Take away what `found` says. False: something else came to stand there, and it stays."""
+        """Remove the file if it is still `expected`.
+
+        False: another writer changed it, and it is kept.
+        """
         try:
             with self._open_parent(name) as (folder, leaf):
                 swap = _SWAP + leaf
@@ -145,7 +156,7 @@ class Folder:
                 if matches:
                     os.unlink(swap, dir_fd=folder)
                 else:
-                    link_new(folder, swap, leaf)  # if it was saved yet again, this one is found beside it
+                    link_new(folder, swap, leaf)  # if it was saved again, this version stays as the swap file
                 os.fsync(folder)
                 return matches
         except FileNotFoundError:
@@ -154,10 +165,10 @@ class Folder:
             raise translate_os_error(error, self.path / name) from error
 
     def save_aside(self, name: str, *, new_name: str) -> str:
-        """A second name, in the same folder, for what is about to be displaced; answers with it.
+        """Give a file that is about to be replaced a second name in the same folder; returns the name.
 
-        A link and not a copy: it holds all bytes, however many, and those that a slow editor is still writing. Where
-        other bytes have that name already it gets a number.
+        A link instead of a copy: it keeps all bytes, including those that a slow editor is still writing. If another
+        file has that name, a number is added.
         """
         try:
             with self._open_parent(name) as (folder, leaf):
@@ -169,7 +180,7 @@ class Folder:
             raise translate_os_error(error, self.path / new_name) from error
 
     def read_swap(self, name: str, *, max_bytes: int) -> FileState:
-        """What a killed writer of this file held in its hands."""
+        """Read the swap file that a killed writer left."""
         *between, leaf = name.split("/")
         return self.read("/".join((*between, _SWAP + leaf)), max_bytes=max_bytes)
 
@@ -178,7 +189,7 @@ class Folder:
             os.unlink(_SWAP + leaf, dir_fd=folder)
 
     def clean_up(self) -> list[str]:
-        """Remove the parts of killed writers; answers with the files that have something displaced beside them."""
+        """Remove part files of killed writers; returns the names of files that have a swap file."""
         displaced: list[str] = []
         try:
             with self._open_subfolder(()) as top:
@@ -195,7 +206,7 @@ class Folder:
 
     @contextlib.contextmanager
     def open_append(self, name: str) -> Generator[AppendFile]:
-        """A file right in this folder that is only added to, with the folder locked."""
+        """Open a file of this folder that is only appended to, with the folder locked."""
         with self.lock():
             try:
                 with self._open_parent(name) as (folder, leaf):
@@ -209,11 +220,11 @@ class Folder:
 
     @contextlib.contextmanager
     def lock(self) -> Generator[None]:
-        """One writer of this folder's files at a time, over all threads and processes.
+        """Allow one writer of this folder at a time, over all threads and processes.
 
-        A POSIX record lock, not flock: a child forked in the middle does not inherit it and so cannot keep
-        it for ever. It is per process, hence the mutex; and it is gone when any descriptor of its file is closed
-        in this process, hence a file that nobody has a reason to read.
+        A POSIX record lock, not flock: a child forked meanwhile does not inherit it and so cannot keep it. It is held
+        per process, so threads need a mutex too. It is released when any descriptor of its file is closed in this
+        process, so it is on a file that is never read.
         """
         with _mutexes.get(self._root):
             try:
@@ -237,7 +248,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _write_part(self, name: str, data: bytes) -> Generator[tuple[int, str, str]]:
-        """The bytes on the disk, under a name of their own, beside the place where they shall stand."""
+        """Write the bytes durably to a part file in the folder of the target file."""
         try:
             with self._open_parent(name, create=True) as (folder, leaf):
                 refuse_special_file(folder, leaf)
@@ -253,7 +264,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _open_parent(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
-        """The descriptor of the folder that holds `name`."""
+        """Yield the descriptor of the folder that contains `name`."""
         *between, leaf = name.split("/")
         check_name(leaf)
         with self._open_subfolder(between, create=create) as folder:
@@ -261,7 +272,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _open_subfolder(self, between: Sequence[str], *, create: bool = False) -> Generator[int]:
-        """The descriptor of a folder below this one, opened step by step without following links."""
+        """Yield the descriptor of a folder below this one, opened step by step without following links."""
         for step in between:
             check_name(step)
         if create:
@@ -278,7 +289,7 @@ class Folder:
 
 
 class AppendFile:
-    """An open file, for as long as it is locked."""
+    """A file that is open for appending, for as long as its folder is locked."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -290,7 +301,7 @@ class AppendFile:
         return os.pread(self._descriptor, size, max(0, len(self) - size))
 
     def count_lines(self, size: int) -> int:
-        """How many lines end in the first `upto` bytes."""
+        """Count the line ends in the first `size` bytes."""
         starts = range(0, size, CHUNK_BYTES)
         return sum(os.pread(self._descriptor, min(CHUNK_BYTES, size - start), start).count(b"\n") for start in starts)
 
@@ -298,7 +309,7 @@ class AppendFile:
         os.ftruncate(self._descriptor, keep)
 
     def append(self, data: bytes) -> None:
-        """Not synced: what is added can be made again."""
+        """Append without fsync: the content can be written again from the journal."""
         length = os.lseek(self._descriptor, 0, os.SEEK_END)
         try:
             write_all(self._descriptor, data)
@@ -308,7 +319,7 @@ class AppendFile:
 
 
 class _FolderMutexes:
-    """One for each place: record locks hold between processes only, whoever in this one has the place open."""
+    """One mutex for each folder: record locks do not exclude threads of the same process."""
 
     def __init__(self) -> None:
         self._by_place: dict[str, threading.Lock] = {}
@@ -325,7 +336,7 @@ _mutexes = _FolderMutexes()
 
 
 def is_leftover(name: str) -> bool:
-    """Was a file left by a writer that was killed? Whoever opens its folder next looks at it and takes it away."""
+    """True for a file left by a killed writer. Opening its folder cleans it up."""
     return name.startswith((_PART, _SWAP))
 
 

@@ -1,4 +1,4 @@
-"""File operations on descriptors of folders, which follow no links."""
+"""File operations by folder descriptor, which follow no links, and translation of their errors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _RENAME_EXCHANGE = 2
 CHUNK_BYTES = 1_048_576
 
 
-# A file system's clock ticks every few milliseconds: a write right after our look can leave the same stamp.
+# A file system's clock ticks every few milliseconds: a write right after our read can leave the same timestamp.
 MIN_SIGNATURE_AGE_NANOSECONDS = 50_000_000
 
 
 @frozen
 class FileSignature:
-    """What `stat` says: if it is the same, and not too young to tell, the bytes are the same."""
+    """Values of `stat`. If they are the same and old enough, the bytes are the same."""
 
     inode: int
     size: int
@@ -42,31 +42,34 @@ class FileSignature:
 
 @frozen
 class FileState:
-    """What stands at a path. `unreadable` says why it cannot be read; that is never the same as empty."""
+    """Content and signature of a file.
+
+    `read_error`: why it cannot be read, which is not the same as empty.
+    """
 
     data: bytes | None = None
     signature: FileSignature | None = None
-    """From before the bytes were read: whatever is written after has another one, if this is settled."""
+    """Taken before the bytes were read. If it is reliable, every later write changes it."""
     read_at: int = 0
     max_bytes: int = 0
-    """How many bytes were asked for; one more was read, so that too many can be told."""
+    """The number of bytes requested. One more was read to detect larger files."""
     has_other_links: bool = False
-    """The same file has another name, perhaps in another folder: nobody can tell whose words these are."""
+    """The file has another name, perhaps in another folder, so its author is unknown."""
     read_error: str = ""
 
     @property
     def is_complete(self) -> bool:
-        """All bytes that stand there were read."""
+        """True if all bytes of the file were read."""
         return self.data is not None and len(self.data) <= self.max_bytes
 
     @property
     def reliable_signature(self) -> FileSignature | None:
-        """The signature, if a later change is sure to show in it."""
+        """The signature, if every later change is sure to alter it."""
         return self.signature if self.signature and self.signature.is_reliable(self.read_at) else None
 
 
 def make_private_folder(path: Path) -> None:
-    """The folder and its missing parents, for the owner alone, and on the disk."""
+    """Create the folder and its missing parents, durably and readable only by the owner."""
     try:
         if path.is_dir():
             return
@@ -81,7 +84,10 @@ def make_private_folder(path: Path) -> None:
 
 
 def create_private_file(path: Path) -> None:
-    """An empty file for the owner alone, unless there is one. Safe on a database: it is opened only if it is new."""
+    """Create an empty file readable only by the owner, unless it exists.
+
+    Safe for a database: the file is only opened if it is new.
+    """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS, 0o600))
         fsync_folder(path.parent)
@@ -92,11 +98,11 @@ def create_private_file(path: Path) -> None:
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """A file to read, by nobody's link and no pipe: that would wait for ever."""
+    """Open a regular file for reading. Links are not followed, and a pipe would block forever."""
     descriptor = os.open(path, os.O_RDONLY | SAFE_FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a plain file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 
@@ -129,7 +135,7 @@ def read_at(folder: int, leaf: str, max_bytes: int) -> FileState:
 
 
 def open_subfolder(folder: int, name: str, *, create: bool) -> int:
-    """The descriptor of a folder in a folder. A new one is for the owner alone, and on the disk."""
+    """Open a folder inside a folder. With `create` it is created durably for the owner only."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(name, flags, dir_fd=folder)
@@ -143,7 +149,10 @@ def open_subfolder(folder: int, name: str, *, create: bool) -> int:
 
 
 def open_unlinked(folder: int, leaf: str) -> int:
-    """To add to a file. One that has another name as well loses this one: what is added would show there too."""
+    """Open a file for appending. A file with several links is replaced by a new one.
+
+    Otherwise the appended bytes would also appear under the other name.
+    """
     flags = os.O_RDWR | os.O_CREAT | SAFE_FLAGS
     descriptor = os.open(leaf, flags, 0o600, dir_fd=folder)
     if os.fstat(descriptor).st_nlink < 2:
@@ -154,17 +163,20 @@ def open_unlinked(folder: int, leaf: str) -> int:
 
 
 def check_name(step: str) -> None:
-    """Names are checked where they are made; here nothing is left that could mean another folder."""
+    """Refuse a step that could lead to another folder.
+
+    Names are validated before; this is a safeguard.
+    """
     if step in ("", ".", "..") or "/" in step or "\x00" in step:
         raise OSError(errno.EINVAL, "not a name")
 
 
 def refuse_special_file(folder: int, leaf: str) -> None:
-    """A folder, link or device in a live file's place was put there by somebody: it is not ours to replace."""
+    """Refuse to replace a folder, link or device: a person put it there."""
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode
         if not stat.S_ISREG(mode):
-            raise OSError(errno.ELOOP if stat.S_ISLNK(mode) else errno.ENOTSUP, "not a plain file")
+            raise OSError(errno.ELOOP if stat.S_ISLNK(mode) else errno.ENOTSUP, "not a regular file")
 
 
 def write_new(folder: int, name: str, data: bytes) -> None:
@@ -183,7 +195,10 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def link_new(folder: int, swap: str, leaf: str) -> bool:
-    """Where nothing stands: a link, since a rename would overwrite what an editor has just put there."""
+    """Give the file its final name if that does not exist yet.
+
+    A link, because a rename would overwrite a file that an editor has just saved.
+    """
     try:
         os.link(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -196,7 +211,7 @@ def link_new(folder: int, swap: str, leaf: str) -> bool:
 
 
 def link_or_copy(folder: int, leaf: str, kept: str) -> bool:
-    """Do these bytes have that name now? Not if others have it."""
+    """Give the bytes of `leaf` a second name; False if another file has that name."""
     try:
         os.link(leaf, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -225,7 +240,7 @@ def _copy(folder: int, leaf: str, kept: str) -> bool:
 
 
 def _is_same_file(folder: int, leaf: str, other: str) -> bool:
-    """Are two files one, or alike in every byte? Read in pieces, since they may be larger than memory."""
+    """Compare two files by identity, then by content, in chunks because they may be large."""
     with _open_for_reading(folder, leaf) as one, _open_for_reading(folder, other) as two:
         first, second = os.fstat(one.fileno()), os.fstat(two.fileno())
         if os.path.samestat(first, second):
@@ -256,13 +271,16 @@ def swap_in(folder: int, swap: str, leaf: str, data: bytes, expected: FileState)
     _exchange_names(folder, swap, leaf)
     if still_matches(folder, swap, FileState(data=data, max_bytes=len(data))):
         os.unlink(swap, dir_fd=folder)
-    else:  # saved once more meanwhile: that one belongs in the place, the earlier one is found beside it
+    else:  # saved again in between: the newest version is put back, the earlier one stays as the swap file
         _exchange_names(folder, swap, leaf)
     return False
 
 
 def still_matches(folder: int, leaf: str, expected: FileState) -> bool:
-    """Of what is too large only the beginning was read; there it has to be the same file."""
+    """True if the file is still as expected.
+
+    If only its beginning was read, the inode must be the same.
+    """
     try:
         now = read_at(folder, leaf, expected.max_bytes)
     except OSError:
@@ -275,15 +293,18 @@ def _inode(found: FileState) -> int | None:
 
 
 def _exchange_names(folder: int, swap: str, leaf: str) -> bool:
-    """False where there is nothing to exchange with, or the system cannot."""
+    """Exchange two files atomically. False if there is no second file or no system support."""
     rename = _renameat2()
     return rename is not None and (rename(folder, os.fsencode(swap), folder, os.fsencode(leaf), _RENAME_EXCHANGE) == 0)
 
 
 @cache
 def _renameat2() -> Callable[..., int] | None:
-    """Linux has it; elsewhere a plain rename must do, with a window of microseconds for an editor's save."""
-    import ctypes  # only whoever writes a file needs it
+    """Return Linux's renameat2, if available.
+
+    Elsewhere a plain rename is used, in which an editor's save of the same microsecond can be lost.
+    """
+    import ctypes  # imported late: only writers need it
 
     try:
         return ctypes.CDLL(None, use_errno=True).renameat2
@@ -305,11 +326,11 @@ def translate_os_error(error: OSError, place: Path) -> InmindError:
     return UnsafeStorage(place=str(place), reason=describe_os_error(error))
 
 
-# The system's own words for these are about its calls, not about what stands there.
+# The system's messages for these describe the call, not the file.
 _REASONS = {
     errno.ELOOP: "it is a link, and links are not followed",
-    errno.ENOTDIR: "a link or a file stands on the way there, and links are not followed",
-    errno.ENOTSUP: "it is not a plain file",
+    errno.ENOTDIR: "its path contains a link or a file, and links are not followed",
+    errno.ENOTSUP: "it is not a regular file",
 }
 
 
@@ -318,5 +339,5 @@ def describe_os_error(error: OSError) -> str:
 
 
 def now_nanoseconds() -> int:
-    """The clock that file stamps are compared with."""
+    """The clock that file timestamps are compared with."""
     return time.time_ns()

@@ -1,7 +1,7 @@
-"""What a folder lies on: which file system, and whether that can keep what SQLite promises.
+"""The file system of a folder, and whether SQLite is safe on it.
 
-SQLite's locks are the operating system's, and its write-ahead log is shared memory. Both end at the edge of a machine:
-a file system that another machine also has, or that reaches the host of a virtual one, lets two writers in at once.
+SQLite uses locks of the operating system, and its write-ahead log uses shared memory. Both work only within one
+machine: on a network file system, or one shared with the host of a virtual machine, two writers could write at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHARED_KINDS = frozenset(
     "nfs nfs4 cifs smb2 smb3 smbfs afs ceph glusterfs lustre gfs2 ocfs2 beegfs gpfs ncpfs coda davfs "
     "9p virtiofs vboxsf vmhgfs prl_fs drvfs fakeowner".split()
 )
-"""Of other machines, and of the hosts of virtual ones."""
+"""File systems of other machines, and of the hosts of virtual machines."""
 
 _FUSE = "fuse"
 _LOCAL_FUSE_KINDS = frozenset({"fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.ext2", "fuse.ext4", "fuseblk"})
@@ -28,20 +28,25 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 @frozen(kw_only=True)
 class Mount:
+    """A mounted file system."""
+
     kind: str
-    """As the system calls it, like ext4; empty where it does not say."""
+    """The system's name for it, such as ext4; empty if unknown."""
     point: str = "/"
     read_only: bool = False
 
     @property
     def is_shared(self) -> bool:
-        """Somebody may write there without this machine's knowing. Of a program's file system nobody can tell."""
+        """True if another machine may write there.
+
+        A FUSE file system of unknown kind counts as shared.
+        """
         in_a_program = self.kind.partition(".")[0] == _FUSE and self.kind not in _LOCAL_FUSE_KINDS
         return self.kind in _SHARED_KINDS or in_a_program
 
 
 def mount_of(path: Path) -> Mount:
-    """What a path lies on. Only Linux says; elsewhere it is not known."""
+    """Return the mount of a path. Only Linux provides it; elsewhere its kind is empty."""
     try:
         table = _MOUNT_TABLE.read_text("utf-8", errors="surrogateescape")
     except OSError:
@@ -50,9 +55,10 @@ def mount_of(path: Path) -> Mount:
 
 
 def find_mount(table: str, path: PurePath) -> Mount:
-    """The mount that a path lies on, by the table of them: the nearest above it, and of several at one place the last.
+    """Return the mount of a path from the mount table: the nearest above it, the last of several.
 
-    A line has six fields, some more of no fixed number, a dash, and then the kind, the source and the kind's options.
+    A line has six fields, a variable number of optional ones, a dash, and then the kind, the source and the kind's
+    options.
     """
     found = Mount(kind="")
     for mount in _mounts(table.splitlines()):

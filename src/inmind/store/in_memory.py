@@ -1,4 +1,4 @@
-"""What a host needs to test its own agent: a store that forgets on exit, and a clock that is told the time."""
+"""A store in memory, for tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from inmind.store.protocol import (
 
 
 class InMemoryStore:
-    """The reference store: the contract in its plainest form, for tests and as the measure for real stores."""
+    """The reference implementation of `Store`, for tests and as a model for other stores."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -251,7 +251,7 @@ class _InMemoryImport:
 
 
 def _comparable(event: Event) -> tuple[object, ...]:
-    """All of it, as it would be stored: NaN is not itself, its text is."""
+    """All fields of an event as stored: NaN is not equal to itself, its text is."""
     return (
         event.at,
         event.kind,
@@ -264,7 +264,7 @@ def _comparable(event: Event) -> tuple[object, ...]:
 
 
 def _encode_and_decode(payload: EventPayload) -> EventPayload:
-    """As in a real store: what cannot be stored must not pass here either."""
+    """Encode and decode the payload, so that what cannot be stored fails here too."""
     return decode_payload(payload.kind, encode_payload(payload).encode().decode())
 
 

@@ -1,4 +1,4 @@
-"""What waits to be done for a memory in the background, as it is told to whoever looks."""
+"""Status of background jobs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from inmind.core.frozen import frozen
 
 @frozen(kw_only=True)
 class QueueStatus:
-    """Jobs in a database. In a home, where nobody keeps a list: resources for which the same is so."""
+    """Counts of jobs in a database.
+
+    A home has no queue: there they count resources with work to do.
+    """
 
     waiting: int = 0
     waiting_seconds: float = 0.0
-    """For how long the first has."""
+    """How long the oldest job has been waiting."""
     later: int = 0
-    """That have failed, and are tried again after a while."""
+    """Jobs that have failed and will be retried."""
     running: int = 0
     stalled: int = 0
-    """Of those that run: whoever has them was not heard of."""
+    """Running jobs whose worker has sent no heartbeat."""
     failed: int = 0
-    """That were given up."""
+    """Jobs that failed permanently."""
     workers: int | None = None
-    """None where nobody can tell."""
+    """None if it is not known."""

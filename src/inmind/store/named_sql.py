@@ -1,4 +1,4 @@
-"""SQL lives in files, as named and described queries; here they are found by their names."""
+"""Loading of SQL files that hold named queries."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from functools import cache
 from typing import cast
 
 SQLITE_PACKAGE = "inmind.store"
-"""The package whose folder `sql` is meant where none is named."""
+"""The default package. SQL files are in its folder `sql`."""
 
 
 @cache
 def load_script(name: str, *, package: str = SQLITE_PACKAGE) -> str:
-    """A whole file."""
-    from pkgutil import get_data  # importlib.resources brings half of the standard library's file handling along
+    """Return the text of a SQL file."""
+    from pkgutil import get_data  # importlib.resources takes much longer to import
 
     return cast(bytes, get_data(package, f"sql/{name}.sql")).decode()
 
 
 def load_queries(file: str, *, package: str = SQLITE_PACKAGE) -> Callable[[str], str]:
-    """The queries of a file, each by the name it has there."""
+    """Return a function that looks up the queries of a file by name."""
 
     @cache
     def queries() -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""The port to a store: the few promises that everything above stands on.
+"""The interface of a store.
 
-Each promise is a test in tests/contract/test_store.py, which every store has to pass.
+Each guarantee is a test in tests/contract/test_store.py, which every store has to pass.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Clock = Callable[[], datetime]
 
 @frozen
 class Key:
-    """An idempotency key and the digest of the request it stands for."""
+    """An idempotency key and the digest of its request."""
 
     value: str
     request: str
 
     @property
     def caller_key(self) -> str:
-        """As its caller has named it: in front stands the operation that it is for."""
+        """The key as the caller passed it, without the operation in front of it."""
         return self.value.partition(" ")[2] or self.value
 
 
 @frozen
 class Batch:
-    """Events for one stream, decided at its version `expected`."""
+    """Events for one stream, based on its version `expected`."""
 
     stream: str
     drafts: Sequence[Draft]
@@ -41,7 +41,10 @@ class Batch:
 
 @frozen
 class AppendResult:
-    """Where the events of one append stand. `repeated`: an earlier call with the same key had put them there."""
+    """Sequence numbers of the appended events.
+
+    `repeated`: an earlier call with the same key appended them.
+    """
 
     first: int
     last: int
@@ -51,7 +54,10 @@ class AppendResult:
 
 @frozen
 class Receipt:
-    """A key of a stream, with what its append did: who carries a stream elsewhere takes these along."""
+    """A key of a stream and the result of its append.
+
+    An export takes receipts along with the events.
+    """
 
     stream: str
     key: Key
@@ -60,7 +66,7 @@ class Receipt:
 
 @frozen
 class ImportedEvent:
-    """Where an event stands that happened elsewhere. Not `new`: it stood there already, the same in everything."""
+    """The position of an imported event. Not `is_new`: the same event was already stored."""
 
     position: int
     is_new: bool
@@ -68,7 +74,7 @@ class ImportedEvent:
 
 @frozen
 class Snapshot:
-    """A state at `seq`, as JSON text, for a fold of that version."""
+    """A state at `seq` as JSON text, written by a fold of this version."""
 
     seq: int
     fold_version: int
@@ -77,7 +83,7 @@ class Snapshot:
 
 @frozen
 class StreamSummary:
-    """A stream at a glance: how many events of each kind, and when the last one came."""
+    """The number of events of each kind in a stream, and the time of the last one."""
 
     kinds: Mapping[str, int]
     updated: datetime
@@ -85,7 +91,7 @@ class StreamSummary:
 
 @frozen
 class StreamInfo:
-    """A stream as it stands in a list: what it began with, how far it goes, and when something last happened there."""
+    """One stream of a list: its first event, its version and the time of its last event."""
 
     first: Event
     version: int
@@ -94,10 +100,11 @@ class StreamInfo:
 
 @frozen
 class PublishedVersion:
-    """What a live file was last made to show: the digest of its text ("" for none), and the journal's state then.
+    """The version of a live file that was last written.
 
-    A version that came later was never confirmed to be shown. If the file shows it all the same, a writer was
-    killed before it could say so; if it shows any other text, a person wrote that.
+    `digest` is that of its text ("" for none), `seq` the version of the journal. A later version was never confirmed as
+    written. If the file nevertheless shows one, a writer was killed before it could confirm; if it shows any other
+    text, a person wrote that.
     """
 
     digest: str
@@ -106,16 +113,16 @@ class PublishedVersion:
 
 @frozen
 class RateWindow:
-    """A stretch of time in which something may be used so often, or so much, and then not before the next one."""
+    """A time window of a rate limit. Usage is counted per window."""
 
     name: str
-    """What is counted."""
+    """The counter."""
     start: datetime
     length: timedelta
 
     @classmethod
     def at(cls, now: datetime, name: str, length: timedelta) -> RateWindow:
-        """The one that a moment is in: every process that counts the same comes to the same."""
+        """Return the window that contains `now`. Every process computes the same one."""
         return cls(name, now - (now - _EPOCH) % length, length)
 
     @property
@@ -128,7 +135,7 @@ class RateWindow:
 
     @property
     def expired_before(self) -> int:
-        """What began before this is over for everybody, whose clock it may be."""
+        """Windows that started before this are over in every process, whatever its clock says."""
         return self.start_microseconds - 3 * round(self.length.total_seconds() * 1e6)
 
 
@@ -136,26 +143,30 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BulkImport(Protocol):
-    """What happened elsewhere, on its way into a store: all of it, or nothing."""
+    """An import of events from another store, stored completely or not at all."""
 
     def add_event(self, event: Event) -> ImportedEvent:
-        """An event with its own number and time: the next one of its stream, or one that is there and is the same.
+        """Add an event with its number and time: the next of its stream, or one already stored.
 
-        One that differs from what stands there, or would leave a gap, is a Conflict.
+        Raises Conflict if a different event is stored there, or if there would be a gap.
         """
         ...
 
     def add_receipt(self, receipt: Receipt) -> bool:
-        """A key; False if it is there already. One that stands for another append there is a Conflict."""
+        """Add a key; False if it is already stored.
+
+        Raises Conflict if it belongs to another append there.
+        """
         ...
 
 
 class Store(Protocol):
-    """Streams of events, and beside them what only makes reading quick.
+    """Streams of events, with data that only makes reading faster.
 
-    Its promises: events come back in order and gap-free; a batch is there whole or not at all; what `append`
-    returned survives a kill; a stale expectation raises Conflict and stores nothing; the same key stores once
-    and answers alike for ever, with other arguments it raises KeyReused; a reader never sees half a commit.
+    Guarantees: events are returned in order and without gaps; a batch is stored completely or not at all; events
+    survive a kill once `append` has returned; a stale `expected` raises Conflict and stores nothing; the same key
+    stores once and always returns the same result, and with other arguments raises KeyReused; a reader never sees part
+    of a commit.
     """
 
     def append(
@@ -168,87 +179,86 @@ class Store(Protocol):
         key: Key | None = None,
         companion: Batch | None = None,
     ) -> AppendResult:
-        """Store the drafts as the next events of the stream, decided at version `expected`.
+        """Append the drafts as the next events of the stream, based on version `expected`.
 
-        `beside`: events of another stream, stored with them or not at all; the key is the first stream's.
+        `companion`: events of another stream, stored together with these or not at all. The key belongs to the first
+        stream.
         """
         ...
 
     def read(
         self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
     ) -> Sequence[Event]:
-        """Events with after < seq <= until, in order; of one kind, when given."""
+        """Events with after < seq <= until, in order, optionally of one kind."""
         ...
 
     def events_since(
         self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
     ) -> Sequence[tuple[int, Event | None]]:
-        """Events of these kinds that were stored behind a position, each with its own; in that order.
+        """Events of these kinds stored after a position, each with its position, in that order.
 
-        Those of one owner's streams can be followed: whoever has taken in all of them up to a position misses nothing
-        before it. Those of everybody are read inside a `moment`: two owners' events may get their positions in one
-        order, and be stored in the other.
-        None stands for an event that does not read back: who opens its stream is told, and nobody else is held up.
+        Events of one owner can be followed: a reader that has processed all of them up to a position misses none before
+        it. Events of all owners must be read inside `consistent_read`: events of two owners may get their positions in
+        one order and be stored in the other. None stands for an event that cannot be decoded: opening its stream raises
+        Damaged, other streams are not affected.
         """
         ...
 
     def events_up_to(
         self, position: int, *, batch_size: int, owner: str | None = None
     ) -> Iterator[tuple[int, Event | None]]:
-        """Every event up to a position, of whichever kind, each with its own; so many are read at a time.
+        """Every event of any kind up to a position, each with its position, read in batches.
 
-        Each owner's come in the order in which they were stored, and one owner's may come behind all of another's: so
-        that reading on costs the same wherever one is. Inside a `moment`, as with `since`; so is what None stands for.
+        Events of one owner come in the order in which they were stored; one owner's may all come after another's, so
+        that each batch costs the same. Read inside `consistent_read`. None has the same meaning as in `events_since`.
         """
         ...
 
     def last_position(self, *, owner: str | None = None) -> int:
-        """The highest that any event has, or any of one owner's; 0 before the first."""
+        """The highest position of any event, or of one owner's events; 0 if there are none."""
         ...
 
     def consistent_read(self) -> AbstractContextManager[None]:
-        """All that this thread reads inside the block is of one moment, whatever others write meanwhile."""
+        """All reads of this thread in the block see one state, whatever others write."""
         ...
 
     def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
-        """Everybody whom streams with events belong to, sorted: see `owner_by`. So many, behind a name."""
+        """Sorted owner names after `after`, at most `limit`: see `owner_of`."""
         ...
 
     def version(self, stream: str) -> int:
-        """The number of the newest event; 0 for a stream that does not exist."""
+        """The sequence number of the newest event; 0 for a stream that does not exist."""
         ...
 
     def receipt(self, stream: str, key: Key) -> AppendResult | None:
-        """What an earlier append with this key did, if there was one."""
+        """The result of an earlier append with this key, if there was one."""
         ...
 
     def receipts(self, stream: str, *, after: str | None = None, limit: int) -> Sequence[Receipt]:
-        """The keys of a stream, in their order: so many, behind one."""
+        """Receipts of a stream, sorted by key, after `after`, at most `limit`."""
         ...
 
     def all_receipts(self, *, batch_size: int) -> Iterator[Receipt]:
-        """The keys of all streams, each stream's together and in their order; so many are read at a time."""
+        """Receipts of all streams, grouped by stream and sorted by key, read in batches."""
         ...
 
     def bulk_import(self) -> AbstractContextManager[BulkImport]:
-        """Take in what happened elsewhere: stored when the block ends, and not at all if it raises.
+        """Import events from another store; stored when the block ends, discarded if it raises.
 
-        Inside the block this store reads what was adopted so far; nobody else sees any of it before the end.
+        Inside the block this store reads what was imported so far; other readers see none of it before the end.
         """
         ...
 
     def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
-        """Names of the streams that begin with the prefix, sorted, and so many at most; of one owner's, where one is
-        named."""
+        """Sorted names of the streams with this prefix, optionally of one owner, at most `limit`."""
         ...
 
     def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
-        """The streams that begin with the prefix and have events, the last written first, and so many at most; of one
-        owner's, where one is named."""
+        """Streams with this prefix that have events, last written first, at most `limit`."""
         ...
 
     def summary(self, stream: str) -> StreamSummary:
-        """Of a stream that exists."""
+        """Summary of an existing stream."""
         ...
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
@@ -256,28 +266,28 @@ class Store(Protocol):
         ...
 
     def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
-        """The stream's snapshot, if it is of this fold and not newer than `until`."""
+        """The stream's snapshot, if it has this fold version and is not newer than `until`."""
         ...
 
     def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
-        """What was last written to each live file of the stream, by path."""
+        """The version of each live file of the stream that was last written, by path."""
         ...
 
     def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None: ...
 
     def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
-        """Use so much more of what a window has; False, and nothing is used, if that came to more than `most`.
+        """Add `amount` to the usage of a window; False, without adding, if that exceeds `limit`.
 
-        However many ask at once, in whichever processes, together they never use more than that.
+        Concurrent calls, also of several processes, together never exceed the limit.
         """
         ...
 
     def adjust_usage(self, window: RateWindow, amount: int) -> None:
-        """It was so much more than was allowed for, or so much less: what is over counts whatever was allowed."""
+        """Correct the usage of a window by `amount`, positive or negative, without a limit."""
         ...
 
     def usage(self, window: RateWindow) -> int:
-        """Of what a window has."""
+        """The usage of a window."""
         ...
 
     def close(self) -> None: ...

@@ -1,6 +1,7 @@
-"""Events and receipts as rows of a database: one shape, whichever database it is.
+"""Events and receipts as database rows, the same for SQLite and PostgreSQL.
 
-A row is data that anybody who can write to the database may have changed: what is no event is named, with its place.
+Anyone with write access to the database may have changed a row, so a row that is not a valid event raises Damaged with
+its place.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ log = logging.getLogger("inmind")
 
 
 def batch_rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
-    """What a batch adds: seq, at, kind, origin, trust, opens, sources, body."""
+    """Rows of a batch: seq, at, kind, origin, trust, starts_batch, sources, body."""
     return [
         (
             batch.expected + 1 + n,
@@ -38,7 +39,7 @@ def batch_rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
 
 
 def event_row(event: Event) -> tuple[object, ...]:
-    """An event that has its number and its time. Two are the same if these are, NaN or not."""
+    """The row of a stored event. Two events are equal if their rows are, even with NaN."""
     return (
         event.seq,
         to_microseconds(event.at),
@@ -62,11 +63,11 @@ def receipt_from_row(stream: str, key: str, row: Sequence[Any]) -> Receipt:
 
 
 def event_or_none(stream: str, row: Sequence[Any]) -> Event | None:
-    """An event for whoever follows all streams; what is damaged in one of them is told, and stops nobody else."""
+    """Decode an event while reading all streams; a damaged one is logged and returned as None."""
     try:
         return event_from_row(stream, row)
     except Damaged as error:
-        log.warning("passed over: %s", error)
+        log.warning("skipping an event: %s", error)
         return None
 
 
@@ -74,7 +75,7 @@ def event_from_row(stream: str, row: Sequence[Any]) -> Event:
     seq, at, kind, origin, trust, starts_batch, sources, body = row
     place = f"event {stream}#{seq}"
     if kind not in KINDS:
-        raise Damaged(place=place, reason=f"kind {short_repr(kind)} may be a newer inmind's: upgrade inmind to read it")
+        raise Damaged(place=place, reason=f"unknown kind {short_repr(kind)}: upgrade inmind to read it")
     try:
         return Event(
             stream=stream,
@@ -99,5 +100,5 @@ def _encode_sources(sources: tuple[str, ...]) -> str | None:
 def _decode_sources(text: str) -> tuple[str, ...]:
     sources: Any = json.loads(text)
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
-        raise ValueError(f"sources are a list of texts, not {short_repr(text)}")
+        raise ValueError(f"sources must be a list of texts, not {short_repr(text)}")
     return tuple(cast(list[str], sources))

@@ -1,7 +1,7 @@
-"""One stream, folded and followed: read, decide, append, and again when somebody was faster.
+"""Optimistic-concurrency loop over one stream: read, decide, append.
 
-This is the only loop that turns decisions into events. A decision is a pure function of the state; when
-another writer got in between, the new events are folded and the decision is taken again on what is true now.
+This is the only loop that turns decisions into events. A decision is a pure function of the state. If another writer
+was faster, its events are folded in and the decision is made again on the new state.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ SNAPSHOT_INTERVAL_EVENTS = 200
 """Events between snapshots: folding this many takes about as long as reading the snapshot."""
 
 SNAPSHOT_CHARS_PER_EVENT = 2_000
-"""Characters of a snapshot that one event pays for: a state that grows is frozen less often, or all the freezing
-together would grow with its square."""
+"""Minimum number of events between snapshots is the snapshot's size divided by this.
 
-# Every lost race means that another writer won it, so this many in a row is a fault and not bad luck.
+A growing state is saved less often; otherwise the total cost of snapshots would grow quadratically."""
+
+# Every lost race means that another writer has committed, so this many in a row are a bug.
 MAX_RETRIES = 1_000
 
 S = TypeVar("S")
@@ -42,30 +43,34 @@ R = TypeVar("R")
 
 @frozen
 class Decision(Generic[S, R]):
-    """What shall happen, what the call then answers, and what it leads to where that was worked out already."""
+    """The events to append and the result of the call."""
 
     drafts: Sequence[Draft]
     result: R
     next_state: S | None = None
+    """The state after these events, if it was already computed."""
     companion: Sequence[Draft] = ()
-    """What shall happen in the stream beside this one, together with it or not at all."""
+    """Events for the companion stream, stored together with these or not at all."""
     consumes_key: bool = True
-    """Its key is kept. What is refused binds nobody: it may be asked again, under the same key."""
+    """False for a refused call: its key is not stored and can be used again."""
 
 
 @frozen
 class CommitResult(Generic[R]):
-    """The outcome of a commit. `answer` is None when the key had been used before: see `appended`."""
+    """The outcome of a commit.
+
+    `result` is None if the key had been used before: see `appended`.
+    """
 
     appended: AppendResult
     result: R | None
     events: Sequence[Event] = ()
-    """What this commit added; empty when it added nothing."""
+    """Events that this commit added."""
 
 
 @frozen
 class _NextState(Generic[S]):
-    """Events that a stream will have if they are stored, and what they lead to."""
+    """Events that are about to be stored, and the state after them."""
 
     events: Sequence[Event]
     state: S
@@ -79,7 +84,7 @@ class Stream(Generic[S]):
         self._store, self._fold, self._clock = store, fold, clock
         self._lock = threading.RLock()
         self._unusable_snapshot_seq = 0
-        """Where the snapshot stands that could not be used; 0 when there is none."""
+        """Sequence number of a snapshot that could not be used; 0 if there is none."""
         self._snapshot_at, self._snapshot_size = 0, 0
         self._state, self._version = self._load(until=None)
         self._forked = False
@@ -94,12 +99,15 @@ class Stream(Generic[S]):
         return self._version
 
     def after_fork(self) -> None:
-        """A thread of the parent may have been in the middle of a step: the child loads its own state."""
+        """Make a forked child load the state again.
+
+        A thread of the parent may have been in the middle of a commit.
+        """
         self._lock = threading.RLock()
         self._forked = True
 
     def refresh(self) -> S:
-        """Fold in what others have appended since."""
+        """Fold in the events that other writers have appended since."""
         with self._lock:
             if self._forked:
                 self._state, self._version = self._load(until=None)
@@ -109,18 +117,18 @@ class Stream(Generic[S]):
             return self._state
 
     def state_at(self, seq: int) -> S:
-        """The state right after event `seq`, whatever happened since."""
+        """The state right after event `seq`."""
         if seq < 0 or seq > self._store.version(self.name):
             raise NotFound(what="event", name=f"{self.name}#{seq}")
         return self._load(until=seq)[0]
 
     def make_snapshot(self, state: S, seq: int) -> Snapshot:
-        """The snapshot that a state has after event `seq`."""
+        """Return the snapshot of a state after event `seq`."""
         body = self._with_digest(seq, to_json(self._fold.freeze(state)))
         return Snapshot(seq=seq, fold_version=self._fold.version, body=body)
 
     def has_valid_digest(self, snapshot: Snapshot) -> bool:
-        """Is it as it was written?"""
+        """True if the snapshot is unchanged since it was written."""
         return snapshot.body == self._with_digest(snapshot.seq, snapshot.body.partition("\n")[2])
 
     def commit(
@@ -132,11 +140,11 @@ class Stream(Generic[S]):
     ) -> CommitResult[R]:
         """Carry out a decision exactly once, on the newest state.
 
-        What it leads to is folded before it is stored: an event that cannot be folded would close the stream for
-        ever. A key is kept also when there is nothing to store, since it must not come to mean something else; only a
-        decision that is not `binding` leaves it free.
+        The events are folded before they are stored: an event that cannot be folded would make the stream unreadable.
+        The key is stored even if there is nothing to append, since it must not get another meaning later; only a
+        decision with `consumes_key=False` leaves it free.
 
-        `beside`: another stream that the decision may change too, and whose state then is what it was decided on.
+        `companion`: another stream that the decision may change too. Its version is checked like that of this stream.
         """
         with self._lock, companion._lock if companion else nullcontext():
             if self._forked:
@@ -166,7 +174,7 @@ class Stream(Generic[S]):
                     )
                 except Conflict as conflict:
                     if conflict.actual <= conflict.expected:
-                        raise  # the store has lost what we hold: retrying would decide on a state that never was
+                        raise  # the store has lost events that we have folded: do not decide on that state
                     (companion if companion and conflict.stream == companion.name else self).refresh()
                     continue
                 if appended.repeated:
@@ -178,16 +186,16 @@ class Stream(Generic[S]):
             raise Conflict(stream=self.name, expected=version, actual=self._store.version(self.name))
 
     def append(self, *drafts: Draft, key: Key | None = None) -> AppendResult:
-        """Something happened, whatever the state is."""
+        """Append events regardless of the state."""
         return self.commit(lambda _, __: Decision(drafts, None), key=key).appended
 
     def dry_run(self, decide: Callable[[S, datetime], R]) -> R:
-        """What would be decided now, on the newest state; nothing comes of it."""
+        """Return the result of a decision on the newest state without storing anything."""
         with self._lock:
             return decide(self.refresh(), self._clock())
 
     def preview(self, state: S, version: int, drafts: Sequence[Draft], now: datetime) -> S:
-        """The state that these drafts would lead to, without storing anything."""
+        """Return the state after these drafts without storing anything."""
         for event in _number_events(self.name, version, drafts, now):
             state = self._fold.apply(state, event)
         return state
@@ -197,7 +205,7 @@ class Stream(Generic[S]):
         return _NextState(events, self._fold_events(events) if known_state is None else known_state)
 
     def _fold_events(self, events: Sequence[Event]) -> S:
-        """The state that these events will lead to, which are not stored yet."""
+        """Return the state after these events, which are not stored yet."""
         state = self._state
         states = {self._version: state}
         for event in events:
@@ -221,22 +229,24 @@ class Stream(Generic[S]):
             self._save_snapshot()
 
     def _apply_stored(self, event: Event) -> None:
-        """An event that somebody else has stored."""
+        """Apply an event that another writer has stored."""
         self._state, self._version = self._fold_events([event]), event.seq
 
     def _save_snapshot(self) -> None:
-        """A snapshot only saves time: when it cannot be written the call that came here has still succeeded."""
+        """Save a snapshot. A failure is only logged: the commit has already succeeded."""
         self._snapshot_at, self._unusable_snapshot_seq = self._version, 0
         snapshot = self.make_snapshot(self._state, self._version)
         self._snapshot_size = len(snapshot.body)
         try:
             self._store.save_snapshot(self.name, snapshot)
         except StoreError as error:
-            log.warning("no snapshot of %s: %s", self.name, error)
+            log.warning("cannot save a snapshot of %s: %s", self.name, error)
 
     def _load(self, *, until: int | None) -> tuple[S, int]:
-        """Fold from the snapshot on, in one pass however often somebody went back: states that are gone back to
-        are remembered when the pass comes by. One from before the snapshot means folding from the beginning.
+        """Fold from the snapshot on, in one pass, however many reverts there are.
+
+        States that a revert refers to are remembered when the pass reaches them. If one is older than the snapshot, the
+        stream is folded from the beginning.
         """
         state, version = self._load_snapshot(until)
         events = self._store.read(self.name, after=version, until=until)
@@ -257,9 +267,9 @@ class Stream(Generic[S]):
         return state, version
 
     def _load_snapshot(self, until: int | None) -> tuple[S, int]:
-        """Where folding begins: at the snapshot, or at the very beginning without one that can be trusted.
+        """Return the state and version of the snapshot, or the initial state without a usable one.
 
-        It only saves time, so one that does not read back is no reason to fail, and none to believe it.
+        A snapshot only saves time, so one that cannot be decoded is ignored with a warning.
         """
         snapshot = self._store.snapshot(self.name, fold_version=self._fold.version, until=until)
         if snapshot is None:
@@ -267,28 +277,31 @@ class Stream(Generic[S]):
         _, _, body = snapshot.body.partition("\n")
         try:
             if not self.has_valid_digest(snapshot):
-                raise ValueError("it is not as it was written")
+                raise ValueError("its digest does not match")
             messages = self._store.read(self.name, until=snapshot.seq, kind="message")
             state = self._fold.thaw(json.loads(body), messages)
             self._snapshot_at, self._snapshot_size = snapshot.seq, len(snapshot.body)
             return state, snapshot.seq
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             if self._unusable_snapshot_seq != snapshot.seq:
-                log.warning("the snapshot of %s does not read back and is not used: %s", self.name, error)
+                log.warning("ignoring the damaged snapshot of %s: %s", self.name, error)
             self._unusable_snapshot_seq = snapshot.seq
             return self._fold.initial(), 0
 
     def _with_digest(self, seq: int, body: str) -> str:
-        """With its digest in front: a state that was changed by hand may well thaw, into something that never was."""
+        """Prefix the body with its digest.
+
+        A state that was changed by hand might otherwise decode without an error.
+        """
         return f"{digest(self.name, str(seq), body)}\n{body}"
 
 
 def key_for(key: object, operation: str, *arguments: object) -> Key | None:
-    """The idempotency key of a call: what the caller named it, and what was asked."""
+    """Return the idempotency key of a call: the caller's key and a digest of the arguments."""
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= 200 or not _is_storable(key):
-        raise InvalidInput(field="key", value=key, expected="a text of 1 to 200 characters, without NUL or half a pair")
+        raise InvalidInput(field="key", value=key, expected="1 to 200 characters, no NUL, no unpaired surrogates")
     try:
         request = json.dumps(arguments, sort_keys=True, default=_json_fallback)
     except (TypeError, ValueError, RecursionError) as error:
@@ -297,7 +310,10 @@ def key_for(key: object, operation: str, *arguments: object) -> Key | None:
 
 
 def _is_storable(text: str) -> bool:
-    """Half a surrogate pair is a character to Python and to nobody else, and NUL is none to PostgreSQL."""
+    """False for text with an unpaired surrogate or NUL.
+
+    UTF-8 cannot encode the former, PostgreSQL cannot store the latter.
+    """
     try:
         return b"\x00" not in text.encode()
     except UnicodeEncodeError:
@@ -305,7 +321,7 @@ def _is_storable(text: str) -> bool:
 
 
 def _json_fallback(value: object) -> object:
-    """An argument that is not plain JSON (yet): the same call must get the same digest, whatever it holds."""
+    """Convert an argument that is not JSON, so that the same call always has the same digest."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False) if callable(dump) else repr(value)
 

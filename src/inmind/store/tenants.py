@@ -1,8 +1,7 @@
-"""Tenants, as whoever runs a server of them sees them: those who never see each other.
+"""Tenants from the operator's side: owners of memory that are isolated from each other.
 
-In PostgreSQL a tenant is a role, with a schema of the same name (`postgres/tenants`); on a disk it is a home, in a
-folder of homes (`tenancy/homes`). Nothing that a tenant can call names another: what is here takes an operator's
-credential.
+In PostgreSQL a tenant is a role with a schema of the same name (`postgres/tenants`); on disk it is a home in a folder
+of homes (`apps/tenants/folders`). A tenant cannot name another one: everything here requires an operator's credential.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput, NotFound
 
 MAX_NAME_BYTES = 63
-"""Of a name: what PostgreSQL keeps of one. It would cut a longer one, and take two tenants for one."""
+"""PostgreSQL's limit for identifiers. It truncates longer names, which would merge two tenants."""
 
 _RESERVED = ("public", "none", "information_schema")
 
 MemoryLocation = str | Path
-"""What `Memory.open` takes."""
+"""The argument of `Memory.open`."""
 
 
 @frozen(kw_only=True)
 class Tenant:
-    """One of those there are."""
+    """One tenant of a list."""
 
     name: str
     can_log_in: bool
-    """Whether its credential lets it in; not while it is being made or moved, or where somebody has shut it out."""
+    """False while it is being created or moved, or if the operator disabled it."""
     bytes: int
-    """On the disk, all of it."""
+    """Total size on disk."""
 
 
 @frozen(kw_only=True)
 class Inventory:
-    """What a tenant has, at one moment: how far each stream goes, and how many keys those have that have any."""
+    """Versions of a tenant's streams and the number of keys in each, read at one moment."""
 
     versions: Mapping[str, int]
     keys_by_stream: Mapping[str, int]
@@ -53,7 +52,10 @@ class Inventory:
         return sum(self.keys_by_stream.values())
 
     def streams_changed_since(self, before: Inventory) -> set[str]:
-        """Streams that have more than they had then: of a journal that only grows, all that is new is in these."""
+        """Streams with more events or keys than before.
+
+        A journal only grows, so all changes are there.
+        """
         return {stream for stream in self.versions if self._counts(stream) != before._counts(stream)}
 
     def _counts(self, stream: str) -> tuple[int, int]:
@@ -64,77 +66,77 @@ EMPTY_INVENTORY = Inventory(versions={}, keys_by_stream={})
 
 
 class LockedTenant(Protocol):
-    """A tenant to which nobody writes as long as it is held."""
+    """A tenant that is locked against writes."""
 
     @property
     def place(self) -> MemoryLocation:
-        """What opens its memory for whoever holds it. It may be a secret."""
+        """The location to open its memory with. It may contain a secret."""
         ...
 
     def inventory(self) -> Inventory: ...
 
     def erase(self) -> None:
-        """All of it, for good; but nothing of it before the block ends, and only if that ends well."""
+        """Erase the tenant permanently when the block ends without an error."""
         ...
 
 
 class Tenants(Protocol):
-    """All tenants of one server, or of one folder. Its promises: tests/contract/test_tenants.py."""
+    """All tenants of one server or one folder. Its guarantees: tests/contract/test_tenants.py."""
 
     @property
     def place(self) -> str:
-        """Where they are, as people may read it."""
+        """Their location for messages, without secrets."""
         ...
 
     def list_all(self) -> Sequence[Tenant]:
-        """Sorted by name."""
+        """All tenants, sorted by name."""
         ...
 
     def open_as_operator(self, name: str) -> AbstractContextManager[MemoryLocation]:
-        """What opens a tenant's memory for an operator, as long as the block lasts. It may be a secret."""
+        """Yield a location that opens a tenant's memory inside the block. It may contain a secret."""
         ...
 
     def inventory(self, name: str) -> Inventory: ...
 
     def identity(self, name: str) -> object:
-        """What tells a tenant from all others, whichever way has led to it; None where there is none."""
+        """A value that identifies a tenant, however it is reached; None if it does not exist."""
         ...
 
     def is_within(self, others: Tenants, name: str) -> bool:
-        """Whether whoever erases one of the others erases all of these with it."""
+        """True if erasing this tenant of the others would erase all of these tenants too."""
         ...
 
     def create(
         self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None
     ) -> AbstractContextManager[MemoryLocation]:
-        """A place for a new tenant, which is filled inside the block, and lets nobody in before `admit`.
+        """Create a tenant and yield its location to fill it. It cannot log in before `admit`.
 
-        InvalidInput if the name is taken: unless by what one who was killed has left, an empty place that lets nobody
-        in, or by what `continues` says is the same tenant.
+        Raises InvalidInput if the name exists, unless it is an empty tenant that cannot log in, left by a killed
+        process, or `continues` says that it is the same tenant.
         """
         ...
 
     def address(self, name: str, password: str) -> str:
-        """What the tenant opens its memory by. In a database that is a secret: its credential."""
+        """The location to hand to the tenant. For a database it contains the password."""
         ...
 
     def admit(self, name: str, password: str) -> None:
-        """From now on that address lets it in."""
+        """Allow the tenant to log in with this password."""
         ...
 
     def missing_features(self, name: str) -> str:
-        """What a tenant there has to do without, and how that is mended; nothing where it has all there is."""
+        """Describe features that are missing there and how to add them; empty if there are none."""
         ...
 
     def lock(self, name: str) -> AbstractContextManager[LockedTenant]:
-        """A tenant, for a short time: it can be read, and who writes to it waits, or is told that the store is busy.
+        """Hold a tenant read-only for the block; its writers wait or get StoreBusy.
 
-        Whoever is killed or cut off meanwhile lets go of it by that: it is as it was, and in use again.
+        Keep it short. The lock is released if the process dies or loses the connection.
         """
         ...
 
     def erase(self, name: str) -> Inventory:
-        """All of a tenant, for good; answers with what there was."""
+        """Erase a tenant permanently; returns its last inventory."""
         ...
 
     def close(self) -> None: ...
@@ -147,12 +149,15 @@ class Tenants(Protocol):
 
 
 def check_tenant_name(name: object) -> str:
-    """The same names everywhere, so that a tenant can be moved from any place to any other."""
+    """Validate a tenant name.
+
+    The rules are the same for all stores, so that tenants can be moved.
+    """
     fits = isinstance(name, str) and name.isprintable() and name.strip() == name
     if not fits or not 0 < len(str(name).encode()) <= MAX_NAME_BYTES or _is_reserved(str(name)):
         expected = (
-            f"a printable name of at most {MAX_NAME_BYTES} bytes, without space around it, "
-            f"that is none of PostgreSQL's own (pg_…, {', '.join(_RESERVED)})"
+            f"a printable name of at most {MAX_NAME_BYTES} bytes, without leading or trailing space, "
+            f"that PostgreSQL does not reserve (pg_…, {', '.join(_RESERVED)})"
         )
         raise InvalidInput(field="name", value=name, expected=expected)
     return str(name)
@@ -160,12 +165,12 @@ def check_tenant_name(name: object) -> str:
 
 def check_password(password: object) -> str:
     if not isinstance(password, str) or not password or not password.isprintable():
-        raise InvalidInput(field="password", expected="a printable one")
+        raise InvalidInput(field="password", expected="a printable password")
     return password
 
 
 def name_exists(name: str) -> InvalidInput:
-    return InvalidInput(field="name", value=name, expected="a name that nobody has there yet")
+    return InvalidInput(field="name", value=name, expected="a tenant name that does not exist yet")
 
 
 def tenant_not_found(name: str, place: str, names: Iterable[str]) -> NotFound:

@@ -60,7 +60,7 @@ def test_a_note_becomes_a_line_in_its_section_made_of_it() -> None:
 
 
 def test_a_note_that_another_says_gets_no_line() -> None:
-    assert propose_by_rules(a_material(notes=(a_note("Ship it on Friday", gone=True),))).edits == ()
+    assert propose_by_rules(a_material(notes=(a_note("Ship it on Friday", superseded=True),))).edits == ()
 
 
 def test_with_nothing_new_there_is_nothing_to_do() -> None:
@@ -334,7 +334,7 @@ SEED = (
 def seeded(page: str, **more: Any) -> DreamMaterial:
     from inmind.dreams.page.adopt_existing import entry_texts
 
-    return a_material(page=page, seed=entry_texts(SEED), **more)
+    return a_material(page=page, adopted=entry_texts(SEED), **more)
 
 
 @pytest.mark.spec("G10")

@@ -267,7 +267,7 @@ class Asking:
 def test_upkeep_sets_a_dream_aside_for_which_the_minute_has_no_call(asking: Asking) -> None:
     made = [*asking.memory.run_upkeep().dreams, *asking.memory.run_upkeep().dreams]
     assert [(dream.resource, dream.by, dream.status) for dream in made] == [("ada", "some-model", "done")]
-    assert asking.memory.resource("ben").state.dreams.begun is None
+    assert asking.memory.resource("ben").state.dreams.last_started_at is None
     asking.clock.advance(seconds=60)
     (dream,) = asking.memory.run_upkeep().dreams
     assert (dream.resource, dream.by, dream.reason) == ("ben", "some-model", "")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.claims import MOST_CHARACTERS, differ, read
+from inmind.search.claims import MAX_STATEMENT_CHARS, answers_differ, parse_statement
 
 pytestmark = pytest.mark.spec("H5")
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spec("H5")
     ids=lambda texts: texts[0],
 )
 def test_spelling_and_idle_words_make_no_difference(texts: tuple[str, ...]) -> None:
-    assert len({read(text).wording for text in texts}) == 1
+    assert len({parse_statement(text).wording for text in texts}) == 1
 
 
 @each_row(
@@ -43,7 +43,7 @@ def test_spelling_and_idle_words_make_no_difference(texts: tuple[str, ...]) -> N
     ],
 )
 def test_a_number_a_name_a_not_an_order_or_a_tense_makes_one(one: str, other: str) -> None:
-    assert read(one).wording != read(other).wording
+    assert parse_statement(one).wording != parse_statement(other).wording
 
 
 @each_row(
@@ -56,28 +56,28 @@ def test_a_number_a_name_a_not_an_order_or_a_tense_makes_one(one: str, other: st
         "User lives in Rome and works at Fiat",
         "User now also speaks French",
         "User has 3 meetings today",
-        "It moved to April 2" + " x" * MOST_CHARACTERS,
+        "It moved to April 2" + " x" * MAX_STATEMENT_CHARS,
     ],
 )
 def test_what_is_not_plainly_said_answers_nothing(text: str) -> None:
-    assert read(text).answers == {}
+    assert parse_statement(text).answers == {}
 
 
 def test_a_subject_that_is_only_pointed_at_is_no_subject() -> None:
-    assert not any(asked.startswith("is ") for asked in read("It was moved to April 2").answers)
+    assert not any(asked.startswith("is ") for asked in parse_statement("It was moved to April 2").answers)
 
 
 def test_what_is_said_of_a_narrower_case_answers_another_question() -> None:
-    wide, narrow = read("User prefers tabs"), read("User prefers spaces in YAML")
+    wide, narrow = parse_statement("User prefers tabs"), parse_statement("User prefers spaces in YAML")
     assert wide.answers
     assert narrow.answers
     assert wide.answers.keys().isdisjoint(narrow.answers)
 
 
 def test_a_reason_can_be_given_for_what_is_new_and_is_more_than_what_was_said_anew() -> None:
-    statement = read("The deadline moved to April 2, because legal needs time")
-    assert not statement.whole
-    assert statement.overrules & read("The deadline is March 20").answers.keys()
+    statement = parse_statement("The deadline moved to April 2, because legal needs time")
+    assert not statement.is_complete
+    assert statement.overrules & parse_statement("The deadline is March 20").answers.keys()
 
 
 @each_row(
@@ -93,7 +93,7 @@ def test_a_reason_can_be_given_for_what_is_new_and_is_more_than_what_was_said_an
 def test_only_answers_that_cannot_both_be_right_differ(
     one: tuple[str, ...], other: tuple[str, ...], apart: bool
 ) -> None:
-    assert differ(one, other) == differ(other, one) == apart
+    assert answers_differ(one, other) == answers_differ(other, one) == apart
 
 
 @given(
@@ -101,5 +101,5 @@ def test_only_answers_that_cannot_both_be_right_differ(
     | st.lists(st.sampled_from("User prefers over instead of to not the is from 用户 住在 , . ?".split())).map(" ".join)
 )
 def test_reading_never_fails_and_knows_its_own_answers(text: str) -> None:
-    statement = read(text)
+    statement = parse_statement(text)
     assert statement.overrules <= statement.answers.keys()

@@ -14,8 +14,8 @@ from tables import each_row
 from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.search import consolidate
-from inmind.search.claims import Answer
-from inmind.search.consolidate import in_batches, plan
+from inmind.search.claim_forms import Answer
+from inmind.search.consolidate import plan_consolidation, split_batches
 from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("H5")
@@ -31,7 +31,7 @@ def a_note(number: int, text: str, *, day: int | None = None, importance: float 
 
 
 def planned(*crystals: Crystal, now: datetime = NOW) -> Consolidated:
-    return plan(crystals, now=now)
+    return plan_consolidation(crystals, now=now)
 
 
 def numbers(pairs: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
@@ -173,8 +173,8 @@ def test_nothing_goes_into_what_fades() -> None:
 
 
 def test_batches_say_the_same_a_few_crystals_at_a_time_and_up_to_which_they_go() -> None:
-    decided = plan([a_note(n, TEA) for n in range(1, 6)], now=NOW)
-    batches = list(in_batches(decided, 2))
+    decided = plan_consolidation([a_note(n, TEA) for n in range(1, 6)], now=NOW)
+    batches = list(split_batches(decided, 2))
     assert [batch.last_crystal for batch in batches] == ["resource/ada#2", "resource/ada#4"]
     assert numbers([pair for batch in batches for pair in batch.merged]) == [(1, 5), (2, 5), (3, 5), (4, 5)]
 
@@ -193,5 +193,5 @@ def test_twice_as_many_notes_need_no_more_than_twice_the_comparisons(
     monkeypatch.setattr(consolidate, "differ", counted)
     for many in (400, 800):
         compared = 0
-        plan([a_note(n, text.format(n=n)) for n in range(many)], now=NOW + 999 * DAY)
+        plan_consolidation([a_note(n, text.format(n=n)) for n in range(many)], now=NOW + 999 * DAY)
         assert compared <= 2 * many

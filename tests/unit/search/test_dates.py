@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.dates import Span, span_in
-from inmind.search.query import MOST_CHARACTERS
+from inmind.search.dates import DateSpan, find_date_span
+from inmind.search.query import MAX_QUERY_CHARS
 
 pytestmark = pytest.mark.spec("H3")
 
@@ -21,8 +21,8 @@ NOW = datetime(2026, 5, 20, 15, 30, tzinfo=UTC)
 
 def days(text: str, now: datetime = NOW) -> tuple[date, date] | None:
     """The first and the last day that a text speaks of."""
-    span = span_in(text, now)
-    return None if span is None else (span.first.date(), (span.before - timedelta(microseconds=1)).date())
+    span = find_date_span(text, now)
+    return None if span is None else (span.start.date(), (span.end - timedelta(microseconds=1)).date())
 
 
 def day_of(text: str) -> date:
@@ -298,16 +298,16 @@ def test_an_impossible_day_of_a_month_that_there_was_means_the_month() -> None:
 
 def test_days_are_those_of_whoever_asks() -> None:
     tokyo = timezone(timedelta(hours=9))
-    span = span_in("today", datetime(2026, 5, 20, 1, tzinfo=tokyo))
-    assert span == Span(datetime(2026, 5, 20, tzinfo=tokyo), datetime(2026, 5, 21, tzinfo=tokyo))
+    span = find_date_span("today", datetime(2026, 5, 20, 1, tzinfo=tokyo))
+    assert span == DateSpan(datetime(2026, 5, 20, tzinfo=tokyo), datetime(2026, 5, 21, tzinfo=tokyo))
 
 
 def test_a_span_holds_its_first_moment_and_not_its_last() -> None:
-    day = Span(datetime(2026, 5, 20, tzinfo=UTC), datetime(2026, 5, 21, tzinfo=UTC))
-    assert day.holds(day.first)
-    assert not day.holds(day.before)
-    assert day.holds(day.before, late=timedelta(seconds=1))
-    assert not day.holds(day.first - timedelta(seconds=1))
+    day = DateSpan(datetime(2026, 5, 20, tzinfo=UTC), datetime(2026, 5, 21, tzinfo=UTC))
+    assert day.contains(day.start)
+    assert not day.contains(day.end)
+    assert day.contains(day.end, tolerance=timedelta(seconds=1))
+    assert not day.contains(day.start - timedelta(seconds=1))
 
 
 PHRASES = st.sampled_from(
@@ -324,21 +324,21 @@ MOMENTS = st.datetimes(timezones=st.just(UTC))
 def test_no_words_at_no_time_raise_and_a_span_has_room_on_both_sides(
     words: list[str], glue: str, now: datetime
 ) -> None:
-    span = span_in(glue.join(words), now)
+    span = find_date_span(glue.join(words), now)
     if span is not None:
-        assert span.first < span.before
-        assert span.first - timedelta(days=30) < span.before + timedelta(days=30)
+        assert span.start < span.end
+        assert span.start - timedelta(days=30) < span.end + timedelta(days=30)
 
 
 @given(now=MOMENTS)
 def test_what_has_begun_is_never_only_to_come(now: datetime) -> None:
     for text in ("in May", "on May 3", "in Q3", "in the winter", "月底", "the weekend", "on Monday"):
-        span = span_in(text, now)
-        assert span is None or span.first <= now
+        span = find_date_span(text, now)
+        assert span is None or span.start <= now
 
 
 @each_row("piece", ["between ", "since the ", "from May to ", "从", "2023年", "1", "上", "先週から", "a "])
 def test_the_longest_query_is_read_in_no_time(piece: str) -> None:
     began = time.process_time()
-    span_in((piece * MOST_CHARACTERS)[:MOST_CHARACTERS], NOW)
+    find_date_span((piece * MAX_QUERY_CHARS)[:MAX_QUERY_CHARS], NOW)
     assert time.process_time() - began < 0.5

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.search.crystal import KINDS, Crystal
-from inmind.search.decay import EXPIRES_BELOW, RELEVANCE, expires, score
+from inmind.search.decay import KIND_RELEVANCE, MIN_SCORE, is_expired, score_crystal
 
 pytestmark = pytest.mark.spec("H2")
 
@@ -38,11 +38,11 @@ def crystals(draw: st.DrawFn) -> Crystal:
 
 
 def days_until_it_expires(crystal: Crystal) -> int | None:
-    return next((day for day in range(2_000) if expires(crystal, WHEN + timedelta(days=day))), None)
+    return next((day for day in range(2_000) if is_expired(crystal, WHEN + timedelta(days=day))), None)
 
 
 def test_every_kind_has_a_relevance() -> None:
-    assert set(RELEVANCE) == set(KINDS)
+    assert set(KIND_RELEVANCE) == set(KINDS)
 
 
 # The table in the module's docstring.
@@ -59,7 +59,7 @@ def test_what_importance_means_in_days(
 
 
 def test_after_a_half_life_half_of_what_moves_is_left_and_all_of_what_was_declared() -> None:
-    new, old = (score(a_crystal(importance=0.6), WHEN + timedelta(days=days)) for days in (0, 16))
+    new, old = (score_crystal(a_crystal(importance=0.6), WHEN + timedelta(days=days)) for days in (0, 16))
     assert old.dynamic == pytest.approx(new.dynamic / 2)
     assert old.declared == new.declared == pytest.approx(0.36)
     assert new.total == pytest.approx((new.dynamic + new.declared) / 2)
@@ -67,52 +67,56 @@ def test_after_a_half_life_half_of_what_moves_is_left_and_all_of_what_was_declar
 
 @pytest.mark.parametrize("valence", [1.0, -1.0])
 def test_what_touched_somebody_fades_half_as_fast_whichever_way_it_did(valence: float) -> None:
-    touched = score(a_crystal(valence=valence), WHEN + timedelta(days=32))
-    assert touched.dynamic == pytest.approx(score(a_crystal(), WHEN + timedelta(days=16)).dynamic)
+    touched = score_crystal(a_crystal(valence=valence), WHEN + timedelta(days=32))
+    assert touched.dynamic == pytest.approx(score_crystal(a_crystal(), WHEN + timedelta(days=16)).dynamic)
 
 
 def test_being_found_makes_it_as_fresh_as_new() -> None:
     late = WHEN + timedelta(days=100)
-    assert score(a_crystal(accessed=late), late) == score(a_crystal(), WHEN)
+    assert score_crystal(a_crystal(accessed=late), late) == score_crystal(a_crystal(), WHEN)
 
 
 @given(crystals(), AGES)
 def test_a_score_and_its_parts_stay_between_nothing_and_one(crystal: Crystal, age: timedelta) -> None:
-    worth = score(crystal, WHEN + age)
+    worth = score_crystal(crystal, WHEN + age)
     assert all(0 <= part <= 1 for part in (worth.dynamic, worth.declared, worth.total))
 
 
 @given(crystals(), AGES, AGES)
 def test_a_score_never_rises_by_waiting(crystal: Crystal, age: timedelta, longer: timedelta) -> None:
-    assert score(crystal, WHEN + age + longer).total <= score(crystal, WHEN + age).total
+    assert score_crystal(crystal, WHEN + age + longer).total <= score_crystal(crystal, WHEN + age).total
 
 
 @given(crystals(), AGES)
 def test_a_score_never_falls_by_being_found_once_more(crystal: Crystal, age: timedelta) -> None:
     now = WHEN + age
-    assert score(replace(crystal, accesses=crystal.accesses + 1), now).total >= score(crystal, now).total
+    assert (
+        score_crystal(replace(crystal, accesses=crystal.accesses + 1), now).total >= score_crystal(crystal, now).total
+    )
 
 
 @given(crystals(), IMPORTANCE, AGES)
 def test_a_score_never_falls_by_being_more_important(crystal: Crystal, importance: float, age: timedelta) -> None:
     less, more = sorted([crystal.importance, importance])
-    scores = [score(replace(crystal, importance=each), WHEN + age).total for each in (less, more)]
+    scores = [score_crystal(replace(crystal, importance=each), WHEN + age).total for each in (less, more)]
     assert scores == sorted(scores)
 
 
 @given(crystals(), AGES)
 def test_a_frozen_crystal_is_worth_the_same_for_ever(crystal: Crystal, age: timedelta) -> None:
     frozen = replace(crystal, lifecycle="frozen", importance=0.0, accessed=None)
-    assert score(frozen, WHEN + age) == score(frozen, WHEN)
-    assert not expires(frozen, WHEN + age)
+    assert score_crystal(frozen, WHEN + age) == score_crystal(frozen, WHEN)
+    assert not is_expired(frozen, WHEN + age)
 
 
 @given(crystals(), st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2025, 1, 1)))
 def test_a_clock_that_was_set_back_makes_nothing_worth_more_than_new(crystal: Crystal, past: datetime) -> None:
-    assert score(crystal, past.replace(tzinfo=WHEN.tzinfo)) == score(crystal, crystal.accessed or crystal.at)
+    assert score_crystal(crystal, past.replace(tzinfo=WHEN.tzinfo)) == score_crystal(
+        crystal, crystal.accessed or crystal.at
+    )
 
 
 @given(crystals().filter(lambda crystal: crystal.lifecycle != "frozen"), AGES)
 def test_it_expires_exactly_where_it_is_worth_less_than_the_bar(crystal: Crystal, age: timedelta) -> None:
     now = WHEN + age
-    assert expires(crystal, now) == (score(crystal, now).total < EXPIRES_BELOW)
+    assert is_expired(crystal, now) == (score_crystal(crystal, now).total < MIN_SCORE)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.echo import RUN, is_echo, runs
+from inmind.search.echo import MIN_RUN_WORDS, is_echo, word_runs
 
 pytestmark = pytest.mark.spec("H6")
 
@@ -35,7 +35,7 @@ WORDS = st.lists(st.sampled_from("the peer scoring thresholds were tweaked ä¸Š æ
     ],
 )
 def test_a_quote_is_an_echo(passage: str) -> None:
-    assert is_echo(passage, runs(NOTE) | runs(CHINESE))
+    assert is_echo(passage, word_runs(NOTE) | word_runs(CHINESE))
 
 
 @each_row(
@@ -51,13 +51,13 @@ def test_a_quote_is_an_echo(passage: str) -> None:
     ],
 )
 def test_news_is_none(passage: str) -> None:
-    assert not is_echo(passage, runs(NOTE) | runs(CHINESE))
+    assert not is_echo(passage, word_runs(NOTE) | word_runs(CHINESE))
 
 
 @given(words=WORDS)
 def test_whatever_was_shown_is_an_echo_of_itself(words: list[str]) -> None:
     text = " ".join(words)
-    assert is_echo(text, runs(text)) == (len(words) >= RUN)
+    assert is_echo(text, word_runs(text)) == (len(words) >= MIN_RUN_WORDS)
 
 
 @each_row(
@@ -83,17 +83,17 @@ def test_whatever_was_shown_is_an_echo_of_itself(words: list[str]) -> None:
     ],
 )
 def test_the_same_sentence_with_another_value_is_news(shown: str, said: str) -> None:
-    assert is_echo(shown, runs(shown))
-    assert not is_echo(said, runs(shown))
+    assert is_echo(shown, word_runs(shown))
+    assert not is_echo(said, word_runs(shown))
 
 
 @given(st.data())
 def test_a_sentence_in_which_a_word_is_changed_put_in_or_left_out_is_news(data: st.DataObject) -> None:
-    sentence = [f"word{number}" for number in range(data.draw(st.integers(RUN, 30)))]
+    sentence = [f"word{number}" for number in range(data.draw(st.integers(MIN_RUN_WORDS, 30)))]
     at = data.draw(st.integers(1, len(sentence) - 2))
     new = data.draw(st.sampled_from([["other"], ["not", sentence[at]], ["that"], []]))
     changed = [*sentence[:at], *new, *sentence[at + 1 :]]
-    assert not is_echo(" ".join(changed), runs(" ".join(sentence)))
+    assert not is_echo(" ".join(changed), word_runs(" ".join(sentence)))
 
 
 @given(passage=st.text())
@@ -103,4 +103,4 @@ def test_nothing_is_an_echo_where_nothing_was_shown(passage: str) -> None:
 
 @given(text=st.text(st.characters(min_codepoint=0)))
 def test_any_text_can_be_shown(text: str) -> None:
-    assert all(0 <= run < 2**32 for run in runs(text))
+    assert all(0 <= run < 2**32 for run in word_runs(text))

@@ -20,32 +20,32 @@ from inmind.core.events.prompt import AnchorMoved, TailChanged
 from inmind.core.events.session import MessageAdded
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
-from inmind.search.engine import reader
+from inmind.search.crystal_texts import message_reader
 from inmind.search.extract import (
-    MOST_OF_A_CALL,
-    MOST_PARTS,
-    NOTES,
-    THINGS,
-    Gleaned,
-    Said,
-    gleaned,
-    may_echo,
-    moment_in,
-    subjects,
-    words_shown,
+    ENTITY_SERIES,
+    MAX_CALL_CHARS,
+    MAX_LISTED_PARTS,
+    NOTE_SERIES,
+    CrystalDraft,
+    ParsedMessage,
+    can_echo,
+    extract_crystals,
+    parse_time,
+    subjects_of,
+    texts_shown,
 )
 
 pytestmark = pytest.mark.spec("H1", "H3")
 
-read = reader(lambda name: name.startswith("memory_"))
+read = message_reader(lambda name: name.startswith("memory_"))
 
 
-def of(wire: dict[str, Any], format: str = "openai", **known: Any) -> list[Gleaned]:
+def of(wire: dict[str, Any], format: str = "openai", **known: Any) -> list[CrystalDraft]:
     message = MessageAdded(wire=wire, format=format, **known)
-    return gleaned(an_event(message), read(message))
+    return extract_crystals(an_event(message), read(message))
 
 
-def only(found: list[Gleaned]) -> Gleaned:
+def only(found: list[CrystalDraft]) -> CrystalDraft:
     (one,) = found
     return one
 
@@ -68,7 +68,9 @@ SAME_WORDS = [
 @each_row(("format", "wire"), SAME_WORDS)
 def test_a_message_is_a_crystal_in_its_own_words_whoever_wrote_it_down(format: str, wire: dict[str, Any]) -> None:
     found = only(of(wire, format))
-    assert found == Gleaned(text="Where is the key?", kind="episode", source="sessions", importance=0.3, role="user")
+    assert found == CrystalDraft(
+        text="Where is the key?", kind="episode", source="sessions", importance=0.3, role="user"
+    )
 
 
 CALLS = [
@@ -113,7 +115,7 @@ def test_what_tools_deliver_is_less_important_than_what_people_say() -> None:
     event = Event(
         stream="session/s", seq=1, at=from_microseconds(0), payload=message, origin=Origin.TOOL, trust=Trust.DATA
     )
-    assert only(gleaned(event, read(message))).importance < only(of(user("a page"))).importance
+    assert only(extract_crystals(event, read(message))).importance < only(of(user("a page"))).importance
 
 
 def test_words_beside_a_call_and_the_call_are_one_crystal() -> None:
@@ -127,7 +129,7 @@ def test_a_call_that_asks_for_nothing_in_particular_is_no_crystal_of_its_own(arg
 
 
 def test_of_an_endless_call_the_beginning_is_enough() -> None:
-    assert len(only(of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MOST_OF_A_CALL
+    assert len(only(of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MAX_CALL_CHARS
 
 
 @each_row(
@@ -150,8 +152,8 @@ def test_what_says_nothing_of_its_own_is_no_crystal(wire: dict[str, Any]) -> Non
 def test_memorys_own_answers_are_no_crystals_but_words_that_were_shown() -> None:
     message = MessageAdded(wire=a_result("c1", "1. [2026-01-01] a note"), from_memory=True)
     event = an_event(message)
-    assert gleaned(event, read(message)) == []
-    assert list(words_shown(event, read(message))) == ["1. [2026-01-01] a note"]
+    assert extract_crystals(event, read(message)) == []
+    assert list(texts_shown(event, read(message))) == ["1. [2026-01-01] a note"]
 
 
 @each_row(
@@ -182,8 +184,8 @@ def test_a_name_in_front_is_who_speaks(text: str, speaker: str) -> None:
 @pytest.mark.spec("J5")
 def test_a_message_can_name_its_speaker_itself_and_no_text_can() -> None:
     found = only(of({**user("Caroline: hi"), "name": "Melanie"}))
-    assert (found.speaker, found.named) == ("Melanie", True)
-    assert not only(of(user("Caroline: hi"))).named
+    assert (found.speaker, found.speaker_declared) == ("Melanie", True)
+    assert not only(of(user("Caroline: hi"))).speaker_declared
 
 
 def test_a_tools_name_is_no_speaker() -> None:
@@ -221,7 +223,7 @@ def test_a_time_beyond_all_dates_is_none(told: str) -> None:
 
 @given(text=st.text() | st.datetimes(timezones=st.none() | st.timezones()).map(datetime.isoformat))
 def test_any_moment_that_is_read_can_be_kept(text: str) -> None:
-    found = moment_in(text)
+    found = parse_time(text)
     if found is not None:
         assert from_microseconds(to_microseconds(found)) == found
 
@@ -234,15 +236,15 @@ def test_a_note_is_a_crystal_with_all_that_was_declared(kind: type[NoteAdded | C
     note = kind(
         "The deadline is March 20",
         importance=0.9,
-        about="goal",
+        category="goal",
         valence=-0.5,
         valid_from="2026-03-01T00:00:00Z",
         valid_to="2026-03-20T00:00:00Z",
     )
-    assert gleaned(an_event(note)) == [
-        Gleaned(
+    assert extract_crystals(an_event(note)) == [
+        CrystalDraft(
             text="The deadline is March 20",
-            series=NOTES,
+            series=NOTE_SERIES,
             kind="goal",
             importance=0.9,
             valence=-0.5,
@@ -253,19 +255,19 @@ def test_a_note_is_a_crystal_with_all_that_was_declared(kind: type[NoteAdded | C
 
 
 def test_what_was_brought_along_can_be_consolidated_already() -> None:
-    assert only(gleaned(an_event(CrystalCreated("old", consolidated=True)))).consolidated
+    assert only(extract_crystals(an_event(CrystalCreated("old", consolidated=True)))).consolidated
 
 
 def test_a_page_is_found_by_its_sections() -> None:
     page = "Before all headings.\n# Deploy\nPush the button.\n\n## Rollback\nPush it again.\n#hashtag stays\n"
-    found = gleaned(an_event(DocumentWritten("detail/deploy.md", page)))
+    found = extract_crystals(an_event(DocumentWritten("detail/deploy.md", page)))
     assert [one.text for one in found] == [
         "Before all headings.",
         "# Deploy\nPush the button.",
         "## Rollback\nPush it again.\n#hashtag stays",
     ]
     assert [one.part for one in found] == [1, 2, 3]
-    assert {(one.series, one.about) for one in found} == {("detail/deploy.md", "detail/deploy.md")}
+    assert {(one.series, one.subject) for one in found} == {("detail/deploy.md", "detail/deploy.md")}
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_a_page_is_found_by_its_sections() -> None:
     ],
 )
 def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: str, sections: list[str]) -> None:
-    assert [one.text for one in gleaned(an_event(DocumentWritten("detail/runbook.md", page)))] == sections
+    assert [one.text for one in extract_crystals(an_event(DocumentWritten("detail/runbook.md", page)))] == sections
 
 
 @pytest.mark.parametrize(
@@ -291,15 +293,15 @@ def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: s
     ],
 )
 def test_what_is_shown_anyway_or_memorys_own_is_no_crystal(written: DocumentWritten) -> None:
-    assert gleaned(an_event(written)) == []
+    assert extract_crystals(an_event(written)) == []
 
 
 def test_a_state_that_a_dream_wrote_is_no_crystal_and_the_newest_word_on_the_page_all_the_same() -> None:
     written = an_event(DocumentWritten(MEMORY_PAGE_PATH, "## The Bond\n\n- Prefers tabs"))
     dreamt = replace(written, origin=Origin.DREAM)
-    assert [one.text for one in gleaned(written)] == ["## The Bond\n\n- Prefers tabs"]
-    assert gleaned(dreamt) == []
-    assert subjects(dreamt) == subjects(written) == [(MEMORY_PAGE_PATH, MEMORY_PAGE_PATH)]
+    assert [one.text for one in extract_crystals(written)] == ["## The Bond\n\n- Prefers tabs"]
+    assert extract_crystals(dreamt) == []
+    assert subjects_of(dreamt) == subjects_of(written) == [(MEMORY_PAGE_PATH, MEMORY_PAGE_PATH)]
 
 
 def test_a_thing_that_left_is_found_by_all_its_names() -> None:
@@ -307,29 +309,29 @@ def test_a_thing_that_left_is_found_by_all_its_names() -> None:
         aliases=("Company", "Über uns"),
         parts=(EntityPart("section", "section-1", "Hero"), EntityPart("section", "s-2")),
     )
-    found = only(gleaned(an_event(EntitiesEvicted((thing,)))))
+    found = only(extract_crystals(an_event(EntitiesEvicted((thing,)))))
     assert (
         found.text
         == 'page "About Us" (page-123); also called Company, Über uns; with section Hero (section-1), section s-2'
     )
-    assert (found.series, found.part, found.kind) == (THINGS, 1, "fact")
+    assert (found.series, found.part, found.kind) == (ENTITY_SERIES, 1, "fact")
 
 
 def test_a_thing_that_is_gone_says_so_and_one_without_a_name_goes_by_its_id() -> None:
     assert (
-        only(gleaned(an_event(EntitiesEvicted((EntitySighting("page", "page-1", how="deleted"),))))).text
+        only(extract_crystals(an_event(EntitiesEvicted((EntitySighting("page", "page-1", how="deleted"),))))).text
         == "page page-1; deleted"
     )
 
 
 def test_of_many_parts_some_are_told() -> None:
     thing = EntitySighting("order", "o-1", parts=tuple(EntityPart("item", f"i-{number}") for number in range(100)))
-    assert only(gleaned(an_event(EntitiesEvicted((thing,))))).text.count("item ") == MOST_PARTS
+    assert only(extract_crystals(an_event(EntitiesEvicted((thing,))))).text.count("item ") == MAX_LISTED_PARTS
 
 
 def test_things_that_left_together_are_about_themselves() -> None:
-    found = gleaned(an_event(EntitiesEvicted((a_page("page-1"), a_page("page-2")))))
-    assert len({one.about for one in found}) == len({one.part for one in found}) == 2
+    found = extract_crystals(an_event(EntitiesEvicted((a_page("page-1"), a_page("page-2")))))
+    assert len({one.subject for one in found}) == len({one.part for one in found}) == 2
 
 
 # -- what memory has shown ---------------------------------------------------------------------------------
@@ -346,13 +348,13 @@ def test_things_that_left_together_are_about_themselves() -> None:
     ],
 )
 def test_blocks_of_prompts_were_shown(what: EventPayload, shown: list[str]) -> None:
-    assert list(words_shown(an_event(what), Said(role="user", text="hi"))) == shown
+    assert list(texts_shown(an_event(what), ParsedMessage(role="user", text="hi"))) == shown
 
 
 @pytest.mark.spec("H6")
 @each_row("origin", list(Origin))
 def test_people_speak_for_themselves(origin: Origin) -> None:
-    assert may_echo(said_by(origin, MessageAdded(wire=user("x")))) == (
+    assert can_echo(said_by(origin, MessageAdded(wire=user("x")))) == (
         origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
     )
 
@@ -360,7 +362,7 @@ def test_people_speak_for_themselves(origin: Origin) -> None:
 @pytest.mark.spec("H6")
 @pytest.mark.parametrize("what", [NoteAdded("x"), CrystalCreated("x"), DocumentWritten("detail/x.md", "x")], ids=repr)
 def test_what_is_written_down_is_meant_whoever_does_it(what: EventPayload) -> None:
-    assert not any(may_echo(said_by(origin, what)) for origin in Origin)
+    assert not any(can_echo(said_by(origin, what)) for origin in Origin)
 
 
 def said_by(origin: Origin, what: EventPayload) -> Event:

@@ -14,7 +14,7 @@ from inmind.core.events.base import EventPayload
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteAdded, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted
 from inmind.search.crystal import Crystal, Lifecycle
-from inmind.search.lifecycle import after, alive
+from inmind.search.lifecycle import apply_event, is_searchable
 
 pytestmark = pytest.mark.spec("H1", "H5")
 
@@ -50,7 +50,7 @@ def a_crystal(id: str = IT, at: datetime = WHEN, **known: Any) -> Crystal:
 
 
 def happened(crystal: Crystal, what: EventPayload, *others: Crystal) -> Crystal:
-    return after(crystal, an_event(what), {other.id: other for other in others})
+    return apply_event(crystal, an_event(what), {other.id: other for other in others})
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_dream_that_goes_over_it_again_is_one_more_access_at_its_time() -> Non
 
 
 def test_only_what_is_merged_or_expired_is_out_of_search() -> None:
-    assert [lifecycle for lifecycle in LIFECYCLES if not alive(a_crystal(lifecycle=lifecycle))] == [
+    assert [lifecycle for lifecycle in LIFECYCLES if not is_searchable(a_crystal(lifecycle=lifecycle))] == [
         "archived",
         "expired",
     ]
@@ -126,7 +126,7 @@ def test_nothing_is_merged_into_what_nobody_knows() -> None:
 )
 def test_nothing_is_merged_into_what_leaves_search_with_it(what: EventPayload) -> None:
     crystal = a_crystal()
-    assert alive(happened(crystal, what, a_crystal(OTHER)))
+    assert is_searchable(happened(crystal, what, a_crystal(OTHER)))
 
 
 def test_what_was_merged_stays_where_it_went_first() -> None:

@@ -14,7 +14,7 @@ from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.dreams import DreamUndone
 from inmind.core.events.entities import EntitiesEvicted
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
-from inmind.search.live_events import standing
+from inmind.search.live_events import live_sequence_numbers
 
 pytestmark = pytest.mark.spec("H3", "A4")
 
@@ -28,27 +28,27 @@ def stream(*happened: EventPayload) -> list[Event]:
 
 
 def test_what_was_said_stands() -> None:
-    assert standing(stream(said(), said(), EntitiesEvicted(()))) == {1, 2, 3}
+    assert live_sequence_numbers(stream(said(), said(), EntitiesEvicted(()))) == {1, 2, 3}
 
 
 def test_an_undo_takes_back_what_came_since_and_itself_is_nothing_to_find() -> None:
-    assert standing(stream(said(), said(), EntitiesEvicted(()), Reverted(1))) == {1}
+    assert live_sequence_numbers(stream(said(), said(), EntitiesEvicted(()), Reverted(1))) == {1}
 
 
 def test_an_undo_of_an_undo_brings_it_all_back() -> None:
-    assert standing(stream(said(), said(), Reverted(1), Reverted(2))) == {1, 2}
+    assert live_sequence_numbers(stream(said(), said(), Reverted(1), Reverted(2))) == {1, 2}
 
 
 def test_what_was_said_after_an_undo_goes_when_the_undo_is_undone() -> None:
-    assert standing(stream(said(), said(), Reverted(1), said(), Reverted(2))) == {1, 2}
+    assert live_sequence_numbers(stream(said(), said(), Reverted(1), said(), Reverted(2))) == {1, 2}
 
 
 def test_an_undo_back_to_an_undo_finds_what_stood_then() -> None:
-    assert standing(stream(said(), said(), Reverted(1), said(), said(), Reverted(3))) == {1}
+    assert live_sequence_numbers(stream(said(), said(), Reverted(1), said(), said(), Reverted(3))) == {1}
 
 
 def test_everything_can_be_taken_back() -> None:
-    assert standing(stream(said(), said(), Reverted(0))) == set()
+    assert live_sequence_numbers(stream(said(), said(), Reverted(0))) == set()
 
 
 @pytest.mark.spec("G13")
@@ -61,51 +61,51 @@ def test_a_dream_that_is_undone_takes_what_it_made_and_nothing_else_that_came_si
         journal_position=0,
         crystals=("session/s#1", "session/s#2", "session/other#3"),
     )
-    assert standing(stream(made, made, note, undone)) == {3}
+    assert live_sequence_numbers(stream(made, made, note, undone)) == {3}
 
 
 @pytest.mark.spec("G13")
 def test_the_undo_of_a_dream_can_be_taken_back() -> None:
     undone = DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=("session/s#1",))
-    assert standing(stream(CrystalCreated("Ada likes tea"), undone, Reverted(1))) == {1}
+    assert live_sequence_numbers(stream(CrystalCreated("Ada likes tea"), undone, Reverted(1))) == {1}
 
 
 def test_a_regenerated_answer_replaces_the_first_one() -> None:
     question, answer, another = said(), said(), said()
-    assert standing(stream(question, answer, another, HistorySpliced(1, 2, 1))) == {1, 3}
+    assert live_sequence_numbers(stream(question, answer, another, HistorySpliced(1, 2, 1))) == {1, 3}
 
 
 def test_an_answer_that_was_taken_away_to_be_asked_for_again_is_gone() -> None:
     question, answer, another = said(), said(), said()
-    assert standing(stream(question, answer, HistorySpliced(1, 2, 0), another)) == {1, 4}
+    assert live_sequence_numbers(stream(question, answer, HistorySpliced(1, 2, 0), another)) == {1, 4}
 
 
 def test_what_was_dropped_from_the_front_stands() -> None:
-    assert standing(stream(said(), said(), said(), HistorySpliced(0, 2, 0))) == {1, 2, 3}
+    assert live_sequence_numbers(stream(said(), said(), said(), HistorySpliced(0, 2, 0))) == {1, 2, 3}
 
 
 def test_what_a_summary_in_front_was_put_in_place_of_stands() -> None:
     summary = said()
-    assert standing(stream(said(), said(), said(), summary, HistorySpliced(0, 2, 1))) == {1, 2, 3, 4}
+    assert live_sequence_numbers(stream(said(), said(), said(), summary, HistorySpliced(0, 2, 1))) == {1, 2, 3, 4}
 
 
 def test_what_was_dropped_from_the_middle_stands() -> None:
-    assert standing(stream(said(), said(), said(), said(), HistorySpliced(1, 3, 0))) == {1, 2, 3, 4}
+    assert live_sequence_numbers(stream(said(), said(), said(), said(), HistorySpliced(1, 3, 0))) == {1, 2, 3, 4}
 
 
 def test_an_undo_of_an_edit_brings_the_first_words_back() -> None:
-    assert standing(stream(said(), said(), said(), HistorySpliced(1, 2, 1), Reverted(2))) == {1, 2}
+    assert live_sequence_numbers(stream(said(), said(), said(), HistorySpliced(1, 2, 1), Reverted(2))) == {1, 2}
 
 
 def test_places_of_a_splice_are_those_of_what_is_in_the_line_then() -> None:
     dropped = stream(said(), said(), said(), HistorySpliced(0, 2, 0), said(), HistorySpliced(1, 2, 0))
-    assert standing(dropped) == {1, 2, 3}
+    assert live_sequence_numbers(dropped) == {1, 2, 3}
 
 
 def test_only_some_kinds_of_a_stream_are_needed() -> None:
     events = stream(said(), EntitiesEvicted(()), said(), EntitiesEvicted(()), said(), Reverted(4), said())
     messages = [event for event in events if not isinstance(event.payload, EntitiesEvicted)]
-    assert standing(messages) == standing(events) - {2, 4}
+    assert live_sequence_numbers(messages) == live_sequence_numbers(events) - {2, 4}
 
 
 @st.composite
@@ -152,4 +152,4 @@ def replayed(events: Sequence[Event]) -> tuple[list[int], set[int]]:
 def test_it_agrees_with_replaying_everything(events: list[Event]) -> None:
     _, taken_back = replayed(events)
     to_find = {event.seq for event in events if not isinstance(event.payload, Reverted | HistorySpliced)}
-    assert standing(events) == to_find - taken_back
+    assert live_sequence_numbers(events) == to_find - taken_back

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from inmind.search.nearest import EXACT, Nearest
+from inmind.search.nearest import MAX_EXACT, NearestVectors
 
 DIMENSIONS = 256
 
 
 @pytest.mark.spec("H3")
-@pytest.mark.parametrize("exact", [EXACT, 0], ids=["whole", "rounded"])
+@pytest.mark.parametrize("exact", [MAX_EXACT, 0], ids=["whole", "rounded"])
 def test_equal_vectors_are_equally_near_and_come_by_key(exact: int) -> None:
     few = some_vectors(3)
-    nearest = Nearest(DIMENSIONS, exact=exact)
+    nearest = NearestVectors(DIMENSIONS, max_exact=exact)
     nearest.add(np.random.default_rng(7).permutation(18_000), np.repeat(few, 6_000, axis=0))
     everything = nearest.nearest(few[0], 18_000)
     assert len({cosine for _, cosine in everything}) == 3
@@ -29,7 +29,7 @@ def test_equal_vectors_are_equally_near_and_come_by_key(exact: int) -> None:
 def test_vectors_that_single_precision_cannot_tell_apart_come_in_the_right_order() -> None:
     [query] = some_vectors(1)
     vectors = query + np.random.default_rng(5).standard_normal((2_000, DIMENSIONS), np.float32) * np.float32(1e-6)
-    nearest = Nearest(DIMENSIONS)
+    nearest = NearestVectors(DIMENSIONS)
     nearest.add(range(2_000), vectors)
     cosines = {key: float(np.dot(vector, query.astype(np.float64))) for key, vector in enumerate(vectors)}
     right = sorted(cosines.items(), key=lambda found: (-found[1], found[0]))
@@ -39,12 +39,12 @@ def test_vectors_that_single_precision_cannot_tell_apart_come_in_the_right_order
 @pytest.mark.spec("H3")
 def test_one_vector_more_than_are_kept_whole_makes_all_of_them_rounded() -> None:
     vectors = some_vectors(51)
-    nearest = Nearest(DIMENSIONS, exact=50)
+    nearest = NearestVectors(DIMENSIONS, max_exact=50)
     nearest.add(range(50), vectors[:50])
-    assert nearest.exact
+    assert nearest.is_exact
     before = nearest.nearest(vectors[3], 50)
     nearest.add([50], vectors[50:])
-    assert not nearest.exact
+    assert not nearest.is_exact
     rounded = dict(nearest.nearest(vectors[3], 51))
     assert {key: rounded[key] for key, _ in before} == pytest.approx(dict(before), abs=0.005)
 
@@ -52,10 +52,10 @@ def test_one_vector_more_than_are_kept_whole_makes_all_of_them_rounded() -> None
 @pytest.mark.spec("H3")
 def test_a_vector_given_anew_does_not_count_as_one_more() -> None:
     vectors = some_vectors(50)
-    nearest = Nearest(DIMENSIONS, exact=50)
+    nearest = NearestVectors(DIMENSIONS, max_exact=50)
     nearest.add(range(50), vectors)
     nearest.add(range(50), vectors[::-1])
-    assert nearest.exact
+    assert nearest.is_exact
     assert nearest.nearest(vectors[0], 1)[0][0] == 49
 
 
@@ -63,7 +63,7 @@ def test_a_vector_given_anew_does_not_count_as_one_more() -> None:
 @pytest.mark.parametrize("dimensions", [DIMENSIONS, 300])
 def test_rounded_vectors_are_found_by_their_signs(dimensions: int) -> None:
     vectors = some_vectors(20_000, dimensions)
-    nearest = Nearest(dimensions, exact=0)
+    nearest = NearestVectors(dimensions, max_exact=0)
     nearest.add(range(20_000), vectors)
     found = right = 0
     for query in some_vectors(20_020, dimensions)[20_000:]:
@@ -74,15 +74,15 @@ def test_rounded_vectors_are_found_by_their_signs(dimensions: int) -> None:
 
 
 @pytest.mark.spec("H3")
-@pytest.mark.parametrize("exact", [EXACT, 0], ids=["whole", "rounded"])
+@pytest.mark.parametrize("exact", [MAX_EXACT, 0], ids=["whole", "rounded"])
 def test_a_zero_vector_is_near_to_nothing(exact: int) -> None:
-    nearest = Nearest(DIMENSIONS, exact=exact)
+    nearest = NearestVectors(DIMENSIONS, max_exact=exact)
     nearest.add([1, 2], np.concatenate([np.zeros((1, DIMENSIONS)), some_vectors(1)]))
     assert nearest.nearest(some_vectors(1)[0], 2) == [(2, pytest.approx(1.0, abs=0.005)), (1, 0.0)]
 
 
 def test_as_many_vectors_as_keys_are_needed_and_of_the_right_length() -> None:
-    nearest = Nearest(DIMENSIONS)
+    nearest = NearestVectors(DIMENSIONS)
     with pytest.raises(ValueError, match="reshape"):
         nearest.add([1, 2], some_vectors(1))
     with pytest.raises(ValueError, match="reshape"):
@@ -92,7 +92,7 @@ def test_as_many_vectors_as_keys_are_needed_and_of_the_right_length() -> None:
 
 @pytest.mark.spec("H3")
 def test_a_rounded_vector_takes_300_bytes_and_what_leaves_gives_them_back() -> None:
-    vectors, nearest = some_vectors(1 << 14), Nearest(DIMENSIONS, exact=0)
+    vectors, nearest = some_vectors(1 << 14), NearestVectors(DIMENSIONS, max_exact=0)
     tracemalloc.start()
     try:
         nearest.add(range(1 << 14), vectors)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.passages import MOST, passages
-from inmind.search.tokenize import words
+from inmind.search.passages import MAX_PASSAGE_CHARS, split_passages
+from inmind.search.tokenize import index_words
 
 pytestmark = pytest.mark.spec("H3")
 
@@ -31,77 +31,81 @@ LONG_TEXTS = st.lists(st.sampled_from(SENTENCES) | st.text(max_size=40), max_siz
 
 @given(text=LONG_TEXTS | st.text())
 def test_nothing_is_lost_and_everything_stays_in_order(text: str) -> None:
-    assert "".join("".join(passages(text)).split()) == "".join(text.split())
+    assert "".join("".join(split_passages(text)).split()) == "".join(text.split())
 
 
 @given(text=LONG_TEXTS)
 def test_a_passage_is_a_piece_of_the_text_as_it_stands_there(text: str) -> None:
     at = 0
-    for passage in passages(text):
+    for passage in split_passages(text):
         at = text.index(passage, at) + len(passage)
 
 
 @given(text=LONG_TEXTS)
 def test_no_passage_is_too_long_or_empty(text: str) -> None:
-    assert all(passage.strip() and len(passage) <= MOST for passage in passages(text))
+    assert all(passage.strip() and len(passage) <= MAX_PASSAGE_CHARS for passage in split_passages(text))
 
 
 @given(text=st.lists(st.sampled_from(["alpha", "beta", "gamma,", "delta.", "epsilon\n"]), max_size=600).map(" ".join))
 def test_words_that_spaces_divide_are_never_cut(text: str) -> None:
-    assert [word for passage in passages(text) for word in words(passage)] == words(text)
+    assert [word for passage in split_passages(text) for word in index_words(passage)] == index_words(text)
 
 
 def test_a_short_text_is_a_passage_as_it_is() -> None:
-    assert passages("  Two sentences. One passage.\n") == ["  Two sentences. One passage.\n"]
+    assert split_passages("  Two sentences. One passage.\n") == ["  Two sentences. One passage.\n"]
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\n\t\u3000", " \n" * MOST])
+@pytest.mark.parametrize("text", ["", "   ", "\n\t\u3000", " \n" * MAX_PASSAGE_CHARS])
 def test_what_says_nothing_has_no_passage(text: str) -> None:
-    assert passages(text) == []
+    assert split_passages(text) == []
 
 
 def test_passages_end_with_their_sentences() -> None:
     sentence = "A sentence of some forty characters here."
-    for passage in passages(" ".join([sentence] * 100)):
+    for passage in split_passages(" ".join([sentence] * 100)):
         assert passage.startswith("A sentence")
         assert passage.endswith("here.")
 
 
 def test_a_chinese_text_without_spaces_is_cut_where_its_sentences_end() -> None:
     sentence = "我们上个星期把接口改成了异步的，测试全部通过了。"
-    for passage in passages(sentence * 100):
+    for passage in split_passages(sentence * 100):
         assert passage.startswith("我们")
         assert passage.endswith("。")
 
 
 def test_a_closing_quotation_mark_stays_with_what_it_closes() -> None:
-    assert all(passage.endswith("。」") for passage in passages("「明日また来ます。」" * 200))
+    assert all(passage.endswith("。」") for passage in split_passages("「明日また来ます。」" * 200))
 
 
 def test_a_sentence_without_end_is_cut_between_its_clauses() -> None:
-    for passage in passages("这是一个很长的句子里的一小段，" * 200):
+    for passage in split_passages("这是一个很长的句子里的一小段，" * 200):
         assert passage.startswith("这是")
         assert passage.endswith("，")
 
 
 def test_a_list_on_one_line_is_cut_between_its_items() -> None:
     items = [f'"item-{number}"' for number in range(500)]
-    found = passages(f"[{','.join(items)}]")
+    found = split_passages(f"[{','.join(items)}]")
     assert all(any(item in passage for passage in found) for item in items)
 
 
 def test_an_endless_word_is_cut_where_the_room_ends() -> None:
-    assert [len(passage) for passage in passages("x" * (2 * MOST + 1))] == [MOST, MOST, 1]
+    assert [len(passage) for passage in split_passages("x" * (2 * MAX_PASSAGE_CHARS + 1))] == [
+        MAX_PASSAGE_CHARS,
+        MAX_PASSAGE_CHARS,
+        1,
+    ]
 
 
 def test_the_lines_of_a_block_of_code_keep_their_indentation() -> None:
     block = "def f():\n    if x:\n        return 1\n"
-    assert "def f():\n    if x:\n        return 1" in passages(block + "# and more\n" * 100)[0]
+    assert "def f():\n    if x:\n        return 1" in split_passages(block + "# and more\n" * 100)[0]
 
 
 @each_row("piece", ["x", "词", "word ", "A sentence. ", "一句话。", "\n", " ", ",", "a\n", "?!"])
 def test_a_megabyte_takes_less_than_a_second(piece: str) -> None:
     text = (piece * 1_000_000)[:1_000_000]
     began = time.process_time()
-    passages(text)
+    split_passages(text)
     assert time.process_time() - began < 1

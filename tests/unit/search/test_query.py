@@ -15,19 +15,19 @@ from tables import each_row
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import InvalidInput
 from inmind.search.crystal import Crystal
-from inmind.search.query import FILTERS, MOST_CHARACTERS, MOST_HITS, Query, checked_filters, checked_query
+from inmind.search.query import FILTERS, MAX_HITS, MAX_QUERY_CHARS, Query, validate_filters, validate_query
 
 pytestmark = pytest.mark.spec("H3", "J3")
 
 
 def test_a_query_with_nothing_said_about_it() -> None:
-    assert checked_query("when did we fix CORS") == Query(text="when did we fix CORS", limit=10)
+    assert validate_query("when did we fix CORS") == Query(text="when did we fix CORS", limit=10)
 
 
 def test_everything_that_a_query_can_say() -> None:
-    assert checked_query(
+    assert validate_query(
         "CORS",
-        limit=MOST_HITS,
+        limit=MAX_HITS,
         kinds=["fact", "episode", "fact"],
         sources="memory",
         since=date(2026, 1, 1),
@@ -36,7 +36,7 @@ def test_everything_that_a_query_can_say() -> None:
         as_of="2026-02-01T12:00+01:00",
     ) == Query(
         text="CORS",
-        limit=MOST_HITS,
+        limit=MAX_HITS,
         kinds=("episode", "fact"),
         sources=("memory",),
         since=datetime(2026, 1, 1, tzinfo=UTC),
@@ -52,11 +52,11 @@ def test_everything_that_a_query_can_say() -> None:
         ({"text": None}, "query", "a text"),
         ({"text": 3}, "query", "a text"),
         ({"text": b"cors"}, "query", "a text"),
-        ({"text": "x" * (MOST_CHARACTERS + 1)}, "query", "at most 10,000 characters"),
+        ({"text": "x" * (MAX_QUERY_CHARS + 1)}, "query", "at most 10,000 characters"),
         ({"text": "词" * 100_000}, "query", "at most 10,000 characters"),
         ({"limit": 0}, "limit", "from 1 to"),
         ({"limit": -1}, "limit", "from 1 to"),
-        ({"limit": MOST_HITS + 1}, "limit", "from 1 to"),
+        ({"limit": MAX_HITS + 1}, "limit", "from 1 to"),
         ({"limit": 10**400}, "limit", "from 1 to"),
         ({"limit": True}, "limit", "from 1 to"),
         ({"limit": 2.5}, "limit", "from 1 to"),
@@ -84,7 +84,7 @@ def test_everything_that_a_query_can_say() -> None:
 )
 def test_what_cannot_be_asked(given: dict[str, Any], field: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        checked_query(**{"text": "CORS", **given})
+        validate_query(**{"text": "CORS", **given})
     assert refused.value.field == field
     assert expected in str(refused.value)
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_asked(given: dict[str, Any], field: str, expected: str) 
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_a_filter_that_is_empty_filters_nothing(nothing: object) -> None:
     filters = dict.fromkeys(("kinds", "sources", "since", "until", "session", "as_of"), nothing)
-    assert not checked_query("CORS", **filters).narrow
+    assert not validate_query("CORS", **filters).has_filters
 
 
 @each_row(
@@ -107,23 +107,23 @@ def test_a_filter_that_is_empty_filters_nothing(nothing: object) -> None:
     ],
 )
 def test_each_filter_asks_for_less_than_everything(filters: dict[str, Any]) -> None:
-    assert checked_query("CORS", **filters).narrow
+    assert validate_query("CORS", **filters).has_filters
 
 
 @each_row("unknown", ["kind", "resource", "k", "", "Limit"])
 def test_an_unknown_filter_is_an_error_and_never_ignored(unknown: str) -> None:
     with pytest.raises(InvalidInput, match="limit, kinds, sources") as refused:
-        checked_filters({"limit": 3, unknown: "x"})
+        validate_filters({"limit": 3, unknown: "x"})
     assert refused.value.field == unknown
 
 
 def test_known_filters_pass() -> None:
-    assert tuple(checked_filters(dict.fromkeys(FILTERS, 1))) == FILTERS
+    assert tuple(validate_filters(dict.fromkeys(FILTERS, 1))) == FILTERS
 
 
 @pytest.mark.parametrize("day", ["2026-01-31", "20260131", "2026-W05-6", date(2026, 1, 31)])
 def test_a_day_that_ends_something_is_part_of_it_however_it_is_written(day: object) -> None:
-    query = checked_query("CORS", since=day, until=day)
+    query = validate_query("CORS", since=day, until=day)
     assert query.allows(a_crystal(at=datetime(2026, 1, 31, tzinfo=UTC)))
     assert query.allows(a_crystal(at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC)))
     assert not query.allows(a_crystal(at=datetime(2026, 2, 1, tzinfo=UTC)))
@@ -149,7 +149,7 @@ def a_crystal(*, at: datetime = WHEN, **known: Any) -> Crystal:
 def test_a_filter_lets_those_through_that_it_names(
     filters: dict[str, Any], those: dict[str, Any], others: dict[str, Any]
 ) -> None:
-    query = checked_query("CORS", **filters)
+    query = validate_query("CORS", **filters)
     assert query.allows(a_crystal(**those))
     assert not query.allows(a_crystal(**others))
 
@@ -169,12 +169,12 @@ def test_a_filter_lets_those_through_that_it_names(
     ],
 )
 def test_what_was_known_on_a_day(known: dict[str, Any], was_known: bool) -> None:
-    assert checked_query("CORS", as_of=WHEN).allows(a_crystal(**known)) == was_known
+    assert validate_query("CORS", as_of=WHEN).allows(a_crystal(**known)) == was_known
 
 
 def test_times_are_compared_whatever_zone_they_are_told_in() -> None:
     tokyo = timezone(timedelta(hours=9))
-    assert checked_query("CORS", since=WHEN.astimezone(tokyo)) == checked_query("CORS", since=WHEN)
+    assert validate_query("CORS", since=WHEN.astimezone(tokyo)) == validate_query("CORS", since=WHEN)
 
 
 @given(
@@ -183,5 +183,5 @@ def test_times_are_compared_whatever_zone_they_are_told_in() -> None:
 )
 def test_any_text_is_a_time_that_can_be_kept_or_refused(text: str, field: str) -> None:
     with contextlib.suppress(InvalidInput):
-        found: datetime | None = getattr(checked_query("CORS", **{field: text}), field)
+        found: datetime | None = getattr(validate_query("CORS", **{field: text}), field)
         assert found is None or isinstance(to_microseconds(found), int)

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.query_parse import Asked, asked, key_words
-from inmind.search.tokenize import words, words_asked
+from inmind.search.query_parse import ParsedQuery, keywords, parse_query
+from inmind.search.tokenize import index_words, query_words
 
 pytestmark = pytest.mark.spec("H3")
 
 NOW = datetime(2026, 5, 20, tzinfo=UTC)
 
 
-def read(text: str, *speakers: str) -> Asked:
-    return asked(text, now=NOW, speakers=speakers)
+def read(text: str, *speakers: str) -> ParsedQuery:
+    return parse_query(text, now=NOW, speakers=speakers)
 
 
 def strong(text: str) -> set[str]:
@@ -36,7 +36,7 @@ def strong(text: str) -> set[str]:
     ],
 )
 def test_of_a_question_count_the_words_that_it_is_about(text: str, meant: str) -> None:
-    assert strong(text) == set(words_asked(meant))
+    assert strong(text) == set(query_words(meant))
 
 
 @each_row(
@@ -55,7 +55,7 @@ def test_of_a_question_count_the_words_that_it_is_about(text: str, meant: str) -
     ],
 )
 def test_also_where_no_spaces_stand_between_them(text: str, meant: str) -> None:
-    assert strong(text) == set(words_asked(meant))
+    assert strong(text) == set(query_words(meant))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_also_where_no_spaces_stand_between_them(text: str, meant: str) -> None:
     [("我的猫叫什么？", "有一只橘猫"), ("犬の名前は？", "犬を飼っています"), ("我几点会醒", "三点总是醒")],
 )
 def test_a_word_of_one_character_is_looked_for(text: str, line: str) -> None:
-    assert set(read(text).words) & set(words(line))
+    assert set(read(text).words) & set(index_words(line))
 
 
 def test_a_pair_across_a_word_that_says_nothing_counts_little_but_counts() -> None:
@@ -74,7 +74,7 @@ def test_a_pair_across_a_word_that_says_nothing_counts_little_but_counts() -> No
 
 @each_row("text", ["what is it", "who are you", "的", "是不是", "誰", "to be or not to be"])
 def test_where_no_word_says_anything_all_are_looked_for(text: str) -> None:
-    assert set(read(text).words) == set(words_asked(text))
+    assert set(read(text).words) == set(query_words(text))
 
 
 @each_row(
@@ -111,17 +111,17 @@ def test_a_speaker_whose_name_is_no_word_is_nobody() -> None:
 def test_the_days_that_it_speaks_of() -> None:
     span = read("what did we do yesterday").span
     assert span is not None
-    assert span.first == datetime(2026, 5, 19, tzinfo=UTC)
+    assert span.start == datetime(2026, 5, 19, tzinfo=UTC)
     assert read("what did we do").span is None
 
 
 def test_key_words_are_those_that_tell_what_a_text_is_about() -> None:
-    assert key_words("Can you tell me when the ferry leaves?") == {*words("ferry leaves")}
-    assert key_words("what is it?") == frozenset()
+    assert keywords("Can you tell me when the ferry leaves?") == {*index_words("ferry leaves")}
+    assert keywords("what is it?") == frozenset()
 
 
 @given(text=st.text(st.characters(min_codepoint=0)), speakers=st.lists(st.text(max_size=5), max_size=3))
 def test_any_text_can_be_asked(text: str, speakers: list[str]) -> None:
     query = read(text, *speakers)
     assert all(0 < weight <= 1 for weight in query.words.values())
-    assert bool(query.words) == bool(words_asked(text))
+    assert bool(query.words) == bool(query_words(text))

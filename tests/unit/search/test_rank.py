@@ -11,14 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.dates import Span
-from inmind.search.query_parse import Asked
-from inmind.search.rank import TOLD_LATE, Field, Placed, brevity, by_meaning, by_words, ranked, rarity
+from inmind.search.dates import DateSpan
+from inmind.search.query_parse import ParsedQuery
+from inmind.search.rank import (
+    LATE_PERIOD,
+    RankCandidate,
+    ScoreField,
+    length_factor,
+    rank_candidates,
+    score_by_meaning,
+    score_by_words,
+    word_rarity,
+)
 
 pytestmark = pytest.mark.spec("H3")
 
 NOW = datetime(2026, 5, 20, tzinfo=UTC)
-DAY = Span(NOW - timedelta(days=10), NOW - timedelta(days=9))
+DAY = DateSpan(NOW - timedelta(days=10), NOW - timedelta(days=9))
 
 
 def talks(number: int) -> int | None:
@@ -26,36 +35,38 @@ def talks(number: int) -> int | None:
     return number // 100 if number < 1_000 else None
 
 
-def a_line(number: int, *, words: int = 10, role: str = "user", **known: Any) -> Placed:
-    return Placed(number, words, role, known.pop("speaker", ""), known.pop("at", NOW), **known)
+def a_line(number: int, *, words: int = 10, role: str = "user", **known: Any) -> RankCandidate:
+    return RankCandidate(number, words, role, known.pop("speaker", ""), known.pop("at", NOW), **known)
 
 
-def order(own: Mapping[int, float], *lines: Placed, **query: Any) -> list[int]:
-    return [one.number for one in ranked(lines, Field(own, talks), Asked(words={}, **query), most=10)]
+def order(own: Mapping[int, float], *lines: RankCandidate, **query: Any) -> list[int]:
+    return [
+        one.number for one in rank_candidates(lines, ScoreField(own, talks), ParsedQuery(words={}, **query), limit=10)
+    ]
 
 
 def test_a_rare_word_tells_more_than_a_common_one() -> None:
-    tells = [rarity(holding, 1_000) for holding in (0, 1, 10, 100, 500, 1_000)]
+    tells = [word_rarity(holding, 1_000) for holding in (0, 1, 10, 100, 500, 1_000)]
     assert tells == sorted(tells, reverse=True)
     assert all(worth > 0 for worth in tells)
 
 
 def test_a_word_tells_more_in_a_short_passage() -> None:
-    assert brevity(5) > brevity(50) > brevity(500) > 0
+    assert length_factor(5) > length_factor(50) > length_factor(500) > 0
 
 
 def test_words_alone_keep_their_order() -> None:
-    own = by_words({1: 3.0, 2: 6.0}, alone=True)
+    own = score_by_words({1: 3.0, 2: 6.0}, words_only=True)
     assert own[1] < own[2] == 1.0
 
 
 def test_who_is_closer_in_meaning_is_worth_more() -> None:
-    own = by_meaning({1: 0.4, 2: 0.8}, floor=0.2)
+    own = score_by_meaning({1: 0.4, 2: 0.8}, floor=0.2)
     assert 0 < own[1] < own[2]
 
 
 def test_what_is_no_closer_than_anything_is_not_close() -> None:
-    assert set(by_meaning({1: 0.15, 2: 0.9}, floor=0.2)) == {2}
+    assert set(score_by_meaning({1: 0.15, 2: 0.9}, floor=0.2)) == {2}
 
 
 @given(
@@ -66,7 +77,7 @@ def test_what_is_no_closer_than_anything_is_not_close() -> None:
 def test_nothing_is_worth_more_than_the_best_possible(
     lexical: dict[int, float], meaning: dict[int, float], floor: float
 ) -> None:
-    words, meant = by_words(lexical, alone=False), by_meaning(meaning, floor=floor)
+    words, meant = score_by_words(lexical, words_only=False), score_by_meaning(meaning, floor=floor)
     assert set(words) == set(lexical)
     assert set(meant) <= set(meaning)
     assert all(0 <= words.get(number, 0) + meant.get(number, 0) <= 1 + 1e-9 for number in {*words, *meant})
@@ -111,8 +122,8 @@ def test_of_two_worth_the_same_the_later_comes_first() -> None:
     [
         ({"role": "assistant"}, {"role": "assistant"}),
         ({"names": frozenset({"Caroline"})}, {"speaker": "Caroline"}),
-        ({"span": DAY}, {"at": DAY.first}),
-        ({"span": DAY}, {"at": DAY.before + TOLD_LATE - timedelta(seconds=1)}),
+        ({"span": DAY}, {"at": DAY.start}),
+        ({"span": DAY}, {"at": DAY.end + LATE_PERIOD - timedelta(seconds=1)}),
         ({}, {"worth": 1.0}),
     ],
 )
@@ -128,7 +139,7 @@ def test_what_was_said_anew_comes_behind_what_it_was_said_by() -> None:
 
 
 def test_what_was_said_on_the_day_is_found_whatever_it_says() -> None:
-    assert order({}, a_line(1_000, at=DAY.first), a_line(1_001), span=DAY) == [1_000]
+    assert order({}, a_line(1_000, at=DAY.start), a_line(1_001), span=DAY) == [1_000]
 
 
 def test_what_has_nothing_to_do_with_it_is_not_found() -> None:
@@ -137,21 +148,23 @@ def test_what_has_nothing_to_do_with_it_is_not_found() -> None:
 
 def test_a_score_comes_out_of_its_parts() -> None:
     own = {150: 0.5, 151: 1.0}
-    (best,) = ranked([a_line(150, worth=0.4)], Field(own, talks), Asked(words={}, role="user", span=DAY), most=1)
+    (best,) = rank_candidates(
+        [a_line(150, worth=0.4)], ScoreField(own, talks), ParsedQuery(words={}, role="user", span=DAY), limit=1
+    )
     parts = best.parts
     together = own[150] + parts["neighbours"] + parts["conversation"]
     assert best.score == pytest.approx(together * parts["factor"] + parts["time"])
 
 
 def test_what_is_promising_are_the_best_and_what_stands_beside_them() -> None:
-    field = Field({150: 1.0, 250: 0.9, 1_000: 0.8}, talks)
-    assert set(field.promising(100)) >= {149, 150, 151, 249, 250, 251, 1_000}
-    assert 1_001 not in field.promising(100)
-    assert field.promising(1) == [150]
+    field = ScoreField({150: 1.0, 250: 0.9, 1_000: 0.8}, talks)
+    assert set(field.most_promising(100)) >= {149, 150, 151, 249, 250, 251, 1_000}
+    assert 1_001 not in field.most_promising(100)
+    assert field.most_promising(1) == [150]
 
 
 @given(own=st.dictionaries(st.integers(0, 1_500), st.floats(0, 1), max_size=30), most=st.integers(1, 10))
 def test_the_best_come_in_order_and_no_more_than_asked_for(own: dict[int, float], most: int) -> None:
-    found = ranked([a_line(number) for number in own], Field(own, talks), Asked(words={}), most)
+    found = rank_candidates([a_line(number) for number in own], ScoreField(own, talks), ParsedQuery(words={}), most)
     assert len(found) <= most
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)

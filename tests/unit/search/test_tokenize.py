@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.tokenize import LONGEST, words, words_asked
+from inmind.search.tokenize import MAX_WORD_CHARS, index_words, query_words
 
 pytestmark = pytest.mark.spec("H3")
 
@@ -39,14 +39,14 @@ def test_a_part_between_separators_is_found_by_its_own_words(
     parts: list[str], separator: str, data: st.DataObject
 ) -> None:
     asked = data.draw(st.sampled_from(parts))
-    assert set(words_asked(asked)) <= set(words(separator.join(parts)))
+    assert set(query_words(asked)) <= set(index_words(separator.join(parts)))
 
 
 @given(text=st.sampled_from(SCRIPTS[2:7]), data=st.data())
 def test_in_scripts_without_spaces_every_part_is_found_by_its_own_words(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     stop = data.draw(st.integers(start + 1, len(text)))
-    assert set(words_asked(text[start:stop])) <= set(words(text))
+    assert set(query_words(text[start:stop])) <= set(index_words(text))
 
 
 @given(text=ANY_TEXT)
@@ -54,7 +54,7 @@ def test_in_scripts_without_spaces_every_part_is_found_by_its_own_words(text: st
 @example(text="a\x00b")
 @example(text='" OR * NEAR( -- ) ^')
 def test_any_text_has_words_and_none_raises(text: str) -> None:
-    for word in (*words(text), *words_asked(text)):
+    for word in (*index_words(text), *query_words(text)):
         assert word
         assert not re.search(r'[\s"]', word)
         word.encode()
@@ -62,7 +62,7 @@ def test_any_text_has_words_and_none_raises(text: str) -> None:
 
 @given(text=ANY_TEXT)
 def test_what_is_asked_is_asked_once(text: str) -> None:
-    asked = words_asked(text)
+    asked = query_words(text)
     assert len(asked) == len(set(asked))
 
 
@@ -83,7 +83,7 @@ def test_what_is_asked_is_asked_once(text: str) -> None:
     ],
 )
 def test_different_spellings_of_the_same_meet(written: str, asked: str) -> None:
-    assert set(words_asked(asked)) <= set(words(written))
+    assert set(query_words(asked)) <= set(index_words(written))
 
 
 @each_row(
@@ -99,40 +99,40 @@ def test_different_spellings_of_the_same_meet(written: str, asked: str) -> None:
 )
 def test_a_word_is_read_whole(text: str, word: str) -> None:
     """As many words are found in it as have been asked for, and none of them is a piece."""
-    assert set(words_asked(word)) <= set(words(text))
-    assert "".join(dict.fromkeys("".join(words_asked(word)))) == "".join(dict.fromkeys(word.casefold()))
+    assert set(query_words(word)) <= set(index_words(text))
+    assert "".join(dict.fromkeys("".join(query_words(word)))) == "".join(dict.fromkeys(word.casefold()))
 
 
 def test_a_middle_dot_divides_what_stands_around_it() -> None:
-    assert words_asked("ジョン・スミス") == words_asked("ジョン スミス")
+    assert query_words("ジョン・スミス") == query_words("ジョン スミス")
 
 
 def test_pairs_are_asked_for_and_single_characters_only_where_they_stand_alone() -> None:
-    assert words_asked("东京塔") == ["东京", "京塔"]
-    assert words_asked("塔") == ["塔"]
-    assert set(words("东京塔")) == {"东", "京", "塔", "东京", "京塔"}
+    assert query_words("东京塔") == ["东京", "京塔"]
+    assert query_words("塔") == ["塔"]
+    assert set(index_words("东京塔")) == {"东", "京", "塔", "东京", "京塔"}
 
 
 def test_a_question_does_not_meet_what_only_shares_a_character() -> None:
-    assert not set(words_asked("上海")) & set(words("海边的上午"))
+    assert not set(query_words("上海")) & set(index_words("海边的上午"))
 
 
 def test_what_goes_on_for_ever_is_found_by_its_beginning() -> None:
     key = "k" * 500
-    assert words(key) == words_asked(key) == ["k" * LONGEST]
+    assert index_words(key) == query_words(key) == ["k" * MAX_WORD_CHARS]
 
 
 def test_punctuation_and_nothing_have_no_words() -> None:
-    assert [words(text) for text in ("", "  ", "?!", "——", "。、")] == [[], [], [], [], []]
+    assert [index_words(text) for text in ("", "  ", "?!", "——", "。、")] == [[], [], [], [], []]
 
 
 def test_many_threads_read_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(words, [f"number {number} 数字{number}" for number in range(400)]))
+        found = list(pool.map(index_words, [f"number {number} 数字{number}" for number in range(400)]))
     assert all(str(number) in read for number, read in enumerate(found))
 
 
 def test_a_megabyte_takes_a_second_or_two() -> None:
     began = time.process_time()
-    words("The server was deployed 服务器部署好了。" * 30_000)
+    index_words("The server was deployed 服务器部署好了。" * 30_000)
     assert time.process_time() - began < 4

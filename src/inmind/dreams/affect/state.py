@@ -88,7 +88,7 @@ class AffectState:
         )
 
     def with_note(self, level: str, at: datetime) -> AffectState:
-        return replace(self, noted={**self.noted_at, level: at})
+        return replace(self, noted_at={**self.noted_at, level: at})
 
     def resolved_by(self, about: str) -> list[str]:
         """What of all that fails is over once this works: itself, and whatever is a part of it."""
@@ -115,7 +115,7 @@ class AffectState:
             ),
             failing={about: from_microseconds(at) for about, at in frozen["failing"].items()},
             causes={level: SpikeCause(*cause) for level, cause in frozen["causes"].items()},
-            noted={level: from_microseconds(at) for level, at in frozen["noted"].items()},
+            noted_at={level: from_microseconds(at) for level, at in frozen["noted"].items()},
         )
 
 

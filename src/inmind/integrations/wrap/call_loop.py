@@ -29,7 +29,7 @@ from inmind.integrations.wrap.request_merge import (
 )
 from inmind.integrations.wrap.visible import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
 from inmind.integrations.wrap.visible.base import Hidden
-from inmind.prompt.ingest import Given, tool_names
+from inmind.prompt.ingest import PrepareInput, tool_names
 from inmind.session.session import Session
 from inmind.session.tools.registry import adds_tools, route_call
 
@@ -133,11 +133,11 @@ class Exchange:
         call goes on is then not what this call is about.
         """
         if self._number == 0 and is_list(self._messages):
-            given = Given.of(self._messages, self._system, self._tools, self._format)
+            given = PrepareInput.of(self._messages, self._system, self._tools, self._format)
             said = self._rounds.put_back(
-                self._session.state.conversation, given.wires or (), self._format, lead=given.lead
+                self._session.state.conversation, given.wires or (), self._format, lead=given.system_count
             )
-            self._messages = [*self._messages[: given.lead], *said]
+            self._messages = [*self._messages[: given.system_count], *said]
         prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._format.name)
         self._call = prompt.call
         self._owners = self._owners_of(prompt.tools or ())

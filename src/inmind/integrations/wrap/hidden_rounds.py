@@ -24,7 +24,7 @@ from inmind.core.json import plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import unmarked
 from inmind.core.messages.model import Call, Format, Image, Message, Opaque, Part, Result, Role, Text
-from inmind.history import Conversation, ConversationEntry, added_to
+from inmind.history import Conversation, ConversationEntry, find_appended
 
 
 class Rounds:
@@ -125,7 +125,7 @@ class Run:
 
 def _begins(line: Conversation, said: Sequence[Any]) -> bool:
     """Does a list begin with all of the line? A host may mark it for the cache as it likes."""
-    return added_to(line, _unmarked(said)) is not None
+    return find_appended(line, _unmarked(said)) is not None
 
 
 def _unmarked(said: Sequence[Any]) -> list[Any]:
@@ -268,7 +268,9 @@ def _wires(rounds: Iterable[Round]) -> list[Any]:
 
 
 def _known(entries: Iterable[ConversationEntry]) -> Iterator[Utterance]:
-    said = ((entry.wire, FORMATS[entry.format].read(entry.wire), entry.format, entry.ours) for entry in entries)
+    said = (
+        (entry.wire, FORMATS[entry.format].read(entry.wire), entry.format, entry.is_memory_reply) for entry in entries
+    )
     return _utterances(said)
 
 

@@ -1,1 +1,1 @@
-"""Runs a dream: lease, gather, ask the model, commit."""
+"""Run dreams in the background: acquire the lease, gather, call the model, commit."""

@@ -1,7 +1,7 @@
-"""What happened to a resource since its last dream, read from the journal: what was said, looked up and seen.
+"""Read the activity of a resource since its last dream from the journal.
 
-The journal is read on from a position, over all streams that belong to the resource; so a dream looks at each event
-once, however many sessions there are. A backlog is worked off by several dreams.
+The journal is read from a position, over all streams of the resource. A dream therefore reads each event once, however
+many sessions there are. A backlog of more than MAX_EVENTS is processed by several dreams.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
 from inmind.entities.outcome import is_failure
 from inmind.search.crystal import Crystal
-from inmind.search.engine import DeepMemory, reader
-from inmind.search.extract import gleaned
+from inmind.search.crystal_texts import message_reader
+from inmind.search.engine import SearchEngine
+from inmind.search.extract import extract_crystals
 from inmind.store.protocol import Store
 
 MAX_EVENTS = 20_000
-"""Events that one dream looks at."""
+"""Events that one dream reads."""
 
 _BATCH_SIZE = 2_000
 _MAX_RESULT_CHARACTERS = 4_000
-"""Characters of what a tool answered: how it ended is read from the whole."""
+"""Characters kept of a tool result. Success or failure is read from the complete result."""
 
 _EVENT_KINDS = tuple(
     kind.kind for kind in (MessageAdded, ToolObserved, SearchRecorded, CrystalCreated, EntitiesEvicted, DocumentWritten)
@@ -39,28 +40,29 @@ _EVENT_KINDS = tuple(
 
 @frozen(kw_only=True)
 class ActivitySlice:
+    """Activity and crystals between two positions of the journal."""
+
     activity: Activity
     crystals: tuple[Crystal, ...]
-    """Of what was said, seen and distilled, as they stand now. Notes are not among them: they have a page."""
+    """Crystals of messages, tool results and events, in their current state. Notes are excluded: they have a page."""
     journal_position: int
-    """Up to where the journal was read."""
+    """The position up to which the journal was read."""
 
 
 def read_activity(
     store: Store,
-    search: DeepMemory,
+    search: SearchEngine,
     resource: str,
     *,
     after: int,
     until: int | None = None,
     own_tool: Callable[[str], bool],
 ) -> ActivitySlice:
-    """What a resource and its sessions have seen behind a position of the journal, and up to another where one is
-    given."""
+    """Read the activity of a resource and its sessions after one position and up to `until`, if given."""
     position, events = after, list[Event]()
     while len(events) < MAX_EVENTS:
-        found = store.events_since(position, kinds=_EVENT_KINDS, limit=_BATCH_SIZE, owner=resource)
-        batch = [(place, event) for place, event in found if until is None or place <= until]
+        rows = store.events_since(position, kinds=_EVENT_KINDS, limit=_BATCH_SIZE, owner=resource)
+        batch = [(at, event) for at, event in rows if until is None or at <= until]
         events += (event for _, event in batch if event and not _is_memory_page(event))
         if batch:
             position = batch[-1][0]
@@ -73,29 +75,32 @@ def read_activity(
 
 
 def _is_memory_page(event: Event) -> bool:
-    """A person's MEMORY.md has the lines of dreams on it. What they wrote themselves is told by the page."""
+    """True for an edit of MEMORY.md.
+
+    A user's edit of MEMORY.md also contains lines that dreams wrote. The user's own lines are read from the page.
+    """
     return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
 
 
 def _read_crystals(
-    events: list[Event], deep: DeepMemory, resource: str, own_tool: Callable[[str], bool]
+    events: list[Event], deep: SearchEngine, resource: str, own_tool: Callable[[str], bool]
 ) -> Iterator[Crystal]:
-    read = reader(own_tool)
+    read = message_reader(own_tool)
     texts: dict[str, str] = {}
     for event in events:
-        said = read(event.payload) if isinstance(event.payload, MessageAdded) else None
-        for one in gleaned(event, said):
-            texts[f"{event.id}.{one.part}" if one.part else event.id] = one.text
-    for record in deep.of_events([event.id for event in events]):
-        if record.found_again and record.id in texts:
+        message = read(event.payload) if isinstance(event.payload, MessageAdded) else None
+        for text_part in extract_crystals(event, message):
+            texts[f"{event.id}.{text_part.part}" if text_part.part else event.id] = text_part.text
+    for record in deep.records_of_events([event.id for event in events]):
+        if record.is_searchable and record.id in texts:
             yield record.crystal(texts[record.id], resource)
 
 
 def _searches(events: list[Event]) -> Iterator[SearchUse]:
     for event in events:
         if isinstance(event.payload, SearchRecorded):
-            what = event.payload
-            yield SearchUse(id=event.id, session=_session_id(event), at=event.at, query=what.query, hits=what.hits)
+            search = event.payload
+            yield SearchUse(id=event.id, session=_session_id(event), at=event.at, query=search.query, hits=search.hits)
 
 
 def _utterances(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Utterance]:
@@ -105,10 +110,10 @@ def _utterances(events: list[Event], own_tool: Callable[[str], bool]) -> Iterato
             case MessageAdded(from_memory=False) as message:
                 yield from _message_utterances(event, message, calls, own_tool)
             case ToolObserved() as observed:
-                bad = observed.error or is_failure(observed.result)
+                has_failed = observed.error or is_failure(observed.result)
                 arguments = to_json(observed.arguments)
                 yield _tool_utterance(
-                    event, ToolUse(tool=observed.tool, arguments=arguments, failed=bad), to_json(observed.result)
+                    event, ToolUse(tool=observed.tool, arguments=arguments, failed=has_failed), to_json(observed.result)
                 )
             case _:
                 pass
@@ -117,34 +122,34 @@ def _utterances(events: list[Event], own_tool: Callable[[str], bool]) -> Iterato
 def _message_utterances(
     event: Event, message: MessageAdded, calls: dict[tuple[str, str], Call], own_tool: Callable[[str], bool]
 ) -> Iterator[Utterance]:
-    said = FORMATS[message.format].read(message.wire)
-    theirs = [call for call in said.calls if not own_tool(call.name)]
-    calls.update(((event.stream, call.id), call) for call in theirs)
-    for result in said.results:
+    content = FORMATS[message.format].read(message.wire)
+    host_calls = [call for call in content.calls if not own_tool(call.name)]
+    calls.update(((event.stream, call.id), call) for call in host_calls)
+    for result in content.results:
         if call := calls.pop((event.stream, result.id), None):
-            answer = _result_text(result)
-            bad = result.error or is_failure(answer)
-            yield _tool_utterance(event, ToolUse(tool=call.name, arguments=call.arguments, failed=bad), answer)
-    if said.role in ("user", "assistant") and (said.text or theirs):
+            text = _result_text(result)
+            has_failed = result.error or is_failure(text)
+            yield _tool_utterance(event, ToolUse(tool=call.name, arguments=call.arguments, failed=has_failed), text)
+    if content.role in ("user", "assistant") and (content.text or host_calls):
         yield Utterance(
             id=event.id,
             session=_session_id(event),
             at=event.at,
-            role=said.role,
-            text=said.text,
-            tool_uses=tuple(ToolUse(tool=call.name, arguments=call.arguments) for call in theirs),
+            role=content.role,
+            text=content.text,
+            tool_uses=tuple(ToolUse(tool=call.name, arguments=call.arguments) for call in host_calls),
             trust=event.trust,
         )
 
 
-def _tool_utterance(event: Event, used: ToolUse, answer: str) -> Utterance:
+def _tool_utterance(event: Event, tool_use: ToolUse, text: str) -> Utterance:
     return Utterance(
         id=event.id,
         session=_session_id(event),
         at=event.at,
         role="tool",
-        text=answer[:_MAX_RESULT_CHARACTERS],
-        tool_uses=(used,),
+        text=text[:_MAX_RESULT_CHARACTERS],
+        tool_uses=(tool_use,),
         trust=event.trust,
     )
 

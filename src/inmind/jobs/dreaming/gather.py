@@ -1,8 +1,7 @@
-"""All that a dream is made of, put together: the page, the notes that wait, and what was lived through since the last.
+"""Gather the input of a dream: the page, the pending notes, and the activity since the last dream.
 
-Nothing is changed here. What people typed into the page of notes has no event of its own yet, so it goes by its place
-until the dream commits. All of it comes out of the journal, so what a dream was made of can be put together again as it
-was, by whoever goes on with it.
+Nothing is changed here. Text that a user typed into the notes page has no event yet, so it is identified by its place
+until the dream commits. Everything is read from the journal, so a process that resumes a dream gathers the same input.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from inmind.dreams.skills import update_skills
 from inmind.errors import NotFound
 from inmind.jobs.dreaming.activity import ActivitySlice, read_activity
 from inmind.jobs.dreaming.history import as_page_note
-from inmind.search.consolidate import plan
+from inmind.search.consolidate import plan_consolidation
 from inmind.search.crystal import Crystal
-from inmind.search.engine import DeepMemory
-from inmind.search.lifecycle import alive
-from inmind.search.note import IMPORTANCE
+from inmind.search.engine import SearchEngine
+from inmind.search.lifecycle import is_searchable
+from inmind.search.note import DEFAULT_IMPORTANCE
 from inmind.search.query import Query
 from inmind.session.state import ResourceState
 from inmind.session.tools.registry import is_memory_tool
@@ -46,48 +45,48 @@ from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Stream
 
 MAX_RECENT_CRYSTALS = 2_000
-"""What was written down lately, beside which new things are seen."""
+"""Recently written crystals that new material is compared with."""
 
 MAX_COMPARED_CRYSTALS = 3_000
-"""What was written down last, beside which notes are looked at for what says the same. A dream must not take the longer
-the older a memory is; what is said again after so much else is merged when all of it is consolidated."""
+"""Recently written crystals that notes are compared with to find duplicates. The limit keeps the time of a dream
+independent of the age of the memory; duplicates of older crystals are merged by the consolidation."""
 
 MIN_SHARED_WORDS = 0.5
-"""Share of the words of a text that stand in another, from which on one may be the other, edited."""
+"""Share of words above which one text may be an edited version of the other."""
 
 NEW_ID_PREFIX = "new#"
-"""In front of the place of what people typed among the notes: the commit gives it a name."""
+"""Prefix of the temporary id of a typed note: prefix and place. The commit replaces it with an event id."""
 
 
 @frozen(kw_only=True)
 class GatheredInput:
-    """What a dream is made of, and what of the journal it has looked at."""
+    """The input of a dream, and how far the journal was read for it."""
 
     material: DreamMaterial
     last_seq: int
-    """Of the resource's stream."""
+    """The last event read from the resource's stream."""
     journal_position: int
-    """Of the whole journal."""
+    """The position up to which the whole journal was read."""
     note_ids: tuple[str, ...]
-    """Events of the notes that are taken in."""
+    """Event ids of the notes that the dream takes in."""
     page_notes: tuple[PageNote, ...]
-    """Those notes, and typed ones, as they stand on the page."""
+    """These notes and the typed ones, as they are on the notes page."""
     remarks: tuple[str, ...]
-    """What people wrote between the notes."""
+    """Text that a user wrote between the notes."""
     typed_notes: tuple[PendingNote, ...]
-    """What of all this has no event yet."""
+    """Notes and remarks that have no event yet."""
     accessed_crystals: tuple[str, ...]
     crystal_counts: dict[str, int]
-    """How many new ones there were, by kind."""
+    """Number of new crystals, by kind."""
 
     @property
     def typed_digest(self) -> str:
-        """Of what goes by its place: in what has the same one, a place means the same."""
+        """Digest of the typed notes. With an equal digest, a place refers to the same text."""
         return digest(*(one.text for one in self.typed_notes))
 
 
 class Gatherer:
-    """Puts together what a dream of one resource is made of."""
+    """Gathers the input for dreams of one resource."""
 
     def __init__(
         self,
@@ -95,193 +94,200 @@ class Gatherer:
         resource: str,
         stream: Stream[ResourceState],
         store: Store,
-        deep: DeepMemory,
+        search: SearchEngine,
         clock: Clock,
         sources: tuple[str, ...] = (),
     ) -> None:
-        """`sources`: where those look who search, if not everywhere."""
-        self._resource, self._stream, self._store, self._deep, self._clock = resource, stream, store, deep, clock
+        """`sources`: sources to which the searches of sessions are restricted; empty for all."""
+        self._resource, self._stream, self._store, self._search, self._clock = resource, stream, store, search, clock
         self._sources = sources
 
     def gather(self) -> GatheredInput:
-        owned = self._stream.refresh()
-        return self._build(owned, upto=self._stream.version, now=self._clock())
+        state = self._stream.refresh()
+        return self._build(state, last_seq=self._stream.version, now=self._clock())
 
-    def gather_again(self, then: DreamGathered) -> GatheredInput:
-        """The same that was gathered then, whatever has been written since."""
-        now = datetime.fromisoformat(then.as_of)
+    def gather_again(self, gathered: DreamGathered) -> GatheredInput:
+        """Gather the same input as an earlier run, ignoring everything written since."""
+        now = datetime.fromisoformat(gathered.as_of)
         return self._build(
-            self._stream.state_at(then.last_seq), upto=then.last_seq, now=now, position=then.journal_position
+            self._stream.state_at(gathered.last_seq),
+            last_seq=gathered.last_seq,
+            now=now,
+            until=gathered.journal_position,
         )
 
-    def _build(self, owned: ResourceState, *, upto: int, now: datetime, position: int | None = None) -> GatheredInput:
-        dreaming, page = owned.dreams, owned.documents.text(NOTES_PAGE_PATH)
-        lived = read_activity(
+    def _build(self, state: ResourceState, *, last_seq: int, now: datetime, until: int | None = None) -> GatheredInput:
+        dreaming, page = state.dreams, state.documents.text(NOTES_PAGE_PATH)
+        recent = read_activity(
             self._store,
-            self._deep,
+            self._search,
             self._resource,
             after=dreaming.journal_position,
-            until=position,
+            until=until,
             own_tool=is_memory_tool,
         )
-        written = self._deep.written(self._resource)
-        if position is not None:
+        written = self._search.written_crystals(self._resource)
+        if until is not None:
             written = [crystal for crystal in written if crystal.at <= now]
-        matched = self._matched(parse_notes(page), after=dreaming.last_seq, upto=upto)
+        matched = self._match_notes(parse_notes(page), after=dreaming.last_seq, last_seq=last_seq)
         remarks = parse_remarks(page)
         typed = tuple(
-            _typed_notes(matched, [PageNote(format_timestamp(now), IMPORTANCE, remark) for remark in remarks])
+            _typed_notes(matched, [PageNote(format_timestamp(now), DEFAULT_IMPORTANCE, remark) for remark in remarks])
         )
-        levels = owned.affect.levels.decayed_to(now)
-        loops = {line for line in dreaming.lines if loop_text(line)}
-        done = closed_lines(sorted(loops), lived.activity.utterances)
-        economics = summarize_trades(self._store.read(self._stream.name, until=upto, kind=TradeRecorded.kind), now)
+        levels = state.affect.levels.decayed_to(now)
+        loop_lines = {line for line in dreaming.lines if loop_text(line)}
+        closed = closed_lines(sorted(loop_lines), recent.activity.utterances)
+        economics = summarize_trades(self._store.read(self._stream.name, until=last_seq, kind=TradeRecorded.kind), now)
         material = DreamMaterial(
             now=now,
-            page=parse_page(owned.documents.text(MEMORY_PAGE_PATH)),
+            page=parse_page(state.documents.text(MEMORY_PAGE_PATH)),
             dream_lines=dreaming.lines,
             adopted=dreaming.adopted_entries,
             notes=(*_pending_notes(matched.unchanged, written, now), *typed),
-            crystals=select_crystals(lived.crystals),
+            crystals=select_crystals(recent.crystals),
             insights=tuple(
                 find_insights(
-                    _crystals_to_compare(lived, written),
-                    lived.activity,
+                    _crystals_to_compare(recent, written),
+                    recent.activity,
                     dreaming.insight_keys,
                     now,
-                    loop_lines=loops - {*done},
+                    loop_lines=loop_lines - {*closed},
                 )
             ),
-            closed_loops=done,
+            closed_loops=closed,
             levels=levels,
             mood=describe_mood(levels),
-            gaps=update_gaps(lived.activity, dreaming.gaps, now),
-            skills=update_skills(lived.activity, dreaming.skills, now),
+            gaps=update_gaps(recent.activity, dreaming.gaps, now),
+            skills=update_skills(recent.activity, dreaming.skills, now),
             economics=economics,
             search=self.search_ids,
             get_crystal=self.get_crystal,
         )
         return GatheredInput(
             material=material,
-            last_seq=upto,
-            journal_position=lived.journal_position,
+            last_seq=last_seq,
+            journal_position=recent.journal_position,
             note_ids=tuple(event.id for event in matched.unchanged),
             page_notes=tuple(parse_notes(page)),
             remarks=tuple(remarks),
             typed_notes=typed,
-            accessed_crystals=accessed_crystals(lived.activity.searches),
-            crystal_counts=count_by_kind(lived.crystals),
+            accessed_crystals=accessed_crystals(recent.activity.searches),
+            crystal_counts=count_by_kind(recent.crystals),
         )
 
     def search_ids(self, keywords: str) -> frozenset[str]:
-        """What a search for these words brings up, for whoever does not ask for more than is usual; one that others
-        were merged into has brought up those as well."""
-        hits = self._deep.search(Query(text=keywords, sources=self._sources), [self._resource])
+        """Ids of the crystals that a default search for these keywords returns, with those merged into them."""
+        hits = self._search.search(Query(text=keywords, sources=self._sources), [self._resource])
         return frozenset(id for hit in hits for id in (hit.crystal.id, *hit.crystal.sources))
 
     def get_crystal(self, id: str) -> Crystal | None:
         try:
-            return self._deep.crystal(id)
+            return self._search.crystal(id)
         except NotFound:
             return None
 
-    def _matched(self, page: Sequence[PageNote], *, after: int, upto: int) -> _MatchedNotes:
-        """The notes that stand on the page, by their events.
+    def _match_notes(self, page_notes: Sequence[PageNote], *, after: int, last_seq: int) -> _MatchedNotes:
+        """Match the notes on the page with their events.
 
-        What somebody took off the page by hand is not taken in: it is found in deep memory, as ever.
+        A note that a user removed from the page is not taken in. It remains searchable.
         """
-        waiting = Counter(page)
-        taken, vanished = _split_by_page(self._offered(after=after, upto=upto), waiting)
-        strangers = list(waiting.elements())
-        if not strangers:
-            return _MatchedNotes(taken, missing=vanished)
-        # An undo may bring notes back that a dream has passed by already, and so may people.
-        once = self._noted({jotting.at for jotting in strangers}, until=after)
-        used = self._used() if any(as_page_note(event) in strangers for event in once) else frozenset[str]()
-        again, _ = _split_by_page((event for event in once if event.id not in used), waiting)
-        known = {event.id for event in again}
-        past = [event for event in once if event.id not in known]
-        return _MatchedNotes([*again, *taken], list(waiting.elements()), vanished, past)
+        waiting = Counter(page_notes)
+        unchanged, missing = _split_by_page(self._candidate_notes(after=after, last_seq=last_seq), waiting)
+        unmatched = list(waiting.elements())
+        if not unmatched:
+            return _MatchedNotes(unchanged, missing=missing)
+        # An undo, or a user, may have put back notes that an earlier dream already took in.
+        earlier = self._notes_at({note.at for note in unmatched}, until=after)
+        used = self._used_note_ids() if any(as_page_note(event) in unmatched for event in earlier) else frozenset[str]()
+        restored, _ = _split_by_page((event for event in earlier if event.id not in used), waiting)
+        restored_ids = {event.id for event in restored}
+        other = [event for event in earlier if event.id not in restored_ids]
+        return _MatchedNotes([*restored, *unchanged], list(waiting.elements()), missing, other)
 
-    def _offered(self, *, after: int, upto: int) -> Iterator[Event]:
-        """Notes since the last dream that stands; and what people typed, where the dream that took it in was undone."""
-        read = partial(self._store.read, self._stream.name, after=after, until=upto)
+    def _candidate_notes(self, *, after: int, last_seq: int) -> Iterator[Event]:
+        """Notes since the last dream that was not undone, and typed notes of undone dreams."""
+        read = partial(self._store.read, self._stream.name, after=after, until=last_seq)
         undone = {
             event.payload.dream for event in read(kind=DreamUndone.kind) if isinstance(event.payload, DreamUndone)
         }
-        dreamt = (
+        commits = (
             [event.payload for event in read(kind=DreamCommitted.kind) if isinstance(event.payload, DreamCommitted)]
             if undone
             else []
         )
-        again = {note for dream in dreamt if dream.dream in undone for note in dream.notes}
+        returned_ids = {note for dream in commits if dream.dream in undone for note in dream.notes}
         yield from read(kind=NoteAdded.kind)
-        yield from (event for event in (read(kind=CrystalCreated.kind) if again else ()) if event.id in again)
+        yield from (
+            event for event in (read(kind=CrystalCreated.kind) if returned_ids else ()) if event.id in returned_ids
+        )
 
-    def _noted(self, stamps: set[str], *, until: int) -> list[Event]:
-        """What was noted, or typed among the notes, at one of these times."""
+    def _notes_at(self, timestamps: set[str], *, until: int) -> list[Event]:
+        """Events of notes, and of typed notes, with one of these timestamps."""
         read = partial(self._store.read, self._stream.name, until=until)
         typed = (event for event in read(kind=CrystalCreated.kind) if event.origin is Origin.FILE)
-        return [event for event in (*read(kind=NoteAdded.kind), *typed) if format_timestamp(event.at) in stamps]
+        return [event for event in (*read(kind=NoteAdded.kind), *typed) if format_timestamp(event.at) in timestamps]
 
-    def _used(self) -> frozenset[str]:
-        """Notes that a dream has taken in which stands."""
+    def _used_note_ids(self) -> frozenset[str]:
+        """Ids of the notes taken in by dreams that were not undone."""
         read = partial(self._store.read, self._stream.name)
         undone = {
             event.payload.dream for event in read(kind=DreamUndone.kind) if isinstance(event.payload, DreamUndone)
         }
-        dreamt = (
+        commits = (
             event.payload for event in read(kind=DreamCommitted.kind) if isinstance(event.payload, DreamCommitted)
         )
-        return frozenset(note for dream in dreamt if dream.dream not in undone for note in dream.notes)
+        return frozenset(note for dream in commits if dream.dream not in undone for note in dream.notes)
 
 
 @frozen
 class _MatchedNotes:
-    """The notes on a page, held against those that were taken."""
+    """The notes on the page, compared with the recorded ones."""
 
     unchanged: Sequence[Event]
-    """Those that stand there as they were taken."""
+    """Events of notes that are on the page as recorded."""
     typed: Sequence[PageNote] = ()
-    """Those that a person has typed or changed."""
+    """Notes on the page that a user typed or changed."""
     missing: Sequence[Event] = ()
-    """Taken since the last dream, and not there, or not as they were taken."""
+    """Events of notes since the last dream that are not on the page as recorded."""
     earlier: Sequence[Event] = ()
-    """Taken before that, at the time of one of the strangers."""
+    """Events of older notes with the timestamp of a typed note."""
 
 
 def _split_by_page(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple[list[Event], list[Event]]:
-    """Those that wait as they were taken, which then wait no longer, and the others."""
-    taken, others = list[Event](), list[Event]()
+    """Split events into those whose note is on the page, and the others. Matched notes are removed from `waiting`."""
+    matching, others = list[Event](), list[Event]()
     for event in events:
-        jotting = as_page_note(event)
-        if jotting is not None and waiting[jotting] > 0:
-            waiting[jotting] -= 1
-            taken.append(event)
+        note = as_page_note(event)
+        if note is not None and waiting[note] > 0:
+            waiting[note] -= 1
+            matching.append(event)
         else:
             others.append(event)
-    return taken, others
+    return matching, others
 
 
 def _crystals_to_compare(activity: ActivitySlice, written: Sequence[Crystal]) -> list[Crystal]:
-    """What is new, and what was written down before it: that something is said again shows only beside the first."""
-    lately = sorted(filter(alive, written), key=lambda crystal: crystal.at)[-MAX_RECENT_CRYSTALS:]
-    return list({crystal.id: crystal for crystal in (*lately, *activity.crystals)}.values())
+    """New crystals and recent older ones: repetition shows only in comparison with the earlier crystals."""
+    recent = sorted(filter(is_searchable, written), key=lambda crystal: crystal.at)[-MAX_RECENT_CRYSTALS:]
+    return list({crystal.id: crystal for crystal in (*recent, *activity.crystals)}.values())
 
 
 def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[PendingNote]:
-    """Notes, with what a consolidation would merge or mark as said anew, whether or not one has come by."""
+    """Notes, each marked as superseded if a consolidation would merge or replace it.
+
+    This does not depend on whether a consolidation has run.
+    """
     if not events:
         return
-    waiting = {event.id for event in events}
-    living = sorted(filter(alive, written), key=lambda crystal: crystal.at)
-    lately = [
-        *(crystal for crystal in living[:-MAX_COMPARED_CRYSTALS] if crystal.id in waiting),
-        *living[-MAX_COMPARED_CRYSTALS:],
+    note_ids = {event.id for event in events}
+    current = sorted(filter(is_searchable, written), key=lambda crystal: crystal.at)
+    compared = [
+        *(crystal for crystal in current[:-MAX_COMPARED_CRYSTALS] if crystal.id in note_ids),
+        *current[-MAX_COMPARED_CRYSTALS:],
     ]
-    decided = plan(lately, now=now)
-    gone = {one for one, _ in (*decided.merged, *decided.superseded)}
-    gone |= {crystal.id for crystal in written if not alive(crystal) or crystal.superseded_by}
+    plan = plan_consolidation(compared, now=now)
+    superseded = {id for id, _ in (*plan.merged, *plan.superseded)}
+    superseded |= {crystal.id for crystal in written if not is_searchable(crystal) or crystal.superseded_by}
     for event in events:
         match event.payload:
             case NoteAdded() as note:
@@ -299,46 +305,46 @@ def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: dat
                 pending = PendingNote(id=event.id, text=text, importance=importance, at=at, trust=event.trust)
             case _:
                 continue
-        yield replace(pending, superseded=event.id in gone)
+        yield replace(pending, superseded=event.id in superseded)
 
 
 def _typed_notes(matched: _MatchedNotes, remarks: Sequence[PageNote]) -> Iterator[PendingNote]:
-    """What people typed among the notes. What they made of another's note is no more to be trusted than that."""
+    """Typed notes. A note that a user edited keeps the trust of the original, if that is lower."""
     words = cache(_word_set)
 
-    def near(jotting: PageNote) -> list[Event]:
-        return [
-            event for event in matched.missing if _share_words(words(_note_payload(event).text), words(jotting.text))
-        ]
+    def near(note: PageNote) -> list[Event]:
+        return [event for event in matched.missing if _share_words(words(_note_payload(event).text), words(note.text))]
 
-    def same_time(jotting: PageNote) -> list[Event]:
-        return [event for event in (*matched.missing, *matched.earlier) if format_timestamp(event.at) == jotting.at]
+    def same_time(note: PageNote) -> list[Event]:
+        return [event for event in (*matched.missing, *matched.earlier) if format_timestamp(event.at) == note.at]
 
-    made = [(jotting, near(jotting) or same_time(jotting)) for jotting in matched.typed]
-    made += ((jotting, near(jotting)) for jotting in remarks)
-    for place, (jotting, edited) in enumerate(made):
+    origins = [(note, near(note) or same_time(note)) for note in matched.typed]
+    origins += ((note, near(note)) for note in remarks)
+    for number, (note, originals) in enumerate(origins):
         typed = PendingNote(
-            id=f"{NEW_ID_PREFIX}{place}",
-            text=jotting.text,
-            importance=min(1.0, jotting.importance),
-            at=datetime.fromisoformat(jotting.at).isoformat(),
+            id=f"{NEW_ID_PREFIX}{number}",
+            text=note.text,
+            importance=min(1.0, note.importance),
+            at=datetime.fromisoformat(note.at).isoformat(),
             trust=Trust.PERSON,
         )
-        if edited:
-            least = min(edited, key=attrgetter("trust"))
-            note = _note_payload(least)
-            typed = replace(typed, trust=min(typed.trust, least.trust), kind=note.category, valence=note.valence)
+        if originals:
+            least_trusted = min(originals, key=attrgetter("trust"))
+            original = _note_payload(least_trusted)
+            typed = replace(
+                typed, trust=min(typed.trust, least_trusted.trust), kind=original.category, valence=original.valence
+            )
         yield typed
 
 
 def _note_payload(event: Event) -> NoteAdded | CrystalCreated:
-    return cast("NoteAdded | CrystalCreated", event.payload)  # nothing else waits on the page
+    return cast("NoteAdded | CrystalCreated", event.payload)  # the notes page has no other kinds
 
 
 def _word_set(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in distinctive_words(text))
 
 
-def _share_words(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Has one of them most of the words of the other?"""
-    return len(one & other) > MIN_SHARED_WORDS * min(len(one), len(other))
+def _share_words(first: frozenset[str], second: frozenset[str]) -> bool:
+    """True if one contains most of the words of the other."""
+    return len(first & second) > MIN_SHARED_WORDS * min(len(first), len(second))

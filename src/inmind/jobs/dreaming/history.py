@@ -38,8 +38,6 @@ from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Key, Store
 from inmind.store.stream import Decision, Stream
 
-DreamStatus = Literal["running", "done", "failed", "abandoned", "undone"]
-
 
 @frozen(kw_only=True)
 class Dream:
@@ -47,7 +45,7 @@ class Dream:
 
     id: int
     resource: str
-    status: DreamStatus
+    status: Literal["running", "done", "failed", "abandoned", "undone"]
     trigger: str
     """`asked`, `schedule` or `spike`."""
     began: datetime
@@ -95,31 +93,31 @@ class DreamHistory:
         ends: dict[int, Event] = {}
         for kind in (DreamCommitted, DreamFailed):
             ends |= {_dream_id(event): event for event in self._read_kind(kind)}
-        undone = {_dream_id(event) for event in self._read_kind(DreamUndone)}
-        begun, left = self._read_kind(DreamStarted), dict[int, list[Event]]()
-        if any(event.seq not in ends for event in begun):
+        undone_ids = {_dream_id(event) for event in self._read_kind(DreamUndone)}
+        started, progress = self._read_kind(DreamStarted), dict[int, list[Event]]()
+        if any(event.seq not in ends for event in started):
             for event in self._progress_events():
-                left.setdefault(_dream_id(event), []).append(event)
-        return [self._build(event, ends, undone, left, pages) for event in reversed(begun)]
+                progress.setdefault(_dream_id(event), []).append(event)
+        return [self._build(event, ends, undone_ids, progress, pages) for event in reversed(started)]
 
     def get(self, id: int | None = None) -> Dream:
         """By its number; without one, the newest."""
         if isinstance(id, bool) or not isinstance(id, int | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="dream", value=id, expected="the number of a dream")
-        found = self.all()
-        dream = next((dream for dream in found if id is None or dream.id == id), None)
+        dreams = self.all()
+        dream = next((dream for dream in dreams if id is None or dream.id == id), None)
         if dream is None:
-            there = ", ".join(str(dream.id) for dream in found[:10])
-            hint = f"there are {there}" if there else f"{self._resource} has not dreamt yet"
+            known_ids = ", ".join(str(dream.id) for dream in dreams[:10])
+            hint = f"there are {known_ids}" if known_ids else f"{self._resource} has not dreamt yet"
             raise NotFound(what="dream", name=id if id is not None else self._resource, hint=hint)
         return dream
 
     def cancel(self, key: Key | None = None) -> bool:
         """End the dream that is going on, wherever that is: it can change nothing any more. False if there is none."""
 
-        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, bool]:
-            ended = _end_running(owned, "somebody has called it off")
-            return Decision(ended, bool(ended))
+        def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, bool]:
+            drafts = _end_running(state, "somebody has called it off")
+            return Decision(drafts, bool(drafts))
 
         self._stream.refresh()
         return self._stream.commit(decide, key=key).result is not False
@@ -129,32 +127,32 @@ class DreamHistory:
 
         A dream that is going on is ended by that: what it was made of holds no longer.
         """
-        if key is not None and (done := self._store.receipt(self._stream.name, key)) is not None:
-            (undone,) = self._store.read(self._stream.name, after=done.first - 1, until=done.first)
+        if key is not None and (receipt := self._store.receipt(self._stream.name, key)) is not None:
+            (undone,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
             return self.get(_dream_id(undone))
         dream = self._find_undoable(id)
-        (dreamt,) = (event for event in self._read_kind(DreamCommitted) if _dream_id(event) == dream.id)
-        then = self._stream.state_at(dreamt.seq - 1)
+        (commit,) = (event for event in self._read_kind(DreamCommitted) if _dream_id(event) == dream.id)
+        before = self._stream.state_at(commit.seq - 1)
 
-        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            if owned.dreams.last_dream != dream.id:
+        def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
+            if state.dreams.last_dream != dream.id:
                 raise InvalidInput(field="dream", value=dream.id, expected="the last dream, not undone yet")
             undone = DreamUndone(
                 dream=dream.id,
-                previous_dream=then.dreams.last_dream,
-                last_seq=then.dreams.last_seq,
-                journal_position=then.dreams.journal_position,
-                lines=tuple(then.dreams.lines.values()),
-                gaps=then.dreams.gaps,
-                skills=then.dreams.skills,
-                user_lines=tuple(then.dreams.user_lines.items()),
-                adopted_entries=tuple(sorted(then.dreams.adopted_entries)),
-                insights=dreamt.payload.insights if isinstance(dreamt.payload, DreamCommitted) else (),
-                crystals=tuple(event.id for event in self._crystals_made_by(dreamt) if event.origin is Origin.DREAM),
+                previous_dream=before.dreams.last_dream,
+                last_seq=before.dreams.last_seq,
+                journal_position=before.dreams.journal_position,
+                lines=tuple(before.dreams.lines.values()),
+                gaps=before.dreams.gaps,
+                skills=before.dreams.skills,
+                user_lines=tuple(before.dreams.user_lines.items()),
+                adopted_entries=tuple(sorted(before.dreams.adopted_entries)),
+                insights=commit.payload.insights if isinstance(commit.payload, DreamCommitted) else (),
+                crystals=tuple(event.id for event in self._crystals_made_by(commit) if event.origin is Origin.DREAM),
             )
-            drafts = [Draft(payload=undone, origin=Origin.OPERATOR, sources=(dreamt.id,))]
-            drafts += self._restore_pages(owned, dream, dreamt)
-            drafts += _end_running(owned, f"dream {dream.id} was taken back, on which it stands")
+            drafts = [Draft(payload=undone, origin=Origin.OPERATOR, sources=(commit.id,))]
+            drafts += self._restore_pages(state, dream, commit)
+            drafts += _end_running(state, f"dream {dream.id} was taken back, on which it stands")
             return Decision(drafts, None)
 
         self._stream.refresh()
@@ -170,33 +168,33 @@ class DreamHistory:
             raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last one is taken back first")
         return done[0]
 
-    def _restore_pages(self, owned: ResourceState, dream: Dream, dreamt: Event) -> Iterator[Draft]:
-        if MEMORY_PAGE_PATH not in owned.documents.by_path:
+    def _restore_pages(self, state: ResourceState, dream: Dream, commit: Event) -> Iterator[Draft]:
+        if MEMORY_PAGE_PATH not in state.documents.by_path:
             return  # it was a dream of nothing, and showed nothing
-        now = owned.documents.text(MEMORY_PAGE_PATH)
-        text = dream.before if now == dream.after else merge_pages(dream.after, now, dream.before)
+        current = state.documents.text(MEMORY_PAGE_PATH)
+        text = dream.before if current == dream.after else merge_pages(dream.after, current, dream.before)
         page = DocumentWritten(path=MEMORY_PAGE_PATH, text=text)
         yield Draft(
             payload=page,
             origin=Origin.DREAM,
-            sources=(dreamt.id,),
-            trust=owned.documents.by_path[MEMORY_PAGE_PATH].trust,
+            sources=(commit.id,),
+            trust=state.documents.by_path[MEMORY_PAGE_PATH].trust,
         )
-        waiting = owned.documents.text(NOTES_PAGE_PATH)
-        back = list(self._missing_notes(dream, dreamt, waiting))
-        if back:
-            notes = DocumentWritten(path=NOTES_PAGE_PATH, text=prepend_notes(waiting, back))
+        notes_text = state.documents.text(NOTES_PAGE_PATH)
+        missing = list(self._missing_notes(dream, commit, notes_text))
+        if missing:
+            notes = DocumentWritten(path=NOTES_PAGE_PATH, text=prepend_notes(notes_text, missing))
             yield Draft(payload=notes, origin=Origin.DREAM, sources=dream.notes)
 
-    def _missing_notes(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[PageNote]:
+    def _missing_notes(self, dream: Dream, commit: Event, notes_text: str) -> Iterator[PageNote]:
         """Its notes, but for those that somebody has put back. One that was taken since is another, if just alike."""
-        upto = dreamt.payload.last_seq if isinstance(dreamt.payload, DreamCommitted) else dreamt.seq
-        since = self._store.read(self._stream.name, after=upto, kind=NoteAdded.kind)
-        there = Counter[PageNote | None](parse_notes(waiting))
-        there.subtract(map(as_page_note, since))
+        last_seq = commit.payload.last_seq if isinstance(commit.payload, DreamCommitted) else commit.seq
+        since = self._store.read(self._stream.name, after=last_seq, kind=NoteAdded.kind)
+        counts = Counter[PageNote | None](parse_notes(notes_text))
+        counts.subtract(map(as_page_note, since))
         for note in self._page_notes(dream):
-            there[note] -= 1
-            if there[note] < 0:
+            counts[note] -= 1
+            if counts[note] < 0:
                 yield note
 
     def _page_notes(self, dream: Dream) -> Iterator[PageNote]:
@@ -204,12 +202,12 @@ class DreamHistory:
         for id in dream.notes:
             seq = int(id.rpartition("#")[2])
             (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
-            if (jotting := as_page_note(event)) is not None:
-                yield jotting
+            if (note := as_page_note(event)) is not None:
+                yield note
 
-    def _crystals_made_by(self, dreamt: Event) -> Iterator[Event]:
+    def _crystals_made_by(self, commit: Event) -> Iterator[Event]:
         """Crystals of its commit, which ends where another begins."""
-        for event in self._store.read(self._stream.name, after=dreamt.seq):
+        for event in self._store.read(self._stream.name, after=commit.seq):
             if event.starts_batch:
                 return
             if isinstance(event.payload, CrystalCreated):
@@ -227,32 +225,32 @@ class DreamHistory:
         self,
         event: Event,
         ends: Mapping[int, Event],
-        undone: set[int],
-        left: Mapping[int, Sequence[Event]],
+        undone_ids: set[int],
+        progress: Mapping[int, Sequence[Event]],
         pages: _PageVersions,
     ) -> Dream:
-        begun = event.payload if isinstance(event.payload, DreamStarted) else DreamStarted("", "")
+        started = event.payload if isinstance(event.payload, DreamStarted) else DreamStarted("", "")
         end = ends.get(event.seq)
         dream = Dream(
             id=event.seq,
             resource=self._resource,
             status="abandoned",
-            trigger=begun.trigger,
+            trigger=started.trigger,
             began=event.at,
-            by=begun.proposer,
+            by=started.proposer,
             phase=PHASE_AFTER["begun"],
         )
         match end.payload if end else None:
-            case DreamCommitted() as dreamt if end is not None:
-                done = _with_commit(dream, dreamt, end, pages)
-                return replace(done, status="undone") if event.seq in undone else done
+            case DreamCommitted() as committed if end is not None:
+                done = _with_commit(dream, committed, end, pages)
+                return replace(done, status="undone") if event.seq in undone_ids else done
             case DreamFailed() as failed if end is not None:
                 return _with_failure(dream, failed, end)
             case _:
                 running = self._stream.state.dreams.running
                 alive = running is not None and running.dream == event.seq and running.is_held(self._clock())
                 dream = replace(dream, status="running" if alive else "abandoned")
-                return reduce(_with_progress, left.get(event.seq, ()), dream)
+                return reduce(_with_progress, progress.get(event.seq, ()), dream)
 
 
 def as_page_note(event: Event) -> PageNote | None:
@@ -266,9 +264,9 @@ def as_page_note(event: Event) -> PageNote | None:
             return None
 
 
-def _end_running(owned: ResourceState, reason: str) -> list[Draft]:
+def _end_running(state: ResourceState, reason: str) -> list[Draft]:
     """The end of the dream that is going on, if one is."""
-    running = owned.dreams.running
+    running = state.dreams.running
     if running is None:
         return []
     failed = DreamFailed(
@@ -291,34 +289,34 @@ class _PageVersions:
         self._by_dream = {source: event for event in reversed(events) for source in event.sources}
 
     def before(self, seq: int) -> str:
-        place = bisect_left(self._seqs, seq)
-        return _page_text(self._events[place - 1]) if place else ""
+        index = bisect_left(self._seqs, seq)
+        return _page_text(self._events[index - 1]) if index else ""
 
-    def after(self, dreamt: Event) -> str:
+    def after(self, commit: Event) -> str:
         """As the dream left it; one of nothing has left it as it was."""
-        page = self._by_dream.get(dreamt.id)
-        return _page_text(page) if page else self.before(dreamt.seq)
+        page = self._by_dream.get(commit.id)
+        return _page_text(page) if page else self.before(commit.seq)
 
 
-def _with_commit(dream: Dream, dreamt: DreamCommitted, end: Event, pages: _PageVersions) -> Dream:
+def _with_commit(dream: Dream, committed: DreamCommitted, end: Event, pages: _PageVersions) -> Dream:
     return replace(
         dream,
         status="done",
         phase="",
         ended=end.at,
-        by=dreamt.proposer,
-        reason=dreamt.fallback_reason,
+        by=committed.proposer,
+        reason=committed.fallback_reason,
         before=pages.before(end.seq),
         after=pages.after(end),
-        notes=dreamt.notes,
-        lines=dreamt.lines,
-        verdicts=dreamt.verdicts,
-        refused=dreamt.refused,
-        inputs=dreamt.inputs,
-        mood=dreamt.mood,
-        tokens=dreamt.tokens,
-        price=dreamt.price,
-        seconds=dreamt.seconds,
+        notes=committed.notes,
+        lines=committed.lines,
+        verdicts=committed.verdicts,
+        refused=committed.refused,
+        inputs=committed.inputs,
+        mood=committed.mood,
+        tokens=committed.tokens,
+        price=committed.price,
+        seconds=committed.seconds,
     )
 
 
@@ -346,10 +344,12 @@ def _with_progress(dream: Dream, event: Event) -> Dream:
             return replace(dream, phase=phase)
         case DreamGathered():
             return replace(dream, phase=PHASE_AFTER["gathered"])
-        case DreamAnswered() | DreamProposed() as told:
-            read, written = (one + more for one, more in zip(dream.tokens, told.tokens, strict=True))
-            phase = PHASE_AFTER["proposed" if isinstance(told, DreamProposed) else "gathered"]
-            return replace(dream, phase=phase, by=told.proposer, tokens=(read, written), price=dream.price + told.price)
+        case DreamAnswered() | DreamProposed() as payload:
+            read, written = (count + more for count, more in zip(dream.tokens, payload.tokens, strict=True))
+            phase = PHASE_AFTER["proposed" if isinstance(payload, DreamProposed) else "gathered"]
+            return replace(
+                dream, phase=phase, by=payload.proposer, tokens=(read, written), price=dream.price + payload.price
+            )
         case DreamChecked():
             return replace(dream, phase=PHASE_AFTER["checked"])
         case _:

@@ -1,9 +1,8 @@
-"""The right to dream for a resource: who has it says so in the journal, for a minute at a time, and finds out there
-when it has become another's.
+"""The dream lease: the exclusive right to dream for a resource.
 
-A dream whose holder has not been heard of for that long is taken over under its number, from the last stage that it
-reached. Whoever held it may come back at any time: all that a dream writes is decided on the newest state, and there
-its number and its holder are looked at first.
+The holder renews it in the journal every 20 s; it expires after 60 s. After that another process takes the dream over
+under the same number and resumes at the last recorded stage. The former holder may come back at any time, so every
+write of a dream is decided on the newest state and first checks number and holder.
 """
 
 from __future__ import annotations
@@ -42,29 +41,29 @@ from inmind.store.stream import Decision, Stream
 log = logging.getLogger("inmind")
 
 CHECK_SECONDS = 1.0
-"""Seconds between two looks at whether another process has called the dream off, or has taken it over."""
+"""Seconds between two checks whether another process has cancelled the dream or taken it over."""
 
 ProgressCallback = Callable[[str, str], None]
-"""Is told which phase a dream is in, and a few words of it."""
+"""Called with the phase of a dream and a short description."""
 
 
 class LeaseReleased(Exception):
-    """Whoever dreams has to go, and the dream is to go on without it: `cancelled` raises it instead of an answer."""
+    """Raised by the `cancelled` callback to stop this process and let another one resume the dream."""
 
 
 @frozen
 class ResumePoint:
-    """What whoever held a dream before has left of it."""
+    """The saved results of a dream that this process takes over."""
 
     gathered: DreamGathered
     answers: tuple[DreamAnswered, ...]
-    """What a model has said to that."""
+    """Answers of the model to the gathered input."""
     proposal: Proposal | None
-    """What came of it, if it came so far."""
+    """The saved proposal, if the dream reached that stage."""
 
 
 class DreamLease:
-    """A dream that is going on: it says so, as long as it may, and tells what became of it."""
+    """A running dream: renews its lease, records its stages, and reports its outcome."""
 
     def __init__(
         self,
@@ -72,115 +71,118 @@ class DreamLease:
         resource: str,
         stream: Stream[ResourceState],
         store: Store,
-        watch: ProgressCallback | None = None,
+        on_progress: ProgressCallback | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> None:
         self.dream, self.proposer = 0, ""
         self.tokens: tuple[int, int] = (0, 0)
         self.price = 0.0
-        """All that was paid for it, by whomever."""
+        """Tokens and price of the dream so far, in all processes."""
         self.paid_tokens: tuple[int, int] = (0, 0)
         self.paid_price = 0.0
-        """What was paid for it here."""
+        """Tokens and price paid by this process."""
         self.verdicts: tuple[GuardVerdict, ...] = ()
         self.refused: tuple[str, ...] = ()
         self._resumed: ActiveDream | None = None
-        """The dream as it was when it was taken over."""
+        """The dream as it was when this process took it over."""
         self._resource, self._stream, self._store = resource, stream, store
-        self._watch, self._cancelled = watch, cancelled
+        self._on_progress, self._cancelled = on_progress, cancelled
         self._holder = token_hex(8)
         self._started_at = self._renewed_at = self._checked_at = time.monotonic()
         self._phase = "begun"
 
     @property
     def seconds(self) -> float:
-        """For which it has been this one's."""
+        """Seconds since this process acquired the lease."""
         return round(time.monotonic() - self._started_at, 3)
 
-    # -- getting it ----------------------------------------------------------------------------------------
+    # -- acquire -------------------------------------------------------------------------------------------
 
     def acquire(self, trigger: str, proposer: str, key: Key | None) -> bool:
-        """Begin a dream, or go on with one that was left in the middle; False where the key's dream is over already.
+        """Start a dream or resume an unfinished one. False if the dream of this key has already ended.
 
-        DreamRunning while somebody else holds it. What a key has begun is gone on with however old it is; without one,
-        what is too old to be worth it is given up for a new dream.
+        Raises DreamRunning while another process holds the lease. A dream started with this key is resumed at any age. Without
+        a key, a dream that is too old to resume is abandoned and a new one is started.
         """
         self._stream.refresh()
         dream = self._dream_for_key(key)
         if dream is None:
 
-            def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, ActiveDream | None]:
-                running = owned.dreams.running
+            def decide(state: ResourceState, now: datetime) -> Decision[ResourceState, ActiveDream | None]:
+                running = state.dreams.running
                 if running is not None and (running.is_held(now) or running.is_resumable(now)):
                     return self._take_over(running, proposer, now)
                 if running is not None:
-                    log.warning("dream %d of %s was left in the middle and is given up", running.dream, self._resource)
-                begun = DreamStarted(
+                    log.warning(
+                        "dream %d of %s is unfinished and too old to resume: abandoned", running.dream, self._resource
+                    )
+                started = DreamStarted(
                     trigger=trigger, lease_until=_lease_end(now), proposer=proposer, holder=self._holder
                 )
-                return Decision([Draft(payload=begun, origin=Origin.DREAM)], None)
+                return Decision([Draft(payload=started, origin=Origin.DREAM)], None)
 
-            done = self._stream.commit(decide, key=key)
-            if not done.appended.repeated:
-                self._set_held(done.result.dream if done.result else done.appended.first, proposer, done.result)
+            result = self._stream.commit(decide, key=key)
+            if not result.appended.repeated:
+                self._set_held(result.result.dream if result.result else result.appended.first, proposer, result.result)
                 return True
-            dream = self._dream_for_key(key) or done.appended.first
+            dream = self._dream_for_key(key) or result.appended.first
         return self._reacquire(dream, proposer)
 
-    def _reacquire(self, dream: int, by: str) -> bool:
-        """The dream that a key has begun, unless it is over."""
+    def _reacquire(self, dream: int, proposer: str) -> bool:
+        """Take over the dream that a key has started. False if it has ended."""
 
-        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, ActiveDream | None]:
-            running = owned.dreams.running
+        def decide(state: ResourceState, now: datetime) -> Decision[ResourceState, ActiveDream | None]:
+            running = state.dreams.running
             if running is None or running.dream != dream:
                 return Decision([], None)
-            return self._take_over(running, by, now)
+            return self._take_over(running, proposer, now)
 
         self._stream.refresh()
-        found = self._stream.commit(decide).result
-        self._set_held(dream, by, found)
-        return found is not None
+        resumed = self._stream.commit(decide).result
+        self._set_held(dream, proposer, resumed)
+        return resumed is not None
 
-    def _take_over(self, running: ActiveDream, by: str, now: datetime) -> Decision[ResourceState, ActiveDream | None]:
+    def _take_over(
+        self, running: ActiveDream, proposer: str, now: datetime
+    ) -> Decision[ResourceState, ActiveDream | None]:
         if running.is_held(now):
             raise DreamRunning(
                 resource=self._resource, dream=running.dream, until=format_timestamp(running.lease_until)
             )
-        told = "dream %d of %s was left in the middle and is gone on with from there: it was %s"
-        log.warning(told, running.dream, self._resource, running.stage)
-        taken = DreamResumed(
+        log.warning("resuming dream %d of %s at stage %s", running.dream, self._resource, running.stage)
+        taken_over = DreamResumed(
             dream=running.dream,
             lease_until=_lease_end(now),
             holder=self._holder,
-            proposer=running.proposer if running.has_paid_work else by,
+            proposer=running.proposer if running.has_paid_work else proposer,
         )
-        return Decision([Draft(payload=taken, origin=Origin.DREAM)], running)
+        return Decision([Draft(payload=taken_over, origin=Origin.DREAM)], running)
 
     def _dream_for_key(self, key: Key | None) -> int | None:
-        """The dream that an earlier call with this key has begun, or gone on with."""
+        """Number of the dream that an earlier call with this key started or resumed."""
         receipt = self._store.receipt(self._stream.name, key) if key is not None else None
         if receipt is None:
             return None
         (event,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
         return event.payload.dream if isinstance(event.payload, DreamResumed) else event.seq
 
-    def _set_held(self, dream: int, by: str, found: ActiveDream | None) -> None:
-        self.dream, self.proposer, self._resumed = dream, by, found
-        if found is not None:
-            self.tokens, self.price = found.tokens, found.price
+    def _set_held(self, dream: int, proposer: str, resumed: ActiveDream | None) -> None:
+        self.dream, self.proposer, self._resumed = dream, proposer, resumed
+        if resumed is not None:
+            self.tokens, self.price = resumed.tokens, resumed.price
 
     def resume_point(self, now: datetime) -> ResumePoint | None:
-        """What there is to go on with: nothing, where nothing was answered or proposed, or too long ago."""
-        found = self._resumed
-        if found is None or not found.has_paid_work or not found.is_resumable(now):
+        """Saved results to resume from; None if there are no answers and no proposal, or they are too old."""
+        resumed = self._resumed
+        if resumed is None or not resumed.has_paid_work or not resumed.is_resumable(now):
             return None
-        gathered, proposed = self._read_payload(found.gathered), self._read_payload(found.proposed)
+        gathered, proposed = self._read_payload(resumed.gathered), self._read_payload(resumed.proposed)
         if not isinstance(gathered, DreamGathered):
             return None
-        self.proposer = found.proposer
+        self.proposer = resumed.proposer
         if not isinstance(proposed, DreamProposed):
-            answers = map(self._read_payload, found.answers)
-            return ResumePoint(gathered, tuple(one for one in answers if isinstance(one, DreamAnswered)), None)
+            answers = map(self._read_payload, resumed.answers)
+            return ResumePoint(gathered, tuple(answer for answer in answers if isinstance(answer, DreamAnswered)), None)
         proposal = Proposal(
             edits=tuple(map(edit_from_row, proposed.edits)),
             by=proposed.proposer,
@@ -195,7 +197,7 @@ class DreamLease:
     def _read_payload(self, seq: int) -> object:
         return next((event.payload for event in self._store.read(self._stream.name, after=seq - 1, until=seq)), None)
 
-    # -- going on ------------------------------------------------------------------------------------------
+    # -- run -----------------------------------------------------------------------------------------------
 
     def enter_phase(self, phase: str, detail: str = "") -> None:
         self.report_phase(phase, detail)
@@ -203,41 +205,41 @@ class DreamLease:
 
     def report_phase(self, phase: str, detail: str = "") -> None:
         self._phase = phase
-        if self._watch is not None:
-            self._watch(phase, detail)
+        if self._on_progress is not None:
+            self._on_progress(phase, detail)
 
     def heartbeat(self) -> None:
-        """Still wanted, and still the only one? It says so again well before the others would think that it is over."""
+        """Check for cancellation and loss of the lease, and renew it after a third of its duration."""
         if self._cancelled is not None and self._cancelled():
-            raise DreamOvertaken(dream=self.dream, reason="was called off")
+            raise DreamOvertaken(dream=self.dream, reason="was cancelled")
         if time.monotonic() - self._checked_at >= CHECK_SECONDS:
             self._checked_at = time.monotonic()
             self.assert_held(self._stream.refresh())
         if time.monotonic() - self._renewed_at >= LEASE_DURATION.total_seconds() / 3:
             self._renew(DreamProgressed(dream=self.dream, phase=self._phase, lease_until=""))
 
-    def record_gathered(self, *, upto: int, position: int, now: datetime, typed: str) -> None:
-        """What it is made of was looked at."""
+    def record_gathered(self, *, last_seq: int, journal_position: int, now: datetime, typed_digest: str) -> None:
+        """Record that the input was gathered, and up to where it was read."""
         self._renew(
             DreamGathered(
                 dream=self.dream,
                 lease_until="",
-                last_seq=upto,
-                journal_position=position,
+                last_seq=last_seq,
+                journal_position=journal_position,
                 as_of=now.isoformat(),
-                user_notes_digest=typed,
+                user_notes_digest=typed_digest,
             )
         )
 
-    def record_answer(self, reply: ModelReply, *, by: str, price: float) -> None:
-        """A model has said something, and it is paid for."""
+    def record_answer(self, reply: ModelReply, *, proposer: str, price: float) -> None:
+        """Record an answer of the model and its cost."""
         self._add_cost(reply.tokens, price)
         self._renew(
             DreamAnswered(
                 dream=self.dream,
                 lease_until="",
                 text=reply.text,
-                proposer=by,
+                proposer=proposer,
                 truncated=reply.truncated,
                 tokens=reply.tokens,
                 price=price,
@@ -245,7 +247,7 @@ class DreamLease:
         )
 
     def record_proposal(self, proposal: Proposal) -> None:
-        """What it will do is settled."""
+        """Record the proposal and its cost."""
         self.proposer = proposal.by
         self._add_cost(proposal.tokens, proposal.price)
         self._renew(
@@ -267,28 +269,29 @@ class DreamLease:
         self.price, self.paid_price = self.price + price, self.paid_price + price
 
     def record_checked(self) -> None:
-        """The guards had nothing against it."""
+        """Record that all guards passed."""
         self._renew(DreamChecked(dream=self.dream, lease_until="", verdicts=self.verdicts))
 
-    def assert_held(self, owned: ResourceState) -> None:
-        if self._is_holder(owned):
+    def assert_held(self, state: ResourceState) -> None:
+        """Raise DreamOvertaken unless this process holds the lease."""
+        if self._is_holder(state):
             return
-        running = owned.dreams.running
+        running = state.dreams.running
         if running is None:
-            reason = "was ended by somebody else"
+            reason = "was ended by another process"
         elif running.dream == self.dream:
-            reason = "was taken over by somebody else"
+            reason = "was taken over by another process"
         else:
-            reason = f"was overtaken by dream {running.dream}"
+            reason = f"was superseded by dream {running.dream}"
         raise DreamOvertaken(dream=self.dream, reason=reason)
 
     def fail(self, error: BaseException) -> None:
-        """Say why it has changed nothing; one that is another's, or is over, has been spoken of already."""
+        """Record why the dream changed nothing, unless it has ended or another process holds it."""
         if isinstance(error, LeaseReleased):
             return self._release()
 
-        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            if not self._is_holder(owned):
+        def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
+            if not self._is_holder(state):
                 return Decision([], None)
             failed = DreamFailed(
                 dream=self.dream,
@@ -304,36 +307,37 @@ class DreamLease:
             )
             return Decision([Draft(payload=failed, origin=Origin.DREAM)], None)
 
-        with suppress(StoreError, Closed):  # then it is taken over by whoever comes next
+        with suppress(StoreError, Closed):  # the lease expires and the next process takes the dream over
             self._stream.commit(decide)
         return None
 
     def _release(self) -> None:
-        """Let the next one go on at once: what has been gathered and proposed is there for it."""
+        """End the lease now so that another process can resume from the recorded stages."""
 
-        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            went = DreamProgressed(dream=self.dream, phase=self._phase, lease_until=now.isoformat(), released=True)
-            return Decision([Draft(payload=went, origin=Origin.DREAM)] if self._is_holder(owned) else [], None)
+        def decide(state: ResourceState, now: datetime) -> Decision[ResourceState, None]:
+            released = DreamProgressed(dream=self.dream, phase=self._phase, lease_until=now.isoformat(), released=True)
+            return Decision([Draft(payload=released, origin=Origin.DREAM)] if self._is_holder(state) else [], None)
 
         with suppress(StoreError, Closed):
             self._stream.commit(decide)
 
-    def _is_holder(self, owned: ResourceState) -> bool:
-        running = owned.dreams.running
+    def _is_holder(self, state: ResourceState) -> bool:
+        running = state.dreams.running
         return running is not None and (running.dream, running.holder) == (self.dream, self._holder)
 
-    def _renew(self, what: DreamProgressed | DreamGathered | DreamAnswered | DreamProposed | DreamChecked) -> None:
-        """Whatever it says, it holds for longer by that."""
+    def _renew(self, payload: DreamProgressed | DreamGathered | DreamAnswered | DreamProposed | DreamChecked) -> None:
+        """Append a progress event, which also extends the lease."""
 
-        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, Any]:
-            self.assert_held(owned)
-            return Decision([Draft(payload=replace(what, lease_until=_lease_end(now)), origin=Origin.DREAM)], None)
+        def decide(state: ResourceState, now: datetime) -> Decision[ResourceState, Any]:
+            self.assert_held(state)
+            return Decision([Draft(payload=replace(payload, lease_until=_lease_end(now)), origin=Origin.DREAM)], None)
 
         self._stream.commit(decide)
         self._renewed_at = time.monotonic()
 
 
 def error_code(error: BaseException) -> str:
+    """The stable code of an inmind error, or the class name of another one."""
     return error.code if isinstance(error, InmindError) else type(error).__name__
 
 

@@ -41,7 +41,7 @@ from inmind.errors import DreamOvertaken, DreamRejected, ModelFailed, StoreError
 from inmind.jobs.dreaming.gather import NEW_ID_PREFIX, GatheredInput, Gatherer
 from inmind.jobs.dreaming.lease import DreamLease, LeaseReleased, ProgressCallback, ResumePoint, error_code
 from inmind.search.crystal import Crystal
-from inmind.search.engine import DeepMemory
+from inmind.search.engine import SearchEngine
 from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Key, Store
@@ -64,18 +64,18 @@ class Dreamer:
         resource: str,
         stream: Stream[ResourceState],
         files: DocumentFiles,
-        back_up: Callable[[str], str],
+        save_backup: Callable[[str], str],
         store: Store,
-        deep: DeepMemory,
+        search: SearchEngine,
         clock: Clock,
         sources: tuple[str, ...] = (),
     ) -> None:
         """`back_up`: keeps a page that somebody has written, and answers with where. `sources`: where whoever reads the
         page will search, if not everywhere."""
-        self._resource, self._stream, self._files, self._back_up = resource, stream, files, back_up
-        self._store, self._deep, self._clock = store, deep, clock
+        self._resource, self._stream, self._files, self._save_backup = resource, stream, files, save_backup
+        self._store, self._search, self._clock = store, search, clock
         self._gatherer = Gatherer(
-            resource=resource, stream=stream, store=store, deep=deep, clock=clock, sources=sources
+            resource=resource, stream=stream, store=store, search=search, clock=clock, sources=sources
         )
 
     def dream(
@@ -83,7 +83,7 @@ class Dreamer:
         trigger: str,
         model_options: ModelOptions | None = None,
         *,
-        watch: ProgressCallback | None = None,
+        on_progress: ProgressCallback | None = None,
         cancelled: Callable[[], bool] | None = None,
         key: Key | None = None,
     ) -> int:
@@ -96,7 +96,11 @@ class Dreamer:
         self._files.read_edits()
         self._adopt_page()
         lease = DreamLease(
-            resource=self._resource, stream=self._stream, store=self._store, watch=watch, cancelled=cancelled
+            resource=self._resource,
+            stream=self._stream,
+            store=self._store,
+            on_progress=on_progress,
+            cancelled=cancelled,
         )
         if not lease.acquire(trigger, model_options.model.name if model_options else RULES, key):
             return lease.dream
@@ -113,9 +117,9 @@ class Dreamer:
         return lease.dream
 
     def _run_stages(self, lease: DreamLease, model_options: ModelOptions | None) -> None:
-        gathered, left = self._gather(lease)
-        proposal = (left and left.proposal) or self._propose(
-            lease, gathered, model_options, left.answers if left else ()
+        gathered, resumed = self._gather(lease)
+        proposal = (resumed and resumed.proposal) or self._propose(
+            lease, gathered, model_options, resumed.answers if resumed else ()
         )
         lease.enter_phase("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
         self._files.read_edits()
@@ -127,20 +131,20 @@ class Dreamer:
     def _gather(self, lease: DreamLease) -> tuple[GatheredInput, ResumePoint | None]:
         """What there is to dream of; as it was before this one took the dream over, if what came of it then still means
         what it did."""
-        left = lease.resume_point(self._clock())
-        if left is not None:
+        resumed = lease.resume_point(self._clock())
+        if resumed is not None:
             lease.enter_phase("gather", "once more, as it was")
-            gathered = self._gatherer.gather_again(left.gathered)
-            if gathered.typed_digest == left.gathered.user_notes_digest:
-                return gathered, left
+            gathered = self._gatherer.gather_again(resumed.gathered)
+            if gathered.typed_digest == resumed.gathered.user_notes_digest:
+                return gathered, resumed
             log.warning("what was proposed in dream %d of %s names what is not there", lease.dream, self._resource)
         lease.enter_phase("gather")
         gathered = self._gatherer.gather()
         lease.record_gathered(
-            upto=gathered.last_seq,
-            position=gathered.journal_position,
+            last_seq=gathered.last_seq,
+            journal_position=gathered.journal_position,
             now=gathered.material.now,
-            typed=gathered.typed_digest,
+            typed_digest=gathered.typed_digest,
         )
         return gathered, None
 
@@ -164,7 +168,7 @@ class Dreamer:
         finally:
             self._files.publish()
             try:
-                self._deep.catch_up([self._resource])
+                self._search.catch_up([self._resource])
             except StoreError as error:
                 log.warning("dream %d of %s is not in the index yet: %s", lease.dream, self._resource, error)
 
@@ -173,16 +177,21 @@ class Dreamer:
     def _adopt_page(self) -> None:
         """It is backed up, and made crystals of, once: the flag is in the commit of the crystals."""
 
-        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            page = owned.documents.by_path.get(MEMORY_PAGE_PATH)
-            known = owned.dreams.page_adopted or owned.dreams.last_done_at is not None
-            if page is None or known or not page.text.strip():
+        def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
+            page = state.documents.by_path.get(MEMORY_PAGE_PATH)
+            adopted = state.dreams.page_adopted or state.dreams.last_done_at is not None
+            if page is None or adopted or not page.text.strip():
                 return Decision([], None)
-            pieces = split_chunks(page.text)
-            backup = self._back_up(page.text)
-            made: list[EventPayload] = [PageAdopted(text=page.text, backup=backup, chunks=len(pieces))]
-            made += (CrystalCreated(text=piece, importance=USER_LINE_IMPORTANCE, consolidated=True) for piece in pieces)
-            drafts = [Draft(payload=one, origin=Origin.FILE, sources=(page.source,), trust=page.trust) for one in made]
+            chunks = split_chunks(page.text)
+            backup = self._save_backup(page.text)
+            payloads: list[EventPayload] = [PageAdopted(text=page.text, backup=backup, chunks=len(chunks))]
+            payloads += (
+                CrystalCreated(text=chunk, importance=USER_LINE_IMPORTANCE, consolidated=True) for chunk in chunks
+            )
+            drafts = [
+                Draft(payload=payload, origin=Origin.FILE, sources=(page.source,), trust=page.trust)
+                for payload in payloads
+            ]
             return Decision(drafts, None)
 
         self._stream.refresh()
@@ -204,8 +213,8 @@ class Dreamer:
         from inmind.jobs.dreaming.model_call import DreamModel
 
         def check(proposal: Proposal) -> list[str]:
-            made = self._rewrite_page(self._stream.state, proposal.edits, material)
-            return [] if made.passed else _failed_guards(made)
+            result = self._rewrite_page(self._stream.state, proposal.edits, material)
+            return [] if result.passed else _failed_guards(result)
 
         seconds = model_options.timeout_seconds if model_options else 0.0
         try:
@@ -227,11 +236,11 @@ class Dreamer:
         lease.record_checked()
 
     def _commit_dream(self, lease: DreamLease, gathered: GatheredInput, proposal: Proposal) -> None:
-        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            lease.assert_held(owned)
-            made = self._build_result(owned, gathered, proposal)
-            self._apply_verdicts(lease, proposal, made.page)
-            return Decision(self._build_events(owned, gathered, proposal, made, lease), None)
+        def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
+            lease.assert_held(state)
+            result = self._build_result(state, gathered, proposal)
+            self._apply_verdicts(lease, proposal, result.page)
+            return Decision(self._build_events(state, gathered, proposal, result, lease), None)
 
         self._stream.commit(decide)
 
@@ -240,25 +249,24 @@ class Dreamer:
         if not page.passed:
             raise DreamRejected(reasons=_failed_guards(page))
 
-    def _build_result(self, owned: ResourceState, gathered: GatheredInput, proposal: Proposal) -> _DreamResult:
+    def _build_result(self, state: ResourceState, gathered: GatheredInput, proposal: Proposal) -> _DreamResult:
         """The page as it will be, once what has no event yet is called by the events that this commit makes of it."""
         first = self._stream.version + 2
-        named = {
-            f"{NEW_ID_PREFIX}{place}": f"{self._stream.name}#{first + place}"
-            for place in range(len(gathered.typed_notes))
+        names = {
+            f"{NEW_ID_PREFIX}{seq}": f"{self._stream.name}#{first + seq}" for seq in range(len(gathered.typed_notes))
         }
-        edits = tuple(_rename_sources(edit, named) for edit in proposal.edits)
-        page = self._rewrite_page(owned, edits, gathered.material, names=named)
-        known = {*owned.dreams.lines, *owned.dreams.user_lines, *page.dream_lines}
-        theirs = [entry for _, entry in parse_page(page.text).all_entries() if entry not in known]
-        place = first + len(gathered.typed_notes)
+        edits = tuple(_rename_sources(edit, names) for edit in proposal.edits)
+        page = self._rewrite_page(state, edits, gathered.material, names=names)
+        known = {*state.dreams.lines, *state.dreams.user_lines, *page.dream_lines}
+        entries = [entry for _, entry in parse_page(page.text).all_entries() if entry not in known]
+        seq = first + len(gathered.typed_notes)
         return _DreamResult(
-            page, tuple(named.values()), {entry: place + n for n, entry in enumerate(dict.fromkeys(theirs))}
+            page, tuple(names.values()), {entry: seq + offset for offset, entry in enumerate(dict.fromkeys(entries))}
         )
 
     def _rewrite_page(
         self,
-        owned: ResourceState,
+        state: ResourceState,
         edits: tuple[Edit, ...],
         material: DreamMaterial,
         names: Mapping[str, str] | None = None,
@@ -272,42 +280,42 @@ class Dreamer:
             return known[id]
 
         def source_text(id: str) -> str:
-            one = source(id)
-            return one.text if one else ""
+            found = source(id)
+            return found.text if found else ""
 
         def source_trust(id: str) -> Trust:
-            one = source(id)
-            return one.trust if one else Trust.DATA
+            found = source(id)
+            return found.trust if found else Trust.DATA
 
-        ground = RewriteContext(
+        context = RewriteContext(
             now=material.now,
             mood=material.mood,
-            dream_lines=owned.dreams.lines,
-            user_lines=owned.dreams.user_lines,
-            adopted_entries=owned.dreams.adopted_entries,
+            dream_lines=state.dreams.lines,
+            user_lines=state.dreams.user_lines,
+            adopted_entries=state.dreams.adopted_entries,
             weights=section_weights(material.levels),
             search=material.search,
             source_text=source_text,
             source_trust=source_trust,
             required_lines=tuple(_required_lines(material.notes, names or {})),
         )
-        return rewrite_page(owned.documents.text(MEMORY_PAGE_PATH), edits, ground)
+        return rewrite_page(state.documents.text(MEMORY_PAGE_PATH), edits, context)
 
     def _build_events(
-        self, owned: ResourceState, gathered: GatheredInput, proposal: Proposal, made: _DreamResult, lease: DreamLease
+        self, state: ResourceState, gathered: GatheredInput, proposal: Proposal, result: _DreamResult, lease: DreamLease
     ) -> list[Draft]:
         """The dream first, then the crystals, in the order in which they were named, then the pages."""
         material = gathered.material
-        dreamt = DreamCommitted(
+        committed = DreamCommitted(
             dream=lease.dream,
             proposer=proposal.by,
             last_seq=gathered.last_seq,
             journal_position=gathered.journal_position,
-            notes=(*gathered.note_ids, *made.typed_ids),
-            lines=made.page.changed_lines,
+            notes=(*gathered.note_ids, *result.typed_ids),
+            lines=result.page.changed_lines,
             gaps=material.gaps,
             skills=material.skills,
-            user_lines=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.user_line_seqs.items()),
+            user_lines=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in result.user_line_seqs.items()),
             replayed=gathered.accessed_crystals,
             insights=tuple(insight.key for insight in material.insights),
             verdicts=lease.verdicts,
@@ -323,27 +331,27 @@ class Dreamer:
             price=lease.price,
             seconds=lease.seconds,
         )
-        crystals = (*_typed_note_events(gathered, owned), *_user_line_events(made, owned), *_insight_events(material))
-        dream = Draft(payload=dreamt, origin=Origin.DREAM, sources=dreamt.notes)
-        return [dream, *crystals, *self._page_events(owned, gathered, made)]
+        crystals = (*_typed_note_events(gathered, state), *_user_line_events(result, state), *_insight_events(material))
+        dream = Draft(payload=committed, origin=Origin.DREAM, sources=committed.notes)
+        return [dream, *crystals, *self._page_events(state, gathered, result)]
 
     def _is_rebased(self, gathered: GatheredInput) -> bool:
         """Has anything been written since, beside what this dream itself has told?"""
         since = self._store.read(self._stream.name, after=gathered.last_seq, until=self._stream.version)
         return not all(isinstance(event.payload, DreamUnderway) for event in since)
 
-    def _page_events(self, owned: ResourceState, gathered: GatheredInput, made: _DreamResult) -> Iterator[Draft]:
+    def _page_events(self, state: ResourceState, gathered: GatheredInput, result: _DreamResult) -> Iterator[Draft]:
         """MEMORY.md, unless there is nothing to show on it, and the notes without those that were taken in."""
-        by = f"{self._stream.name}#{self._stream.version + 1}"
-        if MEMORY_PAGE_PATH in owned.documents.by_path or any(parse_page(made.page.text).all_entries()):
-            trust = min((Trust(line.trust) for line in made.page.dream_lines.values()), default=Trust.AGENT)
-            page = DocumentWritten(path=MEMORY_PAGE_PATH, text=made.page.text)
-            yield Draft(payload=page, origin=Origin.DREAM, sources=(by,), trust=trust)
-        notes = owned.documents.by_path.get(NOTES_PAGE_PATH)
-        left = remove_pieces(notes.text, gathered.page_notes, gathered.remarks) if notes else ""
-        if notes is not None and left != notes.text:
-            what = DocumentWritten(path=NOTES_PAGE_PATH, text=left)
-            yield Draft(payload=what, origin=Origin.DREAM, sources=(by,), trust=notes.trust)
+        commit_id = f"{self._stream.name}#{self._stream.version + 1}"
+        if MEMORY_PAGE_PATH in state.documents.by_path or any(parse_page(result.page.text).all_entries()):
+            trust = min((Trust(line.trust) for line in result.page.dream_lines.values()), default=Trust.AGENT)
+            page = DocumentWritten(path=MEMORY_PAGE_PATH, text=result.page.text)
+            yield Draft(payload=page, origin=Origin.DREAM, sources=(commit_id,), trust=trust)
+        notes = state.documents.by_path.get(NOTES_PAGE_PATH)
+        remaining = remove_pieces(notes.text, gathered.page_notes, gathered.remarks) if notes else ""
+        if notes is not None and remaining != notes.text:
+            payload = DocumentWritten(path=NOTES_PAGE_PATH, text=remaining)
+            yield Draft(payload=payload, origin=Origin.DREAM, sources=(commit_id,), trust=notes.trust)
 
 
 @frozen
@@ -376,41 +384,43 @@ def _with_cached_search(gathered: GatheredInput) -> GatheredInput:
     return replace(gathered, material=replace(gathered.material, search=cache(gathered.material.search)))
 
 
-def _typed_note_events(gathered: GatheredInput, owned: ResourceState) -> Iterator[Draft]:
+def _typed_note_events(gathered: GatheredInput, state: ResourceState) -> Iterator[Draft]:
     """What people typed among the notes."""
-    for one in gathered.typed_notes:
-        what = CrystalCreated(
-            text=one.text, importance=one.importance, category=one.kind, valence=one.valence, consolidated=True
+    for note in gathered.typed_notes:
+        payload = CrystalCreated(
+            text=note.text, importance=note.importance, category=note.kind, valence=note.valence, consolidated=True
         )
-        source = owned.documents.by_path[NOTES_PAGE_PATH].source
-        yield Draft(payload=what, origin=Origin.FILE, sources=(source,), trust=one.trust)
+        source = state.documents.by_path[NOTES_PAGE_PATH].source
+        yield Draft(payload=payload, origin=Origin.FILE, sources=(source,), trust=note.trust)
 
 
-def _user_line_events(made: _DreamResult, owned: ResourceState) -> Iterator[Draft]:
+def _user_line_events(result: _DreamResult, state: ResourceState) -> Iterator[Draft]:
     """What people wrote on the page."""
-    for entry in made.user_line_seqs:
-        what = CrystalCreated(text=entry, importance=USER_LINE_IMPORTANCE, consolidated=True)
-        yield Draft(payload=what, origin=Origin.FILE, sources=(owned.documents.by_path[MEMORY_PAGE_PATH].source,))
+    for entry in result.user_line_seqs:
+        payload = CrystalCreated(text=entry, importance=USER_LINE_IMPORTANCE, consolidated=True)
+        yield Draft(payload=payload, origin=Origin.FILE, sources=(state.documents.by_path[MEMORY_PAGE_PATH].source,))
 
 
 def _insight_events(material: DreamMaterial) -> Iterator[Draft]:
-    for one in material.insights:
-        what = CrystalCreated(text=one.text, importance=one.importance, category="insight", consolidated=True)
-        yield Draft(payload=what, origin=Origin.DREAM, sources=one.sources, trust=one.trust)
+    for insight in material.insights:
+        payload = CrystalCreated(
+            text=insight.text, importance=insight.importance, category="insight", consolidated=True
+        )
+        yield Draft(payload=payload, origin=Origin.DREAM, sources=insight.sources, trust=insight.trust)
 
 
 def _required_lines(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Iterator[PageLine]:
     """Notes that were called as important as can be, in their own words, the newest of them as far as there is room."""
-    room = MAX_PAGE_CHARACTERS // 4
+    characters_left = MAX_PAGE_CHARACTERS // 4
     for note in sorted(notes, key=lambda note: note.at, reverse=True):
-        plain = normalize_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
+        is_plain = normalize_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
         if (
             note.importance >= MIN_PROTECTED_IMPORTANCE
-            and plain
+            and is_plain
             and not note.superseded
-            and len(note.text) <= min(room, MAX_LINE_CHARACTERS)
+            and len(note.text) <= min(characters_left, MAX_LINE_CHARACTERS)
         ):
-            room -= len(note.text)
+            characters_left -= len(note.text)
             yield PageLine(
                 section=classify_section(note.text, kind=note.kind, trust=note.trust),
                 text=note.text,
@@ -422,8 +432,8 @@ def _required_lines(notes: Sequence[PendingNote], names: Mapping[str, str]) -> I
             )
 
 
-def _failed_guards(made: RewriteResult) -> list[str]:
-    return [f"{one.guard}: {one.detail}" for one in made.verdicts if not one.passed]
+def _failed_guards(result: RewriteResult) -> list[str]:
+    return [f"{verdict.guard}: {verdict.detail}" for verdict in result.verdicts if not verdict.passed]
 
 
 def _rename_sources(edit: Edit, names: Mapping[str, str]) -> Edit:

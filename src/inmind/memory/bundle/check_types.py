@@ -1,8 +1,7 @@
-"""Is a payload what its fields are declared as, all the way down?
+"""Checks that a payload has the declared types, at every level.
 
-The journal's decoder makes payloads of whatever JSON it is given, since it reads what it has written itself. What comes
-from elsewhere is held against the annotations of the journal's kinds, which are read once for each: a kind that is
-added tomorrow is looked at like the others.
+The journal's decoder accepts any JSON, since it reads only what it wrote. Payloads of a bundle are checked against the
+annotations of their classes, so a new kind of event needs no code here.
 """
 
 from __future__ import annotations
@@ -16,104 +15,104 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 from inmind.core.json import check_json
 from inmind.errors import InvalidInput
 
-MOST_NUMBER = 2**62
-"""More than any journal will have of anything."""
+MAX_NUMBER = 2**62
+"""More than any journal counts."""
 
-Check = Callable[[Any], str]
-"""What is wrong with a value, beginning with the way to it; nothing where it is right."""
+TypeCheck = Callable[[Any], str]
+"""Returns what is wrong with a value, starting with the path to it; empty if it is right."""
 
 
-def misshapen(value: object) -> str:
-    """What in a payload is not as it is declared, and where; nothing where all of it is."""
-    return check_of(type(value))(value).removeprefix(".")
+def find_type_error(value: object) -> str:
+    """The first part of a payload with a wrong type, and its path; empty if there is none."""
+    return type_check(type(value))(value).removeprefix(".")
 
 
 @cache
-def check_of(declared: Any) -> Check:
-    """How a value of some type is looked at."""
+def type_check(declared: Any) -> TypeCheck:
+    """The check for a declared type."""
     origin, inner = get_origin(declared), get_args(declared)
     if declared is Any:
-        return _json
+        return _check_json
     if origin in (Union, UnionType):
-        return _one_of([check_of(one) for one in inner], declared)
+        return _union_check([type_check(one) for one in inner], declared)
     if origin is tuple and inner[-1] is ...:
-        return _each(tuple, check_of(inner[0]))
+        return _sequence_check(tuple, type_check(inner[0]))
     if origin is tuple:
-        return _together([check_of(one) for one in inner])
+        return _tuple_check([type_check(one) for one in inner])
     if origin is Sequence:
-        return _each(list | tuple, check_of(inner[0]))
+        return _sequence_check(list | tuple, type_check(inner[0]))
     if origin is Mapping:
-        return _mapping(check_of(inner[1]))
-    return _PLAIN.get(declared) or _fields(declared)
+        return _mapping_check(type_check(inner[1]))
+    return _PLAIN_CHECKS.get(declared) or _fields_check(declared)
 
 
-def _of_type(*types: type[object]) -> Check:
+def _exact_type_check(*types: type[object]) -> TypeCheck:
     def check(value: Any) -> str:
-        return "" if type(value) in types else _wrong(value, types[0].__name__)
+        return "" if type(value) in types else _type_message(value, types[0].__name__)
 
     return check
 
 
-def _number(*types: type[object]) -> Check:
-    """NaN is between nothing."""
+def _number_check(*types: type[object]) -> TypeCheck:
+    """A number within ±MAX_NUMBER. The comparison also rejects NaN."""
 
     def check(value: Any) -> str:
         if type(value) not in types:
-            return _wrong(value, types[0].__name__)
-        return "" if -MOST_NUMBER < value < MOST_NUMBER else f" counts nothing: {str(value)[:30]}"
+            return _type_message(value, types[0].__name__)
+        return "" if -MAX_NUMBER < value < MAX_NUMBER else f" is out of range: {str(value)[:30]}"
 
     return check
 
 
-def _one_of(checks: Sequence[Check], declared: object) -> Check:
+def _union_check(checks: Sequence[TypeCheck], declared: object) -> TypeCheck:
     def check(value: Any) -> str:
-        return "" if any(not check(value) for check in checks) else _wrong(value, str(declared))
+        return "" if any(not check(value) for check in checks) else _type_message(value, str(declared))
 
     return check
 
 
-def _each(container: Any, inner: Check) -> Check:
+def _sequence_check(container: Any, inner: TypeCheck) -> TypeCheck:
     def check(value: Any) -> str:
         if not isinstance(value, container):
-            return _wrong(value, "list")
-        return _first((f"[{place}]", inner(one)) for place, one in enumerate(value))
+            return _type_message(value, "list")
+        return _first_error((f"[{place}]", inner(one)) for place, one in enumerate(value))
 
     return check
 
 
-def _together(checks: Sequence[Check]) -> Check:
+def _tuple_check(checks: Sequence[TypeCheck]) -> TypeCheck:
     def check(value: Any) -> str:
         if not isinstance(value, tuple) or len(cast(Any, value)) != len(checks):
-            return _wrong(cast(Any, value), f"list of {len(checks)}")
-        return _first((f"[{place}]", check(value[place])) for place, check in enumerate(checks))
+            return _type_message(cast(Any, value), f"list of {len(checks)}")
+        return _first_error((f"[{place}]", check(value[place])) for place, check in enumerate(checks))
 
     return check
 
 
-def _mapping(inner: Check) -> Check:
+def _mapping_check(inner: TypeCheck) -> TypeCheck:
     def check(value: Any) -> str:
         if type(value) is not dict:
-            return _wrong(value, "object")
-        return _first((f".{name}", inner(one)) for name, one in cast(Any, value).items())
+            return _type_message(value, "object")
+        return _first_error((f".{name}", inner(one)) for name, one in cast(Any, value).items())
 
     return check
 
 
-def _fields(kind: Any) -> Check:
-    """Of a named tuple, or of a frozen value."""
+def _fields_check(kind: Any) -> TypeCheck:
+    """For a named tuple or a frozen dataclass."""
     names = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
     hints = get_type_hints(kind)
-    checks = [(name, check_of(hints[name])) for name in names]
+    checks = [(name, type_check(hints[name])) for name in names]
 
     def check(value: Any) -> str:
         if type(value) is not kind:
-            return _wrong(value, kind.__name__)
-        return _first((f".{name}", check(getattr(value, name))) for name, check in checks)
+            return _type_message(value, kind.__name__)
+        return _first_error((f".{name}", check(getattr(value, name))) for name, check in checks)
 
     return check
 
 
-def _json(value: Any) -> str:
+def _check_json(value: Any) -> str:
     try:
         check_json(value, "")
     except InvalidInput as error:
@@ -121,18 +120,18 @@ def _json(value: Any) -> str:
     return ""
 
 
-def _first(found: Iterable[tuple[str, str]]) -> str:
+def _first_error(found: Iterable[tuple[str, str]]) -> str:
     return next((step + wrong for step, wrong in found if wrong), "")
 
 
-def _wrong(value: object, declared: str) -> str:
-    return f" is of type {type(value).__name__}, not {declared}"
+def _type_message(value: object, declared: str) -> str:
+    return f" has type {type(value).__name__}, not {declared}"
 
 
-_PLAIN: dict[object, Check] = {
-    str: _of_type(str),
-    bool: _of_type(bool),
-    int: _number(int),
-    float: _number(float, int),
-    NoneType: _of_type(NoneType),
+_PLAIN_CHECKS: dict[object, TypeCheck] = {
+    str: _exact_type_check(str),
+    bool: _exact_type_check(bool),
+    int: _number_check(int),
+    float: _number_check(float, int),
+    NoneType: _exact_type_check(NoneType),
 }

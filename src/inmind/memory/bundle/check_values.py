@@ -1,8 +1,7 @@
-"""Does a payload make sense? What types cannot say: a message is one of its format, a path means a page, a time is one.
+"""Checks of payload values that types cannot express: message formats, document paths, timestamps.
 
-Everybody else who hands something in is asked the same at the edge where it comes in, and past that nobody asks again.
-So what comes in as an event is asked here, by the same rooms: one message that nobody can read would stop whoever goes
-through all of them.
+Other input is checked where it enters. Events of a bundle are checked here by the same functions: one message that
+cannot be parsed would break every later reader of the conversation.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ from inmind.documents.overview import LANGUAGES
 from inmind.dreams.page.edits import edit_from_row
 from inmind.dreams.page.sections import Section
 from inmind.search.crystal import KINDS
-from inmind.search.extract import moment_in
+from inmind.search.extract import parse_time
 
 _AMOUNT = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
-"""As amounts are entered: exact, and no longer than somebody could mean."""
+"""Exact amounts of limited length."""
 
-_EVENT = re.compile(r".+#[0-9]{1,18}", re.DOTALL)
+_EVENT_ID = re.compile(r".+#[0-9]{1,18}", re.DOTALL)
 
 
-def refuse_nonsense(what: EventPayload) -> None:
-    """ValueError, or InvalidInput of whichever room knows better."""
+def check_payload(what: EventPayload) -> None:
+    """Raise ValueError, or InvalidInput from the module that owns the rule, for an invalid payload."""
     match what:
         case MessageAdded(wire=wire, format=format):
             format_named(format).check(wire, field="wire")
         case SettingsWritten():
-            raise ValueError("settings do not happen to a session or a resource")
+            raise ValueError("settings are not an event of a session or a resource")
         case DocumentWritten(path=path, text=text):
             resolve_path(path)
             validate_text(text)
@@ -58,12 +57,12 @@ def refuse_nonsense(what: EventPayload) -> None:
             checked_name(resource, "resource")
             working_directory(cwd)
             if language not in LANGUAGES:
-                raise ValueError(f"{language[:50]!r} is none of the languages {', '.join(LANGUAGES)}")
+                raise ValueError(f"language {language[:50]!r} is not one of {', '.join(LANGUAGES)}")
         case ScratchpadWritten(text=text) | ScratchpadStarted(state=str(text)):
             validate_text(text)
-        case EntitySightings(sightings=things):
-            for thing in things:
-                _check_thing(thing)
+        case EntitySightings(sightings=sightings):
+            for sighting in sightings:
+                _check_entity(sighting)
         case SystemSet(system=system, format=format):
             format_named(format).check_system(system, field="system")
         case Compacted(stubs=stubs):
@@ -72,44 +71,44 @@ def refuse_nonsense(what: EventPayload) -> None:
             format_named(format)
         case NoteAdded() | CrystalCreated():
             if what.category not in KINDS:
-                raise ValueError(f"{what.category[:50]!r} is none of the kinds {', '.join(KINDS)}")
-            _check_between(what.importance, 0, 1)
-            _check_between(what.valence, -1, 1)
+                raise ValueError(f"kind {what.category[:50]!r} is not one of {', '.join(KINDS)}")
+            _check_range(what.importance, 0, 1)
+            _check_range(what.valence, -1, 1)
         case TradeRecorded(amount=amount, date=on):
             if not _AMOUNT.fullmatch(amount):
-                raise ValueError(f"{amount[:50]!r} is no amount")
-            _check_moment(on)
+                raise ValueError(f"{amount[:50]!r} is not an amount")
+            _check_timestamp(on)
         case DreamStarted() | DreamResumed() | DreamProgressed() | DreamAnswered() | DreamChecked():
-            moment_with_zone(what.lease_until)
+            parse_timestamp(what.lease_until)
         case DreamGathered(lease_until=until, as_of=at):
-            moment_with_zone(until)
-            moment_with_zone(at)
+            parse_timestamp(until)
+            parse_timestamp(at)
         case DreamProposed(lease_until=until, edits=edits):
-            moment_with_zone(until)
+            parse_timestamp(until)
             for edit in edits:
                 edit_from_row(edit)
-                _check_moment(edit.at)
+                _check_timestamp(edit.at)
                 validate_text(edit.topic + edit.keywords)
         case DreamCommitted() | DreamUndone():
-            _check_dreamt(what)
+            _check_dream(what)
         case _:
             pass
 
 
-def moment_with_zone(text: str) -> datetime:
+def parse_timestamp(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
-        raise ValueError(f"{text!r} has no zone")
+        raise ValueError(f"{text!r} has no time zone")
     try:
         return at.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError(f"{text!r} is no time") from error
+        raise ValueError(f"{text!r} is not a timestamp") from error
 
 
-def _check_thing(thing: EntitySighting) -> None:
-    """What it is called is shown in prompts, and what it has to do with."""
-    parts = (text for part in thing.parts for text in (part.type, part.id, part.name))
-    for text in (thing.type, thing.id, thing.name, thing.action, *thing.aliases, *(thing.parent or ()), *parts):
+def _check_entity(seen: EntitySighting) -> None:
+    """Its texts are shown in prompts."""
+    parts = (text for part in seen.parts for text in (part.type, part.id, part.name))
+    for text in (seen.type, seen.id, seen.name, seen.action, *seen.aliases, *(seen.parent or ()), *parts):
         validate_text(text)
 
 
@@ -119,27 +118,27 @@ def _check_stubs(stubs: Iterable[Stub]) -> None:
             format_named(stub.format).check(wire, field="stubs")
 
 
-def _check_dreamt(what: DreamCommitted | DreamUndone) -> None:
+def _check_dream(what: DreamCommitted | DreamUndone) -> None:
     for line in what.lines:
         Section(line.section)
         Trust(line.trust)
-        _check_moment(line.at)
+        _check_timestamp(line.at)
     for gap in what.gaps:
-        moment_with_zone(gap.since)
-        moment_with_zone(gap.last_seen)
+        parse_timestamp(gap.since)
+        parse_timestamp(gap.last_seen)
     for skill in what.skills:
-        moment_with_zone(skill.last_used)
+        parse_timestamp(skill.last_used)
     for note in what.notes if isinstance(what, DreamCommitted) else ():
-        if not _EVENT.fullmatch(note):
-            raise ValueError(f"{note[:50]!r} is no note")
+        if not _EVENT_ID.fullmatch(note):
+            raise ValueError(f"{note[:50]!r} is not the id of a note")
 
 
-def _check_moment(text: str) -> None:
-    """Where there may be none."""
-    if text and moment_in(text) is None:
-        raise ValueError(f"{text[:50]!r} is no time")
+def _check_timestamp(text: str) -> None:
+    """A timestamp, or empty."""
+    if text and parse_time(text) is None:
+        raise ValueError(f"{text[:50]!r} is not a timestamp")
 
 
-def _check_between(number: float, least: int, most: int) -> None:
+def _check_range(number: float, least: int, most: int) -> None:
     if not least <= number <= most:
         raise ValueError(f"{number} is not between {least} and {most}")

@@ -1,8 +1,7 @@
-"""An event as a line of text, and a line as an event: the same both ways, or refused.
+"""Events and idempotency keys as lines of JSON, and back. Lines are untrusted input.
 
-A line is whatever somebody has put there. It says what it is by plain values alone; the payload is made by the
-journal's own decoder, of the kinds that there are, and has to be what it is declared as (`shape`) and make sense
-(`sense`).
+A line has only plain values. The payload is decoded by the decoder of the journal, and then checked against its types
+(`check_types`) and for meaningful values (`check_values`).
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventPayload, Origin, Trust
 from inmind.core.events.codec import DECODE_ERRORS, KINDS, decode_payload, encode_payload
 from inmind.errors import Damaged, InvalidInput
-from inmind.memory.bundle.check_types import MOST_NUMBER, misshapen
-from inmind.memory.bundle.check_values import moment_with_zone, refuse_nonsense
+from inmind.memory.bundle.check_types import MAX_NUMBER, find_type_error
+from inmind.memory.bundle.check_values import check_payload, parse_timestamp
 from inmind.store.protocol import AppendResult, Key, Receipt
 
 
-def line_of_event(position: int, event: Event) -> str:
+def encode_event_line(position: int, event: Event) -> str:
     return to_json(
         {
             "position": position,
@@ -37,33 +36,33 @@ def line_of_event(position: int, event: Event) -> str:
     )
 
 
-def event_of_line(line: bytes) -> tuple[int, Event]:
-    """With its position. ValueError says what is wrong with it."""
-    said = _said(line, _EVENT)
-    kind, origin = said["kind"], said["origin"]
+def decode_event_line(line: bytes) -> tuple[int, Event]:
+    """The position and the event of a line. ValueError says what is wrong with it."""
+    record = _parse_record(line, _EVENT_MEMBERS)
+    kind, origin = record["kind"], record["origin"]
     if kind not in KINDS:
-        raise ValueError(f"kind {kind!r} may be a newer inmind's: upgrade inmind to read it")
-    sources = cast(list[object], said["sources"])
-    if not all(isinstance(source, str) and not _NO_ID.search(source) for source in sources):
+        raise ValueError(f"unknown kind {kind!r}: upgrade inmind if a newer version wrote this bundle")
+    sources = cast(list[object], record["sources"])
+    if not all(isinstance(source, str) and not _INVALID_SOURCE.search(source) for source in sources):
         raise ValueError("sources are not a list of ids")
     event = Event(
-        stream=said["stream"],
-        seq=_counted(said["seq"]),
-        at=moment_with_zone(said["at"]),
-        payload=_payload(kind, said["body"]),
+        stream=record["stream"],
+        seq=_check_count(record["seq"]),
+        at=parse_timestamp(record["at"]),
+        payload=_decode_checked_payload(kind, record["body"]),
         origin=Origin(origin),
-        trust=Trust(said["trust"]),
-        starts_batch=said["opens"],
+        trust=Trust(record["trust"]),
+        starts_batch=record["opens"],
         sources=tuple(cast(list[str], sources)),
     )
     if event.trust > TRUST_BY_ORIGIN[event.origin]:
-        raise ValueError(f"words of {origin} are trusted like {event.trust.name.lower()}")
+        raise ValueError(f"origin {origin} cannot have trust {event.trust.name.lower()}")
     if _ESCAPE in line:
         to_json([event.stream, event.sources, encode_payload(event.payload)]).encode()
-    return _counted(said["position"]), event
+    return _check_count(record["position"]), event
 
 
-def line_of_receipt(receipt: Receipt) -> str:
+def encode_receipt_line(receipt: Receipt) -> str:
     key, appended = receipt.key, receipt.appended
     return to_json(
         {
@@ -77,24 +76,24 @@ def line_of_receipt(receipt: Receipt) -> str:
     )
 
 
-def receipt_of_line(line: bytes) -> Receipt:
-    said = _said(line, _RECEIPT)
-    first, last = _counted(said["first"]), said["last"]
-    if not first - 1 <= last < MOST_NUMBER:
-        raise ValueError(f"an append from {first} to {last}")
+def decode_receipt_line(line: bytes) -> Receipt:
+    record = _parse_record(line, _RECEIPT_MEMBERS)
+    first, last = _check_count(record["first"]), record["last"]
+    if not first - 1 <= last < MAX_NUMBER:
+        raise ValueError(f"invalid range of events, {first} to {last}")
     if _ESCAPE in line:
-        to_json([said["stream"], said["key"], said["request"]]).encode()
-    appended = AppendResult(first=first, last=last, at=moment_with_zone(said["at"]))
-    return Receipt(said["stream"], Key(said["key"], said["request"]), appended)
+        to_json([record["stream"], record["key"], record["request"]]).encode()
+    appended = AppendResult(first=first, last=last, at=parse_timestamp(record["at"]))
+    return Receipt(record["stream"], Key(record["key"], record["request"]), appended)
 
 
 _ESCAPE = b"\\u"
-"""Half a surrogate pair can be spelt in JSON, by this alone, and stands in no store."""
+"""Only a JSON escape can spell an unpaired surrogate, which no store accepts."""
 
-_NO_ID = re.compile(r"#\d{19}|\x00")
-"""No event of any stream has such a number."""
+_INVALID_SOURCE = re.compile(r"#\d{19}|\x00")
+"""Event numbers have at most 18 digits."""
 
-_EVENT: dict[str, type[object]] = {
+_EVENT_MEMBERS: dict[str, type[object]] = {
     "position": int,
     "stream": str,
     "seq": int,
@@ -106,33 +105,40 @@ _EVENT: dict[str, type[object]] = {
     "sources": list,
     "body": str,
 }
-_RECEIPT: dict[str, type[object]] = {"stream": str, "key": str, "request": str, "first": int, "last": int, "at": str}
+_RECEIPT_MEMBERS: dict[str, type[object]] = {
+    "stream": str,
+    "key": str,
+    "request": str,
+    "first": int,
+    "last": int,
+    "at": str,
+}
 
 
-def _said(line: bytes, members: dict[str, type[object]]) -> dict[str, Any]:
+def _parse_record(line: bytes, members: dict[str, type[object]]) -> dict[str, Any]:
     try:
-        said: Any = json.loads(line.decode())
+        record: Any = json.loads(line.decode())
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    if not isinstance(said, dict) or {name: type(value) for name, value in cast(Any, said).items()} != members:
-        raise ValueError(f"it is not an object of {', '.join(members)}, each of its own type")
-    return cast(dict[str, Any], said)
+        raise ValueError("nested too deeply") from error
+    if not isinstance(record, dict) or {name: type(value) for name, value in cast(Any, record).items()} != members:
+        raise ValueError(f"not an object with {', '.join(members)} of the right types")
+    return cast(dict[str, Any], record)
 
 
-def _counted(number: int) -> int:
-    if not 0 < number < MOST_NUMBER:
-        raise ValueError(f"{number} counts nothing")
+def _check_count(number: int) -> int:
+    if not 0 < number < MAX_NUMBER:
+        raise ValueError(f"{number} is out of range")
     return number
 
 
-def _payload(kind: str, body: str) -> EventPayload:
+def _decode_checked_payload(kind: str, body: str) -> EventPayload:
     try:
         what = decode_payload(kind, body)
-        if wrong := misshapen(what):
+        if wrong := find_type_error(what):
             raise ValueError(wrong)
-        refuse_nonsense(what)
+        check_payload(what)
     except Damaged as error:
-        raise ValueError(f"no payload of kind {kind!r}: {error.reason}") from error
+        raise ValueError(f"invalid payload of kind {kind!r}: {error.reason}") from error
     except (InvalidInput, *DECODE_ERRORS) as error:
-        raise ValueError(f"no payload of kind {kind!r}: {error}") from error
+        raise ValueError(f"invalid payload of kind {kind!r}: {error}") from error
     return what

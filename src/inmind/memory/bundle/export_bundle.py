@@ -1,7 +1,7 @@
-"""A memory, written down as a bundle while others go on writing to it.
+"""Export of a memory to a bundle while other processes write to it.
 
-The journal only grows, and is read piece by piece as it was at one moment; no lock is held meanwhile. Before it gets
-its name, what was written is read back and checked as an import would.
+The journal is append-only and is read in batches as of one moment, without a lock. The file gets its final name after
+it was read back and checked like an import.
 """
 
 from __future__ import annotations
@@ -24,65 +24,68 @@ from inmind.core.frozen import frozen
 from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX, SETTINGS_STREAM
 from inmind.errors import Damaged, InvalidInput
 from inmind.memory.bundle import manifest
-from inmind.memory.bundle.event_lines import line_of_event, line_of_receipt
-from inmind.memory.bundle.extra_files import kept_at
-from inmind.memory.bundle.manifest import JOURNAL, KEPT, KEYS, MANIFEST, Entry, Manifest
-from inmind.memory.bundle.reader import Bundle, Watch
-from inmind.memory.bundle.staging import aside
-from inmind.memory.bundle.zip_reader import MOST_RATIO, SLACK, twin
+from inmind.memory.bundle.event_lines import encode_event_line, encode_receipt_line
+from inmind.memory.bundle.extra_files import read_extra_files
+from inmind.memory.bundle.manifest import EXTRA_PREFIX, JOURNAL, KEYS, MANIFEST, EntryDigest, Manifest
+from inmind.memory.bundle.reader import BundleReader, OnProgress
+from inmind.memory.bundle.staging import staging_folder
+from inmind.memory.bundle.zip_reader import MAX_RATIO, MIN_OUTPUT_BYTES, normalized_name
 from inmind.session.backend import Backend
 from inmind.store.file_operations import fsync_folder, translate_os_error
 from inmind.store.protocol import Receipt, Store
 
-AT_A_TIME = 1_000
+BATCH_SIZE = 1_000
 
 
 @frozen(kw_only=True)
 class Exported:
-    """What a bundle has, as it was read back."""
+    """The result of an export, as read back from the bundle."""
 
     path: Path
     sessions: int
     resources: int
     events: int
     keys: int
-    kept: int
-    """Files beside the journal."""
+    extra_files: int
+    """Number of files besides the journal."""
     bytes: int
     sha256: str
     left_out: tuple[str, ...] = ()
-    """Files that could not be taken along: too large, or not to be told from another by every disk."""
+    """Files that were not exported: too large, or with a name that some file systems cannot distinguish from another.
+    """
 
 
-def export(place: Backend, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: Watch) -> Exported:
-    """Of one resource, or of all where none is named."""
-    _refuse_home(to, place.home)
-    _refuse_existing(to, overwrite=overwrite)
-    with aside(to) as folder, _new(part := folder / "bundle", to) as file:
+def write_bundle(
+    place: Backend, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: OnProgress
+) -> Exported:
+    """Export one resource, or everything if `resource` is empty."""
+    _check_outside_home(to, place.home)
+    _check_not_existing(to, overwrite=overwrite)
+    with staging_folder(to) as folder, _create_private(part := folder / "bundle", to) as file:
         left_out: list[str] = []
         for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
             file.seek(0)
             file.truncate()
             with zipfile.ZipFile(file, "w", compression=compression) as zip, place.store.consistent_read():
-                writing = _Writing(zip)
-                left_out = _written(writing, place, resource, now, watch)
-            # What repeats itself without end would be taken for a bomb, and is written as it is.
-            if writing.came < SLACK + MOST_RATIO // 2 * file.seek(0, os.SEEK_END):
+                writing = _ZipWriter(zip)
+                left_out = _write_entries(writing, place, resource, now, watch)
+            # Very repetitive data would look like a zip bomb to the reader: it is stored uncompressed.
+            if writing.written_bytes < MIN_OUTPUT_BYTES + MAX_RATIO // 2 * file.seek(0, os.SEEK_END):
                 break
         file.flush()
         os.fsync(file.fileno())
-        exported = _read_back(file, to, tuple(left_out), watch)
-        _name(part, to, overwrite=overwrite)
+        exported = _verify(file, to, tuple(left_out), watch)
+        _move_into_place(part, to, overwrite=overwrite)
     return exported
 
 
-class _Writing:
-    """A zip on its way, which knows the length and the hash of what it has."""
+class _ZipWriter:
+    """A zip file being written, with the length and hash of each entry."""
 
     def __init__(self, zip: zipfile.ZipFile) -> None:
         self._zip = zip
-        self.entries: dict[str, Entry] = {}
-        self.came = 0
+        self.entries: dict[str, EntryDigest] = {}
+        self.written_bytes = 0
 
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
         info = zipfile.ZipInfo(name)
@@ -93,30 +96,30 @@ class _Writing:
                 length += len(piece)
                 hashed.update(piece)
                 entry.write(piece)
-        self.entries[name] = Entry(length, hashed.hexdigest())
-        self.came += length
+        self.entries[name] = EntryDigest(length, hashed.hexdigest())
+        self.written_bytes += length
 
 
-def _written(writing: _Writing, place: Backend, resource: str, now: datetime, watch: Watch) -> list[str]:
-    store, chosen = place.store, _Chosen(resource)
+def _write_entries(writing: _ZipWriter, place: Backend, resource: str, now: datetime, watch: OnProgress) -> list[str]:
+    store, chosen = place.store, _StreamSelection(resource)
     keys = 0
 
     def receipts() -> Iterator[bytes]:
         nonlocal keys
         for receipt in _receipts(store, chosen):
             keys += 1
-            yield f"{line_of_receipt(receipt)}\n".encode()
+            yield f"{encode_receipt_line(receipt)}\n".encode()
 
-    writing.add(JOURNAL, _events(store, chosen, watch))
+    writing.add(JOURNAL, _event_lines(store, chosen, watch))
     writing.add(KEYS, receipts())
     left_out: list[str] = []
     names: set[str] = set()
-    for name, data in kept_at(place, chosen.firsts if resource else None):
-        if data is None or twin(name) in names:
+    for name, data in read_extra_files(place, chosen.first_events if resource else None):
+        if data is None or normalized_name(name) in names:
             left_out.append(name)
         else:
-            names.add(twin(name))
-            writing.add(KEPT + name, iter([data]))
+            names.add(normalized_name(name))
+            writing.add(EXTRA_PREFIX + name, iter([data]))
     told = Manifest(
         made=now.isoformat(),
         by=version("inmind"),
@@ -126,61 +129,64 @@ def _written(writing: _Writing, place: Backend, resource: str, now: datetime, wa
         keys=keys,
         entries=dict(writing.entries),
     )
-    writing.add(MANIFEST, iter([manifest.written(told)]))
+    writing.add(MANIFEST, iter([manifest.encode_manifest(told)]))
     return left_out
 
 
-class _Chosen:
-    """Streams that are wanted, and how far they go."""
+class _StreamSelection:
+    """The exported streams, and the number of events of each."""
 
     def __init__(self, resource: str) -> None:
         self.owner = resource or None
         self.versions: dict[str, int] = {}
-        self.firsts: list[Event] = []
+        self.first_events: list[Event] = []
         """Of one resource's: only that one's files are looked for by them."""
 
-    def takes(self, event: Event) -> bool:
-        """Settings are not carried elsewhere as if they had happened there: see `kept`."""
+    def includes(self, event: Event) -> bool:
+        """Settings are not exported as events: see `extra_files`."""
         if event.stream == SETTINGS_STREAM:
             return False
         if event.seq == 1 and self.owner is not None:
-            self.firsts.append(event)
+            self.first_events.append(event)
         self.versions[event.stream] = self.versions.get(event.stream, 0) + 1
         return True
 
 
-class _Places:
-    """Places in a bundle grow from line to line. A store may tell of one owner behind the other: then an owner's events
-    are moved behind those before them, all by as much, and so is how far its dreams have read."""
+class _PositionEncoder:
+    """Encodes events with increasing positions.
+
+    A store may return the events of one owner after those of another, with smaller positions. Then all positions of an
+    owner are shifted by the same offset, including how far its dreams have read.
+    """
 
     def __init__(self) -> None:
         self._last = 0
-        self._moved = 0
+        self._offset = 0
 
-    def line_of(self, position: int, event: Event) -> str:
-        if position + self._moved <= self._last:
-            self._moved = self._last + 1 - position
-        self._last = position + self._moved
-        if self._moved and isinstance(event.payload, RecordsReadPosition):
+    def encode(self, position: int, event: Event) -> str:
+        if position + self._offset <= self._last:
+            self._offset = self._last + 1 - position
+        self._last = position + self._offset
+        if self._offset and isinstance(event.payload, RecordsReadPosition):
             event = replace(
-                event, payload=replace(event.payload, journal_position=event.payload.journal_position + self._moved)
+                event, payload=replace(event.payload, journal_position=event.payload.journal_position + self._offset)
             )
-        return line_of_event(self._last, event)
+        return encode_event_line(self._last, event)
 
 
-def _events(store: Store, chosen: _Chosen, watch: Watch) -> Iterator[bytes]:
-    upto, places = store.last_position(owner=chosen.owner), _Places()
+def _event_lines(store: Store, chosen: _StreamSelection, watch: OnProgress) -> Iterator[bytes]:
+    upto, places = store.last_position(owner=chosen.owner), _PositionEncoder()
     lines: list[str] = []
     for done, (position, event) in enumerate(
-        store.events_up_to(upto, batch_size=AT_A_TIME, owner=chosen.owner), start=1
+        store.events_up_to(upto, batch_size=BATCH_SIZE, owner=chosen.owner), start=1
     ):
         if event is None:
-            _tell_unread(store, store.stream_names("", owner=chosen.owner))
-        if chosen.takes(event):
-            lines.append(f"{places.line_of(position, event)}\n")
+            _raise_unreadable(store, store.stream_names("", owner=chosen.owner))
+        if chosen.includes(event):
+            lines.append(f"{places.encode(position, event)}\n")
             if event.seq != chosen.versions[event.stream]:
-                _tell_unread(store, [event.stream])
-        if not done % AT_A_TIME:
+                _raise_unreadable(store, [event.stream])
+        if not done % BATCH_SIZE:
             yield "".join(lines).encode()
             lines.clear()
             watch(min(done, upto), 2 * upto)
@@ -188,18 +194,19 @@ def _events(store: Store, chosen: _Chosen, watch: Watch) -> Iterator[bytes]:
     watch(upto, 2 * upto)
 
 
-def _tell_unread(store: Store, streams: Sequence[str]) -> NoReturn:
-    """An event was damaged, or is of a kind that a newer inmind has: whoever reads its stream is told which and why."""
+def _raise_unreadable(store: Store, streams: Sequence[str]) -> NoReturn:
+    """Read the streams to raise the error for the event that is damaged or of an unknown kind."""
     for stream in streams:
         store.read(stream)
-    raise Damaged(place="the journal", reason="one of its events did not, and does now")
+    raise Damaged(place="the journal", reason="an event could not be read, and can be read now: export again")
 
 
-def _receipts(store: Store, chosen: _Chosen) -> Iterator[Receipt]:
-    """Keys of what is in the bundle. One that came meanwhile stands for events that are not; one of a stream without
-    events is nobody's in particular."""
+def _receipts(store: Store, chosen: _StreamSelection) -> Iterator[Receipt]:
+    """The keys of exported events. Keys that were added during the export belong to later events and are left out."""
     found = (
-        store.all_receipts(batch_size=AT_A_TIME) if chosen.owner is None else _receipts_of(store, list(chosen.versions))
+        store.all_receipts(batch_size=BATCH_SIZE)
+        if chosen.owner is None
+        else _receipts_of(store, list(chosen.versions))
     )
     for receipt in found:
         if receipt.stream != SETTINGS_STREAM and receipt.appended.last <= chosen.versions.setdefault(receipt.stream, 0):
@@ -209,15 +216,15 @@ def _receipts(store: Store, chosen: _Chosen) -> Iterator[Receipt]:
 def _receipts_of(store: Store, streams: Sequence[str]) -> Iterator[Receipt]:
     for stream in streams:
         after: str | None = None
-        while batch := store.receipts(stream, after=after, limit=AT_A_TIME):
+        while batch := store.receipts(stream, after=after, limit=BATCH_SIZE):
             after = batch[-1].key.value
             yield from batch
 
 
-def _read_back(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: Watch) -> Exported:
-    """As somebody would find it who has nothing else. What is refused here is our own doing."""
+def _verify(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: OnProgress) -> Exported:
+    """Read the file back as an import would. An error here is a bug of the export."""
     try:
-        bundle = Bundle(file)
+        bundle = BundleReader(file)
         checked = bundle.check(lambda done, total: watch(total + done, 2 * total))
     except InvalidInput as error:
         raise Damaged(place=str(to), reason=str(error)) from error
@@ -227,23 +234,23 @@ def _read_back(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: Watch
         resources=sum(stream.startswith(RESOURCE_PREFIX) for stream in checked.versions),
         events=bundle.manifest.events,
         keys=checked.keys,
-        kept=sum(name.startswith(KEPT) for name in bundle.manifest.entries),
+        extra_files=sum(name.startswith(EXTRA_PREFIX) for name in bundle.manifest.entries),
         bytes=bundle.size,
         sha256=bundle.sha256(),
         left_out=left_out,
     )
 
 
-def _refuse_home(to: Path, home: Path | None) -> None:
-    """No place in a home itself, by whichever way: there it would be among what it is made of, or take its place."""
+def _check_outside_home(to: Path, home: Path | None) -> None:
+    """The file must not be inside the home, not even through a link: it would become part of what is exported."""
     if not os.path.isdir(to.parent):
-        raise InvalidInput(field="to", value=str(to), expected="a file in a folder that is there")
+        raise InvalidInput(field="to", value=str(to), expected="a file in an existing folder")
     folder = to.parent.resolve()
     if home is not None and any(os.path.samefile(home, above) for above in (folder, *folder.parents)):
         raise InvalidInput(field="to", value=str(to), expected=f"a file outside of the home {home}")
 
 
-def _refuse_existing(to: Path, *, overwrite: bool) -> None:
+def _check_not_existing(to: Path, *, overwrite: bool) -> None:
     try:
         there = os.lstat(to)
     except OSError:
@@ -251,17 +258,17 @@ def _refuse_existing(to: Path, *, overwrite: bool) -> None:
     if not stat.S_ISREG(there.st_mode):
         raise InvalidInput(field="to", value=str(to), expected="a new file, not a folder, a link or a device")
     if not overwrite:
-        raise _occupied(to)
+        raise _exists_error(to)
 
 
-def _occupied(to: Path) -> InvalidInput:
-    expected = "a file that is not there yet, unless told to overwrite it (--force)"
+def _exists_error(to: Path) -> InvalidInput:
+    expected = "a new file; to replace an existing one pass overwrite=True (--force)"
     return InvalidInput(field="to", value=str(to), expected=expected)
 
 
 @contextmanager
-def _new(part: Path, to: Path) -> Generator[BinaryIO]:
-    """For the owner alone."""
+def _create_private(part: Path, to: Path) -> Generator[BinaryIO]:
+    """A new file that only its owner may read."""
     try:
         with open(part, "x+b", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             yield file
@@ -269,16 +276,16 @@ def _new(part: Path, to: Path) -> Generator[BinaryIO]:
         raise translate_os_error(error, to) from error
 
 
-def _name(part: Path, to: Path, *, overwrite: bool) -> None:
-    """By a link where nothing may be overwritten: a rename would, if somebody was quicker."""
+def _move_into_place(part: Path, to: Path, *, overwrite: bool) -> None:
+    """Without `overwrite` by a hard link: a rename would replace a file that another process created meanwhile."""
     if overwrite:
         os.rename(part, to)
     else:
         try:
             os.link(part, to)
         except FileExistsError as error:
-            raise _occupied(to) from error
-        except OSError:  # not every file system has links
-            _refuse_existing(to, overwrite=False)
+            raise _exists_error(to) from error
+        except OSError:  # the file system has no hard links
+            _check_not_existing(to, overwrite=False)
             os.rename(part, to)
     fsync_folder(to.parent)

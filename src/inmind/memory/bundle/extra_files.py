@@ -1,13 +1,13 @@
-"""What no journal could bring back: which files of a home that is, and where they are put elsewhere.
+"""Files of a home that cannot be rebuilt from the journal, and where an import puts them.
 
-    sessions/--<cwd>--/<id>.jsonl, .meta.json     sessions of the older kind, which nobody has opened yet
-    ….damaged-<digest>                            what somebody wrote and memory could not take in, set aside
-    resources/<resource>/MEMORY.md.seed-backup    the page as it was before the first dream
+    sessions/--<cwd>--/<id>.jsonl, .meta.json     single-file sessions that were not opened yet
+    ….damaged-<digest>                            edits that could not be read, set aside
+    resources/<resource>/MEMORY.md.seed-backup    the page before the first dream
     config.toml                                   settings
 
-Settings name the server that is sent what was lived through, and which key it is shown. Those of a bundle are put
-beside the home's own, for a person to look at, and are never in force by themselves. A database has its settings as a
-text, takes others as a text beside it, and has no place for other files.
+Settings name the server that receives the memory's data, and its key. The settings of a bundle are written next to
+those of the home, for a person to look at, and never take effect by themselves. A database stores them as a text, and
+has no place for the other files.
 """
 
 from __future__ import annotations
@@ -31,33 +31,35 @@ from inmind.session.backend import Backend
 from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
 from inmind.store.protocol import BulkImport
 
-MOST_BYTES = 64 * 1_048_576
-"""Of one such file; one that is larger is left out, and that is said. It is held in memory on its way."""
+MAX_EXTRA_FILE_BYTES = 64 * 1_048_576
+"""A larger file is left out and reported. Each file is held in memory."""
 
-PLACES = (CONFIG, "sessions", "resources")
-"""Where they stand in a home."""
+EXTRA_FILE_ROOTS = (CONFIG, "sessions", "resources")
+"""Where extra files are in a home."""
 
-_DEEPEST = 8
-_ARRIVING = ".inmind-arriving-"
-_SETTINGS_BESIDE = f"{CONFIG}.imported"
-_OLDER = re.compile(r"sessions/--[^/]*--/[^/]+(?:\.jsonl|\.meta\.json)")
-_ASIDE = re.compile(rf"(?:sessions|resources)/.*(?:{re.escape(DAMAGED_SUFFIX)}[^/]+|/MEMORY\.md\.seed-backup[^/]*)")
+_MAX_DEPTH = 8
+_STAGED_PREFIX = ".inmind-arriving-"
+_IMPORTED_CONFIG = f"{CONFIG}.imported"
+_LEGACY_SESSION = re.compile(r"sessions/--[^/]*--/[^/]+(?:\.jsonl|\.meta\.json)")
+_BACKUP_FILE = re.compile(
+    rf"(?:sessions|resources)/.*(?:{re.escape(DAMAGED_SUFFIX)}[^/]+|/MEMORY\.md\.seed-backup[^/]*)"
+)
 
 
-def is_kept(name: str) -> bool:
-    """By its path below the home. No step leads out, hides, or is one that some disk could take for another."""
+def is_extra_file(name: str) -> bool:
+    """Whether a path inside a home belongs to an extra file. No part is hidden, leads upwards or is ambiguous."""
     steps = name.split("/")
     if name == CONFIG:
         return True
-    if len(steps) > _DEEPEST or "\\" in name or not name.isprintable():
+    if len(steps) > _MAX_DEPTH or "\\" in name or not name.isprintable():
         return False
     if any(not 0 < len(step.encode()) <= 255 or step.startswith(".") or step != step.strip() for step in steps):
         return False
-    return _OLDER.fullmatch(name) is not None or _ASIDE.fullmatch(name) is not None
+    return _LEGACY_SESSION.fullmatch(name) is not None or _BACKUP_FILE.fullmatch(name) is not None
 
 
-def kept_at(place: Backend, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
-    """All of it, each with its bytes, or None where they cannot be had; of some streams, by their first events."""
+def read_extra_files(place: Backend, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
+    """The extra files with their bytes, or None if a file cannot be read; with `firsts`, only those of these streams."""
     home = place.home
     if home is None:
         config = place.read_config()
@@ -65,12 +67,12 @@ def kept_at(place: Backend, firsts: Sequence[Event] | None) -> Iterator[tuple[st
             yield CONFIG, config.text.encode()
         return
     own = None if firsts is None else [place_of(home, first).relative_to(home).as_posix() for first in firsts]
-    for name in kept_in(home, PLACES if own is None else own):
-        yield name, read_kept(home, name)
+    for name in find_extra_files(home, EXTRA_FILE_ROOTS if own is None else own):
+        yield name, read_extra_file(home, name)
 
 
-def kept_in(home: Path, places: Sequence[str]) -> Iterator[str]:
-    """Those that stand in some folders of a home, or are these. Links are not followed."""
+def find_extra_files(home: Path, places: Sequence[str]) -> Iterator[str]:
+    """The names of extra files in some folders of a home. Links are not followed."""
     for place in places:
         if place == CONFIG and (home / place).is_file():
             yield place
@@ -78,72 +80,74 @@ def kept_in(home: Path, places: Sequence[str]) -> Iterator[str]:
             folders.sort()
             for file in sorted(files):
                 name = (Path(folder) / file).relative_to(home).as_posix()
-                if is_kept(name):
+                if is_extra_file(name):
                     yield name
 
 
-def read_kept(home: Path, name: str) -> bytes | None:
-    """None if it cannot be had: too large, a link, gone meanwhile."""
-    found = Folder(home).read(name, max_bytes=MOST_BYTES)
+def read_extra_file(home: Path, name: str) -> bytes | None:
+    """None if it is too large, a link, or no longer there."""
+    found = Folder(home).read(name, max_bytes=MAX_EXTRA_FILE_BYTES)
     return found.data if found.is_complete else None
 
 
-class Arriving(Protocol):
-    """Files of a bundle, on their way to where they shall be: all of them `lie` first, while what they come with is
-    adopted, and get their names when it has been."""
+class ExtraFileWriter(Protocol):
+    """Writes the extra files of a bundle.
+
+    `stage` writes each while the events are imported; `publish` makes them visible after the commit.
+    """
 
     @property
-    def placed(self) -> tuple[str, ...]: ...
+    def written(self) -> tuple[str, ...]: ...
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Those that there is no place for."""
+        """Files that have no place in this backend."""
         ...
 
-    def arriving(self) -> AbstractContextManager[None]: ...
+    def transaction(self) -> AbstractContextManager[None]: ...
 
-    def lay(self, name: str, data: bytes, adoption: BulkImport) -> None: ...
+    def stage(self, name: str, data: bytes, adoption: BulkImport) -> None: ...
 
-    def name(self) -> None: ...
-
-
-def arriving_at(place: Backend, now: datetime) -> Arriving:
-    return Placing(place.home) if place.home is not None else Noting(place, now)
+    def publish(self) -> None: ...
 
 
-class Noting:
-    """Puts the settings of a bundle beside those of a database, and has no place for anything else.
+def extra_file_writer(place: Backend, now: datetime) -> ExtraFileWriter:
+    return FolderExtraFiles(place.home) if place.home is not None else DatabaseExtraFiles(place, now)
 
-    They are adopted with all that they come with: both are there, or neither.
+
+class DatabaseExtraFiles:
+    """Stores the settings of a bundle in a database, and leaves out all other files.
+
+    They are stored in the transaction of the import: both, or neither.
     """
 
-    placed: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
     def __init__(self, place: Backend, now: datetime) -> None:
         self._place, self._now = place, now
 
-    def arriving(self) -> AbstractContextManager[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def lay(self, name: str, data: bytes, adoption: BulkImport) -> None:
+    def stage(self, name: str, data: bytes, adoption: BulkImport) -> None:
         if name != CONFIG:
             self.left_out += (name,)
             return
         text = validate_text(data.decode(errors="replace"), field=CONFIG)
-        if text in (self._place.read_config().text, self._place.read_config(_SETTINGS_BESIDE).text):
+        if text in (self._place.read_config().text, self._place.read_config(_IMPORTED_CONFIG).text):
             return
-        told = Draft(payload=SettingsWritten(path=_SETTINGS_BESIDE, text=text), origin=Origin.OPERATOR)
+        told = Draft(payload=SettingsWritten(path=_IMPORTED_CONFIG, text=text), origin=Origin.OPERATOR)
         try:
-            adoption.add_event(self._behind(self._place.store.version(SETTINGS_STREAM), told))
-        except Conflict as moved:  # somebody was faster; nobody is any more, since the stream is held from now on
-            adoption.add_event(self._behind(moved.actual, told))
-        self.placed = (_SETTINGS_BESIDE,)
+            adoption.add_event(self._settings_event(self._place.store.version(SETTINGS_STREAM), told))
+        except Conflict as moved:  # another writer was first; from now on the import holds the stream
+            adoption.add_event(self._settings_event(moved.actual, told))
+        self.written = (_IMPORTED_CONFIG,)
 
-    def name(self) -> None:
-        """It has its name already."""
+    def publish(self) -> None:
+        """Nothing to do: the settings are part of the transaction."""
 
-    def _behind(self, version: int, told: Draft) -> Event:
+    def _settings_event(self, version: int, told: Draft) -> Event:
         return Event(
             stream=SETTINGS_STREAM,
             seq=version + 1,
@@ -156,37 +160,37 @@ class Noting:
         )
 
 
-class Placing:
-    """Puts files of a bundle into a home, where nothing stands.
+class FolderExtraFiles:
+    """Writes extra files into a home; existing files are not replaced.
 
-    They are laid down unseen first, each in the folder where it belongs, so that there is room for all of them; and get
-    their names when the journal has what they come with, since a session of the older kind is one as soon as it is
-    there. Killed in between, the same bundle once more brings what is missing. `arriving` spans all of it.
+    Each file is first written under a hidden name in its folder, so that there is space for all of them. They are
+    renamed after the journal is committed, since a single-file session exists as soon as its file does. If the process
+    is killed in between, importing the same bundle again adds the missing files. `transaction` spans all of it.
     """
 
     left_out: tuple[str, ...] = ()
 
     def __init__(self, home: Path) -> None:
         self._folder = Folder(home)
-        self._laid: dict[str, str] = {}
-        """Places, each with where it lies so far."""
+        self._staged: dict[str, str] = {}
+        """Target paths, each with its hidden name."""
 
     @property
-    def placed(self) -> tuple[str, ...]:
-        return tuple(self._laid)
+    def written(self) -> tuple[str, ...]:
+        return tuple(self._staged)
 
     @contextmanager
-    def arriving(self) -> Generator[None]:
-        """One import at a time; what lies there from one that was killed belongs to nobody."""
+    def transaction(self) -> Generator[None]:
+        """One import at a time. Hidden files of a killed import are removed."""
         with self._folder.lock():
-            self._take_away(self._left())
+            self._remove_staged(self._leftovers())
             try:
                 yield
             finally:
-                self._take_away(self._laid.values())
+                self._remove_staged(self._staged.values())
 
-    def lay(self, name: str, data: bytes, adoption: BulkImport) -> None:  # noqa: ARG002 -- as a database has it
-        for place in self._places(name, data):
+    def stage(self, name: str, data: bytes, adoption: BulkImport) -> None:  # noqa: ARG002 -- as a database has it
+        for place in self._target_names(name, data):
             there = self._folder.read(place, max_bytes=len(data))
             if there.data == data:
                 return
@@ -194,35 +198,35 @@ class Placing:
                 raise UnsafeStorage(place=str(self._folder.path / place), reason=there.read_error)
             if there.data is None:
                 between, slash, _ = place.rpartition("/")
-                self._laid[place] = f"{between}{slash}{_ARRIVING}{_mark(place.encode())[:16]}"
-                self._folder.replace(self._laid[place], data)
+                self._staged[place] = f"{between}{slash}{_STAGED_PREFIX}{_hex_digest(place.encode())[:16]}"
+                self._folder.replace(self._staged[place], data)
                 return
-        raise BundleDiverged(name, "is not the same here and in the bundle")
+        raise BundleDiverged(name, "differs from the file in the bundle")
 
-    def name(self) -> None:
-        for place, lies in self._laid.items():
+    def publish(self) -> None:
+        for place, lies in self._staged.items():
             self._folder.save_aside(lies, new_name=place)
 
-    def _take_away(self, laid: Iterable[str]) -> None:
+    def _remove_staged(self, laid: Iterable[str]) -> None:
         for lies in laid:
-            found = self._folder.read(lies, max_bytes=MOST_BYTES)
+            found = self._folder.read(lies, max_bytes=MAX_EXTRA_FILE_BYTES)
             if found.data is not None:
                 self._folder.remove(lies, expected=found)
 
-    def _left(self) -> Sequence[str]:
-        found = (path for place in PLACES for path in (self._folder.path / place).rglob(f"{_ARRIVING}*"))
-        top = self._folder.path.glob(f"{_ARRIVING}*")
+    def _leftovers(self) -> Sequence[str]:
+        found = (path for place in EXTRA_FILE_ROOTS for path in (self._folder.path / place).rglob(f"{_STAGED_PREFIX}*"))
+        top = self._folder.path.glob(f"{_STAGED_PREFIX}*")
         return [path.relative_to(self._folder.path).as_posix() for path in (*top, *found)]
 
-    def _places(self, name: str, data: bytes) -> Iterator[str]:
-        """A session has one name; of what lies there for people, another one will do."""
+    def _target_names(self, name: str, data: bytes) -> Iterator[str]:
+        """A session has one possible name; other files may get a suffix if the name is taken."""
         if name == CONFIG:
             yield from () if self._folder.read(name, max_bytes=len(data)).data != data else (name,)
-            name = _SETTINGS_BESIDE
+            name = _IMPORTED_CONFIG
         yield name
-        if not _OLDER.fullmatch(name):
-            yield f"{name}-{_mark(data)[:8]}"
+        if not _LEGACY_SESSION.fullmatch(name):
+            yield f"{name}-{_hex_digest(data)[:8]}"
 
 
-def _mark(data: bytes) -> str:
+def _hex_digest(data: bytes) -> str:
     return sha256(data).hexdigest()

@@ -1,10 +1,11 @@
-"""A bundle, brought into a home: all of it or nothing, and what is there already is left as it is.
+"""Import of a bundle: all of it or nothing.
 
-A stream that is not there is added; one that goes on from ours is continued; one that is the same, or that ours goes on
-from, is left alone. One that has parted from ours is a conflict, and then nothing is brought in: two pasts cannot both
-have happened. So the same bundle twice is the same as once.
+A stream that does not exist here is added. One that continues ours is extended. One that is equal to ours, or that ours
+continues, is left unchanged. One that has diverged from ours raises BundleDiverged, and nothing is imported. So
+importing the same bundle twice is the same as once.
 
-One thing in an event belongs to the journal that it stands in: how far a dream has read. It is said anew for this one.
+One value in an event depends on the journal it is in: the position up to which a dream has read. It is recalculated
+for this journal.
 """
 
 from __future__ import annotations
@@ -24,10 +25,9 @@ from inmind.core.events.session import SessionOpened
 from inmind.core.frozen import frozen
 from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
-from inmind.memory.bundle.extra_files import arriving_at
-from inmind.memory.bundle.manifest import JOURNAL
-from inmind.memory.bundle.reader import TOLD_EVERY, Bundle, Checked, Watch
-from inmind.memory.bundle.refusal import refused
+from inmind.memory.bundle.extra_files import extra_file_writer
+from inmind.memory.bundle.manifest import JOURNAL, bundle_error
+from inmind.memory.bundle.reader import PROGRESS_INTERVAL_EVENTS, BundleContents, BundleReader, OnProgress
 from inmind.session.backend import Backend
 from inmind.store.file_operations import open_regular_file
 from inmind.store.protocol import BulkImport, Receipt, Store
@@ -35,168 +35,168 @@ from inmind.store.protocol import BulkImport, Receipt, Store
 
 @frozen(kw_only=True)
 class Imported:
-    """What an import has brought, and what was there already."""
+    """The result of an import."""
 
     sessions: int
     resources: int
     added: int
-    """Streams that were not here."""
+    """Streams that did not exist here."""
     extended: int
-    """Streams that went on from ours."""
+    """Streams that continued ours."""
     unchanged: int
     events: int
-    """New ones."""
+    """Number of new events."""
     keys: int
-    kept: tuple[str, ...]
-    """Files that were put beside the journal."""
+    extra_files: tuple[str, ...]
+    """Files that were written besides the journal."""
     left_out: tuple[str, ...]
-    """Files that there is no place for: a database has none beside its journal."""
-    unsourced: int
-    """New events that were derived from some that are neither here nor in the bundle."""
+    """Files that were not imported: a database has no place for them."""
+    missing_sources: int
+    """Number of new events whose source events are neither here nor in the bundle."""
     bytes: int
     sha256: str
 
 
-def opened(path: Path) -> BinaryIO:
-    """A file that somebody has named. One that could be read only once, or never ends, is none."""
+def open_bundle(path: Path) -> BinaryIO:
+    """Open a regular file. Pipes and devices are refused: they cannot be read twice, or never end."""
     try:
         return open_regular_file(path.resolve())
     except FileNotFoundError as error:
         raise NotFound(what="bundle", name=str(path)) from error
     except OSError as error:
-        why = f"a bundle that can be read ({error.strerror})"
-        raise InvalidInput(field="bundle", value=str(path), expected=why) from error
+        expected = f"a readable bundle ({error.strerror})"
+        raise InvalidInput(field="bundle", value=str(path), expected=expected) from error
 
 
-def bring_in(
+def import_into(
     file: BinaryIO,
     place: Backend,
     *,
     fold: Callable[[str], object],
     only_new: bool,
     now: datetime,
-    watch: Watch,
+    watch: OnProgress,
 ) -> Imported:
-    """`fold`: makes a stream's state, so that what could never be opened is not brought in.
+    """Import a bundle file. `fold` builds the state of a stream: a stream that cannot be folded is refused.
 
-    Everything is checked before the store is locked; what can only be seen beside what is there is checked before the
-    end of the one transaction. While it lasts, nobody else can write to the store.
+    The bundle is checked before the store is locked. It is compared with existing data inside the one transaction, in
+    which no other process can write to the store.
     """
-    bundle = Bundle(file)
+    bundle = BundleReader(file)
     total = 2 * bundle.manifest.events
     checked = bundle.check(lambda done, _: watch(done, total))
     hashed = bundle.sha256()
-    store, placing = place.store, arriving_at(place, now)
-    with placing.arriving():
-        with store.bulk_import() as adoption, _refusing():
+    store, placing = place.store, extra_file_writer(place, now)
+    with placing.transaction():
+        with store.bulk_import() as adoption, _refused_if_undecodable():
             there = (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)) if only_new else ()
             if any(map(store.version, there)):
-                raise InvalidInput(field="home", value=str(place), expected="a home with nothing in it yet")
-            arrival = _Arrival(store, adoption, checked)
+                raise InvalidInput(field="home", value=str(place), expected="an empty home")
+            arrival = _EventImporter(store, adoption, checked)
             for done, (position, event) in enumerate(bundle.events(), start=1):
-                arrival.take(position, event)
-                if not done % TOLD_EVERY:
+                arrival.add(position, event)
+                if not done % PROGRESS_INTERVAL_EVENTS:
                     watch(total // 2 + done, total)
-            keys = sum(arrival.keep(receipt) for receipt in bundle.receipts())
-            arrival.refuse_double_lives()
-            for stream in arrival.grown:
-                _refuse_unfoldable(stream, fold)
-            for name, data in bundle.kept():
-                placing.lay(name, data, adoption)
-        placing.name()
+            keys = sum(arrival.add_receipt(receipt) for receipt in bundle.receipts())
+            arrival.check_dreams()
+            for stream in arrival.changed:
+                _check_foldable(stream, fold)
+            for name, data in bundle.extra_files():
+                placing.stage(name, data, adoption)
+        placing.publish()
     watch(total, total)
     return Imported(
         sessions=sum(stream.startswith(SESSION_PREFIX) for stream in checked.versions),
         resources=sum(stream.startswith(RESOURCE_PREFIX) for stream in checked.versions),
-        added=sum(not before for before in arrival.grown.values()),
-        extended=sum(before > 0 for before in arrival.grown.values()),
-        unchanged=len(checked.versions) - len(arrival.grown),
+        added=sum(not before for before in arrival.changed.values()),
+        extended=sum(before > 0 for before in arrival.changed.values()),
+        unchanged=len(checked.versions) - len(arrival.changed),
         events=arrival.events,
         keys=keys,
-        kept=placing.placed,
+        extra_files=placing.written,
         left_out=placing.left_out,
-        unsourced=arrival.unsourced,
+        missing_sources=arrival.missing_sources,
         bytes=bundle.size,
         sha256=hashed,
     )
 
 
-class _Arrival:
-    """Events on their way into a store, each looked at beside what stands there."""
+class _EventImporter:
+    """Adds events to a store, comparing each with what is there."""
 
-    def __init__(self, store: Store, adoption: BulkImport, checked: Checked) -> None:
-        self._store, self._adoption, self._theirs = store, adoption, checked.versions
-        self._marks = deque(sorted(checked.marks))
-        self._reached: dict[str, int] = {}
-        """How far each owner's events go here: where those of others stand says nothing of them."""
-        self._ours: dict[tuple[int, str], int] = {}
-        """Where those places are here, of which the events so far could speak."""
-        self._here: dict[str, int] = {}
-        """How long streams are here that events speak of, and that are shorter in the bundle or not in it: no event of
-        it changes that."""
+    def __init__(self, store: Store, adoption: BulkImport, checked: BundleContents) -> None:
+        self._store, self._adoption, self._bundle_versions = store, adoption, checked.versions
+        self._read_positions = deque(sorted(checked.read_positions))
+        self._last_positions: dict[str, int] = {}
+        """The last local position of each owner's events."""
+        self._local_positions: dict[tuple[int, str], int] = {}
+        """The local position for each read position of the bundle that was passed so far."""
+        self._local_versions: dict[str, int] = {}
+        """Local versions of streams that sources refer to and that the bundle does not extend."""
         self._owners: dict[str, str] = {}
-        self._new_of: set[str] = set()
-        """Resources of which something new has come."""
-        self._mixed: set[str] = set()
-        """Those of which something that is here already came after that."""
-        self._dreamt: set[str] = set()
-        """Those that have dreamt, and not here."""
-        self.grown: dict[str, int] = {}
-        """Streams that are longer now, with their version before."""
+        self._owners_with_new: set[str] = set()
+        """Resources with new events so far."""
+        self._owners_interleaved: set[str] = set()
+        """Resources of which an existing event came after a new one."""
+        self._owners_dreamed: set[str] = set()
+        """Resources with new events of dreams."""
+        self.changed: dict[str, int] = {}
+        """Streams with new events, and their version before."""
         self.events = 0
-        self.unsourced = 0
+        self.missing_sources = 0
 
-    def take(self, position: int, event: Event) -> None:
-        while self._marks and self._marks[0][0] < position:
-            mark, stream = self._marks.popleft()
-            self._ours[mark, stream] = self._reached.get(self._owner_of(stream), 0)
-        event = self._read_up_to_here(event)
+    def add(self, position: int, event: Event) -> None:
+        while self._read_positions and self._read_positions[0][0] < position:
+            mark, stream = self._read_positions.popleft()
+            self._local_positions[mark, stream] = self._last_positions.get(self._owner_of(stream), 0)
+        event = self._with_local_position(event)
         try:
             adopted = self._adoption.add_event(event)
         except Conflict as error:
-            how = f"is not the same here and in the bundle from event {event.seq} on"
+            how = f"differs from the bundle from event {event.seq} on"
             raise BundleDiverged(event.stream, how, expected=error.expected, actual=error.actual) from error
         owner = self._owner(event)
-        self._reached[owner] = max(self._reached.get(owner, 0), adopted.position)
+        self._last_positions[owner] = max(self._last_positions.get(owner, 0), adopted.position)
         if not adopted.is_new:
-            if owner in self._new_of:
-                self._mixed.add(owner)
+            if owner in self._owners_with_new:
+                self._owners_interleaved.add(owner)
             return
-        self._new_of.add(owner)
-        self.grown.setdefault(event.stream, event.seq - 1)
+        self._owners_with_new.add(owner)
+        self.changed.setdefault(event.stream, event.seq - 1)
         self.events += 1
-        self.unsourced += not all(map(self._stands, event.sources))
+        self.missing_sources += not all(map(self._source_exists, event.sources))
         if isinstance(event.payload, RecordsReadPosition):
-            self._dreamt.add(owner)
+            self._owners_dreamed.add(owner)
 
-    def keep(self, receipt: Receipt) -> bool:
+    def add_receipt(self, receipt: Receipt) -> bool:
         try:
             return self._adoption.add_receipt(receipt)
         except Conflict as error:
-            how = f"has the key {receipt.key.caller_key!r} for something else here than in the bundle"
+            how = f"has used the key {receipt.key.caller_key!r} for a different request than the bundle"
             raise BundleDiverged(receipt.stream, how, expected=error.expected, actual=error.actual) from error
 
-    def refuse_double_lives(self) -> None:
-        """Dreams that come from there have read up to a place in the journal. What a resource has lived through here,
-        and they never saw, would stand before it and be read by no dream any more."""
-        if not self._dreamt:
+    def check_dreams(self) -> None:
+        """Refuse dreams that would hide local activity.
+
+        An imported dream has read up to a position in the journal. Local activity that it never saw would come before
+        that position, and no later dream would read it.
+        """
+        if not self._owners_dreamed:
             return
-        for owner in sorted(self._dreamt & self._mixed):
-            raise BundleDiverged(
-                f"resource/{owner}", "has lived through the same in another order here than in the bundle"
-            )
-        for owner in sorted(self._dreamt):
+        for owner in sorted(self._owners_dreamed & self._owners_interleaved):
+            raise BundleDiverged(f"resource/{owner}", "has the same events in a different order than the bundle")
+        for owner in sorted(self._owners_dreamed):
             for stream in self._store.stream_names(SESSION_PREFIX, owner=owner):
-                if self._store.version(stream) > self._theirs.get(stream, 0):
-                    how = f"has dreamt on in the bundle, and has lived on here, in {stream}"
+                if self._store.version(stream) > self._bundle_versions.get(stream, 0):
+                    how = f"has new dreams in the bundle and new events here, in {stream}"
                     raise BundleDiverged(f"resource/{owner}", how)
 
-    def _read_up_to_here(self, event: Event) -> Event:
-        """With how far a dream has read, in this journal: up to where the same event stands, or as it says here."""
+    def _with_local_position(self, event: Event) -> Event:
+        """The event with the read position of this journal: that of the same event here, or a recalculated one."""
         what = event.payload
         if not isinstance(what, RecordsReadPosition):
             return event
-        position = self._ours.get((what.journal_position, event.stream), 0)
+        position = self._local_positions.get((what.journal_position, event.stream), 0)
         for there in self._store.read(event.stream, after=event.seq - 1, until=event.seq):
             if isinstance(there.payload, RecordsReadPosition):
                 position = there.payload.journal_position
@@ -210,34 +210,34 @@ class _Arrival:
     def _owner_of(self, stream: str) -> str:
         return self._owners.get(stream, stream.removeprefix(RESOURCE_PREFIX))
 
-    def _stands(self, source: str) -> bool:
-        """Is there such an event? One is named by its stream and number, and a part of it by a number behind these."""
+    def _source_exists(self, source: str) -> bool:
+        """Whether the event of a source id exists. The id is stream#number, or stream#number.part."""
         stream, mark, number = source.rpartition("#")
         seq, _, _ = number.partition(".")
         if not mark or not seq.isdecimal():
-            return True  # no event is meant
-        if int(seq) <= self._theirs.get(stream, 0):
+            return True  # not the id of an event
+        if int(seq) <= self._bundle_versions.get(stream, 0):
             return True
-        if stream not in self._here:
-            self._here[stream] = self._store.version(stream)
-        return int(seq) <= self._here[stream]
+        if stream not in self._local_versions:
+            self._local_versions[stream] = self._store.version(stream)
+        return int(seq) <= self._local_versions[stream]
 
 
 @contextmanager
-def _refusing() -> Generator[None]:
-    """What no check has thought of is refused as well, and nothing of it is kept."""
+def _refused_if_undecodable() -> Generator[None]:
+    """Refuse data that passed the checks and still fails; nothing of it is kept."""
     try:
         yield
     except DECODE_ERRORS as error:
         value = f"{type(error).__name__}: {error}"
-        raise refused(JOURNAL, value=value, expected="events that can be taken in") from error
+        raise bundle_error(JOURNAL, value=value, expected="events that can be imported") from error
 
 
-def _refuse_unfoldable(stream: str, fold: Callable[[str], object]) -> None:
+def _check_foldable(stream: str, fold: Callable[[str], object]) -> None:
     try:
         fold(stream)
     except StoreError:
         raise
     except (InmindError, *DECODE_ERRORS) as error:
         value = f"{stream}: {type(error).__name__}: {error}"
-        raise refused(JOURNAL, value=value, expected="events that add up to a session or a resource") from error
+        raise bundle_error(JOURNAL, value=value, expected="the events of a valid session or resource") from error

@@ -1,4 +1,4 @@
-"""What a bundle says of itself. It is a promise that is checked, never one that is relied on."""
+"""The manifest of a bundle. Everything in it is checked against the contents."""
 
 from __future__ import annotations
 
@@ -8,61 +8,68 @@ from dataclasses import asdict
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.memory.bundle.refusal import refused
+from inmind.errors import InvalidInput
 
 FORMAT = 1
-"""Raised when an older inmind could not read what is written: it says so, and what to do."""
+"""Increased when an older inmind could not read the bundle; the older one then says so."""
 
-MANIFEST, JOURNAL, KEYS, KEPT = "manifest.json", "journal.jsonl", "keys.jsonl", "kept/"
+MANIFEST, JOURNAL, KEYS, EXTRA_PREFIX = "manifest.json", "journal.jsonl", "keys.jsonl", "kept/"
 
-MOST_BYTES = 16 * 1_048_576
+MAX_MANIFEST_BYTES = 16 * 1_048_576
 
 
 @frozen
-class Entry:
+class EntryDigest:
     bytes: int
     sha256: str
 
 
 @frozen(kw_only=True)
 class Manifest:
+    """The fields are the keys of manifest.json."""
+
     made: str
-    """When, in UTC."""
+    """Time of the export, in UTC."""
     by: str
-    """Which inmind has made it."""
+    """Version of the inmind that wrote it."""
     of: str
-    """The resource that it is all of; empty where it is all of a home."""
+    """The exported resource; empty for a whole home."""
     streams: int
     events: int
     keys: int
-    entries: Mapping[str, Entry]
-    """All but this one, by name."""
+    entries: Mapping[str, EntryDigest]
+    """All other entries, by name."""
     format: int = FORMAT
 
 
-def written(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     return (json.dumps(asdict(manifest), ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def read(data: bytes) -> Manifest:
-    """A newer format is told from damage before anything else is looked at."""
+def decode_manifest(data: bytes) -> Manifest:
+    """Parse a manifest. A newer format is reported as such before anything else is checked."""
     try:
         said: Any = json.loads(data.decode())
         format = said["format"]
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise refused(MANIFEST, value=str(error), expected="the manifest of a bundle") from error
+        raise bundle_error(MANIFEST, value=str(error), expected="the manifest of a bundle") from error
     if type(format) is int and format > FORMAT:
         by = said.get("by")
-        raise refused(
+        raise bundle_error(
             MANIFEST, value=f"format {format} of inmind {by}", expected=f"format {FORMAT} or older: upgrade inmind"
         )
     try:
-        entries = {name: Entry(**entry) for name, entry in said.pop("entries").items()}
+        entries = {name: EntryDigest(**entry) for name, entry in said.pop("entries").items()}
         manifest = Manifest(**said, entries=entries)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise refused(MANIFEST, value=str(error), expected="the manifest of a bundle") from error
+        raise bundle_error(MANIFEST, value=str(error), expected="the manifest of a bundle") from error
     texts = (manifest.made, manifest.by, manifest.of, *(entry.sha256 for entry in entries.values()))
     numbers = (format, manifest.streams, manifest.events, manifest.keys, *(entry.bytes for entry in entries.values()))
     if any(type(text) is not str for text in texts) or any(type(n) is not int or n < 0 for n in numbers):
-        raise refused(MANIFEST, value=said, expected="texts and numbers where a manifest has them")
+        raise bundle_error(MANIFEST, value=said, expected="a manifest with the right types")
     return manifest
+
+
+def bundle_error(entry: str, *, value: object, expected: str) -> InvalidInput:
+    """The error for an invalid bundle, with the entry it is about. It is raised before anything is written."""
+    return InvalidInput(field=f"bundle {entry}" if entry else "bundle", value=value, expected=expected)

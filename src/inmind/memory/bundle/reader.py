@@ -1,7 +1,7 @@
-"""A bundle, read: every line of it checked on its way, whoever asks for it.
+"""Reading of a bundle, with every line checked.
 
-What a line says is looked at by itself (`lines`), and here beside the lines before it: events are numbered without a
-gap, their places in the journal grow, and whatever has a name has one that a home could have given.
+`event_lines` checks each line by itself. Here it is checked against the lines before it: the events of a stream are
+numbered without a gap, positions in the journal increase, and stream names are valid.
 """
 
 from __future__ import annotations
@@ -16,140 +16,142 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import checked_name
 from inmind.errors import InvalidInput
 from inmind.memory.bundle import extra_files, manifest
-from inmind.memory.bundle.event_lines import event_of_line, receipt_of_line
-from inmind.memory.bundle.manifest import JOURNAL, KEPT, KEYS, MANIFEST
-from inmind.memory.bundle.refusal import refused
-from inmind.memory.bundle.zip_reader import CHUNK, Envelope, lines_of
+from inmind.memory.bundle.event_lines import decode_event_line, decode_receipt_line
+from inmind.memory.bundle.manifest import EXTRA_PREFIX, JOURNAL, KEYS, MANIFEST, bundle_error
+from inmind.memory.bundle.zip_reader import CHUNK_BYTES, ZipReader, iterate_lines
 from inmind.store.protocol import Receipt
 
-Watch = Callable[[int, int], None]
-"""Told how much is done, of how much."""
+OnProgress = Callable[[int, int], None]
+"""Called with the number of events done, and their total."""
 
-TOLD_EVERY = 1_000
+PROGRESS_INTERVAL_EVENTS = 1_000
 
 
 @frozen
-class Checked:
-    """What was found in a bundle that has passed."""
+class BundleContents:
+    """The contents of a valid bundle."""
 
     versions: dict[str, int]
-    """How far each stream goes."""
+    """The last event number of each stream."""
     keys: int
-    marks: frozenset[tuple[int, str]]
-    """Places of the journal that events speak of, each with their stream."""
+    read_positions: frozenset[tuple[int, str]]
+    """Journal positions that events of dreams refer to, each with the stream of the event."""
 
 
-class Bundle:
-    """One file, gone through as often as somebody likes. Nothing of it is kept but a number for each stream."""
+class BundleReader:
+    """One bundle file, which can be read several times. It keeps only a number per stream in memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._envelope = Envelope(file)
-        self.manifest = manifest.read(self._envelope.whole(MANIFEST, most=manifest.MOST_BYTES))
-        self._refuse_others()
+        self._zip = ZipReader(file)
+        self.manifest = manifest.decode_manifest(self._zip.read_all(MANIFEST, max_bytes=manifest.MAX_MANIFEST_BYTES))
+        self._check_entry_names()
 
     @property
     def size(self) -> int:
-        return self._envelope.size
+        return self._zip.size
 
     def sha256(self) -> str:
         hashed = hashlib.sha256()
         self._file.seek(0)
-        while chunk := self._file.read(CHUNK):
+        while chunk := self._file.read(CHUNK_BYTES):
             hashed.update(chunk)
         return hashed.hexdigest()
 
-    def check(self, watch: Watch) -> Checked:
-        """Go through all of it. Whoever comes back from here may begin to write."""
+    def check(self, watch: OnProgress) -> BundleContents:
+        """Read and check everything. Nothing may be written before this returns."""
         versions: dict[str, int] = {}
         marks: set[tuple[int, str]] = set()
         for done, (_, event) in enumerate(self.events(), start=1):
             versions[event.stream] = event.seq
             if isinstance(event.payload, RecordsReadPosition):
                 marks.add((event.payload.journal_position, event.stream))
-            if not done % TOLD_EVERY:
+            if not done % PROGRESS_INTERVAL_EVENTS:
                 watch(done, self.manifest.events)
         keys = 0
         for receipt in self.receipts():
             keys += 1
             if receipt.appended.last > versions.setdefault(receipt.stream, 0):
-                raise refused(KEYS, value=receipt, expected="keys of events that are there")
-        for _ in self.kept():
+                raise bundle_error(KEYS, value=receipt, expected="keys of events in this bundle")
+        for _ in self.extra_files():
             pass
         found = (len(versions), sum(versions.values()), keys)
         said = (self.manifest.streams, self.manifest.events, self.manifest.keys)
         if found != said:
-            raise refused(MANIFEST, value=said, expected=f"{found} streams, events and keys, as there are")
-        return Checked(versions, keys, frozenset(marks))
+            raise bundle_error(MANIFEST, value=said, expected=f"{found} streams, events and keys, as in the bundle")
+        return BundleContents(versions, keys, frozenset(marks))
 
     def events(self) -> Iterator[tuple[int, Event]]:
-        """In the order in which they were stored, each with its place there. With these it is gone through anew."""
-        self._envelope.begin()
+        """The events in the order of the journal, each with its position. This starts a new pass over the bundle."""
+        self._zip.reset_output()
         versions: dict[str, int] = {}
         before = 0
         for number, line in enumerate(self._lines(JOURNAL), start=1):
             try:
-                position, event = event_of_line(line)
+                position, event = decode_event_line(line)
                 if event.stream not in versions:
-                    _check_name(event.stream)
+                    _check_stream_name(event.stream)
                 if event.seq != versions.get(event.stream, 0) + 1:
-                    raise ValueError(f"event {event.id} behind {versions.get(event.stream, 0)}")
+                    raise ValueError(f"event {event.id} after {versions.get(event.stream, 0)}")
                 if position <= before:
-                    raise ValueError(f"position {position} behind {before}")
+                    raise ValueError(f"position {position} after {before}")
                 if (
                     isinstance(event.payload, RecordsReadPosition)
                     and not 0 <= event.payload.journal_position < position
                 ):
-                    raise ValueError(f"a dream of what comes later, up to {event.payload.journal_position}")
+                    raise ValueError(f"a dream has read a later position, {event.payload.journal_position}")
                 if isinstance(event.payload, DreamGathered) and not 0 <= event.payload.last_seq < event.seq:
-                    raise ValueError(f"a dream of what comes later, up to event {event.payload.last_seq}")
+                    raise ValueError(f"a dream has read a later event, {event.payload.last_seq}")
             except (ValueError, InvalidInput) as error:
-                raise refused(f"{JOURNAL} line {number}", value=str(error), expected="an event") from error
+                raise bundle_error(f"{JOURNAL} line {number}", value=str(error), expected="an event") from error
             versions[event.stream], before = event.seq, position
             yield position, event
 
     def receipts(self) -> Iterator[Receipt]:
         for number, line in enumerate(self._lines(KEYS), start=1):
             try:
-                receipt = receipt_of_line(line)
-                _check_name(receipt.stream)
+                receipt = decode_receipt_line(line)
+                _check_stream_name(receipt.stream)
             except (ValueError, InvalidInput) as error:
-                raise refused(f"{KEYS} line {number}", value=str(error), expected="a key") from error
+                raise bundle_error(f"{KEYS} line {number}", value=str(error), expected="a key") from error
             yield receipt
 
-    def kept(self) -> Iterator[tuple[str, bytes]]:
-        """Files, each with its path below a home."""
-        for name in self._envelope.names:
-            if name.startswith(KEPT):
-                yield name.removeprefix(KEPT), b"".join(self._checked(name, most=extra_files.MOST_BYTES))
+    def extra_files(self) -> Iterator[tuple[str, bytes]]:
+        """The extra files, each with its path inside the home."""
+        for name in self._zip.names:
+            if name.startswith(EXTRA_PREFIX):
+                yield (
+                    name.removeprefix(EXTRA_PREFIX),
+                    b"".join(self._verified_chunks(name, most=extra_files.MAX_EXTRA_FILE_BYTES)),
+                )
 
     def _lines(self, name: str) -> Iterator[bytes]:
-        return lines_of(self._checked(name), name)
+        return iterate_lines(self._verified_chunks(name), name)
 
-    def _checked(self, name: str, *, most: int | None = None) -> Iterator[bytes]:
-        """The bytes of an entry; at their end they have to be those that the manifest tells of."""
+    def _verified_chunks(self, name: str, *, most: int | None = None) -> Iterator[bytes]:
+        """The bytes of an entry. At the end, length and hash must match the manifest."""
         promised, length, hashed = self.manifest.entries[name], 0, hashlib.sha256()
-        for chunk in self._envelope.chunks(name, most=most):
+        for chunk in self._zip.chunks(name, max_bytes=most):
             length += len(chunk)
             hashed.update(chunk)
             yield chunk
         if (length, hashed.hexdigest()) != (promised.bytes, promised.sha256):
             found = f"{length} bytes with SHA-256 {hashed.hexdigest()}"
-            raise refused(name, value=found, expected=f"{promised.bytes} with {promised.sha256}")
+            raise bundle_error(name, value=found, expected=f"{promised.bytes} with {promised.sha256}")
 
-    def _refuse_others(self) -> None:
-        """There is what the manifest tells of, and nothing that a bundle does not have."""
-        names, told = set(self._envelope.names) - {MANIFEST}, set(self.manifest.entries)
+    def _check_entry_names(self) -> None:
+        """The entries are those of the manifest, and no others than a bundle can have."""
+        names, told = set(self._zip.names) - {MANIFEST}, set(self.manifest.entries)
         for name in sorted((names ^ told) | ({JOURNAL, KEYS} - names)):
-            raise refused(name, value="in only one of the two", expected="entries as the manifest tells of them")
+            raise bundle_error(
+                name, value="missing in the manifest or in the file", expected="the entries that the manifest lists"
+            )
         for name in sorted(names - {JOURNAL, KEYS}):
-            if not (name.startswith(KEPT) and extra_files.is_kept(name.removeprefix(KEPT))):
-                raise refused(
-                    name, value="an entry that no bundle has", expected="entries as `inmind export` makes them"
-                )
+            if not (name.startswith(EXTRA_PREFIX) and extra_files.is_extra_file(name.removeprefix(EXTRA_PREFIX))):
+                raise bundle_error(name, value="an unknown entry", expected="entries that `inmind export` writes")
 
 
-def _check_name(stream: str) -> None:
+def _check_stream_name(stream: str) -> None:
     kind, _, name = stream.partition("/")
     if kind not in ("session", "resource"):
         raise ValueError(f"stream {stream!r} is neither a session's nor a resource's")

@@ -1,7 +1,7 @@
-"""A folder beside the place of something that is still being made: it gets its name when all of it is there.
+"""A temporary folder next to a file that is being written. The file is moved out of it when it is complete.
 
-Whoever makes it holds a lock, which ends with its process, however that ends. So what a killed one has left is known,
-and is taken away by the next who makes something at the same place: it holds all that was ever said.
+The process holds a lock on the folder, which ends with the process. The next writer at the same place finds the folders
+of killed processes unlocked and removes them: they contain copies of private data.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LOCK = "lock"
 
 
 @contextmanager
-def aside(place: Path) -> Generator[Path]:
-    """For the owner alone; gone afterwards, with what is still in it."""
+def staging_folder(place: Path) -> Generator[Path]:
+    """A private folder, removed at the end with its contents."""
     try:
-        sweep(place)
-        folder, lock = _held(place.parent)
+        remove_leftovers(place)
+        folder, lock = _create_locked(place.parent)
     except OSError as error:
         raise translate_os_error(error, place) from error
     try:
@@ -35,47 +35,47 @@ def aside(place: Path) -> Generator[Path]:
         os.close(lock)
 
 
-def sweep(place: Path) -> None:
-    """Take away what nobody holds any more."""
+def remove_leftovers(place: Path) -> None:
+    """Remove the folders of processes that have ended."""
     for left in place.parent.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another's, or gone meanwhile
+        with suppress(OSError):  # owned by another user, or already removed
             if left.lstat().st_uid == os.geteuid():
-                _take_away(left)
+                _remove_if_unlocked(left)
 
 
-def _held(parent: Path) -> tuple[Path, int]:
-    """A new one, and its lock. Somebody may have taken it for a leftover before it was locked: then another."""
+def _create_locked(parent: Path) -> tuple[Path, int]:
+    """A new folder and its lock. Another process may remove it before it is locked: then try again."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         with suppress(FileNotFoundError):
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            if _is_held(lock) and (folder / _LOCK).exists():
+            if _try_lock_if_supported(lock) and (folder / _LOCK).exists():
                 return folder, lock
             os.close(lock)
 
 
-def _is_held(lock: int) -> bool:
-    """Where a file system has no locks it is ours as it is, and what is left there nobody takes away."""
+def _try_lock_if_supported(lock: int) -> bool:
+    """True on file systems without locks too; leftovers are never removed there."""
     try:
-        return _locked(lock)
+        return _try_lock(lock)
     except OSError:
         return True
 
 
-def _take_away(left: Path) -> None:
+def _remove_if_unlocked(left: Path) -> None:
     try:
         lock = os.open(left / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return left.rmdir()  # ended before it had a lock
+        return left.rmdir()  # its process ended before it created the lock
     try:
-        if _locked(lock):
+        if _try_lock(lock):
             shutil.rmtree(left, ignore_errors=True)
     finally:
         os.close(lock)
 
 
-def _locked(descriptor: int) -> bool:
-    """Of this open file, not of this process, as record locks are: two threads may be at one place."""
+def _try_lock(descriptor: int) -> bool:
+    """Lock the open file, not the process as record locks do: two threads may use one place."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

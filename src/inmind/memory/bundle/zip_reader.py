@@ -1,8 +1,8 @@
-"""The zip around a bundle, read as if an enemy had made it.
+"""The zip file of a bundle, read as untrusted input.
 
-Nothing that its headers say is believed. A bundle has the few entries that a bundle has, each once, plain files all;
-how much may come out of it is told by how long the file itself is, and is counted while it comes. So whatever somebody
-has made costs no more than reading a file of a bounded length, in bounded memory, before anything is written.
+Headers are not believed. A bundle has few entries, each once, all regular files. The length of the file limits how much
+may be decompressed, and that is counted while reading. So a malicious file costs no more than reading a file of bounded
+length in bounded memory, before anything is written.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from inmind.memory.bundle.refusal import refused
+from inmind.memory.bundle.manifest import bundle_error
 
-MOST_DIRECTORY = 8 * 1_048_576
-"""Bytes of the list of entries: some ten thousands of them. Who reads it has all of it in memory."""
+MAX_DIRECTORY_BYTES = 8 * 1_048_576
+"""Of the central directory: some ten thousand entries. The zip library holds all of it in memory."""
 
-MOST_RATIO = 200
-"""Times its own length that may come out of a file. Journals come to a tenth of it; an exporter that gets near half of
-it does not compress."""
+MAX_RATIO = 200
+"""Decompressed bytes per byte of the file. Journals reach a tenth of it; an export that reaches half of it is not
+compressed."""
 
-SLACK = 16 * 1_048_576
-"""Bytes that may come out of any file, however short."""
+MIN_OUTPUT_BYTES = 16 * 1_048_576
+"""Decompressed bytes that are allowed for any file, however small."""
 
-MOST_LINE = 64 * 1_048_576
-"""Bytes of one line: a message with pictures in it, larger than any provider takes."""
+MAX_LINE_BYTES = 64 * 1_048_576
+"""A message with images, larger than any provider accepts."""
 
-CHUNK = 262_144
+CHUNK_BYTES = 262_144
 _END = struct.Struct("<4s4H2LH")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR_64 = struct.Struct("<4sLQL")
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
-_UNREADABLE = (
+_ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
@@ -48,53 +48,55 @@ _UNREADABLE = (
     ValueError,
     OverflowError,
 )
-"""All that the library has been seen to raise where a file is not what it seems."""
+"""Every error that the zip library was seen to raise for an invalid file."""
 
 
-class Envelope:
+class ZipReader:
     """The entries of one bundle, by name."""
 
     def __init__(self, file: BinaryIO) -> None:
-        with _reading(""):
+        with _zip_errors(""):
             self.size = file.seek(0, os.SEEK_END)
-            _refuse_long_directory(file, self.size)
+            _check_directory_size(file, self.size)
             self._zip = zipfile.ZipFile(file)
-        self._entries = _plain_entries(self._zip.infolist())
-        self._came = 0
+        self._entries = _checked_entries(self._zip.infolist())
+        self._output_bytes = 0
 
     @property
     def names(self) -> Sequence[str]:
         return list(self._entries)
 
-    def begin(self) -> None:
-        """Count anew what comes out: a bundle may be gone through more than once."""
-        self._came = 0
+    def reset_output(self) -> None:
+        """Count decompressed bytes from 0 again, before another pass over the bundle."""
+        self._output_bytes = 0
 
-    def chunks(self, name: str, *, most: int | None = None) -> Iterator[bytes]:
-        """The bytes of an entry, as they come; refused as soon as they are too many."""
+    def chunks(self, name: str, *, max_bytes: int | None = None) -> Iterator[bytes]:
+        """The bytes of an entry in chunks. An error is raised as soon as they are too many."""
         entry = self._entries.get(name)
         if entry is None:
-            raise refused(name, value=None, expected="an entry of this name")
+            raise bundle_error(name, value=None, expected="an entry of this name")
         here = 0
-        with _reading(name), self._zip.open(entry) as stream:
-            while chunk := stream.read(CHUNK):
+        with _zip_errors(name), self._zip.open(entry) as stream:
+            while chunk := stream.read(CHUNK_BYTES):
                 here += len(chunk)
-                self._came += len(chunk)
-                if most is not None and here > most:
-                    raise refused(name, value=f"more than {most:,} bytes", expected=f"at most {most:,} bytes")
-                if self._came > SLACK + MOST_RATIO * self.size:
-                    came = f"{self._came:,} bytes out of a file of {self.size:,}"
-                    raise refused(name, value=came, expected=f"at most {MOST_RATIO} times as many")
+                self._output_bytes += len(chunk)
+                if max_bytes is not None and here > max_bytes:
+                    raise bundle_error(
+                        name, value=f"more than {max_bytes:,} bytes", expected=f"at most {max_bytes:,} bytes"
+                    )
+                if self._output_bytes > MIN_OUTPUT_BYTES + MAX_RATIO * self.size:
+                    size = f"{self._output_bytes:,} decompressed bytes in a file of {self.size:,}"
+                    raise bundle_error(name, value=size, expected=f"at most {MAX_RATIO} times the size of the file")
                 yield chunk
         if here != entry.file_size:
-            raise refused(name, value=f"{here:,} bytes", expected=f"{entry.file_size:,}, as its header says")
+            raise bundle_error(name, value=f"{here:,} bytes", expected=f"{entry.file_size:,}, as in its header")
 
-    def whole(self, name: str, *, most: int) -> bytes:
-        return b"".join(self.chunks(name, most=most))
+    def read_all(self, name: str, *, max_bytes: int) -> bytes:
+        return b"".join(self.chunks(name, max_bytes=max_bytes))
 
 
-def lines_of(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Lines, of which each has an end, and none is longer than memory should have to hold."""
+def iterate_lines(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The lines of an entry. Each must end with a newline and fit into MAX_LINE_BYTES."""
     held = bytearray()
     for chunk in chunks:
         *ended, last = chunk.split(b"\n")
@@ -103,40 +105,46 @@ def lines_of(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
             held.clear()
             yield from ended
         held += last
-        if len(held) > MOST_LINE:
-            raise refused(name, value=f"a line of more than {MOST_LINE:,} bytes", expected="shorter lines")
+        if len(held) > MAX_LINE_BYTES:
+            raise bundle_error(name, value=f"a line of more than {MAX_LINE_BYTES:,} bytes", expected="shorter lines")
     if held:
-        raise refused(name, value="a last line without an end", expected="whole lines")
+        raise bundle_error(name, value="a last line without a newline", expected="complete lines")
 
 
 @contextmanager
-def _reading(name: str) -> Generator[None]:
-    """Whatever the library says of a file that is none: it is refused, with the entry."""
+def _zip_errors(name: str) -> Generator[None]:
+    """Turn errors of the zip library into a bundle error with the entry."""
     try:
         yield
-    except _UNREADABLE as error:
-        raise refused(
-            name, value=str(error) or type(error).__name__, expected="a bundle as `inmind export` writes it"
+    except _ZIP_ERRORS as error:
+        raise bundle_error(
+            name, value=str(error) or type(error).__name__, expected="a bundle written by `inmind export`"
         ) from error
 
 
-def _refuse_long_directory(file: BinaryIO, size: int) -> None:
-    """Before the library reads it: it would believe any number of entries, and hold all of them."""
-    end = _last(file, size, _END.size)
+def _check_directory_size(file: BinaryIO, size: int) -> None:
+    """Check the central directory before the zip library reads it: the library believes any number of entries."""
+    end = _read_from_end(file, size, _END.size)
     if end is None or end[:4] != b"PK\x05\x06":
-        raise refused("", value="no end of a zip file", expected="a bundle as `inmind export` writes it, whole")
+        raise bundle_error(
+            "", value="no end record of a zip file", expected="a complete bundle written by `inmind export`"
+        )
     directory = _END.unpack(end)[5]
-    locator = _last(file, size, _LOCATOR_64.size, before=_END.size)
+    locator = _read_from_end(file, size, _LOCATOR_64.size, before=_END.size)
     if locator is not None and locator[:4] == b"PK\x06\x07":
-        long = _last(file, size, _END_64.size, before=_END.size + _LOCATOR_64.size)
+        long = _read_from_end(file, size, _END_64.size, before=_END.size + _LOCATOR_64.size)
         if long is None or long[:4] != b"PK\x06\x06":
-            raise refused("", value="no end of a long zip file", expected="a bundle as `inmind export` writes it")
+            raise bundle_error(
+                "", value="no end record of a zip64 file", expected="a bundle written by `inmind export`"
+            )
         directory = max(_END_64.unpack(long)[8], directory if directory != 0xFFFFFFFF else 0)
-    if directory > MOST_DIRECTORY:
-        raise refused("", value=f"a list of entries of {directory:,} bytes", expected=f"at most {MOST_DIRECTORY:,}")
+    if directory > MAX_DIRECTORY_BYTES:
+        raise bundle_error(
+            "", value=f"a central directory of {directory:,} bytes", expected=f"at most {MAX_DIRECTORY_BYTES:,}"
+        )
 
 
-def _last(file: BinaryIO, size: int, length: int, *, before: int = 0) -> bytes | None:
+def _read_from_end(file: BinaryIO, size: int, length: int, *, before: int = 0) -> bytes | None:
     start = size - before - length
     if start < 0:
         return None
@@ -144,27 +152,27 @@ def _last(file: BinaryIO, size: int, length: int, *, before: int = 0) -> bytes |
     return file.read(length)
 
 
-def _plain_entries(found: Sequence[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
-    """Each name once, in whichever case: on some disks two that differ only in that are one file."""
+def _checked_entries(found: Sequence[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+    """Check the entries. Names must differ in more than case: some file systems would make them one file."""
     entries: dict[str, zipfile.ZipInfo] = {}
     folded: set[str] = set()
     for entry in found:
         name, mode = entry.filename, entry.external_attr >> 16
         if entry.orig_filename != name or not name.isprintable():
-            raise refused(name, value=entry.orig_filename, expected="a printable name")
+            raise bundle_error(name, value=entry.orig_filename, expected="a printable name")
         if entry.flag_bits & _ENCRYPTED:
-            raise refused(name, value="an encrypted entry", expected="a plain one")
+            raise bundle_error(name, value="an encrypted entry", expected="an unencrypted entry")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise refused(name, value=f"compression {entry.compress_type}", expected="deflated, or as it is")
+            raise bundle_error(name, value=f"compression {entry.compress_type}", expected="deflated or stored")
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise refused(name, value="a link, a folder or a device", expected="a plain file")
-        if (same := twin(name)) in folded:
-            raise refused(name, value="a second entry of this name", expected="each name once, in whichever case")
+            raise bundle_error(name, value="a link, a folder or a device", expected="a regular file")
+        if (same := normalized_name(name)) in folded:
+            raise bundle_error(name, value="a second entry of this name", expected="unique names, ignoring case")
         folded.add(same)
         entries[name] = entry
     return entries
 
 
-def twin(name: str) -> str:
-    """What two names have in common that some file systems take for one."""
+def normalized_name(name: str) -> str:
+    """The name as case-insensitive file systems compare it."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

@@ -209,12 +209,12 @@ class SearchIndex:
         wanted = list(numbers)
         if not wanted:
             return []
-        return self._records(lambda tables: tables.rows("placed", resource, tables.list_parameter(wanted)))
+        return self._records(lambda tables: tables.rows("crystals_by_number", resource, tables.list_parameter(wanted)))
 
     def find(self, id: str) -> Record | None:
         """A crystal by its id."""
         place = parse_crystal_id(id)
-        found = self._records(lambda tables: tables.rows("known", *place)) if place else []
+        found = self._records(lambda tables: tables.rows("crystal_by_event", *place)) if place else []
         return found[0] if found else None
 
     def records_of_events(self, events: Iterable[str]) -> list[Record]:
@@ -224,20 +224,20 @@ class SearchIndex:
 
     def count_since(self, scope: Scope, since: datetime, limit: int) -> int:
         """How many crystals were said after some moment, of at most so many."""
-        return self._rows("fresh", scope.id, to_microseconds(since), limit)[0][0]
+        return self._rows("count_since", scope.id, to_microseconds(since), limit)[0][0]
 
     def numbers_in_span(self, scope: Scope, span: DateSpan, limit: int) -> list[int]:
         """Crystals that were said in a span of time, the newest first."""
         bounds = (scope.id, to_microseconds(span.start), to_microseconds(span.end), limit)
-        return [number for (number,) in self._rows("amid", *bounds)]
+        return [number for (number,) in self._rows("numbers_in_span", *bounds)]
 
     def written_records(self, scope: Scope) -> list[Record]:
         """Notes, and what dreams have found."""
-        return self._records(lambda tables: tables.rows("written", scope.id))
+        return self._records(lambda tables: tables.rows("written_crystals", scope.id))
 
     def fading_records(self, scope: Scope, made: int, limit: int) -> list[Record]:
         """What was said and may leave search, in the order in which it was taken in."""
-        return self._records(lambda tables: tables.rows("fading", scope.id, made, limit))
+        return self._records(lambda tables: tables.rows("fading_crystals", scope.id, made, limit))
 
     # -- vectors -------------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class SearchIndex:
         sees to at a moment, where one is given.
         """
         free = None if unclaimed_at is None else to_microseconds(unclaimed_at)
-        return [resource for (resource,) in self._rows("lagging", embedder, limit, free, CLAIM_MICROSECONDS)]
+        return [resource for (resource,) in self._rows("lagging_resources", embedder, limit, free, CLAIM_MICROSECONDS)]
 
     def unembedded_records(self, embedder: str, resource: int, limit: int) -> list[Record]:
         """Crystals of a resource that an embedder has not been through yet, in their order."""
@@ -261,14 +261,14 @@ class SearchIndex:
                 return None
             found = [Record(*row) for row in tables.rows("unembedded", embedder, resource, limit)]
             if not found:
-                tables.rows("let_go", embedder, resource)
+                tables.rows("release_claim", embedder, resource)
             return found
 
         return self._write(claim)
 
     def release_claim(self, embedder: str, resource: int) -> None:
         """Of what was claimed."""
-        self._write(lambda tables: tables.rows("let_go", embedder, resource))
+        self._write(lambda tables: tables.rows("release_claim", embedder, resource))
 
     def store_vectors(
         self,
@@ -285,7 +285,7 @@ class SearchIndex:
             number = tables.value("add_embedder", embedder, to_microseconds(now))
             rows = [(number, resource, passage, tables.vector_parameter(vector)) for passage, vector in vectors]
             tables.execute_many("add_vector", rows)
-            tables.rows("embedded_upto", number, resource, upto)
+            tables.rows("set_embedded_upto", number, resource, upto)
 
         self._write(keep)
 
@@ -300,7 +300,7 @@ class SearchIndex:
             for (other,) in tables.rows("other_embedders", embedder, to_microseconds(unused_since)):
                 if resources := [resource for (resource,) in tables.rows("embedded_by", other, limit)]:
                     tables.rows("drop_vectors", other, tables.list_parameter(resources))
-                    tables.rows("drop_marks", other, tables.list_parameter(resources))
+                    tables.rows("drop_embedded", other, tables.list_parameter(resources))
                     return False
                 tables.rows("drop_embedder", other)
             return True

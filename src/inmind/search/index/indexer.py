@@ -125,7 +125,7 @@ class Indexer:
             series = self._series(event.stream, name)
             self._flush_crystals()
             bounds = series_bounds(series.id)
-            if self._tables.rows("overtake", series.resource.id, *bounds, about, to_microseconds(event.at)):
+            if self._tables.rows("hide_earlier", series.resource.id, *bounds, about, to_microseconds(event.at)):
                 series.resource.hidden = 1
         for draft in extract_crystals(event, parsed):
             self._add(event, draft)
@@ -185,7 +185,7 @@ class Indexer:
         shown = series.new_runs & all_runs
         if series.has_shown and (others := all_runs - shown):
             asked = (series.resource.id, series.id, self._tables.list_parameter(sorted(others)))
-            shown |= {run for (run,) in self._tables.rows("are_shown", *asked)}
+            shown |= {run for (run,) in self._tables.rows("find_shown_runs", *asked)}
         return {place for place, text in enumerate(texts) if is_echo(text, runs[place] & shown)}
 
     # -- what becomes of what is there ---------------------------------------------------------------------
@@ -195,7 +195,7 @@ class Indexer:
         self._flush_crystals()
         ids, owner = _crystal_ids(event), self._owner(event.stream)
         events = sorted({place[0] for id in ids if (place := parse_crystal_id(id))})
-        rows = self._tables.rows("befallen", self._tables.list_parameter(events)) if events else []
+        rows = self._tables.rows("crystals_of_events", self._tables.list_parameter(events)) if events else []
         records = {
             record.id: record
             for record in (Record(*row) for row in rows)
@@ -222,7 +222,7 @@ class Indexer:
                 )
                 if is_searchable(updated) != is_searchable(before[id]):
                     self._resource_by_id(record.resource).hidden = 1
-        self._tables.execute_many("after_crystal", changed)
+        self._tables.execute_many("update_crystal", changed)
 
     def _apply_reverts(self, stream: str, at: datetime) -> None:
         """After an undo, or an edit: the last word on everything that stands in this stream is found, nothing else."""
@@ -248,7 +248,7 @@ class Indexer:
             if is_live is not (gone is None):
                 self._resource_by_id(resource).hidden = 1
                 changed.append((resource, made, None if is_live else to_microseconds(at)))
-        self._tables.execute_many("stand", changed)
+        self._tables.execute_many("set_gone", changed)
 
     # -- whose it is, and where it stands ------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Indexer:
     def _next_series_count(self, resource: _Resource) -> int:
         """How many it has, with the one that comes."""
         if resource.series is None:
-            resource.series = int(self._tables.value("many_series", resource.id))
+            resource.series = int(self._tables.value("count_series", resource.id))
         resource.series += 1
         return resource.series
 
@@ -314,13 +314,13 @@ class Indexer:
             one.has_shown = int(bool(one.has_shown or one.new_runs))
         tables = self._tables
         tables.execute_many(
-            "keep_series",
+            "save_series",
             [
                 (one.resource.id, one.id, one.stream, one.name, one.length, one.ends_with_question, one.has_shown)
                 for one in series
             ],
         )
-        tables.execute_many("show", [(one.resource.id, one.id, run) for one in series for run in sorted(one.new_runs)])
+        tables.execute_many("add_shown_runs", [(one.resource.id, one.id, run) for one in series for run in sorted(one.new_runs)])
         tables.add_words(self._passage_words)
         tables.execute_many("count_speaker", [(*whom, messages) for whom, messages in self._speakers.items()])
         changed = [one for one in self._by_id.values() if one.has_changed]

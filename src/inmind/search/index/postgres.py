@@ -116,15 +116,15 @@ class PostgresIndex(SearchIndex):
         """None only where nobody has: after an index was made anew, that takes a look at everybody."""
         found: list[tuple[Any, ...]] = []
         while not found and self._mark_stale_batch():
-            found = self._rows("with_news", after, limit)
-        return [name for (name,) in found or self._rows("with_news", after, limit)]
+            found = self._rows("stale_owners", after, limit)
+        return [name for (name,) in found or self._rows("stale_owners", after, limit)]
 
     def _mark_stale_batch(self) -> bool:
         """After an index was made anew, of the next so many owners those have news whom it has not followed to their
         end. False when that is told of everybody; or cannot be, where nothing can be written.
         """
         with suppress(ReadOnly):
-            return bool(self._write_statement("sweep", SWEEP_BATCH_SIZE))
+            return bool(self._write_statement("mark_stale_owners", SWEEP_BATCH_SIZE))
         return False
 
     def _catch_up_owners(self, owners: set[str], embedder: str = "") -> list[_OwnerProgress]:
@@ -163,15 +163,15 @@ class PostgresIndex(SearchIndex):
 
         def forget(tables: PostgresTables) -> None:
             for owner in sorted({progress.owner, *(other.owner for other in anonymous)}):
-                tables.rows("forget_resource", owner, f"{quote_lexeme(f'{owner} ')}:*")
+                tables.rows("delete_resource", owner, f"{quote_lexeme(f'{owner} ')}:*")
                 if has_vectors:
-                    tables.rows("forget_vectors", owner)
+                    tables.rows("delete_vectors", owner)
 
         self._write(forget)
 
     def _read_progress(self, owners: list[str], embedder: str) -> list[_OwnerProgress]:
         progress: list[_OwnerProgress] = []
-        for owner, name, has_news, is_sound, identity, *scope in self._rows("standing", owners, embedder, MAX_SPEAKERS):
+        for owner, name, has_news, is_sound, identity, *scope in self._rows("owner_progress", owners, embedder, MAX_SPEAKERS):
             self._identity = bytes(identity or b"")
             if self._identity and self._identity == self._damaged:
                 raise Damaged(place=self.place, reason="something was read there that cannot be")
@@ -185,17 +185,17 @@ class PostgresIndex(SearchIndex):
             self._catch_up_pinned(owner)
 
         def index_batch(tables: PostgresTables) -> bool:
-            row = tables.row("hold_resource", owner)
+            row = tables.row("lock_owner", owner)
             if row is None:
-                tables.rows("meet_resource", owner)
-                row = tables.row("hold_resource", owner) or (0, 0)
+                tables.rows("add_owner", owner)
+                row = tables.row("lock_owner", owner) or (0, 0)
             upto, position = row
             new_events = self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE, owner=name)
             if events := [event for _, event in new_events if event]:
                 self._index_events(tables, events, resource=owner)
             is_done = len(new_events) < BATCH_SIZE
             mark = max(upto, position if is_done else 0, new_events[-1][0] if new_events else 0)
-            tables.rows("follow", owner, mark, tables.last_passage)
+            tables.rows("set_position", owner, mark, tables.last_passage)
             return is_done
 
         return self._write(index_batch)
@@ -209,7 +209,7 @@ class PostgresIndex(SearchIndex):
 
     def _catch_up_pinned(self, anonymous: int) -> None:
         """What is frozen of a session that is nobody's stands in nobody's stream: it has to be there by then."""
-        upto = next((upto for (upto,) in self._rows("upto_of", anonymous)), 0)
+        upto = next((upto for (upto,) in self._rows("position_of", anonymous)), 0)
         found = self._store.events_since(upto, kinds=(CrystalPinned.kind,), limit=BATCH_SIZE, owner=ANONYMOUS)
         pinned = {event.payload.id for _, event in found if event and isinstance(event.payload, CrystalPinned)}
         streams = sorted({id.rpartition("#")[0] for id in pinned})
@@ -229,7 +229,7 @@ class PostgresIndex(SearchIndex):
         if not wanted:
             return {}
         lexemes = [quote_lexeme(f"{scope.id} {word}") for word in wanted]
-        rows = self._rows("holding", lexemes, None if all_passages else MAX_PASSAGES_PER_WORD)
+        rows = self._rows("word_matches", lexemes, None if all_passages else MAX_PASSAGES_PER_WORD)
         found = {place: WordMatches(count, parse_passages(passages)) for place, count, passages in rows}
         return {word: found.get(place, WordMatches(0, ())) for place, word in enumerate(wanted, 1)}
 
@@ -261,7 +261,7 @@ class PostgresIndex(SearchIndex):
         """None only where nobody does: for an embedder that is new, that takes a look at everybody."""
         while not (found := super().lagging_resources(embedder, limit, unclaimed_at=unclaimed_at)):
             with suppress(ReadOnly):
-                if self._write_statement("sweep_embedder", embedder, SWEEP_BATCH_SIZE):
+                if self._write_statement("mark_stale_resources", embedder, SWEEP_BATCH_SIZE):
                     continue
             return []
         return found
@@ -346,7 +346,7 @@ class PostgresIndex(SearchIndex):
         for table in self._existing_tables(tables).values():
             tables.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
         tables.run_script("schema")
-        tables.rows("begin", VERSION)
+        tables.rows("add_state", VERSION)
         return bytes(tables.value("identity"))
 
     def _existing_tables(self, tables: PostgresTables) -> dict[str, str]:

@@ -45,7 +45,7 @@ class PostgresTables(Tables):
     def add_words(self, passages: Sequence[PassageWords]) -> None:
         if passages:
             lines = ["\n".join(f"{one.resource} {word}" for word in one.words) for one in passages]
-            self.last_passage = self.value("hold", [one.passage for one in passages], lines)
+            self.last_passage = self.value("add_words", [one.passage for one in passages], lines)
 
     def vector_parameter(self, numbers: Sequence[float]) -> object:
         return format_vector(round_to_half(numbers))

@@ -72,20 +72,20 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         self.catch_up()
 
     def stale_resources(self, after: str, limit: int) -> list[str]:
-        upto = self._query(lambda tables: tables.value("upto"))
+        upto = self._query(lambda tables: tables.value("position"))
         owners = self._store.owners() if self._store.events_since(upto, kinds=INDEXED_KINDS, limit=1) else ()
         return [owner for owner in owners if owner > after][:limit]
 
     def _index_batch(self) -> bool:
         with self._connected() as connection:
             tables = SqliteTables(connection)
-            if not self._store.events_since(tables.value("upto"), kinds=INDEXED_KINDS, limit=1):
+            if not self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=1):
                 return False
             with _transaction(connection):
-                new_events = self._store.events_since(tables.value("upto"), kinds=INDEXED_KINDS, limit=BATCH_SIZE)
+                new_events = self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=BATCH_SIZE)
                 if new_events:
                     self._index_events(tables, [event for _, event in new_events if event])
-                    tables.rows("follow", *_position_mark(*new_events[-1]))
+                    tables.rows("set_position", *_position_mark(*new_events[-1]))
             return bool(new_events)
 
     # -- asking --------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         """
         if connection.pragma("user_version") != VERSION:
             return False
-        row = connection.execute(_sql("followed")).fetchone()
+        row = connection.execute(_sql("last_event")).fetchone()
         if row is None:
             return False
         upto, *last = row
@@ -254,7 +254,7 @@ class SqliteTables(Tables):
             if length >= CHUNK_SIZE:
                 chunk, length = chunk + 1, 0
             free = CHUNK_SIZE - length
-            self.rows("hold", resource, word, chunk, numbers[:free].tobytes())
+            self.rows("add_words", resource, word, chunk, numbers[:free].tobytes())
             numbers, length = numbers[free:], CHUNK_SIZE
 
     def vector_parameter(self, numbers: Sequence[float]) -> object:
@@ -269,7 +269,7 @@ def _word_matches(tables: Tables, scope: Scope, word: str, *, all_passages: bool
     if last is None:
         return WordMatches(0, ())
     limit = last[0] + 1 if all_passages else MAX_PASSAGES_PER_WORD // CHUNK_SIZE + 1
-    chunks = [chunk for (chunk,) in tables.rows("holding", scope.id, word, limit)]
+    chunks = [chunk for (chunk,) in tables.rows("word_matches", scope.id, word, limit)]
     numbers = array("q", b"".join(reversed(chunks)))
     return WordMatches(
         last[0] * CHUNK_SIZE + last[1] // numbers.itemsize,

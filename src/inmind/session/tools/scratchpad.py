@@ -56,12 +56,12 @@ def _declare_update(layer: Layer) -> ToolDeclaration | None:
         return None
     if layer.schema is not None:
         return ToolDeclaration(
-            "Update your scratchpad, shown as working_memory. Send only changes: objects merge, other values replace.",
+            "Update your scratchpad, shown as working_memory. Send only changes: objects merge, others replace.",
             layer.schema.parameters,
             open=True,
         )
     return ToolDeclaration(
-        "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text unless append is true.",
+        "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text unless append.",
         object_schema({"text": {"type": "string"}, "append": {"type": "boolean"}}, required=("text",)),
     )
 

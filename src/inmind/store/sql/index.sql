@@ -110,16 +110,16 @@ CREATE TABLE vectors (
 ) STRICT;
 CREATE INDEX vectors_by_resource ON vectors (embedder, resource, made);
 
--- name: upto
+-- name: position
 SELECT upto FROM followed;
 
 -- name: identity
 SELECT identity FROM followed;
 
--- name: followed
+-- name: last_event
 SELECT upto, event, at FROM followed;
 
--- name: follow
+-- name: set_position
 UPDATE followed SET upto = ?1, event = ?2, at = ?3;
 
 -- name: resource
@@ -151,10 +151,10 @@ UPDATE resources SET passages = passages + ?2, hidden = hidden + ?3,
 SELECT stream, name, id, length, asks, shows, resource FROM series
 WHERE stream IN (SELECT value FROM json_each(?1));
 
--- name: many_series
+-- name: count_series
 SELECT coalesce(max(id), 0) / 2 FROM series WHERE resource = ?1;
 
--- name: keep_series
+-- name: save_series
 INSERT INTO series (resource, id, stream, name, length, asks, shows) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (resource, id) DO UPDATE SET length = excluded.length, asks = excluded.asks, shows = excluded.shows;
 
@@ -166,15 +166,15 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 -- name: last_chunk
 SELECT chunk, length(passages) FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT 1;
 
--- name: hold
+-- name: add_words
 INSERT INTO held (resource, word, chunk, passages) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (resource, word, chunk) DO UPDATE SET passages = CAST(passages || excluded.passages AS BLOB);
 
--- name: holding
+-- name: word_matches
 -- Passages that hold a word, the newest chunk first.
 SELECT passages FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT ?3;
 
--- name: overtake
+-- name: hide_earlier
 -- An earlier word on the same thing, in the same series, is found no more.
 UPDATE crystals SET gone = ?5 WHERE resource = ?1 AND number BETWEEN ?2 AND ?3 AND about = ?4 AND gone IS NULL
 RETURNING made;
@@ -182,7 +182,7 @@ RETURNING made;
 -- name: of_stream
 SELECT resource, made, event, about, gone FROM crystals WHERE event > ?1 AND event < ?2;
 
--- name: stand
+-- name: set_gone
 -- With a time, since when it does no longer.
 UPDATE crystals SET gone = ?3 WHERE made = ?2 AND resource = ?1;
 
@@ -190,10 +190,10 @@ UPDATE crystals SET gone = ?3 WHERE made = ?2 AND resource = ?1;
 INSERT INTO speakers (resource, name, messages) VALUES (?1, ?2, ?3)
 ON CONFLICT (resource, name) DO UPDATE SET messages = messages + excluded.messages;
 
--- name: show
+-- name: add_shown_runs
 INSERT OR IGNORE INTO shown (resource, series, run) VALUES (?1, ?2, ?3);
 
--- name: are_shown
+-- name: find_shown_runs
 SELECT run FROM shown WHERE resource = ?1 AND series = ?2 AND run IN (SELECT value FROM json_each(?3));
 
 -- name: hidden
@@ -202,36 +202,36 @@ SELECT number FROM crystals WHERE resource = ?1 AND (gone IS NOT NULL OR lifecyc
 -- name: series_of
 SELECT id FROM series WHERE resource = ?1 AND stream = ?2;
 
--- name: placed
+-- name: crystals_by_number
 SELECT crystals.* FROM crystals WHERE resource = ?1 AND number IN (SELECT value FROM json_each(?2)) ORDER BY number;
 
--- name: known
+-- name: crystal_by_event
 SELECT crystals.* FROM crystals WHERE event = ?1 AND part = ?2;
 
 -- name: of_events
 SELECT crystals.* FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
 
--- name: befallen
+-- name: crystals_of_events
 SELECT crystals.* FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
 
--- name: fresh
+-- name: count_since
 SELECT count(*) FROM (SELECT 1 FROM crystals WHERE resource = ?1 AND at > ?2 AND gone IS NULL LIMIT ?3);
 
--- name: amid
+-- name: numbers_in_span
 SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone IS NULL
 ORDER BY at DESC, made DESC LIMIT ?4;
 
--- name: after_crystal
+-- name: update_crystal
 UPDATE crystals SET accesses = ?3, accessed = ?4, valid_to = ?5, superseded_by = ?6, merged_into = ?7, lineage = ?8,
     lifecycle = ?9 WHERE made = ?2 AND resource = ?1;
 
--- name: written
+-- name: written_crystals
 -- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
 -- their own, and take no part in merging.
 SELECT crystals.* FROM crystals JOIN series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
 WHERE crystals.resource = ?1 AND rtrim(series.name, char(1)) = 'notes' AND gone IS NULL ORDER BY made;
 
--- name: fading
+-- name: fading_crystals
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
 SELECT crystals.* FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL
     AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
@@ -243,7 +243,7 @@ LEFT JOIN embedded ON embedded.embedder = embedders.id
 LEFT JOIN crystals ON crystals.resource = embedded.resource AND crystals.made <= embedded.upto
 GROUP BY embedders.name ORDER BY embedders.name;
 
--- name: many_crystals
+-- name: count_crystals
 SELECT count(*) FROM crystals;
 
 -- name: add_embedder
@@ -259,13 +259,13 @@ SELECT resource FROM embedded WHERE embedder = ?1 ORDER BY resource LIMIT ?2;
 -- name: drop_vectors
 DELETE FROM vectors WHERE embedder = ?1 AND resource IN (SELECT value FROM json_each(?2));
 
--- name: drop_marks
+-- name: drop_embedded
 DELETE FROM embedded WHERE embedder = ?1 AND resource IN (SELECT value FROM json_each(?2));
 
 -- name: drop_embedder
 DELETE FROM embedders WHERE id = ?1;
 
--- name: lagging
+-- name: lagging_resources
 SELECT resources.id FROM resources LEFT JOIN embedders ON embedders.name = ?1
 LEFT JOIN embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
 WHERE newest > coalesce(embedded.upto, 0) AND (?3 IS NULL OR abs(coalesce(held, 0) - ?3) >= ?4)
@@ -276,7 +276,7 @@ ORDER BY resources.id LIMIT ?2;
 INSERT INTO embedded (embedder, resource, upto, held) VALUES (?1, ?2, 0, ?3)
 ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(held - ?3) >= ?4 RETURNING held;
 
--- name: let_go
+-- name: release_claim
 UPDATE embedded SET held = 0 WHERE embedder = (SELECT id FROM embedders WHERE name = ?1) AND resource = ?2;
 
 -- name: unembedded
@@ -284,7 +284,7 @@ SELECT crystals.* FROM crystals WHERE resource = ?2 AND made > coalesce(
     (SELECT upto FROM embedded JOIN embedders ON embedders.id = embedder WHERE name = ?1 AND resource = ?2), 0)
 ORDER BY made LIMIT ?3;
 
--- name: embedded_upto
+-- name: set_embedded_upto
 INSERT INTO embedded (embedder, resource, upto) VALUES (?1, ?2, ?3)
 ON CONFLICT (embedder, resource) DO UPDATE SET upto = max(upto, excluded.upto), held = 0;
 

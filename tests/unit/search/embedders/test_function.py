@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.errors import InvalidInput, ModelFailed, StoreBusy
-from inmind.search.embedders import Called
-from inmind.search.embedders.function import MOST_CHARACTERS
+from inmind.search.embedders import FunctionEmbedder
+from inmind.search.embedders.function import MAX_TEXT_CHARS
 
 pytestmark = pytest.mark.spec("H4")
 
 
-def answering(answer: Any, *, dimensions: int = 2) -> Called:
-    return Called(lambda _: answer, name="toy", dimensions=dimensions)
+def answering(answer: Any, *, dimensions: int = 2) -> FunctionEmbedder:
+    return FunctionEmbedder(lambda _: answer, name="toy", dimensions=dimensions)
 
 
 @given(row=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3))
@@ -38,15 +38,15 @@ def test_a_model_is_asked_for_what_can_be_embedded_and_for_nothing_else() -> Non
         asked.extend(texts)
         return [[1.0, 0.0]] * len(texts)
 
-    Called(remembering, name="toy", dimensions=2).embed(["", " hello\n", "\ud83d", "x" * 10_000])
-    assert asked == ["hello", "?", "x" * MOST_CHARACTERS]
+    FunctionEmbedder(remembering, name="toy", dimensions=2).embed(["", " hello\n", "\ud83d", "x" * 10_000])
+    assert asked == ["hello", "?", "x" * MAX_TEXT_CHARS]
 
 
 def test_a_model_that_is_asked_for_nothing_is_not_asked() -> None:
     def never(_: Sequence[str]) -> list[list[float]]:
         raise AssertionError
 
-    assert not Called(never, name="toy", dimensions=2).embed(["", " "]).any()
+    assert not FunctionEmbedder(never, name="toy", dimensions=2).embed(["", " "]).any()
 
 
 @each_row(
@@ -75,14 +75,14 @@ def test_what_a_model_raises_is_the_cause_and_what_inmind_raises_passes() -> Non
         raise KeyError("weights")
 
     with pytest.raises(ModelFailed, match="toy#2 raised KeyError: 'weights'") as failed:
-        Called(broken, name="toy", dimensions=2).embed(["hello"])
+        FunctionEmbedder(broken, name="toy", dimensions=2).embed(["hello"])
     assert isinstance(failed.value.__cause__, KeyError)
 
     def busy(_: Sequence[str]) -> list[list[float]]:
         raise StoreBusy(place="the cache", seconds=1)
 
     with pytest.raises(StoreBusy):
-        Called(busy, name="toy", dimensions=2).embed(["hello"])
+        FunctionEmbedder(busy, name="toy", dimensions=2).embed(["hello"])
 
 
 def test_an_asynchronous_function_is_refused() -> None:
@@ -91,23 +91,23 @@ def test_an_asynchronous_function_is_refused() -> None:
 
     function: Any = later
     with pytest.raises(ModelFailed, match="asynchronous"):
-        Called(function, name="toy", dimensions=2).embed(["hello"])
+        FunctionEmbedder(function, name="toy", dimensions=2).embed(["hello"])
 
 
 def test_models_of_one_name_and_other_dimensions_have_other_names() -> None:
     assert answering([], dimensions=2).name == "toy#2"
     assert answering([], dimensions=3).name == "toy#3"
-    assert Called(lambda _: [], name="toy#3", dimensions=3).name == "toy#3"
+    assert FunctionEmbedder(lambda _: [], name="toy#3", dimensions=3).name == "toy#3"
 
 
 @pytest.mark.parametrize("name", ["", " ", None, 7])
 def test_a_model_without_a_name_is_refused(name: Any) -> None:
     with pytest.raises(InvalidInput, match="name of the model"):
-        Called(lambda _: [], name=name, dimensions=2)
+        FunctionEmbedder(lambda _: [], name=name, dimensions=2)
 
 
 @each_row("dimensions", [0, -1, 65_537, True, 2.0, "2", None])
 def test_impossible_dimensions_are_refused(dimensions: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
-        Called(lambda _: [], name="toy", dimensions=dimensions)
+        FunctionEmbedder(lambda _: [], name="toy", dimensions=dimensions)
     assert refused.value.field == "dimensions"

@@ -13,8 +13,8 @@ from embedding_server import DIMENSIONS, EmbeddingServer, embedding_server, toy_
 from tables import each_row
 
 from inmind.errors import InvalidInput, ModelFailed
-from inmind.search.embedders import Called, embedder, endpoint
-from inmind.search.embedders.http import WAITS
+from inmind.search.embedders import FunctionEmbedder, create_embedder, http_embedder
+from inmind.search.embedders.http import RETRY_SECONDS
 
 pytestmark = pytest.mark.spec("H4")
 
@@ -31,11 +31,13 @@ def pauses() -> list[float]:
 
 
 @pytest.fixture
-def model(server: EmbeddingServer, pauses: list[float]) -> Called:
-    return endpoint("toy", url=server.url, dimensions=DIMENSIONS, api_key="", pause=pauses.append)
+def model(server: EmbeddingServer, pauses: list[float]) -> FunctionEmbedder:
+    return http_embedder("toy", url=server.url, dimensions=DIMENSIONS, api_key="", pause=pauses.append)
 
 
-def test_many_texts_are_asked_for_in_batches_and_answered_in_order(server: EmbeddingServer, model: Called) -> None:
+def test_many_texts_are_asked_for_in_batches_and_answered_in_order(
+    server: EmbeddingServer, model: FunctionEmbedder
+) -> None:
     texts = [f"text {number}" for number in range(130)]
     rows = np.array(toy_rows(texts))
     assert model.embed(texts) == pytest.approx(rows / np.linalg.norm(rows, axis=1, keepdims=True), abs=1e-6)
@@ -57,28 +59,30 @@ def test_the_key_is_the_given_one_or_that_of_the_environment(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if in_environment:
         monkeypatch.setenv("OPENAI_API_KEY", in_environment)
-    endpoint("toy", url=server.url, dimensions=DIMENSIONS, api_key=given).embed(["hello"])
+    http_embedder("toy", url=server.url, dimensions=DIMENSIONS, api_key=given).embed(["hello"])
     assert server.keys == [sent]
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_what_may_pass_is_tried_again(server: EmbeddingServer, model: Called, pauses: list[float], status: int) -> None:
+def test_what_may_pass_is_tried_again(
+    server: EmbeddingServer, model: FunctionEmbedder, pauses: list[float], status: int
+) -> None:
     server.scripted = [(status, "not now")] * 2
     assert model.embed(["hello"]).any()
     assert len(server.asked) == 3
-    assert pauses == list(WAITS[:2])
+    assert pauses == list(RETRY_SECONDS[:2])
 
 
-def test_trying_again_has_an_end(server: EmbeddingServer, model: Called, pauses: list[float]) -> None:
+def test_trying_again_has_an_end(server: EmbeddingServer, model: FunctionEmbedder, pauses: list[float]) -> None:
     server.scripted = [(503, "overloaded")] * 100
     with pytest.raises(ModelFailed, match=r"answered 503: 'overloaded'"):
         model.embed(["hello"])
-    assert len(server.asked) == 1 + len(WAITS)
-    assert pauses == list(WAITS)
+    assert len(server.asked) == 1 + len(RETRY_SECONDS)
+    assert pauses == list(RETRY_SECONDS)
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404])
-def test_a_refusal_is_final(server: EmbeddingServer, model: Called, status: int) -> None:
+def test_a_refusal_is_final(server: EmbeddingServer, model: FunctionEmbedder, status: int) -> None:
     server.scripted = [(status, "no")] * 2
     with pytest.raises(ModelFailed, match=f"answered {status}: 'no'"):
         model.embed(["hello"])
@@ -89,8 +93,8 @@ def test_an_endpoint_that_is_not_there_is_named(pauses: list[float]) -> None:
     with embedding_server() as gone:
         url = gone.url
     with pytest.raises(ModelFailed, match=f"{url}/embeddings cannot be reached"):
-        endpoint("toy", url=url, dimensions=DIMENSIONS, api_key="", pause=pauses.append).embed(["hello"])
-    assert pauses == list(WAITS)
+        http_embedder("toy", url=url, dimensions=DIMENSIONS, api_key="", pause=pauses.append).embed(["hello"])
+    assert pauses == list(RETRY_SECONDS)
 
 
 def test_an_endpoint_that_does_not_answer_is_not_waited_for_twice(
@@ -100,7 +104,7 @@ def test_an_endpoint_that_does_not_answer_is_not_waited_for_twice(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         with pytest.raises(ModelFailed, match=f"{url}/embeddings has not answered in time"):
-            endpoint("toy", url=url, dimensions=DIMENSIONS, api_key="", pause=pauses.append).embed(["hello"])
+            http_embedder("toy", url=url, dimensions=DIMENSIONS, api_key="", pause=pauses.append).embed(["hello"])
     assert pauses == []
 
 
@@ -121,14 +125,16 @@ def a_row(index: int, *, dimensions: int = DIMENSIONS) -> dict[str, object]:
     ],
 )
 def test_an_answer_without_an_embedding_for_each_text_is_refused(
-    server: EmbeddingServer, model: Called, answer: str
+    server: EmbeddingServer, model: FunctionEmbedder, answer: str
 ) -> None:
     server.scripted = [(200, answer)]
     with pytest.raises(ModelFailed, match=r"something else than (2 embeddings|an object of JSON)"):
         model.embed(["one", "two"])
 
 
-def test_embeddings_of_other_dimensions_are_refused_with_both_numbers(server: EmbeddingServer, model: Called) -> None:
+def test_embeddings_of_other_dimensions_are_refused_with_both_numbers(
+    server: EmbeddingServer, model: FunctionEmbedder
+) -> None:
     server.scripted = [(200, json.dumps({"data": [a_row(0, dimensions=5)]}))]
     with pytest.raises(ModelFailed, match="answered with 1 x 5 where 1 x 8 was expected"):
         model.embed(["hello"])
@@ -136,7 +142,7 @@ def test_embeddings_of_other_dimensions_are_refused_with_both_numbers(server: Em
 
 @pytest.mark.parametrize("model", ["nomic-embed-text:v1.5", "BAAI/bge-m3", "@cf/baai/bge-base-en-v1.5"])
 def test_an_endpoint_is_named_as_it_is_stored(server: EmbeddingServer, model: str) -> None:
-    found = embedder(f"openai:{model}@{server.url}#{DIMENSIONS}")
+    found = create_embedder(f"openai:{model}@{server.url}#{DIMENSIONS}")
     assert found is not None
     assert found.name == f"openai:{model}@{server.url}#{DIMENSIONS}"
     assert len(found.embed(["hello"])) == 1
@@ -157,10 +163,10 @@ def test_an_endpoint_is_named_as_it_is_stored(server: EmbeddingServer, model: st
 )
 def test_an_endpoint_that_is_not_fully_named_is_refused_with_an_example(named: str) -> None:
     with pytest.raises(InvalidInput, match="openai:MODEL@URL#DIMENSIONS"):
-        embedder(f"openai:{named}")
+        create_embedder(f"openai:{named}")
 
 
 def test_a_trailing_slash_makes_no_other_model(server: EmbeddingServer) -> None:
-    one, other = (endpoint("toy", url=url, dimensions=DIMENSIONS) for url in (server.url, f"{server.url}/"))
+    one, other = (http_embedder("toy", url=url, dimensions=DIMENSIONS) for url in (server.url, f"{server.url}/"))
     assert one.name == other.name
     assert other.embed(["hello"]).any()

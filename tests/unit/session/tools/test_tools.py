@@ -188,7 +188,7 @@ def test_whatever_a_model_writes_as_arguments_there_is_an_answer_and_an_error_ch
 
 
 @pytest.mark.spec("J3")
-@each_row("tool", [tool for tool in TOOLS if tool.name != "working-memory/update"], ids=lambda t: t.wire)
+@each_row("tool", [tool for tool in TOOLS if tool.name != "working-memory/update"], ids=lambda t: t.wire_name)
 def test_an_argument_that_a_tool_does_not_have_is_refused_and_one_that_says_nothing_is_not(tool: MemoryTool) -> None:
     (offer,) = (one for one in tool_schemas(default_layers(), "mcp") if one["name"] == tool.wire_name)
     known = offer["inputSchema"]["properties"]

@@ -146,7 +146,7 @@ ALTER TABLE tenant.vectors ALTER COLUMN numbers SET STORAGE MAIN;
 -- One at a time makes tables, until its transaction ends: by a lock that nobody outside the schema can take.
 LOCK TABLE tenant.inmind_steps IN SHARE UPDATE EXCLUSIVE MODE;
 
--- name: begin
+-- name: add_state
 INSERT INTO tenant.followed (version) VALUES ($1);
 
 -- name: state
@@ -155,7 +155,7 @@ SELECT version, identity FROM tenant.followed;
 -- name: identity
 SELECT identity FROM tenant.followed;
 
--- name: standing
+-- name: owner_progress
 -- How far the events of some owners were taken in: whether there is more, and whether what was taken in last is still
 -- where it was put. Behind that, those who have anything here, as `scopes` tells of them. Not by EXISTS: the tables with
 -- one row are never analysed, and for the many owners that are guessed then, all events would be read into a hash.
@@ -183,28 +183,28 @@ WHERE owners.name = ANY ($1::text[]);
 SELECT DISTINCT owners.name FROM tenant.streams JOIN tenant.owners ON owners.id = streams.owner
 WHERE streams.name = ANY ($1::text[]);
 
--- name: meet_resource
+-- name: add_owner
 INSERT INTO tenant.resources (id, name) SELECT id, name FROM tenant.owners WHERE id = $1 ON CONFLICT DO NOTHING;
 
--- name: hold_resource
+-- name: lock_owner
 -- How far it was followed, as of the moment from which on it is held; and how far its owner was, at least.
 SELECT upto, (SELECT position FROM tenant.owners WHERE owners.id = resources.id)
 FROM tenant.resources WHERE resources.id = $1 FOR UPDATE;
 
--- name: upto_of
+-- name: position_of
 SELECT upto FROM tenant.resources WHERE id = $1;
 
--- name: follow
+-- name: set_position
 -- Its owner has no news, unless something was stored meanwhile.
 WITH told AS (UPDATE tenant.owners SET news = false WHERE id = $1 AND position = $2 AND news)
 UPDATE tenant.resources SET upto = $2, last = greatest(last, $3),
     at = (SELECT events.at FROM tenant.events WHERE owner = $1 AND position = $2)
 WHERE id = $1;
 
--- name: with_news
+-- name: stale_owners
 SELECT name FROM tenant.owners WHERE news AND name > $1 ORDER BY name LIMIT $2;
 
--- name: sweep
+-- name: mark_stale_owners
 -- After an index was made anew: of the next so many owners, those have news that it has not followed to their end.
 WITH next AS (
     SELECT id, position FROM tenant.owners WHERE id > (SELECT swept FROM tenant.followed) ORDER BY id LIMIT $1
@@ -214,7 +214,7 @@ WITH next AS (
 )
 UPDATE tenant.followed SET swept = (SELECT max(id) FROM next) WHERE EXISTS (SELECT FROM next) RETURNING swept;
 
--- name: forget_resource
+-- name: delete_resource
 -- All that it has here. Whoever is in the middle of an answer sees that this is another index now.
 WITH words AS (DELETE FROM tenant.passages WHERE words @@ $2::tsquery),
     crystals AS (DELETE FROM tenant.crystals WHERE resource = $1),
@@ -226,7 +226,7 @@ WITH words AS (DELETE FROM tenant.passages WHERE words @@ $2::tsquery),
     news AS (UPDATE tenant.owners SET news = true WHERE id = $1)
 UPDATE tenant.followed SET identity = uuid_send(gen_random_uuid());
 
--- name: forget_vectors
+-- name: delete_vectors
 DELETE FROM tenant.vectors WHERE embedder = ANY (ARRAY (SELECT id FROM tenant.embedders)) AND resource = $1;
 
 -- name: resource_names
@@ -262,10 +262,10 @@ FROM grown WHERE resources.id = grown.id;
 -- name: series_of_streams
 SELECT stream, name, id, length, asks, shows, resource FROM tenant.series WHERE stream = ANY ($1::text[]);
 
--- name: many_series
+-- name: count_series
 SELECT coalesce(max(id), 0) / 2 FROM tenant.series WHERE resource = $1;
 
--- name: keep_series
+-- name: save_series
 INSERT INTO tenant.series (resource, id, stream, name, length, asks, shows)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::smallint[], $7::smallint[])
 ON CONFLICT (resource, id) DO UPDATE SET length = excluded.length, asks = excluded.asks, shows = excluded.shows;
@@ -282,7 +282,7 @@ FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6
     importance, valence, about, echoes, valid_from, ends, valid_to, lifecycle, place)
 ORDER BY place;
 
--- name: hold
+-- name: add_words
 -- Answers with the last.
 WITH held AS (
     INSERT INTO tenant.passages (number, words)
@@ -291,7 +291,7 @@ WITH held AS (
 )
 SELECT max(made) FROM held;
 
--- name: holding
+-- name: word_matches
 -- How many passages hold each word, and of these the newest, as numbers of 8 bytes end to end.
 SELECT asked.place, held.count, held.numbers FROM unnest($1::text[]) WITH ORDINALITY AS asked (word, place)
 CROSS JOIN LATERAL (
@@ -301,7 +301,7 @@ CROSS JOIN LATERAL (
     ) AS newest
 ) AS held WHERE held.count > 0;
 
--- name: overtake
+-- name: hide_earlier
 -- An earlier word on the same thing, in the same series, is found no more.
 UPDATE tenant.crystals SET gone = $5
 WHERE resource = $1 AND number BETWEEN $2 AND $3 AND about = $4 AND gone IS NULL RETURNING made;
@@ -309,7 +309,7 @@ WHERE resource = $1 AND number BETWEEN $2 AND $3 AND about = $4 AND gone IS NULL
 -- name: of_stream
 SELECT resource, made, event, about, gone FROM tenant.crystals WHERE event > $1 AND event < $2;
 
--- name: stand
+-- name: set_gone
 -- With a time, since when it does no longer.
 UPDATE tenant.crystals SET gone = one.gone
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS one (resource, made, gone)
@@ -320,11 +320,11 @@ INSERT INTO tenant.speakers AS known (resource, name, messages)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[])
 ON CONFLICT (resource, name) DO UPDATE SET messages = known.messages + excluded.messages;
 
--- name: show
+-- name: add_shown_runs
 INSERT INTO tenant.shown (resource, series, run) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[])
 ON CONFLICT DO NOTHING;
 
--- name: are_shown
+-- name: find_shown_runs
 SELECT run FROM tenant.shown WHERE resource = $1 AND series = $2 AND run = ANY ($3::bigint[]);
 
 -- name: hidden
@@ -334,27 +334,27 @@ WHERE resource = $1 AND (gone IS NOT NULL OR lifecycle IN ('archived', 'expired'
 -- name: series_of
 SELECT id FROM tenant.series WHERE resource = $1 AND stream = $2;
 
--- name: placed
+-- name: crystals_by_number
 SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND number = ANY ($2::bigint[]) ORDER BY number;
 
--- name: known
+-- name: crystal_by_event
 SELECT crystals.* FROM tenant.crystals WHERE event = $1 AND part = $2;
 
 -- name: of_events
 SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made;
 
--- name: befallen
+-- name: crystals_of_events
 -- Held to the end: a resource's own follower and that of nobody's may come to the same crystal.
 SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
 
--- name: fresh
+-- name: count_since
 SELECT count(*) FROM (SELECT FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS found;
 
--- name: amid
+-- name: numbers_in_span
 SELECT number FROM tenant.crystals WHERE resource = $1 AND at >= $2 AND at < $3 AND gone IS NULL
 ORDER BY at DESC, made DESC LIMIT $4;
 
--- name: after_crystal
+-- name: update_crystal
 UPDATE tenant.crystals SET accesses = one.accesses, accessed = one.accessed, valid_to = one.valid_to,
     superseded_by = one.superseded_by, merged_into = one.merged_into, lineage = one.lineage, lifecycle = one.lifecycle
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[],
@@ -362,14 +362,14 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]
     AS one (resource, made, accesses, accessed, valid_to, superseded_by, merged_into, lineage, lifecycle)
 WHERE crystals.resource = one.resource AND crystals.made = one.made;
 
--- name: written
+-- name: written_crystals
 -- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
 -- their own, and take no part in merging.
 SELECT crystals.* FROM tenant.crystals
 JOIN tenant.series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
 WHERE crystals.resource = $1 AND rtrim(series.name, E'\x01') = 'notes' AND gone IS NULL ORDER BY made;
 
--- name: fading
+-- name: fading_crystals
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
 SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND made > $2 AND source = 'sessions' AND gone IS NULL
     AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT $3;
@@ -393,13 +393,13 @@ SELECT resource FROM tenant.embedded WHERE embedder = $1 ORDER BY resource LIMIT
 -- name: drop_vectors
 DELETE FROM tenant.vectors WHERE embedder = $1 AND resource = ANY ($2::bigint[]);
 
--- name: drop_marks
+-- name: drop_embedded
 DELETE FROM tenant.embedded WHERE embedder = $1 AND resource = ANY ($2::bigint[]);
 
 -- name: drop_embedder
 DELETE FROM tenant.embedders WHERE id = $1;
 
--- name: sweep_embedder
+-- name: mark_stale_resources
 -- A row for each of the next so many resources.
 WITH next AS (
     SELECT id, newest FROM tenant.resources WHERE id > (SELECT swept FROM tenant.embedders WHERE name = $1)
@@ -412,7 +412,7 @@ WITH next AS (
 UPDATE tenant.embedders SET swept = (SELECT max(id) FROM next) WHERE name = $1 AND EXISTS (SELECT FROM next)
 RETURNING swept;
 
--- name: lagging
+-- name: lagging_resources
 SELECT resource FROM tenant.embedded
 WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND newest > upto
     AND ($3::bigint IS NULL OR abs(held - $3::bigint) >= $4) ORDER BY resource LIMIT $2;
@@ -429,11 +429,11 @@ INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest, held)
 SELECT $1, id, 0, newest, $3 FROM tenant.resources WHERE id = $2
 ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(known.held - $3) >= $4 RETURNING held;
 
--- name: let_go
+-- name: release_claim
 UPDATE tenant.embedded SET held = 0
 WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2;
 
--- name: embedded_upto
+-- name: set_embedded_upto
 INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest) VALUES ($1, $2, $3, $3)
 ON CONFLICT (embedder, resource) DO UPDATE
 SET upto = greatest(known.upto, excluded.upto), newest = greatest(known.newest, excluded.newest), held = 0;
