@@ -13,7 +13,7 @@ from sys import modules
 def lazy_exports(
     exporter: str, names_by_module: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of the module `exporter`, for names that other modules define."""
+    """Return `__getattr__` and `__dir__` for a module that exports names of others."""
     places = {name: module for module, names in names_by_module.items() for name in names}
 
     def get_attribute(name: str) -> object:

@@ -43,7 +43,7 @@ EMBEDDING_SLICE_SECONDS = 1.0
 
 
 class MemoryContext:
-    """What one open memory consists of."""
+    """The parts of one open memory."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class MemoryContext:
             raise Closed
 
     def stop_background(self) -> None:
-        """End upkeep and the background tasks. Both may still write, so this comes before the store is closed."""
+        """End upkeep and the background tasks. They may write, so this comes before `close_store`."""
         if self._upkeep is not None:
             self._upkeep.stop()
         self.background.close()
@@ -145,7 +145,10 @@ class MemoryContext:
         return () if sources == SOURCES else sources
 
     def embed_soon(self, owners: Iterable[str], *, start: bool = False) -> None:
-        """Embed new crystals of some owners in the background. `start`: even if nothing was searched so far."""
+        """Embed new crystals of some owners in the background.
+
+        `start`: even if nothing was searched so far.
+        """
         if self._engine.crystal_embedder if self._engine else start and self._embedder is not None:
             self._to_embed.update(owners)
             self.background.submit("vectors", partial(self._embed, seconds=EMBEDDING_SLICE_SECONDS))
@@ -207,7 +210,10 @@ class MemoryContext:
         cancelled: Callable[[], bool] | None = None,
         key: str | None = None,
     ) -> Dream:
-        """Run one dream. `ask_model`: with the model, if there is one and its daily budget is not used up."""
+        """Run one dream.
+
+        `asks`: with the model, if there is one and its daily budget is not used up.
+        """
         from inmind.jobs.dreaming.runner import Dreamer
 
         self.check_open()
@@ -244,7 +250,7 @@ class MemoryContext:
         return not limit or owned.dreams.tokens_on(self.clock()) < limit
 
     def _dream_model(self) -> ModelOptions | None:
-        """The model for dreams: the one that the memory was opened with, or the one in the settings."""
+        """The model for dreams: the one passed to `open`, or the one in the settings."""
         from inmind.dreams.models import as_model, model_from_settings
         from inmind.jobs.dreaming.model_call import ModelOptions
 

@@ -1,4 +1,4 @@
-"""A memory in a folder, its home: the journal and the index are files, and so is every document."""
+"""A memory in a home folder: journal, index and every document are files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SEED_BACKUP = "MEMORY.md.seed-backup"
 
 
 class FolderBackend:
-    """One home."""
+    """The backend of one home folder."""
 
     def __init__(self, home: Path, store: Store) -> None:
         self.home, self.store = home, store
@@ -82,7 +82,7 @@ class FolderBackend:
         return _version(text)
 
     def _read_file(self, name: str) -> tuple[FileState, Document]:
-        """A file has no versions, so it is told from others by what it says."""
+        """The settings file. Its version is derived from its text: files have no version numbers."""
         found = Folder(self.home).read(name, max_bytes=MAX_DOCUMENT_BYTES)
         if found.data is None and not found.read_error:
             return found, Document(text="", version=0, source="")
@@ -94,7 +94,7 @@ class FolderBackend:
             raise InvalidInput(field=name, value=str(error), expected="a readable file of TOML") from error
         return found, Document(text=text, version=_version(text), source="")
 
-    # -- live views ----------------------------------------------------------------------------------------
+    # -- live files ----------------------------------------------------------------------------------------
 
     def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:
         folder = self._folder(session_folder(self.home, id, cwd))
@@ -113,7 +113,7 @@ class FolderBackend:
         session_stream: Callable[[str], Stream[SessionState]],
         resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
-        """Nobody has written anything where there are no files."""
+        """Read the edits of all live files, or of those of one resource."""
         for owner in resources_in(self.home):
             if resource in ("", owner):
                 self.resource_files(owner, resource_stream(owner)).read_edits()
@@ -134,12 +134,12 @@ class FolderBackend:
 
     def has_resource_files(self, resource: str) -> bool:
         folder = resource_folder(self.home, resource)
-        return any((folder / path).exists() for path in RESOURCE_PATHS)  # a lock is no page
+        return any((folder / path).exists() for path in RESOURCE_PATHS)  # a folder may hold only a lock
 
     def _folder(self, path: Path) -> Folder:
         return Folder(path, home=self.home)
 
-    # -- what was there before -----------------------------------------------------------------------------
+    # -- files of older versions -----------------------------------------------------------------------------
 
     def legacy_sessions(self, id: str) -> list[LegacySession]:
         return find_legacy(self.home, as_file(id))
@@ -148,7 +148,7 @@ class FolderBackend:
         return all_legacy(self.home, excluding=excluding)
 
     def back_up_state(self, resource: str, text: str) -> str:
-        """Beside whatever has that name already, which may be somebody's only copy."""
+        """Save the text without replacing an existing backup. Returns the file name, or ""."""
         folder, data = self._folder(resource_folder(self.home, resource)), text.encode()
         with folder.lock():
             for name in (SEED_BACKUP, f"{SEED_BACKUP}-{digest(text)}"):
@@ -162,7 +162,10 @@ class FolderBackend:
 
 
 def open_folder(location: object, settings: object, create: bool) -> tuple[FolderBackend, Settings]:
-    """The backend of a home folder, and its settings. `create`: the folder, if it is missing; else NotFound."""
+    """Open a home folder. Returns its backend and settings.
+
+    `create`: create the folder if it is missing; else NotFound.
+    """
     from inmind.core.settings import settings_of
 
     home = checked_home(location)

@@ -1,4 +1,4 @@
-"""What there is in a memory: its sessions as they stand in a list, and everybody whom something belongs to."""
+"""Lists of sessions and resources, and the nearest name for "did you mean"."""
 
 from __future__ import annotations
 
@@ -18,76 +18,75 @@ from inmind.store.protocol import Store, StreamInfo
 
 @frozen(kw_only=True)
 class SessionInfo:
-    """A session as it stands in a list."""
+    """A session in a list."""
 
     id: str
     title: str
-    """As somebody has named it, or the first words of what it was asked; empty where nothing was said yet."""
+    """Its name, or the beginning of its first user message; empty if there is none."""
     model: str
-    """The model that last answered, where one was named."""
+    """The model of the last reply, if known."""
     resource: str
     cwd: str
     messages: int
-    """Ever said, those among them that were edited away."""
+    """Number of messages ever added, including removed ones."""
     calls: int
     created: str
     updated: str
     folder: Path | None
-    """Where its live files are; None in a database, which has none."""
+    """The folder of its live files; None in a database."""
     legacy: bool = False
-    """Still one of the older single files; opening it brings it in."""
+    """A single-file session of an older version. Opening it imports it."""
     parent: str = ""
-    """The session that it was spawned from."""
+    """The id of the parent session; empty for a session that was not spawned."""
 
 
 RECENT_SESSIONS = 200
-"""Sessions among which those that are looked for are nearly always: only if they are not, one looks further."""
+"""The number of sessions that are searched first. Nearly always the wanted ones are among them."""
 
 MAX_SCANNED_SESSIONS = 5_000
-"""Sessions of everybody among which some are looked for, the last used first. A resource's own are all gone through,
-and so are everybody's where all of them are wanted."""
+"""The most recently used sessions that a search with a limit reads.
+
+The sessions of one resource are all read, and so are all sessions if there is no limit."""
 
 
 def list_sessions(
     backend: Backend, *, cwd: str | None, resource: str | None, limit: int | None = None, children: bool = True
 ) -> list[SessionInfo]:
-    """The most recently used first: those that began in a folder, or belong to a resource, where these are named.
+    """The sessions of a folder, of a resource, or all, the most recently used first.
 
-    So many at most, and then among the last FURTHEST where no resource is named; without those that were spawned from
-    another, if wanted so.
+    With a limit and without a resource, only the last MAX_SCANNED_SESSIONS are searched. `children`: with child
+    sessions.
     """
 
-    def fits(begun: StreamInfo) -> bool:
-        opened = opened_by(begun.first)
-        here, theirs = cwd is None or opened.cwd == cwd, resource is None or opened.resource == resource
-        return here and theirs and (children or not opened.parent)
+    def matches(session: StreamInfo) -> bool:
+        opened = opened_by(session.first)
+        in_folder, of_resource = cwd is None or opened.cwd == cwd, resource is None or opened.resource == resource
+        return in_folder and of_resource and (children or not opened.parent)
 
     entries: list[tuple[str, StreamInfo | LegacySession]] = [
-        (one.updated.isoformat(), one) for one in _matching_sessions(backend.store, resource, fits, limit)
+        (one.updated.isoformat(), one) for one in _matching_sessions(backend.store, resource, matches, limit)
     ]
-    if resource is None:  # those of the older kind belong to nobody yet
-        older = backend.all_legacy_sessions(excluding=_StoredSessionIds(backend.store))
-        entries += [(one.changed.isoformat(), one) for one in older if cwd is None or belongs_to_folder(one, cwd)]
+    if resource is None:  # single-file sessions have no resource
+        legacy = backend.all_legacy_sessions(excluding=_StoredSessionIds(backend.store))
+        entries += [(one.changed.isoformat(), one) for one in legacy if cwd is None or belongs_to_folder(one, cwd)]
     entries.sort(key=itemgetter(0), reverse=True)
     return [_legacy_info(one) if isinstance(one, LegacySession) else _info(backend, one) for _, one in entries[:limit]]
 
 
 def _matching_sessions(
-    store: Store, resource: str | None, fits: Callable[[StreamInfo], bool], most: int | None
+    store: Store, resource: str | None, matches: Callable[[StreamInfo], bool], limit: int | None
 ) -> Sequence[StreamInfo]:
     owner = None if resource in (None, ANONYMOUS) else resource
-    looks = (
-        (None,)
-        if most is None
-        else (max(most, RECENT_SESSIONS), max(most, MAX_SCANNED_SESSIONS) if owner is None else None)
-    )
-    found: list[StreamInfo] = []
-    for look in looks:
-        there = store.stream_infos(SESSION_PREFIX, owner=owner, limit=look)
-        found = [one for one in there if fits(one)][:most]
-        if len(found) == most or look is None or len(there) < look:
+    scans: tuple[int | None, ...] = (None,)
+    if limit is not None:
+        scans = (max(limit, RECENT_SESSIONS), max(limit, MAX_SCANNED_SESSIONS) if owner is None else None)
+    matching: list[StreamInfo] = []
+    for scan in scans:
+        sessions = store.stream_infos(SESSION_PREFIX, owner=owner, limit=scan)
+        matching = [session for session in sessions if matches(session)][:limit]
+        if len(matching) == limit or scan is None or len(sessions) < scan:
             break
-    return found
+    return matching
 
 
 def checked_limit(limit: object) -> int | None:
@@ -97,7 +96,7 @@ def checked_limit(limit: object) -> int | None:
 
 
 class _StoredSessionIds:
-    """The ids of sessions that are in the journal."""
+    """The ids of the sessions in the journal."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -107,12 +106,12 @@ class _StoredSessionIds:
 
 
 def list_resources(store: Store) -> Iterator[str]:
-    """Everybody in particular: sessions that name nobody are strangers to each other."""
+    """The names of all resources. Sessions without a resource have none in common."""
     return (owner for owner in store.owners() if owner not in ("", ANONYMOUS) and not owner.startswith(PRIVATE))
 
 
 def is_known_resource(store: Store, resource: object) -> bool:
-    """Is it one of these? What nobody can be called is not."""
+    """True if a resource has a session, a note or a document. False for an invalid name."""
     try:
         return bool(store.stream_names("", owner=require_resource(resource), limit=1))
     except InvalidInput:
@@ -120,11 +119,11 @@ def is_known_resource(store: Store, resource: object) -> bool:
 
 
 MAX_NAME_CANDIDATES = 1_000
-"""Names among which one is looked for that somebody may have meant: so many each time, however many there are."""
+"""Names that are compared per prefix, however many there are."""
 
 
 def nearest_session(store: Store, id: str) -> str:
-    """The id that somebody may have meant who has mistyped it; empty where none resembles it."""
+    """The id most similar to a mistyped one; empty if none is similar."""
     for begins in _prefixes(id):
         streams = store.stream_names(SESSION_PREFIX + begins, limit=MAX_NAME_CANDIDATES)
         if near := get_close_matches(id, [stream.removeprefix(SESSION_PREFIX) for stream in streams], n=1):
@@ -133,7 +132,7 @@ def nearest_session(store: Store, id: str) -> str:
 
 
 def nearest_resource(store: Store, name: str) -> str:
-    """Likewise."""
+    """The name most similar to a mistyped one; empty if none is similar."""
     for begins in _prefixes(name):
         owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", limit=MAX_NAME_CANDIDATES)
         there = [owner for owner in owners if owner.startswith(begins) and owner != ANONYMOUS]
@@ -143,7 +142,7 @@ def nearest_resource(store: Store, name: str) -> str:
 
 
 def _prefixes(name: str) -> Iterable[str]:
-    """That it may share with what was meant, the longest first. Nobody is called what cannot be printed."""
+    """Prefixes that a similar name may share, the longest first."""
     if not name.isprintable():
         return ()
     lengths = (len(name) - 1, len(name) - 2, len(name) - 4, len(name) // 2, 1)
@@ -151,12 +150,14 @@ def _prefixes(name: str) -> Iterable[str]:
 
 
 def belongs_to_folder(legacy: LegacySession, cwd: str) -> bool:
-    """By what it says, or by where its file lies: a folder's name cannot tell "-" from "/", and is all there is."""
+    """True if the session was started in this folder.
+
+    If its file does not say so, the folder of the file decides. Its name does not distinguish "-" from "/".
+    """
     return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
 
 
 def _info(backend: Backend, begun: StreamInfo) -> SessionInfo:
-    """The journal says whose it is; what it adds up to is told at a glance."""
     first = begun.first
     id, opened, summary = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), backend.session_summary(begun)
     return SessionInfo(

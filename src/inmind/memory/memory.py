@@ -55,7 +55,7 @@ MAX_UPKEEP_INTERVAL_SECONDS = 366 * 86_400
 
 
 class Memory:
-    """All sessions and resources of one home folder or one database. Use it as a context manager."""
+    """All sessions and resources of one home folder or database. Use it as a context manager."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class Memory:
         return list_sessions(self._context.backend, cwd=folder, resource=owner, limit=checked_limit(limit))
 
     def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
-        """The most recently used session of a folder, by default of the current one: the one to resume.
+        """The most recently used session of a folder, by default of the current folder.
 
         Child sessions are skipped. Without a resource, only the 5,000 most recently used sessions are searched.
         """
@@ -231,11 +231,11 @@ class Memory:
         return list(list_resources(self._context.store))
 
     def has_resource(self, resource: str) -> bool:
-        """Whether a resource has a session, a note or a document."""
+        """True if a resource has a session, a note or a document."""
         return is_known_resource(self._context.store, resource)
 
     def __contains__(self, id: object) -> bool:
-        """Whether a session with this id exists."""
+        """True if a session with this id exists."""
         if not isinstance(id, str) or not id.isprintable():
             return False
         return self._context.store.version(SESSION_PREFIX + id) > 0 or bool(self._context.backend.legacy_sessions(id))
@@ -271,10 +271,10 @@ class Memory:
         session: str | None = None,
         as_of: date | str | None = None,
     ) -> list[Hit]:
-        """Search all resources and sessions, the best hits first; `Resource.search` searches one resource.
+        """Search all resources and sessions, the best hits first.
 
-        `as_of` searches what was known on that day. Unlike `Session.search` this records nothing: a search from outside
-        does not make its hits more important.
+        `Resource.search` searches one resource. `as_of` searches what was known on that day. Unlike `Session.search`
+        this records nothing: a search from outside does not make its hits more important.
         """
         from inmind.search.query import validate_query
 
@@ -318,9 +318,9 @@ class Memory:
         return self.resource(resource).dream(watch=watch, cancelled=cancelled, key=key)
 
     def run_upkeep(self, *, seconds: float = 60.0) -> Upkeep:
-        """Do the upkeep that is due: index, consolidations, dreams, embeddings. Returns what was done.
+        """Do the upkeep that is due: index, consolidations, dreams, embeddings.
 
-        It stops after about this time; a dream that has started is finished.
+        It stops after about `seconds`; a dream that has started is finished. Returns what was done.
         """
         return self._context.upkeep().run(checked_seconds(seconds, "seconds"))
 
@@ -345,7 +345,7 @@ class Memory:
         overwrite: bool = False,
         watch: Callable[[int, int], None] | None = None,
     ) -> Exported:
-        """Write the whole memory, or one resource, to a bundle file, then read it back and check it.
+        """Write the whole memory, or one resource, to a bundle file, and check it.
 
         Other processes may go on writing. Edits of live files are read first. `watch` is called with the number of
         events done and their total.
@@ -375,10 +375,10 @@ class Memory:
         only_new: bool = False,
         watch: Callable[[int, int], None] | None = None,
     ) -> Imported:
-        """Import what `export` wrote: all of it or nothing. Importing the same bundle again changes nothing.
+        """Import what `export` wrote: all of it or nothing.
 
-        Streams of the bundle that continue ours are extended; diverged ones raise BundleDiverged. `only_new`: refuse
-        if this memory is not empty.
+        Importing the same bundle again changes nothing. Streams of the bundle that continue ours are extended; diverged
+        ones raise BundleDiverged. `only_new`: refuse if this memory is not empty.
         """
         from inmind.memory.bundle.import_bundle import import_into, open_bundle
 
@@ -401,7 +401,10 @@ class Memory:
     # -- closing -------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Write the live files that only a closed session has, and close the store. Committed data is already safe."""
+        """Close all sessions and the store. Committed data is safe without this.
+
+        It also writes the live files that only a closed session has.
+        """
         context = self._context
         context.stop_background()
         with context.lock:
@@ -450,7 +453,7 @@ def open_existing(
 
 
 def suggest_name(memory: Memory, name: str, *nearest: Callable[[Store, str], str]) -> str:
-    """The most similar existing name, for "did you mean"; empty if none is similar. See `listing`."""
+    """The most similar existing name, for "did you mean"; empty if none is similar."""
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- only the command line needs it
     return next(filter(None, (look(store, name) for look in nearest)), "")
 

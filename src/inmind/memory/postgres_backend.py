@@ -1,8 +1,8 @@
-"""A memory in a database: no files beside it, so documents are read and written by calls alone.
+"""A memory in a database. It has no live files: documents are read and written by calls.
 
-What would be taken in or shown is not there, and what a home keeps in config.toml is a document of a stream of its own,
-which all who work on this memory share. It is no part of what a bundle has of the journal: settings say who is sent
-what was lived through, so those of others come as a text to look at.
+The settings that a home keeps in config.toml are a document in a separate stream, shared by all processes. A bundle
+does not contain that stream as events: imported settings must not take effect before a person has looked at them, since
+they name the server that receives the memory's data.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 class PostgresBackend:
-    """One database, or another store that has no folder."""
+    """The backend of one database, or of another store without a folder."""
 
     home = None
 
     def __init__(
         self, store: Store, *, location: str, index: Callable[[MessageReader], SearchIndex], clock: Clock | None = None
     ) -> None:
-        """`shown`: the database as people may read it."""
+        """`location`: the URL without its password."""
         self.store, self._location, self._index = store, location, index
         self.clock: Clock = clock or partial(datetime.now, UTC)
 
@@ -69,15 +69,15 @@ class PostgresBackend:
             if now.version != base:
                 raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
             draft = Draft(payload=SettingsWritten(path=name, text=text), origin=Origin.OPERATOR)
-            with suppress(Conflict):  # somebody was faster: what they wrote decides
+            with suppress(Conflict):  # another writer was first: compare with its text
                 return self.store.append(SETTINGS_STREAM, [draft], expected=len(events), at=at).last
 
-    # -- what a folder would have --------------------------------------------------------------------------
+    # -- no files --------------------------------------------------------------------------
 
-    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:  # noqa: ARG002 -- as an abode has it
+    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:  # noqa: ARG002 -- signature of Backend
         return SessionFiles(files=_NO_FILES, transcript=_NO_FILES, meta=_NO_FILES)
 
-    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> NoFiles:  # noqa: ARG002 -- as an abode has it
+    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> NoFiles:  # noqa: ARG002 -- signature of Backend
         return _NO_FILES
 
     def read_edits(
@@ -86,30 +86,30 @@ class PostgresBackend:
         session_stream: Callable[[str], Stream[SessionState]],
         resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
-        """Nothing: whatever was written is in the journal."""
+        """Nothing to read: all documents are in the journal."""
 
     def session_folder(self, id: str, cwd: str) -> None:
-        """It has none."""
+        """None: a database has no folders."""
 
     def session_summary(self, begun: StreamInfo) -> SessionSummary:
         return complete_summary(SessionSummary(), self.store, begun)
 
-    def has_resource_files(self, resource: str) -> bool:  # noqa: ARG002 -- as an abode has it
+    def has_resource_files(self, resource: str) -> bool:  # noqa: ARG002 -- signature of Backend
         return False
 
-    def legacy_sessions(self, id: str) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
+    def legacy_sessions(self, id: str) -> list[LegacySession]:  # noqa: ARG002 -- signature of Backend
         return []
 
-    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:  # noqa: ARG002 -- as an abode has it
+    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:  # noqa: ARG002 -- signature of Backend
         return []
 
-    def back_up_state(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as an abode has it
-        """The event that tells of it has the text, and that is where it is kept."""
+    def back_up_state(self, resource: str, text: str) -> str:  # noqa: ARG002 -- signature of Backend
+        """Nothing to write: the event of the first dream has the text."""
         return ""
 
 
 class NoFiles:
-    """The views of whatever has none."""
+    """Live files, transcript and meta file of a backend without files."""
 
     def read_edits(self) -> None: ...
 
@@ -120,13 +120,13 @@ class NoFiles:
     def notices(self) -> tuple[str, ...]:
         return ()
 
-    def update(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- as a transcript has it
+    def update(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- signature of Transcript
         return ""
 
-    def is_stale(self, state: SessionState) -> bool:  # noqa: ARG002 -- as a meta.json has it
+    def is_stale(self, state: SessionState) -> bool:  # noqa: ARG002 -- signature of SessionMeta
         return False
 
-    def write(self, state: SessionState) -> str:  # noqa: ARG002 -- as a meta.json has it
+    def write(self, state: SessionState) -> str:  # noqa: ARG002 -- signature of SessionMeta
         return ""
 
 
@@ -141,7 +141,10 @@ def _document(events: Sequence[Event], path: str) -> Document:
 
 
 def open_database(url: object, settings: object, create: bool) -> tuple[PostgresBackend, Settings]:
-    """The backend of a database, and its settings. `create`: a memory, if it has none; else NotFound."""
+    """Open a database. Returns its backend and settings.
+
+    `create`: create a memory if it has none; else NotFound.
+    """
     from inmind.core.settings import Settings
 
     backend = open_postgres(checked_url(url, "home"), create=create)
@@ -153,7 +156,10 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
 
 
 def open_postgres(url: str, *, create: bool = True) -> PostgresBackend:
-    """The memory of whoever the URL lets in. `make`: one, where there is none; else that is NotFound."""
+    """Open the memory that the credentials of the URL give access to.
+
+    `create`: create it if there is none; else NotFound.
+    """
     store = _store_class(url).open(url, create=create)
     store.clock.synchronize()
 
@@ -171,6 +177,6 @@ def _store_class(url: str) -> type[PostgresStore]:
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("psycopg"):
             raise
-        expected = 'the extra that databases need: pip install "inmind[postgres]"'
+        expected = 'the extra for databases: pip install "inmind[postgres]"'
         raise InvalidInput(field="home", value=shown_url(url), expected=expected) from error
     return PostgresStore

@@ -45,13 +45,16 @@ class Resource:
 
     @property
     def state(self) -> ResourceState:
-        """Pages, scratchpads, affect and dreams of the resource, with the latest edits of its live files."""
+        """Pages, scratchpads, affect and dreams, with the latest edits of the live files."""
         stream = self._context.resource_stream(self.name)
         self._context.resource_files(self.name, stream).read_edits()
         return stream.state
 
     def sessions(self, *, cwd: str | Path | None = None, limit: int | None = None) -> list[SessionInfo]:
-        """The sessions of the resource, the most recently used first. `cwd`: only those started in this folder."""
+        """The sessions of the resource, the most recently used first.
+
+        `cwd`: only those started in this folder.
+        """
         folder = None if cwd is None else working_directory(cwd)
         return list_sessions(self._context.backend, cwd=folder, resource=self.name, limit=checked_limit(limit))
 
@@ -79,9 +82,10 @@ class Resource:
         return self._context.note_writer(stream, files, owner).add(payload, origin=origin, key=key)
 
     def notes(self, *, all: bool = False) -> list[Note]:
-        """The notes that wait for a dream, in the order of their page. `all`: every note ever saved, oldest first.
+        """The notes that wait for a dream, in the order of their page.
 
-        A note that a person typed into memory/scratch.md gets its id from the next dream; until then it is empty.
+        `all`: every note ever saved, the oldest first. A note that a person typed into memory/scratch.md gets its id
+        from the next dream; until then it is empty.
         """
         stream = self._context.resource_stream(require_resource(self.name))
         self._context.resource_files(self.name, stream).read_edits()
@@ -159,7 +163,10 @@ class Resource:
         return self._context.dream_history(require_resource(self.name)).all()
 
     def undo_dream(self, dream: int | None = None, *, key: str | None = None) -> Dream:
-        """Undo the last dream: restore MEMORY.md, keep the edits people made since, and put its notes back."""
+        """Undo the last dream: restore MEMORY.md and put its notes back.
+
+        Edits that people made to MEMORY.md since are kept.
+        """
         owner = require_resource(self.name)
         files = self._context.resource_files(owner, stream := self._context.resource_stream(owner))
         files.read_edits()
@@ -199,7 +206,7 @@ class Resource:
 
 
 def _waiting_notes(page: Iterable[PageNote], events: Iterable[Event]) -> list[Note]:
-    """The notes of a page with their ids. Two notes that read the same get two ids, the newer ones first."""
+    """The notes of a page with their ids. Of equal notes, the newer event is used first."""
     from inmind.jobs.dreaming.history import as_page_note
 
     by_text = defaultdict[PageNote | None, list[Event]](list)

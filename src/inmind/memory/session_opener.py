@@ -44,9 +44,10 @@ MIN_WINDOW = 1_000
 
 
 def default_layers(*own: Layer) -> tuple[Layer, ...]:
-    """The layers of a session that names none. Layers in `own` are added, or replace the default of the same name.
+    """The layers of a session that names none, with those in `own`.
 
-    `default_layers(ScratchpadLayer(schema=Task))` returns the defaults with a scratchpad that a schema checks.
+    A layer in `own` replaces the default layer of the same name: `default_layers(ScratchpadLayer(schema=Task))` returns
+    the defaults with a scratchpad that a schema checks.
     """
     from inmind.prompt.layers.scratchpad import ScratchpadLayer
 
@@ -118,7 +119,7 @@ class SessionOpener:
         return self._assembled(name, stream, opened, replace(setup, layers=layers))
 
     def spawn(self, id: str, first: SessionOpened, inherited: Sequence[Draft], setup: SessionConfig) -> Session:
-        """A child session with the setup of its parent; an existing one only if it has the same parent."""
+        """A child session with the setup of its parent. An existing one must have the same parent."""
         self._context.check_open()
         name = checked_name(id, "id")
         stream = self._started(name, first, inherited)
@@ -234,7 +235,7 @@ class SessionOpener:
 
 
 def _with_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """For a session without a resource: a scratchpad of the resource becomes one of the session."""
+    """For a session without a resource: its scratchpad belongs to the session."""
     from inmind.prompt.layers.scratchpad import find_scratchpad
 
     pad = find_scratchpad(layers)

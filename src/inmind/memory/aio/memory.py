@@ -24,7 +24,10 @@ P = ParamSpec("P")
 
 
 class AsyncMemoryOpener:
-    """The result of `AsyncMemory.open`: `async with` closes the memory at the end, `await` leaves that to the caller."""
+    """The result of `AsyncMemory.open`.
+
+    `async with` closes the memory at the end; `await` leaves that to the caller.
+    """
 
     def __init__(self, open: Callable[[], Memory]) -> None:
         self._open, self._entered = open, AsyncExitStack()

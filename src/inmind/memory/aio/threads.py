@@ -5,9 +5,9 @@ that, and neither must other work in the host's default executor: so each memory
 
 Calls of one lane run one after the other, in the order in which they were made. Lanes do not wait for each other.
 
-A call runs completely or not at all, even if its caller is cancelled. Cancelled before a thread has started it, it never
-runs. Cancelled later, it is finished first, and only then the caller gets CancelledError: a retry or a `close` after it
-finds nothing in progress. So a timeout never interrupts a call; it can only prevent one.
+A call runs completely or not at all, even if its caller is cancelled. Cancelled before a thread has started it, it
+never runs. Cancelled later, it is finished first, and only then the caller gets CancelledError: a retry or a `close`
+after it finds nothing in progress. So a timeout never interrupts a call; it can only prevent one.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class CallThreads:
         return await call.result(on_cancel)
 
     async def close(self, last: Callable[[], None]) -> None:
-        """Refuse new calls, finish those in progress, then run `last`, even if the caller is cancelled.
+        """Refuse new calls, finish those in progress, then run `last`.
 
-        Further callers of `close` wait for the same end.
+        `last` runs even if the caller is cancelled. Further callers of `close` wait for the same end.
         """
         with self._lock:
             if self._last is None:
@@ -77,7 +77,10 @@ class CallThreads:
         await self._last.result()
 
     def _run_next(self, lane: object) -> None:
-        """Run the first call of a lane. Its next call queues after other lanes', so no lane starves the others."""
+        """Run the first call of a lane.
+
+        Its next call queues after the calls of other lanes, so no lane starves the others.
+        """
         waiting = self._lanes[lane]
         if waiting[0].start():
             waiting[0].run()

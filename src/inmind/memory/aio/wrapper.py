@@ -32,7 +32,10 @@ class AsyncWrapper(Generic[S]):
         self._lane = lane
 
     def run_in_thread(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaited[R]:
-        """Run a function of the host in one of the threads, after the pending calls of this object if they are ordered."""
+        """Run a function of the host in one of the threads.
+
+        If calls of this object are ordered, it runs after the pending ones.
+        """
         return self._threads.run(partial(work, *args, **kwargs), self._lane)
 
     def __repr__(self) -> str:
@@ -62,7 +65,7 @@ def wrapped_result(
 
 
 def cancellable(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[AsyncWrapper[S], P], Awaited[R]]:
-    """The method, run in a thread; its argument `cancelled` becomes true if the caller is cancelled."""
+    """The method, run in a thread. If the caller is cancelled, `cancelled()` returns True."""
 
     @wraps(method)
     async def call(wrapper: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:

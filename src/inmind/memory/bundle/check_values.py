@@ -44,7 +44,7 @@ _EVENT_ID = re.compile(r".+#[0-9]{1,18}", re.DOTALL)
 
 
 def check_payload(what: EventPayload) -> None:
-    """Raise ValueError, or InvalidInput from the module that owns the rule, for an invalid payload."""
+    """Raise ValueError or InvalidInput for an invalid payload."""
     match what:
         case MessageAdded(wire=wire, format=format):
             format_named(format).check(wire, field="wire")

@@ -202,7 +202,10 @@ def _raise_unreadable(store: Store, streams: Sequence[str]) -> NoReturn:
 
 
 def _receipts(store: Store, chosen: _StreamSelection) -> Iterator[Receipt]:
-    """The keys of exported events. Keys that were added during the export belong to later events and are left out."""
+    """The keys of exported events.
+
+    Keys that were added during the export belong to later events and are left out.
+    """
     found = (
         store.all_receipts(batch_size=BATCH_SIZE)
         if chosen.owner is None
@@ -242,7 +245,10 @@ def _verify(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: OnProgre
 
 
 def _check_outside_home(to: Path, home: Path | None) -> None:
-    """The file must not be inside the home, not even through a link: it would become part of what is exported."""
+    """The file must not be inside the home, not even through a link.
+
+    It would become part of what is exported, or replace it.
+    """
     if not os.path.isdir(to.parent):
         raise InvalidInput(field="to", value=str(to), expected="a file in an existing folder")
     folder = to.parent.resolve()
@@ -277,7 +283,10 @@ def _create_private(part: Path, to: Path) -> Generator[BinaryIO]:
 
 
 def _move_into_place(part: Path, to: Path, *, overwrite: bool) -> None:
-    """Without `overwrite` by a hard link: a rename would replace a file that another process created meanwhile."""
+    """Give the file its final name.
+
+    Without `overwrite` by a hard link: a rename would replace a file that another process created meanwhile.
+    """
     if overwrite:
         os.rename(part, to)
     else:

@@ -47,7 +47,7 @@ _BACKUP_FILE = re.compile(
 
 
 def is_extra_file(name: str) -> bool:
-    """Whether a path inside a home belongs to an extra file. No part is hidden, leads upwards or is ambiguous."""
+    """True for the path of an extra file. No part is hidden, leads upwards or is ambiguous."""
     steps = name.split("/")
     if name == CONFIG:
         return True
@@ -59,7 +59,10 @@ def is_extra_file(name: str) -> bool:
 
 
 def read_extra_files(place: Backend, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
-    """The extra files with their bytes, or None if a file cannot be read; with `firsts`, only those of these streams."""
+    """The extra files with their bytes, or None for a file that cannot be read.
+
+    `firsts`: first events of the streams whose files are wanted; None for all.
+    """
     home = place.home
     if home is None:
         config = place.read_config()

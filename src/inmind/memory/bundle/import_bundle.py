@@ -58,7 +58,10 @@ class Imported:
 
 
 def open_bundle(path: Path) -> BinaryIO:
-    """Open a regular file. Pipes and devices are refused: they cannot be read twice, or never end."""
+    """Open a regular file.
+
+    Pipes and devices are refused: they cannot be read twice, or never end.
+    """
     try:
         return open_regular_file(path.resolve())
     except FileNotFoundError as error:
@@ -77,10 +80,11 @@ def import_into(
     now: datetime,
     watch: OnProgress,
 ) -> Imported:
-    """Import a bundle file. `fold` builds the state of a stream: a stream that cannot be folded is refused.
+    """Import a bundle file.
 
-    The bundle is checked before the store is locked. It is compared with existing data inside the one transaction, in
-    which no other process can write to the store.
+    `fold` builds the state of a stream: a stream that cannot be folded is refused. The bundle is checked before the
+    store is locked. It is compared with existing data inside the one transaction, in which no other process can write
+    to the store.
     """
     bundle = BundleReader(file)
     total = 2 * bundle.manifest.events
@@ -192,7 +196,7 @@ class _EventImporter:
                     raise BundleDiverged(f"resource/{owner}", how)
 
     def _with_local_position(self, event: Event) -> Event:
-        """The event with the read position of this journal: that of the same event here, or a recalculated one."""
+        """The event with the read position that it has in this journal."""
         what = event.payload
         if not isinstance(what, RecordsReadPosition):
             return event
@@ -211,7 +215,7 @@ class _EventImporter:
         return self._owners.get(stream, stream.removeprefix(RESOURCE_PREFIX))
 
     def _source_exists(self, source: str) -> bool:
-        """Whether the event of a source id exists. The id is stream#number, or stream#number.part."""
+        """True if the source event exists. Its id is stream#number, or stream#number.part."""
         stream, mark, number = source.rpartition("#")
         seq, _, _ = number.partition(".")
         if not mark or not seq.isdecimal():

@@ -71,5 +71,5 @@ def decode_manifest(data: bytes) -> Manifest:
 
 
 def bundle_error(entry: str, *, value: object, expected: str) -> InvalidInput:
-    """The error for an invalid bundle, with the entry it is about. It is raised before anything is written."""
+    """The error for an invalid bundle, with the entry. It is raised before anything is written."""
     return InvalidInput(field=f"bundle {entry}" if entry else "bundle", value=value, expected=expected)

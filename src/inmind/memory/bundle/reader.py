@@ -39,7 +39,10 @@ class BundleContents:
 
 
 class BundleReader:
-    """One bundle file, which can be read several times. It keeps only a number per stream in memory."""
+    """One bundle file, which can be read several times.
+
+    It keeps only a number per stream in memory.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -82,7 +85,10 @@ class BundleReader:
         return BundleContents(versions, keys, frozenset(marks))
 
     def events(self) -> Iterator[tuple[int, Event]]:
-        """The events in the order of the journal, each with its position. This starts a new pass over the bundle."""
+        """The events in the order of the journal, each with its position.
+
+        This starts a new pass over the bundle.
+        """
         self._zip.reset_output()
         versions: dict[str, int] = {}
         before = 0

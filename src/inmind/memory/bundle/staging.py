@@ -44,7 +44,10 @@ def remove_leftovers(place: Path) -> None:
 
 
 def _create_locked(parent: Path) -> tuple[Path, int]:
-    """A new folder and its lock. Another process may remove it before it is locked: then try again."""
+    """A new folder and its lock.
+
+    Another process may remove the folder before it is locked: then try again.
+    """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         with suppress(FileNotFoundError):

@@ -123,7 +123,10 @@ def _zip_errors(name: str) -> Generator[None]:
 
 
 def _check_directory_size(file: BinaryIO, size: int) -> None:
-    """Check the central directory before the zip library reads it: the library believes any number of entries."""
+    """Check the size of the central directory before the zip library reads it.
+
+    The library believes any number of entries, and holds all of them.
+    """
     end = _read_from_end(file, size, _END.size)
     if end is None or end[:4] != b"PK\x05\x06":
         raise bundle_error(
@@ -153,7 +156,10 @@ def _read_from_end(file: BinaryIO, size: int, length: int, *, before: int = 0) -
 
 
 def _checked_entries(found: Sequence[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
-    """Check the entries. Names must differ in more than case: some file systems would make them one file."""
+    """The entries by name, checked.
+
+    Names must differ in more than case: some file systems would make them one file.
+    """
     entries: dict[str, zipfile.ZipInfo] = {}
     folded: set[str] = set()
     for entry in found:
