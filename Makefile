@@ -45,6 +45,13 @@ torture: .venv/.dev .venv/.model ## the long runs under faults, and properties w
 docs: .venv/.docs ## build the site of the documentation, and check its links
 	@.venv/bin/python -m docs.building
 
+wheel: .venv/.release ## build sdist and wheel, and try the wheel in empty environments
+	@rm -rf build/dist
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m build --no-isolation --outdir build/dist >build/wheel.log || \
+		{ cat build/wheel.log; exit 1; }
+	@.venv/bin/python -m twine check --strict build/dist/*
+	@.venv/bin/python tests/wheel.py build/dist/*.whl
+
 clean: ## remove everything that the other targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -70,6 +77,12 @@ clean: ## remove everything that the other targets made
 .venv/.docs: .venv/.run
 	@echo "installing what the site is made with"
 	@$(INSTALL) --editable '.[all,docs]'
+	@touch $@
+
+.venv/.release: .venv/.dev
+	@echo "installing what builds and checks a release"
+	@mkdir -p build
+	@$(INSTALL) --editable '.[all,dev,bench,release]'
 	@touch $@
 
 # Two large packages for a few tests. Where they cannot be had in two minutes those tests skip, and the next run tries

