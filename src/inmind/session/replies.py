@@ -50,7 +50,7 @@ MIN_REPLY_ID_LENGTH = 16
 
 @frozen
 class RecordedReply:
-    """A reply that was recorded: what the host is told, and what was appended for it."""
+    """The result for the host, and the events that were appended."""
 
     recorded: Recorded
     events: Sequence[Event] = ()
@@ -58,7 +58,7 @@ class RecordedReply:
 
 @frozen
 class ToolCallResult:
-    """A tool that was called by itself: what the door is told, and what was appended to the session's stream for it."""
+    """The result of a single tool call, and the events appended to the session's stream."""
 
     result: ToolResult
     events: Sequence[Event] = ()
@@ -89,23 +89,23 @@ class ReplyExecutor:
         self._runner = ToolCallRunner(context, compact=compact, search=search, memory_view=memory_view)
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> RecordedReply:
-        """Store it and carry it out, once."""
-        fmt = None if format is None else format_named(format).name
+        """Record a reply and run its memory tools, once for each reply."""
+        format_name = None if format is None else format_named(format).name
         state, _ = self._stream.refresh(), self._resource.refresh()
-        then = state if call in (None, state.prompt.calls) else self._state_after(call)
-        asked = then.prompt
-        read = read_reply(reply, format=fmt, hint=asked.format or "openai")
-        named, undone = key_for(key, "record", read.wires), list[AppendResult]()
-        if named is None:
-            named, undone = self._key(_key(read, asked.calls, state.conversation))
-        owned = self._resource_before(undone)
+        at_prompt = state if call in (None, state.prompt.calls) else self._state_after(call)
+        prompt = at_prompt.prompt
+        read = read_reply(reply, format=format_name, hint=prompt.format or "openai")
+        checked_key, undone = key_for(key, "record", read.wires), list[AppendResult]()
+        if checked_key is None:
+            checked_key, undone = self._unused_key(_reply_key(read, prompt.calls, state.conversation))
+        resource = self._resource_before(undone)
 
         def decide(state: SessionState, now: datetime) -> Decision[SessionState, list[ToolAnswer]]:
-            work = self._execute(state, now, asked, read, state if call is None else then, owned)
-            decision = self._decide(state, now, work, work.answers)
-            return replace(decision, companion=()) if owned else decision
+            batch = self._execute(state, now, prompt, read, state if call is None else at_prompt, resource)
+            decision = self._decide(state, now, batch, batch.answers)
+            return replace(decision, companion=()) if resource else decision
 
-        done = self._stream.commit(decide, key=named, companion=self._resource)
+        done = self._stream.commit(decide, key=checked_key, companion=self._resource)
         if done.result is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
@@ -118,169 +118,182 @@ class ReplyExecutor:
     def call(
         self, tool: str, arguments: Any, *, scope: Scope, read_only: bool, seen: Mapping[str, str], key: str | None
     ) -> ToolCallResult:
-        """Carry out one tool by itself, once, in the stream of whom it changes something for.
+        """Execute one memory tool outside a reply, idempotently, in the stream that it modifies.
 
-        What is refused has not happened, and keeps no key. What was done under its key before is told as it was told
-        then, unless the session has taken it back: then it is another call. What only reads is read again.
+        A refused call does not consume its key. A call that was made before with its key returns its earlier result,
+        unless the session has undone it: then it is run again. A read-only tool always reads again.
         """
         call = Call("", tool, to_json(arguments))
         state, _ = self._stream.refresh(), self._resource.refresh()
-        # Sessions share their resource's stream, and each has keys of its own.
-        named = key_for(key, "call" if scope == "thread" else f"call:{digest(state.stream)}", tool, arguments)
+        # Sessions share the stream of their resource, so the key includes the session.
+        request = "call" if scope == "thread" else f"call:{digest(state.stream)}"
+        checked_key = key_for(key, request, tool, arguments)
         undone = list[AppendResult]()
-        if named is not None and scope == "thread":
-            named, undone = self._key(named)
-        abroad_already = self._resource_before(undone) is not None
+        if checked_key is not None and scope == "thread":
+            checked_key, undone = self._unused_key(checked_key)
+        resource_changed = self._resource_before(undone) is not None
 
-        def here(state: SessionState, now: datetime) -> Decision[SessionState, ToolResult]:
-            work = self._runner.run_call(
+        def in_session(state: SessionState, now: datetime) -> Decision[SessionState, ToolResult]:
+            batch = self._runner.run_call(
                 call, state, self._runner.resource_version, self._runner.knowledge_from(seen), now
             )
-            decision = replace(self._decide(state, now, work, work.called), consumes_key=work.took_effect)
-            return replace(decision, companion=()) if abroad_already else decision
+            decision = replace(self._decide(state, now, batch, batch.result), consumes_key=batch.took_effect)
+            return replace(decision, companion=()) if resource_changed else decision
 
-        def abroad(resource_state: ResourceState, now: datetime) -> Decision[ResourceState, ToolResult]:
-            owned = ResourceVersion(resource_state, self._resource.version)
-            work = self._runner.run_call(call, self._stream.state, owned, self._runner.knowledge_from(seen), now)
-            return Decision(work.abroad, work.called, consumes_key=work.took_effect)
+        def in_resource(resource_state: ResourceState, now: datetime) -> Decision[ResourceState, ToolResult]:
+            resource = ResourceVersion(resource_state, self._resource.version)
+            batch = self._runner.run_call(call, self._stream.state, resource, self._runner.knowledge_from(seen), now)
+            return Decision(batch.resource_drafts, batch.result, consumes_key=batch.took_effect)
 
         if scope == "thread":
-            mine = self._stream.commit(here, key=named, companion=self._resource)
-            if mine.result is not None:
-                return ToolCallResult(mine.result, mine.events)
+            done = self._stream.commit(in_session, key=checked_key, companion=self._resource)
+            if done.result is not None:
+                return ToolCallResult(done.result, done.events)
             if read_only:
-                again = self._stream.dry_run(here).result
+                result = self._stream.dry_run(in_session).result
             else:
-                then = self._stream.state_at(mine.appended.first - 1)
-                again = self._repeat_result(call, then, self._runner.resource_version, seen, mine.appended.at)
+                before = self._stream.state_at(done.appended.first - 1)
+                result = self._repeat_result(call, before, self._runner.resource_version, seen, done.appended.at)
         else:
-            theirs = self._resource.commit(abroad, key=named)
-            if theirs.result is not None:
-                return ToolCallResult(theirs.result)
-            before = theirs.appended.first - 1
-            owned = ResourceVersion(self._resource.state_at(before), before)
-            again = self._repeat_result(call, state, owned, seen, theirs.appended.at)
-        return ToolCallResult(replace(again, repeated=True))
+            done = self._resource.commit(in_resource, key=checked_key)
+            if done.result is not None:
+                return ToolCallResult(done.result)
+            seq = done.appended.first - 1
+            resource = ResourceVersion(self._resource.state_at(seq), seq)
+            result = self._repeat_result(call, state, resource, seen, done.appended.at)
+        return ToolCallResult(replace(result, repeated=True))
 
     def _repeat_result(
-        self, call: Call, state: SessionState, owned: ResourceVersion, seen: Mapping[str, str], now: datetime
+        self, call: Call, state: SessionState, resource: ResourceVersion, seen: Mapping[str, str], now: datetime
     ) -> ToolResult:
-        """What a call was told that took effect, decided once more on what there was then.
+        """Compute the result of an earlier call again, on the states before it.
 
-        Then it was not held up by anything that its caller had not seen, whatever the caller has seen by now. What came
-        of it is known to who wrote all of it, or knows what there was before, or what came of it.
+        The call took effect then, so nothing unseen held it up: it runs with full knowledge. The result's `seen` is
+        kept only if the caller knows the page: it wrote all of it, or knows the version before or after the call.
         """
-        work = self._runner.run_call(call, state, owned, self._runner.full_knowledge(state, owned.resource_state), now)
-        told, (answer,) = work.called, work.answers
-        before, after = self._runner.source_of(answer.about, state, owned.resource_state), told.seen.get(answer.about)
-        knew = answer.complete or seen.get(answer.about) in (before, after)
-        return told if knew else replace(told, seen={})
+        knowledge = self._runner.full_knowledge(state, resource.resource_state)
+        batch = self._runner.run_call(call, state, resource, knowledge, now)
+        result, (answer,) = batch.result, batch.answers
+        before = self._runner.source_of(answer.about, state, resource.resource_state)
+        after = result.seen.get(answer.about)
+        is_known = answer.complete or seen.get(answer.about) in (before, after)
+        return result if is_known else replace(result, seen={})
 
-    def _decide(self, state: SessionState, now: datetime, work: ToolCallBatch, answer: R) -> Decision[SessionState, R]:
-        """What was worked out, with all that follows from it."""
-        followed = self._derive(state, now, work.drafts)
-        abroad = [*work.abroad, *followed.resource_events, *self._spikes_for_searches(state, now, work.lookups)]
-        return Decision([*work.drafts, *followed.session_events], answer, companion=abroad)
+    def _decide(self, state: SessionState, now: datetime, batch: ToolCallBatch, answer: R) -> Decision[SessionState, R]:
+        """The decision to append a batch and the events derived from it."""
+        derived = self._derive(state, now, batch.drafts)
+        spikes = self._spikes_for_searches(state, now, batch.searches)
+        companion = [*batch.resource_drafts, *derived.resource_events, *spikes]
+        return Decision([*batch.drafts, *derived.session_events], answer, companion=companion)
 
     def _execute(
         self,
         state: SessionState,
         now: datetime,
-        asked: PromptState,
+        prompt: PromptState,
         reply: Reply,
-        knew: SessionState,
-        owned: ResourceVersion | None,
+        state_at_prompt: SessionState,
+        resource: ResourceVersion | None,
     ) -> ToolCallBatch:
-        """The reply, what its calls of memory tools change, and their answers.
+        """The messages of a reply, the changes of its memory tools, and their answers.
 
-        `knew`: what was in mind when the model was asked. `owned`: what the resource had before this, where it was done
-        there already.
+        `state_at_prompt`: the state that the model saw. `resource`: the state of the resource before this reply, if an
+        undone recording of the same reply has already changed it.
         """
+        already_applied = resource is not None
         fmt = FORMATS[reply.format]
-        said = [message_draft(wire, fmt) for wire in reply.wires]
-        state = self._stream.preview(state, state.seq, said, now)
-        work = ToolCallBatch(state, owned or self._runner.resource_version, CallerKnowledge.by_prompt(knew))
-        work.drafts += said
-        seen = work.known.seen.get(SCRATCHPAD_PATH, ())
-        work.known.pad = self._runner.known_scratchpad(state, work.resource_state, seen, done=owned is not None)
+        messages = [message_draft(wire, fmt) for wire in reply.wires]
+        after_reply = self._stream.preview(state, state.seq, messages, now)
+        knowledge = CallerKnowledge.by_prompt(state_at_prompt)
+        batch = ToolCallBatch(after_reply, resource or self._runner.resource_version, knowledge)
+        batch.drafts += messages
+        knowledge.scratchpad = self._runner.known_scratchpad(
+            after_reply,
+            batch.resource_state,
+            knowledge.seen.get(SCRATCHPAD_PATH, ()),
+            already_applied=already_applied,
+        )
         results: list[Result] = []
         for place, call in _calls(reply):
-            answer = self._runner.answer(call, reply, asked, self._runner.context_for(work, now))
+            answer = self._runner.answer(call, reply, prompt, self._runner.context_for(batch, now))
             if answer is not None:
-                self._runner.apply(
-                    work, call, answer, f"{state.stream}#{state.seq + 1 + place}", now, done=owned is not None
-                )
+                source = f"{state.stream}#{state.seq + 1 + place}"
+                self._runner.apply(batch, call, answer, source, now, already_applied=already_applied)
                 results.append(Result(call.id, (Text(answer.text),), error=answer.error))
         if results:
             wires = fmt.write([Message("tool", tuple(results))])
             first, *others = (message_draft(wire, fmt, is_memory_reply=True) for wire in wires)
-            shown = tuple(work.known.told.items())
-            work.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown)), *others]
-        work.drafts += _usage(asked, reply)
-        return work
+            shown = tuple(batch.knowledge.shown_by_answers.items())
+            batch.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown)), *others]
+        batch.drafts += _usage(prompt, reply)
+        return batch
 
-    def _key(self, key: Key) -> tuple[Key, list[AppendResult]]:
-        """The key of a reply, as long as nobody has taken it back: then it is another, beside what was undone."""
-        taken_back: list[AppendResult] = []
-        while (known := self._store.receipt(self._stream.name, key)) is not None and self._is_undone(known):
-            key = replace(key, value=f"{key.value} {known.last}")
-            taken_back.append(known)
-        return key, taken_back
+    def _unused_key(self, key: Key) -> tuple[Key, list[AppendResult]]:
+        """The idempotency key, and the appends with it that were undone.
 
-    def _is_undone(self, done: AppendResult) -> bool:
-        """Is it out of the state? An undo may itself have been undone, by going back to an event behind it."""
-        reverted = self._store.read(self._stream.name, after=done.last, kind=Reverted.kind)
-        now = reverted[-1].seq if reverted else done.last
+        After an undo a fresh key is derived, so that the same reply can be recorded again.
+        """
+        undone: list[AppendResult] = []
+        while (receipt := self._store.receipt(self._stream.name, key)) is not None and self._is_undone(receipt):
+            key = replace(key, value=f"{key.value} {receipt.last}")
+            undone.append(receipt)
+        return key, undone
+
+    def _is_undone(self, append: AppendResult) -> bool:
+        """Whether an append is reverted. An undo may itself be undone, by going back to an event after it."""
+        reverted = self._store.read(self._stream.name, after=append.last, kind=Reverted.kind)
+        seq = reverted[-1].seq if reverted else append.last
         for event in reversed(reverted):
-            if event.seq <= now and isinstance(event.payload, Reverted):
-                now = event.payload.to
-                if now < done.last:
+            if event.seq <= seq and isinstance(event.payload, Reverted):
+                seq = event.payload.to
+                if seq < append.last:
                     return True
         return False
 
     def _resource_before(self, undone: Sequence[AppendResult]) -> ResourceVersion | None:
-        """What the resource had before the replies that were taken back; None if they changed nothing there.
+        """The state of the resource before undone recordings of a reply; None if they did not change it.
 
-        An undo leaves alone what belongs to the resource, so that is done once, however often a reply is recorded.
+        An undo does not change the resource, so the resource is changed once, however often a reply is recorded.
         """
-        said = {f"{self._stream.name}#{seq}" for done in undone for seq in range(done.first, done.last + 1)}
-        events = self._store.read(self._resource.name) if said else ()
-        changed = next((event for event in events if said.intersection(event.sources)), None)
+        sources = {f"{self._stream.name}#{seq}" for append in undone for seq in range(append.first, append.last + 1)}
+        events = self._store.read(self._resource.name) if sources else ()
+        changed = next((event for event in events if sources.intersection(event.sources)), None)
         return ResourceVersion(self._resource.state_at(changed.seq - 1), changed.seq - 1) if changed else None
 
 
-def _key(reply: Reply, call: int, line: Conversation) -> Key:
-    """What makes two replies the same: the provider's name for it, or else what it says in answer to what."""
+def _reply_key(reply: Reply, call: int, conversation: Conversation) -> Key:
+    """Identify a reply: by the provider's id, or else by the call, the last message before it, and its content."""
     name = reply.id
     if len(name) < MIN_REPLY_ID_LENGTH:
-        heard = (entry.seq for entry in reversed(line[:]) if not entry.is_memory_reply and not _is_assistants(entry))
-        name = f"{call} {next(heard, 0)} {reply.id}"
+        newest_first = reversed(conversation[:])
+        answered = (entry.seq for entry in newest_first if not entry.is_memory_reply and not _is_from_assistant(entry))
+        name = f"{call} {next(answered, 0)} {reply.id}"
     return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.whole else 'cut')}", "")
 
 
-def _is_assistants(entry: ConversationEntry) -> bool:
+def _is_from_assistant(entry: ConversationEntry) -> bool:
     return FORMATS[entry.format].read(entry.wire).role == "assistant"
 
 
 def _calls(reply: Reply) -> Iterator[tuple[int, Call]]:
-    """The calls of a reply, each with the place of its message among the wires."""
+    """The calls of a reply, each with the index of its message."""
     fmt = FORMATS[reply.format]
     for place, wire in enumerate(reply.wires):
         for call in fmt.read(wire).calls:
             yield place, call
 
 
-def _usage(asked: PromptState, reply: Reply) -> list[Draft]:
-    """What the provider counted for the prompt that this reply answers."""
-    if reply.usage is None or not asked.calls:
+def _usage(prompt: PromptState, reply: Reply) -> list[Draft]:
+    """The token counts of the provider for the prompt that this reply answers."""
+    if reply.usage is None or not prompt.calls:
         return []
     usage = reply.usage
-    what = UsageReported(
-        call=asked.calls,
-        counted=asked.last_prompt.counted_tokens,
+    payload = UsageReported(
+        call=prompt.calls,
+        counted=prompt.last_prompt.counted_tokens,
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,
         model=reply.model,
     )
-    return [Draft(payload=what, origin=Origin.OPERATOR)]
+    return [Draft(payload=payload, origin=Origin.OPERATOR)]

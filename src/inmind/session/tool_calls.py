@@ -1,4 +1,7 @@
-"""Run memory tools: what a caller knows, and a batch of calls that each see the changes of the one before."""
+"""Run memory tools against given states, and track what the caller knows.
+
+Nothing is appended here: a batch of calls collects drafts, and each call sees the changes of the one before.
+"""
 
 from __future__ import annotations
 
@@ -34,69 +37,74 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 
 @frozen
 class ResourceVersion:
-    """What the resource has, and the number of the last event that it was folded from."""
+    """The state of the resource and the number of the last event in it."""
 
     resource_state: ResourceState
     version: int
 
 
 class CallerKnowledge:
-    """What the model knows of memory while calls of its are carried out.
+    """The versions of pages that the model knows while its calls run.
 
-    It wrote all of the calls before it had heard any answer. So beyond what it had seen, by the events that had written
-    that, it knows what it writes itself; what the calls are answered it will know from the next reply on (`told`).
+    It wrote all calls before it saw any answer. So it knows what it had seen before (`seen`, by the events that wrote
+    it) and what its own calls write. It knows the answers only from its next reply on (`shown_by_answers`).
     """
 
     def __init__(self, seen: Mapping[str, Sequence[str]]) -> None:
         self.seen = dict(seen)
-        self.told: dict[str, str] = {}
-        self.pad: ScratchpadState | None = None
+        self.shown_by_answers: dict[str, str] = {}
+        self.scratchpad: ScratchpadState | None = None
 
     @classmethod
-    def by_prompt(cls, knew: SessionState) -> Self:
-        """By the last prompt, and by what its calls were answered since."""
-        paths = {**knew.shown_in_prompt, **knew.shown_in_results}
-        return cls({path: (knew.shown_in_prompt.get(path, ""), knew.shown_in_results.get(path, "")) for path in paths})
+    def by_prompt(cls, state_at_prompt: SessionState) -> Self:
+        """What the model knows from its last prompt and from answers to its calls since."""
+        prompt, results = state_at_prompt.shown_in_prompt, state_at_prompt.shown_in_results
+        return cls({path: (prompt.get(path, ""), results.get(path, "")) for path in {**prompt, **results}})
 
-    def take(self, answer: ToolAnswer, before: str, after: str) -> None:
-        """An answer; with the events that had written what it is about, and have now. None where there is no such."""
-        self.told.update(answer.shows)
+    def update(self, answer: ToolAnswer, before: str, after: str) -> None:
+        """Update after an answer.
+
+        `before`, `after`: ids of the events that wrote the answer's page before and after the call. An empty `after`:
+        no page, or no event is appended.
+        """
+        self.shown_by_answers.update(answer.shows)
         for draft in answer.drafts:
-            self.pad = known_state_after(draft.payload, self.pad)
+            self.scratchpad = known_state_after(draft.payload, self.scratchpad)
         if not after:
             return
-        knew = answer.complete or before in self.seen.get(answer.about, ())
-        if answer.complete or (answer.drafts and (knew or self.told.get(answer.about) == before)):
-            self.told[answer.about] = after
-        if answer.drafts and knew:
+        was_known = answer.complete or before in self.seen.get(answer.about, ())
+        if answer.complete or (answer.drafts and (was_known or self.shown_by_answers.get(answer.about) == before)):
+            self.shown_by_answers[answer.about] = after
+        if answer.drafts and was_known:
             self.seen[answer.about] = (after, after)
 
 
 class ToolCallBatch:
-    """Calls that are carried out one after the other, each on what the one before it has left."""
+    """Calls that run one after the other, each on the state that the one before has left."""
 
-    def __init__(self, state: SessionState, owned: ResourceVersion, known: CallerKnowledge) -> None:
-        self.state, self.resource_state, self.version, self.known = state, owned.resource_state, owned.version, known
+    def __init__(self, state: SessionState, resource: ResourceVersion, knowledge: CallerKnowledge) -> None:
+        self.state, self.knowledge = state, knowledge
+        self.resource_state, self._resource_version = resource.resource_state, resource.version
         self.drafts: list[Draft] = []
-        self.abroad: list[Draft] = []
-        """What happens in the resource's stream."""
+        self.resource_drafts: list[Draft] = []
+        """Events for the resource's stream."""
         self.answers: list[ToolAnswer] = []
-        self.lookups: list[SearchCall] = []
+        self.searches: list[SearchCall] = []
 
     @property
-    def owned(self) -> ResourceVersion:
-        return ResourceVersion(self.resource_state, self.version + len(self.abroad))
+    def resource(self) -> ResourceVersion:
+        return ResourceVersion(self.resource_state, self._resource_version + len(self.resource_drafts))
 
     @property
-    def called(self) -> ToolResult:
-        """What the last call is told, where it stands by itself."""
+    def result(self) -> ToolResult:
+        """The result of the last call, for a call without a reply."""
         answer = self.answers[-1]
         return ToolResult(
             text=answer.text,
             content=dict[str, Any]() if answer.error else answer.content,
             error=answer.error,
             code=answer.code,
-            seen=self.known.told,
+            seen=self.knowledge.shown_by_answers,
         )
 
     @property
@@ -120,81 +128,95 @@ class ToolCallRunner:
         self._compact, self._search, self._memory_view = compact, search, memory_view
 
     def run_call(
-        self, call: Call, state: SessionState, owned: ResourceVersion, known: CallerKnowledge, now: datetime
+        self, call: Call, state: SessionState, resource: ResourceVersion, knowledge: CallerKnowledge, now: datetime
     ) -> ToolCallBatch:
-        """One call and nothing else, carried out by somebody who knows so much."""
-        work = ToolCallBatch(state, owned, known)
-        known.pad = self.known_scratchpad(state, owned.resource_state, known.seen.get(SCRATCHPAD_PATH, ()), done=False)
-        self.apply(work, call, run_tool(call, self.context_for(work, now)), "", now)
-        return work
+        """Run a single call for a caller with this knowledge."""
+        batch = ToolCallBatch(state, resource, knowledge)
+        seen = knowledge.seen.get(SCRATCHPAD_PATH, ())
+        knowledge.scratchpad = self.known_scratchpad(state, resource.resource_state, seen, already_applied=False)
+        self.apply(batch, call, run_tool(call, self.context_for(batch, now)), "", now)
+        return batch
 
     @property
     def resource_version(self) -> ResourceVersion:
         return ResourceVersion(self._resource.state, self._resource.version)
 
     def knowledge_from(self, seen: Mapping[str, str]) -> CallerKnowledge:
-        """By what a caller says that it was told. An event that there is none of makes nothing known."""
+        """What a caller knows by its `seen`. Ids of events that do not exist are ignored."""
         last = {self._stream.name: self._stream.version, self._resource.name: self._resource.version}
 
-        def is_one(path: str, event: str) -> bool:
+        def exists(path: str, event: str) -> bool:
             stream, _, seq = event.rpartition("#")
-            whose = stream == self._stream.name or (path == SCRATCHPAD_PATH and stream in last)
-            return whose and _NUMBER.fullmatch(seq) is not None and int(seq) <= last[stream]
+            is_own = stream == self._stream.name or (path == SCRATCHPAD_PATH and stream in last)
+            return is_own and _NUMBER.fullmatch(seq) is not None and int(seq) <= last[stream]
 
-        return CallerKnowledge({path: (event,) for path, event in seen.items() if is_one(path, event)})
+        return CallerKnowledge({path: (event,) for path, event in seen.items() if exists(path, event)})
 
     def full_knowledge(self, state: SessionState, resource_state: ResourceState) -> CallerKnowledge:
+        """The knowledge of a caller that has seen the current version of every page."""
         pages = {path: page.source for path, page in state.documents.by_path.items()}
         seen = {**pages, SCRATCHPAD_PATH: self.source_of(SCRATCHPAD_PATH, state, resource_state)}
         return CallerKnowledge({path: (event,) for path, event in seen.items()})
 
-    def answer(self, call: Call, reply: Reply, asked: PromptState, reach: ToolContext) -> ToolAnswer | None:
-        match self._route(call, asked, reach.state):
+    def answer(self, call: Call, reply: Reply, prompt: PromptState, context: ToolContext) -> ToolAnswer | None:
+        """Answer a call of a reply to `prompt`; None if the host has to run it."""
+        match self._route(call, prompt, context.state):
             case "memory":
-                return run_tool(call, reach) if reply.whole else cut_off_answer()
+                return run_tool(call, context) if reply.whole else cut_off_answer()
             case "unknown":
-                return unknown_tool_answer(call, tool_names(asked.all_tools or ()))
+                return unknown_tool_answer(call, tool_names(prompt.all_tools or ()))
             case _:
                 return None
 
     def apply(
-        self, work: ToolCallBatch, call: Call, answer: ToolAnswer, by: str, now: datetime, *, done: bool = False
+        self,
+        batch: ToolCallBatch,
+        call: Call,
+        answer: ToolAnswer,
+        source: str,
+        now: datetime,
+        *,
+        already_applied: bool = False,
     ) -> None:
-        """What a call was answered, entered into the work. `by`: the event that it stands in, where there is one.
+        """Add an answer to the batch.
 
-        `done`: what belongs to the resource was changed by it before.
+        `source`: id of the event that has the call; empty for a call without a reply. `already_applied`: the call
+        changed the resource when it was first recorded, so nothing is appended there again.
         """
-        drafts = [replace(draft, sources=(by, *draft.sources)) if by else draft for draft in answer.drafts]
-        before = self.source_of(answer.about, work.state, work.resource_state)
+        drafts = [replace(draft, sources=(source, *draft.sources)) if source else draft for draft in answer.drafts]
+        before = self.source_of(answer.about, batch.state, batch.resource_state)
         if answer.scope == "thread":
-            work.state = self._stream.preview(work.state, work.state.seq, drafts, now)
-            work.drafts += drafts
+            batch.state = self._stream.preview(batch.state, batch.state.seq, drafts, now)
+            batch.drafts += drafts
         else:
-            owned = work.owned
-            work.resource_state = self._resource.preview(owned.resource_state, owned.version, drafts, now)
-            work.abroad += drafts
-        after = self.source_of(answer.about, work.state, work.resource_state)
-        if done and after.startswith(f"{self._resource.name}#"):
-            after = ""  # nothing is appended there once more
-        work.known.take(answer, before, after)
-        work.answers.append(answer)
+            resource = batch.resource
+            batch.resource_state = self._resource.preview(resource.resource_state, resource.version, drafts, now)
+            batch.resource_drafts += drafts
+        after = self.source_of(answer.about, batch.state, batch.resource_state)
+        if already_applied and after.startswith(f"{self._resource.name}#"):
+            after = ""
+        batch.knowledge.update(answer, before, after)
+        batch.answers.append(answer)
         if call.name == _SEARCH and not answer.error:
-            found = any(isinstance(one.payload, SearchRecorded) and one.payload.hits for one in drafts)
-            work.lookups.append(SearchCall(found, by or f"{work.state.stream}#{work.state.seq}"))
+            has_hits = any(isinstance(draft.payload, SearchRecorded) and draft.payload.hits for draft in drafts)
+            batch.searches.append(SearchCall(has_hits, source or f"{batch.state.stream}#{batch.state.seq}"))
 
-    def context_for(self, work: ToolCallBatch, now: datetime) -> ToolContext:
-        state, owned, known = work.state, work.owned, work.known
-        nexts = {"thread": f"{state.stream}#{state.seq + 1}", "resource": f"{self._resource.name}#{owned.version + 1}"}
+    def context_for(self, batch: ToolCallBatch, now: datetime) -> ToolContext:
+        state, resource, knowledge = batch.state, batch.resource, batch.knowledge
+        next_ids = {
+            "thread": f"{state.stream}#{state.seq + 1}",
+            "resource": f"{self._resource.name}#{resource.version + 1}",
+        }
         return ToolContext(
             now=now,
             state=state,
-            resource_state=owned.resource_state,
+            resource_state=resource.resource_state,
             ancestors=[stream.state for stream in self._ancestors],
             layers=self._config.layers,
-            seen=known.seen,
-            page_as_seen=partial(self._page_as_seen, known.seen),
-            scratchpad_as_seen=known.pad,
-            next_id=nexts.__getitem__,
+            seen=knowledge.seen,
+            page_as_seen=partial(self._page_as_seen, knowledge.seen),
+            scratchpad_as_seen=knowledge.scratchpad,
+            next_id=next_ids.__getitem__,
             resolve=self._entities.resolve,
             search=self._search,
             compact=partial(self._compact, state),
@@ -202,11 +224,11 @@ class ToolCallRunner:
         )
 
     def known_scratchpad(
-        self, state: SessionState, resource_state: ResourceState, seen: Sequence[str], *, done: bool
+        self, state: SessionState, resource_state: ResourceState, seen: Sequence[str], *, already_applied: bool
     ) -> ScratchpadState | None:
-        """The scratchpad as the model knew it, by the events that wrote what it was shown; None if it was not.
+        """The scratchpad as the model saw it, given the ids of the events that it saw; None if it did not see it.
 
-        `done`: what belongs to the resource was changed by this reply before, so the model knew what there was.
+        `already_applied`: this reply has changed the resource before, so the model knew the state at that time.
         """
         layer = find_scratchpad(self._config.layers)
         if layer is None:
@@ -216,13 +238,13 @@ class ToolCallRunner:
             if layer.scope == "thread"
             else (resource_state.scratchpads, self._resource)
         )
-        if layer.source(stream.name, pads) in seen or (done and layer.scope == "resource"):
+        if layer.source(stream.name, pads) in seen or (already_applied and layer.scope == "resource"):
             return layer.current_state(pads)
         seqs = [_seq(id) for id in seen if id.startswith(f"{stream.name}#")]
         return layer.current_state(stream.state_at(max(seqs)).scratchpads) if seqs else None
 
     def source_of(self, path: str, state: SessionState, resource_state: ResourceState) -> str:
-        """The event that wrote a page, or the scratchpad, as it is."""
+        """Id of the event that wrote the current version of a page or of the scratchpad."""
         layer = find_scratchpad(self._config.layers)
         if path == SCRATCHPAD_PATH and layer is not None:
             if layer.scope == "thread":
@@ -235,16 +257,16 @@ class ToolCallRunner:
         seqs = [_seq(id) for id in seen.get(path, ()) if id]
         return self._stream.state_at(max(seqs)).documents.text(path) if seqs else ""
 
-    def _route(self, call: Call, asked: PromptState, state: SessionState) -> str:
-        """By the tools of the prompt that was answered. Memory has no custom tools."""
+    def _route(self, call: Call, prompt: PromptState, state: SessionState) -> str:
+        """Route a call by the tools of the prompt that the reply answers. Memory has no custom tools."""
         if call.custom:
             return "host"
-        said = (FORMATS[entry.format].read(entry.wire) for entry in state.conversation)
+        messages = (FORMATS[entry.format].read(entry.wire) for entry in state.conversation)
         return route_call(
             call.name,
-            asked.tools,
-            lambda: adds_tools(said),
-            layer_tools=asked.layer_tools,
+            prompt.tools,
+            lambda: adds_tools(messages),
+            layer_tools=prompt.layer_tools,
             memory_tools=self._config.memory_tools,
         )
 
