@@ -114,7 +114,7 @@ def test_dreams_are_listed_with_a_line_each_and_shown_with_their_guards(dreamt: 
 def test_whoever_has_not_dreamt_has_no_dream_to_show(noted: Home) -> None:
     assert inmind("dream", "list", "ada", home=noted).stdout == "ada has not dreamt yet.\n"
     for what in ("show", "diff"):
-        assert "NOT_FOUND: no dream 'ada': ada has not dreamt yet" in refusal("dream", what, "ada", home=noted)
+        assert "NOT_FOUND: no dream 'ada': ada has no dreams yet" in refusal("dream", what, "ada", home=noted)
 
 
 @pytest.mark.spec("G13")

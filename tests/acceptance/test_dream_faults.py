@@ -283,7 +283,7 @@ def test_one_that_is_called_off_changes_nothing(memory: Memory, home: Home, cloc
             assert other.resource("ada").cancel_dream()
 
     dream = dream_disturbed(memory, phase, call_off)
-    assert (dream.status, dream.code, dream.reason) == ("failed", "DREAM_OVERTAKEN", "somebody has called it off")
+    assert (dream.status, dream.code, dream.reason) == ("failed", "DREAM_OVERTAKEN", "it was cancelled")
     assert (settled(memory), text_of(memory, NOTES_PAGE_PATH)) == before
     assert len(accounted(memory).waiting) == len(NEW)
     assert memory.dream("ada").status == "done"

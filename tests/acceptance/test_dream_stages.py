@@ -383,7 +383,7 @@ def test_one_that_stands_on_a_dream_that_was_taken_back_is_not_gone_on_with(home
     with opened(home, calls) as memory:
         assert memory.resource("ada").undo_dream().id == first["dream"]
         (left, _) = memory.resource("ada").dreams()
-        assert (left.status, left.reason) == ("failed", f"dream {first['dream']} was taken back, on which it stands")
+        assert (left.status, left.reason) == ("failed", f"dream {first['dream']}, on which it is based, was undone")
         again = memory.dream("ada")
         assert (again.id > left.id, len(again.notes)) == (True, len(NOTES))
         in_order(memory)
@@ -442,7 +442,7 @@ def test_a_proposal_that_names_what_is_not_there_is_not_believed(
         made = memory.dream("ada")
         assert (made.id, made.status, made.tokens) == (dream, "done", (2 * COST[0], 2 * COST[1]))
         assert len(made.notes) == len(NOTES)
-    assert f"what was proposed in dream {dream} of ada names what is not there" in caplog.text
+    assert f"dream {dream} of ada: saved proposal no longer matches its inputs, starting over" in caplog.text
     assert asked(calls) == 1
 
 

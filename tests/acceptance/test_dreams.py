@@ -235,7 +235,7 @@ def test_only_the_last_dream_can_be_undone_and_only_once(memory: Memory) -> None
     first = memory.dream("ada")
     noted(memory, "Deploys happen on Tuesdays")
     memory.dream("ada")
-    with pytest.raises(InvalidInput, match="the last one is taken back first"):
+    with pytest.raises(InvalidInput, match="the last dream is undone first"):
         memory.resource("ada").undo_dream(first.id)
     memory.resource("ada").undo_dream()
     assert memory.resource("ada").undo_dream().id == first.id

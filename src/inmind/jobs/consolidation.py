@@ -1,9 +1,9 @@
-"""Consolidation, carried out: batch by batch, each a commit, so that it can stop anywhere and go on there.
+"""Run a consolidation in batches. Each batch is a commit, so it can stop at any batch and resume there.
 
-What becomes of which crystal is decided in `crystals/consolidate`. First everything that was written down is gone
-through: it is read once, and decided at once, since each of it has to be seen beside all others. What was not committed
-before the time was over is decided again. Then comes what was said in sessions and may fade, a few at a time; how far
-that came stands in the journal. A pass that found nothing to do leaves nothing there.
+The decisions are made in `search/consolidate.py`. First all written crystals (notes and the like) are read and planned
+together, because each has to be compared with all others; an uncommitted part is planned again after a stop. Then
+crystals of sessions that may expire are checked batch by batch; the progress of that is in the journal. A pass without
+changes leaves no event.
 """
 
 from __future__ import annotations
@@ -25,18 +25,22 @@ from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Stream
 
 BATCH_SIZE = 500
-"""Crystals of a batch."""
+"""Crystals in one batch."""
 
 
 @frozen(kw_only=True)
 class Consolidation:
-    """What a consolidation has done so far."""
+    """Counts of what a consolidation has done."""
 
     merged: int = 0
     superseded: int = 0
     expired: int = 0
     finished: bool = True
-    """False where time ran out: the next one goes on where this one stopped."""
+    """False if time ran out; the next run resumes there."""
+
+    def __str__(self) -> str:
+        text = f"consolidation: {self.merged} merged, {self.superseded} superseded, {self.expired} expired"
+        return text if self.finished else f"{text} (unfinished)"
 
     def with_batch(self, batch: Consolidated) -> Consolidation:
         return Consolidation(
@@ -48,7 +52,7 @@ class Consolidation:
 
 
 class Consolidator:
-    """Goes through the crystals of one resource."""
+    """Consolidates the crystals of one resource."""
 
     def __init__(
         self, search: SearchEngine, store: Store, stream: Stream[ResourceState], resource: str, clock: Clock
@@ -57,9 +61,9 @@ class Consolidator:
         self._resource = resource
 
     def is_due(self, *, interval_seconds: float, finished_at: datetime | None = None) -> bool:
-        """Has it not been done for so long, or was it left in the middle?
+        """True if the last pass is older than `interval_seconds` or unfinished.
 
-        `finished`: when whoever asks has last come to the end. The journal tells only of passes that found something.
+        `finished_at`: when the caller last finished a pass. The journal only has passes that changed something.
         """
         last_batch = self._last_batch()
         if last_batch is not None and last_batch[0]:
@@ -69,20 +73,20 @@ class Consolidator:
 
     @property
     def is_unfinished(self) -> bool:
-        """Was the last one left in the middle, by whomever?"""
+        """True if the last pass stopped before its end, in any process."""
         last = self._last_batch()
         return last is not None and bool(last[0])
 
     def run(self, *, seconds: float | None = None) -> Consolidation:
-        """Go on where the last one stopped, to the end or until the time is over.
+        """Resume at the last batch and run to the end, or until `seconds` have passed.
 
-        The time is looked at between batches. Reading what was written down and deciding on it comes before the first
-        of them, and takes as long as it takes.
+        The time is checked between batches. Reading and planning the written crystals comes before the first batch and
+        is not interrupted.
         """
         started = time.monotonic()
         last = self._last_batch()
         cursor = last[0] if last else ""
-        # What was decided is held back until more is: so the last of a pass also tells that it came to its end.
+        # A batch is committed when the next one has changes, so that the last one also records the end of the pass.
         result, pending = Consolidation(), Consolidated(cursor)
         for batch in self._batches(cursor):
             if _has_changes(pending) and _has_changes(batch):
@@ -98,7 +102,7 @@ class Consolidator:
         return result
 
     def _last_batch(self) -> tuple[str, datetime] | None:
-        """Where the last batch ended, and when it was."""
+        """The last crystal of the last batch and the time of the batch."""
         for event in reversed(self._store.read(self._stream.name, kind=Consolidated.kind)):
             if isinstance(event.payload, Consolidated):
                 return event.payload.last_crystal, event.at
@@ -108,7 +112,10 @@ class Consolidator:
         self._stream.append(Draft(payload=batch, origin=Origin.OPERATOR))
 
     def _batches(self, cursor: str) -> Iterator[Consolidated]:
-        """What is to be done from there on; the last batch, and no other, comes to the end of the pass."""
+        """The batches after a cursor.
+
+        Only the last one has an empty cursor, which marks the end of the pass.
+        """
         now, resumed = self._clock(), self._search.record(cursor) if cursor else None
         made = 0
         if resumed is not None and resumed.source != "memory":
@@ -123,7 +130,7 @@ class Consolidator:
         yield Consolidated("", expired=self._expired_ids(records, now))
 
     def _expired_ids(self, records: Sequence[Record], now: datetime) -> tuple[str, ...]:
-        """What was said in sessions and is worth nothing by now."""
+        """Ids of session crystals whose value has decayed."""
         return tuple(record.id for record in records if is_expired(record.crystal("", self._resource), now))
 
 

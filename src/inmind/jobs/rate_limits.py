@@ -1,9 +1,9 @@
-"""What all processes that work on a memory may use together: calls of a model, tokens, money, dreams.
+"""Rate limits shared by all processes of a memory: model calls, tokens, money, dreams.
 
-It is counted in the store, so that eight workers on four machines keep to one limit. Before a model is asked, the most
-that the answer may cost is set aside; what it did not cost is given back. A worker that dies in between has used all of
-it: what nobody can tell is counted, and not hoped for. A minute that is full is waited for, and so is an hour; a day is
-too long to wait, and rules dream.
+The counters are in the store, so eight workers on four machines keep one limit. Before a call the maximum possible cost
+is reserved; the difference to the actual cost is returned afterwards. A worker that dies in between has used its whole
+reservation, because its actual cost is unknown. Per-minute and per-hour limits wait until the window resets. If a daily
+limit is reached, the dream proposes by rules instead.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 MODEL_CALLS, DREAMS = "model_calls_per_minute", "dreams_per_hour"
 
 MICROS_PER_UNIT = 1_000_000
-"""Of the currency that prices are told in: what is counted are whole numbers."""
+"""Counters are integers: prices are counted in millionths of the currency."""
 
 OVERHEAD_TOKENS = 256
-"""Tokens that a provider may put around a question."""
+"""Tokens that a provider may add to a question."""
 
 TokenPrices = tuple[float, float]
-"""Of a token that a model reads, and of one that it writes."""
+"""Price of an input token and of an output token."""
 
 
 @frozen
 class LimitUsage:
-    """How much of a limit is used in the window that goes on."""
+    """Usage of one limit in the current window."""
 
     name: str
     used: float
@@ -49,21 +49,25 @@ class LimitUsage:
 
 
 class CallLimitReached(Exception):
-    """One more call of a model has to wait until then."""
+    """The limit of model calls per minute is reached until the given time."""
 
     def __init__(self, until: datetime) -> None:
-        super().__init__(f"{MODEL_CALLS} is reached until {format_timestamp(until)}")
+        super().__init__(f"limit {MODEL_CALLS} reached until {format_timestamp(until)}")
         self.until = until
 
 
 class RateLimits:
+    """Checks and counts usage against the limits of the settings."""
+
     def __init__(self, store: Store, limits: LimitSettings, clock: Clock) -> None:
         self._store, self._limits, self._clock = store, limits, clock
 
     def start_dream(self, count_waiting: Callable[[int], int] | None = None) -> datetime | None:
-        """Begin one more dream that comes by itself: None if it may begin, or when to ask again. `ahead`: how many
-        others, of so many at most, have waited longer for it: room for those is left to them. Room for a call of a
-        model is only looked for: it is set aside when the model is asked."""
+        """Count one more due dream. None if it may start now, or the time to retry.
+
+        `count_waiting(limit)`: how many other dreams have waited longer, counted up to `limit`; capacity is left for
+        those. The limit of model calls is only checked here: a call is reserved when the model is called.
+        """
         calls, dreams = self._limits.model_calls_per_minute, self._limits.dreams_per_hour
 
         def limit_for_this(limit: int) -> int:
@@ -78,7 +82,7 @@ class RateLimits:
         return None
 
     def dreams_available(self) -> int | None:
-        """How many more may begin by themselves now; None where there is no limit."""
+        """Number of due dreams that may start now; None without a limit."""
         limits = (
             (MODEL_CALLS, MINUTE, self._limits.model_calls_per_minute),
             (DREAMS, HOUR, self._limits.dreams_per_hour),
@@ -87,45 +91,54 @@ class RateLimits:
         return max(0, min(available)) if available else None
 
     def claim(self, name: str, interval: timedelta) -> datetime | None:
-        """Be the one, of all processes, that does this in such a stretch of time: None, or when to ask again."""
+        """Claim a task for one interval, across all processes.
+
+        None if claimed, or the time to retry.
+        """
         window = self._window(name, interval)
         return None if self._store.try_consume(window, 1, limit=1) else window.end
 
     def limit_model(self, model: Model, prices: TokenPrices) -> Model:
-        """A model that is asked only as far as the limits go: NoRoom where it has to wait, ModelFailed where that would
-        take too long."""
+        """Wrap a model so that it respects the limits.
+
+        Its `ask` raises CallLimitReached if the caller should wait, and ModelFailed if a daily limit is reached.
+        """
         limits = self._limits
         any_limit = limits.model_calls_per_minute or limits.tokens_per_day or limits.price_per_day
         return _LimitedModel(model, self, prices) if any_limit else model
 
     def reserve(self, tokens: tuple[int, int], prices: TokenPrices) -> list[tuple[RateWindow, int]]:
-        """The most that one answer may cost. Where that is too much nothing is set aside: NoRoom, or ModelFailed."""
+        """Reserve the maximum cost of one answer.
+
+        Raises CallLimitReached or ModelFailed, reserving nothing.
+        """
         reserved: list[tuple[RateWindow, int]] = []
         for window, amount, limit in self._charges(tokens, prices):
             if not self._store.try_consume(window, amount, limit=limit):
                 self.adjust([(window, -amount) for window, amount in reserved])
                 if window.name == MODEL_CALLS:
                     raise CallLimitReached(window.end)
-                reason = f"{window.name} has no room for one more answer before {format_timestamp(window.end)}"
+                reason = f"{window.name} does not allow another call before {format_timestamp(window.end)}"
                 raise ModelFailed(reason=f"{LIMIT_REACHED}{reason}")
             reserved.append((window, amount))
         return reserved
 
     def settle(self, reserved: list[tuple[RateWindow, int]], tokens: tuple[int, int], prices: TokenPrices) -> None:
-        """It cost so much, and not what was set aside for it."""
+        """Replace a reservation with the actual cost."""
         actual = {window.name: amount for window, amount, _ in self._charges(tokens, prices)}
         self.adjust([(window, actual[window.name] - amount) for window, amount in reserved])
 
     def adjust(self, changes: list[tuple[RateWindow, int]]) -> None:
+        """Add signed amounts to the counters."""
         for window, change in changes:
             try:
                 if change:
                     self._store.adjust_usage(window, change)
-            except StoreError as error:  # then more is counted than was used, which keeps every limit
-                log.warning("%s stays as it was set aside: %s", window.name, error)
+            except StoreError as error:  # the counter stays too high, which keeps the limit
+                log.warning("%s: the reservation was not adjusted: %s", window.name, error)
 
     def usage(self) -> list[LimitUsage]:
-        """Of each limit that there is."""
+        """Usage of each configured limit."""
         limits = self._limits
         windows = (
             (MODEL_CALLS, MINUTE, limits.model_calls_per_minute, 1),
@@ -140,8 +153,11 @@ class RateLimits:
         ]
 
     def _charges(self, tokens: tuple[int, int], prices: TokenPrices) -> Iterator[tuple[RateWindow, int, int]]:
-        """By each limit that there is: what is used of it, and the most that may be. Nobody waits for a minute on a day
-        that is full."""
+        """Window, amount and limit for each configured limit.
+
+        Daily limits first: waiting for a minute cannot help
+        then.
+        """
         limits = self._limits
         if limits.tokens_per_day:
             yield self._window("tokens_per_day", DAY), sum(tokens), limits.tokens_per_day
@@ -178,7 +194,7 @@ class _LimitedModel:
 
 
 def _max_tokens(question: Question) -> tuple[int, int]:
-    """The tokens that a model may read and write for this. No token is less than a byte."""
+    """Upper bounds of input and output tokens of a question. A token is at least one byte."""
     schema = to_json(question.schema) if question.schema else ""
     input_tokens = sum(len(text.encode("utf-8", "replace")) for text in (question.system, question.prompt, schema))
     return input_tokens + OVERHEAD_TOKENS, question.max_tokens

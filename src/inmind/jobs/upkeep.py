@@ -1,8 +1,7 @@
-"""What keeps a memory fit, when there is time: the index, automatic notes, consolidations, dreams, vectors.
+"""Upkeep of a memory: index, automatic notes, consolidation, dreams, embeddings.
 
-Whoever has the time calls it: a host in its pauses, a thread in the background, or workers, which do it as jobs where
-memory is in a database. All of them may at once, since what is due is decided from the journal; and none has to, since
-nothing is lost when nobody does.
+A host calls it in idle time, a background thread runs it, or workers run it as jobs if the memory is in a database. It
+is safe to run from several processes at once, because the journal decides what is due. Skipping it loses nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.settings import Settings
 from inmind.core.streams import ANONYMOUS, PRIVATE
+from inmind.core.text import counted
 from inmind.dreams.affect.auto_notes import due_notes
 from inmind.dreams.affect.state import is_strong_affect
 from inmind.dreams.schedule import DreamSchedule, due_trigger, may_ask_model, next_due_at
@@ -37,26 +37,32 @@ from inmind.store.stream import Decision, Stream
 log = logging.getLogger("inmind")
 
 ROUND_SECONDS = 2.0
-"""Seconds of one round in the background: whoever closes a memory waits for little more."""
+"""Time limit of one background round. Closing a memory waits a little longer than this at most."""
 
 MAX_UNINDEXED = 1_000
-"""Resources that a round goes to though there was no time to index them before: what is due for one begins so."""
+"""Stale resources that a round visits if the index could not be brought up to date before. Each visit starts with that.
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @frozen(kw_only=True)
 class Upkeep:
-    """What a round has done."""
+    """The result of one round."""
 
     dreams: tuple[Dream, ...] = ()
-    """Those that came by themselves, whatever became of them."""
+    """Dreams that were due, whatever their outcome."""
     consolidated: Mapping[str, Consolidation] = field(default_factory=dict[str, Consolidation])
     """By resource."""
     notes: int = 0
-    """Taken by themselves, of levels that stay high."""
+    """Number of automatic notes about levels that stay high."""
     finished: bool = True
-    """All that was due is done. False where time ran out: the next round goes on there."""
+    """True if everything that was due is done. False if time ran out; the next round continues."""
+
+    def __str__(self) -> str:
+        dreams, notes = counted(len(self.dreams), "dream"), counted(self.notes, "automatic note")
+        text = f"upkeep: {dreams}, {counted(len(self.consolidated), 'resource')} consolidated, {notes}"
+        return text if self.finished else f"{text} (unfinished)"
 
     def merged_with(self, other: Upkeep) -> Upkeep:
         return Upkeep(
@@ -69,17 +75,17 @@ class Upkeep:
 
 @frozen(kw_only=True)
 class ResourceUpkeep:
-    """What was done for one resource."""
+    """The result for one resource."""
 
     done: Upkeep
     next_at: datetime | None
-    """When there will be something to do whether or not anything happens until then; None where there will not."""
+    """When something will be due even without new events; None if nothing will be."""
     waits_for_limit: bool = False
-    """A dream is due, and waits until a limit has room for it."""
+    """A dream is due and waits for a rate limit."""
 
 
 class DreamStarter(Protocol):
-    """Whoever can dream for a resource: for a reason, by a model or not, once for each key, until it is called off."""
+    """Runs one dream for a resource, once per key, until `cancelled` returns True."""
 
     def __call__(
         self, resource: str, trigger: str, *, ask_model: bool, cancelled: Callable[[], bool], key: str | None
@@ -87,7 +93,7 @@ class DreamStarter(Protocol):
 
 
 class UpkeepScheduler:
-    """Of one home, or of one database."""
+    """Upkeep of one home or one database."""
 
     def __init__(
         self,
@@ -107,33 +113,37 @@ class UpkeepScheduler:
         self._consolidator, self._dream, self._read_settings = consolidator, dream, read_settings
         self._started = clock(), time.monotonic()
         self._consolidated_at: dict[str, datetime] = {}
-        """Resources that were consolidated here, and when that came to its end."""
+        """When this process last finished a consolidation, by resource."""
         self._dreamt_at: dict[str, float] = {}
-        """Resources for which a dream came by itself here, and when, by a clock that nobody sets."""
+        """When this process last started a due dream, by resource, in monotonic time."""
         self._next = ""
-        """The resource that a round begins with: the last one had no time for it."""
+        """The first resource of the next round: the last round had no time for it."""
         self._stop, self._released = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         register_after_fork(self)
 
     def after_fork(self) -> None:
-        """The thread is the parent's."""
+        """Reset the thread state: the thread belongs to the parent process."""
         self._stop, self._released, self._thread = threading.Event(), threading.Event(), None
 
     def reload_settings(self) -> None:
-        """As they are by now, for whoever goes on for long. Those that cannot be read leave the others as they were."""
+        """Read the settings again. Invalid settings are logged and ignored."""
         try:
             settings = self._read_settings()
         except InvalidInput as error:
-            log.warning("settings stay as they were: %s", error)
+            log.warning("settings are invalid, keeping the previous ones: %s", error)
             return
         if settings != self.settings:
             self.settings = settings
             self.rate_limits = RateLimits(self.store, settings.limits, self.clock)
 
     def run(self, seconds: float, *, shared: bool = False) -> Upkeep:
-        """One round, for about so long: all resources, from where the last one stopped, and then vectors. `shared`:
-        others do this too, see `tend`."""
+        """Run one round for about `seconds`.
+
+        It maintains all resources, from where the last round stopped, and then embeds.
+
+        `shared`: other processes run upkeep too; see `maintain`.
+        """
         deadline = time.monotonic() + seconds
         search = self.search()
         done = Upkeep(finished=search.catch_up(until=deadline))
@@ -141,7 +151,7 @@ class UpkeepScheduler:
         resources = sorted(filter(is_maintained, {*search.resources(), *unindexed}))
         for index, resource in enumerate(resources[bisect_left(resources, self._next) :]):
             seconds_left = deadline - time.monotonic()
-            if seconds_left <= 0 and index:  # however short a round is, it comes to something
+            if seconds_left <= 0 and index:  # even the shortest round handles one resource
                 self._next = resource
                 return done.merged_with(Upkeep(finished=False))
             done = done.merged_with(self._maintain_safely(resource, max(0.0, seconds_left), shared=shared))
@@ -158,12 +168,15 @@ class UpkeepScheduler:
         count_waiting: Callable[[int], int] | None = None,
         on_written: Callable[[], None] = lambda: None,
     ) -> ResourceUpkeep:
-        """What is due for one resource: its index, its moods, a consolidation for about so long, a dream.
+        """Do what is due for one resource.
 
-        `shared`: of all who do this, one consolidates in a while; who else might have done so leaves no trace in the
-        journal where there was nothing to do. `key`: of the dream, for whoever repeats this after it was cut off.
-        `ahead`: how many dreams of others, of so many at most, have waited longer for room. `settled` is called when
-        all is written, and before it is decided from all that there is when to look again.
+        This may be automatic notes with a consolidation for about `seconds`, and a dream.
+
+        `shared`: other processes run upkeep too. One of them consolidates in each interval; a claim in the store
+        decides which, because a pass without changes leaves no event. `key`: idempotency key of the dream, for a caller
+        that repeats an interrupted call. `count_waiting(limit)`: how many dreams of other resources have waited longer
+        for a rate limit, counted up to `limit`. `on_written` is called after everything is written and before `next_at`
+        is computed.
         """
         interval = timedelta(minutes=self.settings.consolidation.interval_minutes)
         done, claimed_until = Upkeep(), None
@@ -185,7 +198,10 @@ class UpkeepScheduler:
         return ResourceUpkeep(done=done, next_at=next_at, waits_for_limit=retry_at is not None)
 
     def embed(self, seconds: float) -> bool:
-        """Make vectors of what has none, for about so long. True when nothing is left to do."""
+        """Embed what is missing for about `seconds`, then delete unused vectors.
+
+        True if nothing is left to do.
+        """
         deadline = time.monotonic() + seconds
         return self.search().embed(seconds=seconds) and self.search().delete_unused_vectors(
             seconds=deadline - time.monotonic()
@@ -198,15 +214,15 @@ class UpkeepScheduler:
         return done
 
     def dreaming_state(self, resource: str) -> DreamingState:
-        """Where dreaming stands in a resource."""
+        """The folded state of dreaming of a resource."""
         return self.resource_stream(resource).state.dreams
 
     def is_dream_due(self, resource: str) -> bool:
-        """Would a dream come by itself now?"""
+        """True if a dream is due now."""
         return self.settings.dream.enabled and bool(self._due_trigger(resource, self.resource_stream(resource).state))
 
     def start(self, interval_seconds: float) -> None:
-        """Go on with it in the background, a round every so many seconds, until `end`."""
+        """Run a round every `interval_seconds` in a background thread, until `stop`."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._run_rounds, args=(interval_seconds,), name="inmind-upkeep", daemon=True
@@ -214,18 +230,18 @@ class UpkeepScheduler:
             self._thread.start()
 
     def stop(self) -> None:
-        """Dreams that came by themselves are called off."""
+        """Stop the background thread and cancel its dream."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     def release(self) -> None:
-        """Dreams that came by themselves are left where they are, for whoever goes on with them: see LeftOff."""
+        """Release the lease of the current dream for another process; see LeaseReleased."""
         self._released.set()
 
     def _is_cancelled(self) -> bool:
         if self._released.is_set():
-            raise LeaseReleased("a worker was told to leave")
+            raise LeaseReleased("the worker is stopping")
         return self._stop.is_set()
 
     def _run_rounds(self, interval_seconds: float) -> None:
@@ -237,20 +253,20 @@ class UpkeepScheduler:
             except Closed:
                 return
             except InmindError as error:
-                log.warning("left for the next round: %s", error)
+                log.warning("upkeep round failed, retrying in the next round: %s", error)
             except Exception:
-                log.exception("a round of upkeep failed; the next one tries again")
+                log.exception("upkeep round failed, retrying in the next round")
 
     def _maintain_safely(self, resource: str, seconds: float, *, shared: bool) -> Upkeep:
-        """What is wrong with one resource is no reason to leave the others alone."""
+        """Maintain one resource. An error of one resource does not stop the others."""
         try:
             return self.maintain(resource, seconds, shared=shared).done
         except (Closed, StoreError):
             raise
         except InmindError as error:
-            log.warning("upkeep of %s is left for the next round: %s", resource, error)
+            log.warning("upkeep of %s failed, retrying in the next round: %s", resource, error)
         except Exception:
-            log.exception("upkeep of %s failed; the next round tries again", resource)
+            log.exception("upkeep of %s failed, retrying in the next round", resource)
         return Upkeep()
 
     def _is_consolidation_due(self, resource: str, interval: timedelta) -> bool:
@@ -258,7 +274,10 @@ class UpkeepScheduler:
         return self._consolidator(resource).is_due(interval_seconds=interval.total_seconds(), finished_at=finished)
 
     def _claim_consolidation(self, resource: str, interval: timedelta) -> datetime | None:
-        """Until when somebody else sees to it; None where it is this one's."""
+        """Claim the consolidation of this interval.
+
+        None if claimed, or the end of another process's claim.
+        """
         if self._consolidator(resource).is_unfinished:
             return None
         return self.rate_limits.claim(f"consolidation of {resource}", interval)
@@ -273,7 +292,10 @@ class UpkeepScheduler:
     def _dream_if_due(
         self, resource: str, *, shared: bool, key: str | None, count_waiting: Callable[[int], int] | None
     ) -> tuple[Dream | None, datetime | None]:
-        """The dream, if one was due; and when to ask again, where it was and must not begin now."""
+        """Run a dream if one is due.
+
+        Returns the dream, or the time to retry if a rate limit is reached.
+        """
         state, now, schedule = self.resource_stream(resource).state, self.clock(), self._schedule()
         trigger = self._due_trigger(resource, state)
         if not trigger:
@@ -284,7 +306,7 @@ class UpkeepScheduler:
             ):
                 return None, None
             if (retry_at := self.rate_limits.start_dream(count_waiting)) is not None:
-                log.info("a dream of %s waits until %s: there is no room for it before", resource, retry_at)
+                log.info("dream of %s waits until %s: rate limit reached", resource, retry_at)
                 return None, retry_at
         if not shared:
             self._dreamt_at[resource] = time.monotonic()
@@ -292,7 +314,7 @@ class UpkeepScheduler:
             ask_model = may_ask_model(state.dreams, schedule, now)
             return self._dream(resource, trigger, ask_model=ask_model, cancelled=self._is_cancelled, key=key), None
         except DreamRunning:
-            log.info("somebody dreams for %s already", resource)
+            log.info("a dream for %s is already running", resource)
             return None, None
 
     def _due_trigger(self, resource: str, state: ResourceState) -> str:
@@ -326,12 +348,15 @@ class UpkeepScheduler:
         return lambda limit: self.search().count_since(resource, since, limit)
 
     def _uptime(self, now: datetime) -> timedelta:
-        """For how long this has been at it: by either clock, since one may be set back, and the other is nobody's."""
+        """Time since this object was created.
+
+        The longer of wall-clock and monotonic time, because the wall clock may be set back.
+        """
         started_at, started_tick = self._started
         return max(now - started_at, timedelta(seconds=time.monotonic() - started_tick))
 
     def _dreamt_recently(self, resource: str, wait: timedelta) -> bool:
-        """However often the clock is set: no more than one here in so much time."""
+        """True if this process started a dream within `wait`, in monotonic time."""
         last = self._dreamt_at.get(resource)
         return last is not None and time.monotonic() - last < wait.total_seconds()
 
@@ -346,7 +371,7 @@ class UpkeepScheduler:
 
 
 def is_maintained(resource: str) -> bool:
-    """Does anybody look after it? What belongs to nobody in particular is only searched."""
+    """True for named resources. Anonymous and private ones are only searched."""
     return bool(resource) and not resource.startswith(PRIVATE) and resource != ANONYMOUS
 
 

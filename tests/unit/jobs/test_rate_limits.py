@@ -90,7 +90,7 @@ def test_nobody_waits_for_a_minute_on_a_day_that_is_full() -> None:
     with pytest.raises(ModelFailed) as refused:
         ask()
     assert refused.value.reason == (
-        f"{LIMIT_REACHED}tokens_per_day has no room for one more answer before 2026-01-02T00:00:00Z"
+        f"{LIMIT_REACHED}tokens_per_day does not allow another call before 2026-01-02T00:00:00Z"
     )
 
 

@@ -58,7 +58,7 @@ def read_activity(
     until: int | None = None,
     own_tool: Callable[[str], bool],
 ) -> ActivitySlice:
-    """Read the activity of a resource and its sessions after one position and up to `until`, if given."""
+    """Read the activity of a resource after one journal position and up to `until`, if given."""
     position, events = after, list[Event]()
     while len(events) < MAX_EVENTS:
         rows = store.events_since(position, kinds=_EVENT_KINDS, limit=_BATCH_SIZE, owner=resource)

@@ -176,7 +176,7 @@ class Gatherer:
         )
 
     def search_ids(self, keywords: str) -> frozenset[str]:
-        """Ids of the crystals that a default search for these keywords returns, with those merged into them."""
+        """Ids that a default search for these keywords returns, with those merged into them."""
         hits = self._search.search(Query(text=keywords, sources=self._sources), [self._resource])
         return frozenset(id for hit in hits for id in (hit.crystal.id, *hit.crystal.sources))
 
@@ -254,7 +254,10 @@ class _MatchedNotes:
 
 
 def _split_by_page(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple[list[Event], list[Event]]:
-    """Split events into those whose note is on the page, and the others. Matched notes are removed from `waiting`."""
+    """Split events into those whose note is on the page, and the others.
+
+    Matched notes are removed from `waiting`.
+    """
     matching, others = list[Event](), list[Event]()
     for event in events:
         note = as_page_note(event)
@@ -267,7 +270,10 @@ def _split_by_page(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple
 
 
 def _crystals_to_compare(activity: ActivitySlice, written: Sequence[Crystal]) -> list[Crystal]:
-    """New crystals and recent older ones: repetition shows only in comparison with the earlier crystals."""
+    """New crystals and recent older ones.
+
+    Repetition shows only in comparison with the earlier crystals.
+    """
     recent = sorted(filter(is_searchable, written), key=lambda crystal: crystal.at)[-MAX_RECENT_CRYSTALS:]
     return list({crystal.id: crystal for crystal in (*recent, *activity.crystals)}.values())
 

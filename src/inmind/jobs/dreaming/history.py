@@ -1,4 +1,4 @@
-"""The dreams of a resource, as people look at them: which there were, what each did, and how to take one back."""
+"""The dreams of a resource: list them, read one, cancel the running one, undo the last one."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from inmind.core.events.dreams import (
     PageLine,
 )
 from inmind.core.frozen import frozen
+from inmind.core.text import counted
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note
 from inmind.dreams.page.merge import merge_pages
@@ -41,7 +42,7 @@ from inmind.store.stream import Decision, Stream
 
 @frozen(kw_only=True)
 class Dream:
-    """One dream, and what became of it."""
+    """One dream and its outcome."""
 
     id: int
     resource: str
@@ -51,22 +52,22 @@ class Dream:
     began: datetime
     ended: datetime | None = None
     by: str = "rules"
-    """What has proposed: `rules`, or the name of a model."""
+    """The proposer: `rules`, or the name of a model."""
     phase: str = ""
-    """Where it is, or where it failed."""
+    """The current phase, or the phase in which it failed."""
     code: str = ""
     reason: str = ""
-    """Why it failed, or why rules did what a model was asked for."""
+    """Why it failed, or why rules proposed instead of the model."""
     before: str = ""
     after: str = ""
-    """MEMORY.md before it and after; both empty where it changed nothing."""
+    """MEMORY.md before and after the dream; both empty if it changed nothing."""
     notes: tuple[str, ...] = ()
-    """Notes that it has taken in."""
+    """Ids of the notes that it took in."""
     lines: tuple[PageLine, ...] = ()
-    """What it has put on the page."""
+    """Lines that it wrote on the page."""
     verdicts: tuple[GuardVerdict, ...] = ()
     refused: tuple[str, ...] = ()
-    """What was proposed and not done, each with the reason."""
+    """Proposed edits that were not applied, each with the reason."""
     inputs: Mapping[str, Any] | None = None
     mood: str = ""
     tokens: tuple[int, int] = (0, 0)
@@ -75,20 +76,29 @@ class Dream:
 
     @property
     def diff(self) -> str:
-        """What it did to MEMORY.md, as a unified diff; empty where it changed nothing."""
+        """The change of MEMORY.md as a unified diff; empty if it changed nothing."""
         before, after = self.before.splitlines(), self.after.splitlines()
         names = f"MEMORY.md before dream {self.id}", f"MEMORY.md after dream {self.id}"
         return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
+    def __str__(self) -> str:
+        text = f"dream {self.id} of {self.resource}: {self.status}"
+        if self.status in ("running", "abandoned"):
+            return f"{text} in phase {self.phase}"
+        if self.status == "failed":
+            return f"{text} in phase {self.phase}: {self.reason}"
+        notes, lines = counted(len(self.notes), "note"), counted(len(self.lines), "line")
+        return f"{text} by {self.by}: {notes} taken in, {lines} written"
+
 
 class DreamHistory:
-    """Those of one resource."""
+    """The dreams of one resource."""
 
     def __init__(self, resource: str, stream: Stream[ResourceState], store: Store, clock: Clock) -> None:
         self._resource, self._stream, self._store, self._clock = resource, stream, store, clock
 
     def all(self) -> list[Dream]:
-        """The newest first."""
+        """All dreams, newest first."""
         pages = _PageVersions([event for event in self._read_kind(DocumentWritten) if _is_memory_page(event)])
         ends: dict[int, Event] = {}
         for kind in (DreamCommitted, DreamFailed):
@@ -101,31 +111,35 @@ class DreamHistory:
         return [self._build(event, ends, undone_ids, progress, pages) for event in reversed(started)]
 
     def get(self, id: int | None = None) -> Dream:
-        """By its number; without one, the newest."""
+        """One dream by its number, or the newest."""
         if isinstance(id, bool) or not isinstance(id, int | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="dream", value=id, expected="the number of a dream")
         dreams = self.all()
         dream = next((dream for dream in dreams if id is None or dream.id == id), None)
         if dream is None:
             known_ids = ", ".join(str(dream.id) for dream in dreams[:10])
-            hint = f"there are {known_ids}" if known_ids else f"{self._resource} has not dreamt yet"
+            hint = f"existing dreams: {known_ids}" if known_ids else f"{self._resource} has no dreams yet"
             raise NotFound(what="dream", name=id if id is not None else self._resource, hint=hint)
         return dream
 
     def cancel(self, key: Key | None = None) -> bool:
-        """End the dream that is going on, wherever that is: it can change nothing any more. False if there is none."""
+        """End the running dream, in whatever process it runs.
+
+        It can no longer commit. False if none is running.
+        """
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, bool]:
-            drafts = _end_running(state, "somebody has called it off")
+            drafts = _end_running(state, "it was cancelled")
             return Decision(drafts, bool(drafts))
 
         self._stream.refresh()
         return self._stream.commit(decide, key=key).result is not False
 
     def undo(self, id: int | None = None, key: Key | None = None) -> Dream:
-        """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again.
+        """Undo the last dream.
 
-        A dream that is going on is ended by that: what it was made of holds no longer.
+        MEMORY.md is restored with the later edits of users, and the dream's notes return to the notes page. A running dream is
+        ended, because its input is no longer valid.
         """
         if key is not None and (receipt := self._store.receipt(self._stream.name, key)) is not None:
             (undone,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
@@ -136,7 +150,7 @@ class DreamHistory:
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             if state.dreams.last_dream != dream.id:
-                raise InvalidInput(field="dream", value=dream.id, expected="the last dream, not undone yet")
+                raise InvalidInput(field="dream", value=dream.id, expected="the last dream that is not undone")
             undone = DreamUndone(
                 dream=dream.id,
                 previous_dream=before.dreams.last_dream,
@@ -152,7 +166,7 @@ class DreamHistory:
             )
             drafts = [Draft(payload=undone, origin=Origin.OPERATOR, sources=(commit.id,))]
             drafts += self._restore_pages(state, dream, commit)
-            drafts += _end_running(state, f"dream {dream.id} was taken back, on which it stands")
+            drafts += _end_running(state, f"dream {dream.id}, on which it is based, was undone")
             return Decision(drafts, None)
 
         self._stream.refresh()
@@ -162,15 +176,15 @@ class DreamHistory:
     def _find_undoable(self, id: int | None) -> Dream:
         done = [dream for dream in self.all() if dream.status == "done"]
         if not done:
-            raise NotFound(what="dream to undo of", name=self._resource, hint="none has changed anything")
+            raise NotFound(what="dream to undo of", name=self._resource, hint="no dream has changed anything")
         if id is not None and id != done[0].id:
             self.get(id)
-            raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last one is taken back first")
+            raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last dream is undone first")
         return done[0]
 
     def _restore_pages(self, state: ResourceState, dream: Dream, commit: Event) -> Iterator[Draft]:
         if MEMORY_PAGE_PATH not in state.documents.by_path:
-            return  # it was a dream of nothing, and showed nothing
+            return  # the dream had no input and wrote no page
         current = state.documents.text(MEMORY_PAGE_PATH)
         text = dream.before if current == dream.after else merge_pages(dream.after, current, dream.before)
         page = DocumentWritten(path=MEMORY_PAGE_PATH, text=text)
@@ -187,7 +201,10 @@ class DreamHistory:
             yield Draft(payload=notes, origin=Origin.DREAM, sources=dream.notes)
 
     def _missing_notes(self, dream: Dream, commit: Event, notes_text: str) -> Iterator[PageNote]:
-        """Its notes, but for those that somebody has put back. One that was taken since is another, if just alike."""
+        """Notes of the dream that are not on the page.
+
+        Equal notes added since do not count as them.
+        """
         last_seq = commit.payload.last_seq if isinstance(commit.payload, DreamCommitted) else commit.seq
         since = self._store.read(self._stream.name, after=last_seq, kind=NoteAdded.kind)
         counts = Counter[PageNote | None](parse_notes(notes_text))
@@ -198,7 +215,7 @@ class DreamHistory:
                 yield note
 
     def _page_notes(self, dream: Dream) -> Iterator[PageNote]:
-        """As they stood on the page."""
+        """The notes of a dream as they were on the notes page."""
         for id in dream.notes:
             seq = int(id.rpartition("#")[2])
             (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
@@ -206,7 +223,7 @@ class DreamHistory:
                 yield note
 
     def _crystals_made_by(self, commit: Event) -> Iterator[Event]:
-        """Crystals of its commit, which ends where another begins."""
+        """Events of the crystals in the dream's commit, which ends at the next batch."""
         for event in self._store.read(self._stream.name, after=commit.seq):
             if event.starts_batch:
                 return
@@ -217,7 +234,7 @@ class DreamHistory:
         return self._store.read(self._stream.name, kind=kind.kind)
 
     def _progress_events(self) -> list[Event]:
-        """What dreams have told before their end, in order."""
+        """Events that dreams recorded between start and end, in order."""
         kinds = (DreamProgressed, DreamGathered, DreamAnswered, DreamProposed, DreamChecked)
         return sorted((event for kind in kinds for event in self._read_kind(kind)), key=attrgetter("seq"))
 
@@ -254,7 +271,10 @@ class DreamHistory:
 
 
 def as_page_note(event: Event) -> PageNote | None:
-    """How a note stands among those that wait; also what a person typed there, once a dream has made an event of it."""
+    """The note of an event as it is on the notes page; None for other events.
+
+    A typed note counts too, once a dream has recorded it.
+    """
     match event.payload:
         case NoteAdded() as note:
             return to_page_note(note, event.at)
@@ -265,7 +285,7 @@ def as_page_note(event: Event) -> PageNote | None:
 
 
 def _end_running(state: ResourceState, reason: str) -> list[Draft]:
-    """The end of the dream that is going on, if one is."""
+    """The event that ends the running dream; empty if none is running."""
     running = state.dreams.running
     if running is None:
         return []
@@ -282,7 +302,7 @@ def _end_running(state: ResourceState, reason: str) -> list[Draft]:
 
 
 class _PageVersions:
-    """Every version of MEMORY.md, in order: which one stood before an event, and which one a dream has written."""
+    """Every version of MEMORY.md: the one before an event, and the one that a dream wrote."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._events, self._seqs = events, [event.seq for event in events]
@@ -293,7 +313,7 @@ class _PageVersions:
         return _page_text(self._events[index - 1]) if index else ""
 
     def after(self, commit: Event) -> str:
-        """As the dream left it; one of nothing has left it as it was."""
+        """The page after the dream; unchanged if the dream wrote none."""
         page = self._by_dream.get(commit.id)
         return _page_text(page) if page else self.before(commit.seq)
 
@@ -338,7 +358,7 @@ def _with_failure(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
 
 
 def _with_progress(dream: Dream, event: Event) -> Dream:
-    """One that has not ended, behind something that it has told."""
+    """Apply a progress event to an unfinished dream."""
     match event.payload:
         case DreamProgressed(phase=phase):
             return replace(dream, phase=phase)

@@ -48,7 +48,7 @@ ProgressCallback = Callable[[str, str], None]
 
 
 class LeaseReleased(Exception):
-    """Raised by the `cancelled` callback to stop this process and let another one resume the dream."""
+    """Raised by the `cancelled` callback to stop here and let another process resume."""
 
 
 @frozen
@@ -99,10 +99,12 @@ class DreamLease:
     # -- acquire -------------------------------------------------------------------------------------------
 
     def acquire(self, trigger: str, proposer: str, key: Key | None) -> bool:
-        """Start a dream or resume an unfinished one. False if the dream of this key has already ended.
+        """Start a dream or resume an unfinished one.
 
-        Raises DreamRunning while another process holds the lease. A dream started with this key is resumed at any age. Without
-        a key, a dream that is too old to resume is abandoned and a new one is started.
+        False if the dream of this key has already ended.
+
+        Raises DreamRunning while another process holds the lease. A dream started with this key is resumed at any
+        age. Without a key, a dream that is too old to resume is abandoned and a new one is started.
         """
         self._stream.refresh()
         dream = self._dream_for_key(key)
@@ -172,7 +174,7 @@ class DreamLease:
             self.tokens, self.price = resumed.tokens, resumed.price
 
     def resume_point(self, now: datetime) -> ResumePoint | None:
-        """Saved results to resume from; None if there are no answers and no proposal, or they are too old."""
+        """Saved results to resume from; None if there are none or they are too old."""
         resumed = self._resumed
         if resumed is None or not resumed.has_paid_work or not resumed.is_resumable(now):
             return None

@@ -1,10 +1,9 @@
-"""One dream, carried out: read, ask, decide, commit.
+"""Run one dream: gather, propose, check, commit.
 
-It begins by an event that says so, which keeps others from dreaming for the same resource, and holds no lock beside
-that: whoever takes a note meanwhile waits for nothing. What it proposes is a list of edits. They are carried out on the
-page as it is when it commits, with whatever people and other processes have written since; and the pages, the notes
-that were taken in and the crystals that came of it are one commit, or nothing. Each stage on the way there is an event
-too: one that died is gone on with by the next, and to that one it is as if the dream had only been slow.
+A dream takes no lock. The event that starts it keeps other processes from dreaming for the same resource; writers of
+notes never wait for it. It proposes a list of edits. They are applied to the page as it is at commit time, including
+everything that users and other processes wrote since. The pages, the notes that were taken in and the new crystals are
+one commit. Each stage before that is an event too, so another process can resume a dream whose process died.
 """
 
 from __future__ import annotations
@@ -53,10 +52,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("inmind")
 
 PHASES = ("gather", "propose", "check", "commit", "index")
+"""Phases in order, as reported to the progress callback."""
 
 
 class Dreamer:
-    """Dreams for one resource."""
+    """Runs dreams for one resource."""
 
     def __init__(
         self,
@@ -70,8 +70,10 @@ class Dreamer:
         clock: Clock,
         sources: tuple[str, ...] = (),
     ) -> None:
-        """`back_up`: keeps a page that somebody has written, and answers with where. `sources`: where whoever reads the
-        page will search, if not everywhere."""
+        """`save_backup`: stores a copy of a page that a user wrote and returns its location.
+
+        `sources`: sources to which the searches of sessions are restricted; empty for all.
+        """
         self._resource, self._stream, self._files, self._save_backup = resource, stream, files, save_backup
         self._store, self._search, self._clock = store, search, clock
         self._gatherer = Gatherer(
@@ -87,11 +89,14 @@ class Dreamer:
         cancelled: Callable[[], bool] | None = None,
         key: Key | None = None,
     ) -> int:
-        """Dream once; answers with the number of the dream. What became of it is in the journal, also where it failed.
+        """Run one dream and return its number.
 
-        One that was left in the middle is gone on with instead, from the last stage that it has reached, and so is the
-        one that an earlier call with the same key has begun. DreamRunning if somebody else dreams. A dream that the
-        guards have refused, or that was overtaken, is no error: it has changed nothing, and says why.
+        The outcome is in the journal, also of a failed dream.
+
+        An unfinished dream is resumed at its last recorded stage instead of starting a new one. The same holds for the
+        dream that an earlier call with the same key started. Raises DreamRunning if another process dreams. A dream
+        that the guards reject, or that lost its lease, raises nothing: it has changed nothing and the journal has the
+        reason.
         """
         self._files.read_edits()
         self._adopt_page()
@@ -129,15 +134,21 @@ class Dreamer:
         self._commit_dream(lease, gathered, proposal)
 
     def _gather(self, lease: DreamLease) -> tuple[GatheredInput, ResumePoint | None]:
-        """What there is to dream of; as it was before this one took the dream over, if what came of it then still means
-        what it did."""
+        """Gather the input.
+
+        A resumed dream gathers its earlier input again, if the typed notes are unchanged.
+        """
         resumed = lease.resume_point(self._clock())
         if resumed is not None:
-            lease.enter_phase("gather", "once more, as it was")
+            lease.enter_phase("gather", "repeated for a resumed dream")
             gathered = self._gatherer.gather_again(resumed.gathered)
             if gathered.typed_digest == resumed.gathered.user_notes_digest:
                 return gathered, resumed
-            log.warning("what was proposed in dream %d of %s names what is not there", lease.dream, self._resource)
+            log.warning(
+                "dream %d of %s: saved proposal no longer matches its inputs, starting over",
+                lease.dream,
+                self._resource,
+            )
         lease.enter_phase("gather")
         gathered = self._gatherer.gather()
         lease.record_gathered(
@@ -162,7 +173,10 @@ class Dreamer:
         return proposal
 
     def _publish(self, lease: DreamLease) -> None:
-        """What was committed stands, whatever happens now: whoever looks next would see to files and index as well."""
+        """Write the live files and update the index.
+
+        If this fails, the commit stands and the next reader catches up.
+        """
         try:
             lease.report_phase("index")
         finally:
@@ -172,10 +186,13 @@ class Dreamer:
             except StoreError as error:
                 log.warning("dream %d of %s is not in the index yet: %s", lease.dream, self._resource, error)
 
-    # -- what people had written before the first dream --------------------------------------------------------
+    # -- adopt a page that a user wrote before the first dream ---------------------------------------------
 
     def _adopt_page(self) -> None:
-        """It is backed up, and made crystals of, once: the flag is in the commit of the crystals."""
+        """Back up an existing MEMORY.md and store it as crystals, once.
+
+        The flag is part of the same commit.
+        """
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             page = state.documents.by_path.get(MEMORY_PAGE_PATH)
@@ -197,7 +214,7 @@ class Dreamer:
         self._stream.refresh()
         self._stream.commit(decide)
 
-    # -- proposing -----------------------------------------------------------------------------------------
+    # -- propose -------------------------------------------------------------------------------------------
 
     def _make_proposal(
         self,
@@ -206,7 +223,7 @@ class Dreamer:
         model_options: ModelOptions | None,
         answers: Sequence[DreamAnswered],
     ) -> Proposal:
-        """By the model, if one is asked, or was, and its answer can be used; else by rules."""
+        """Propose with the model or its saved answers, else by rules."""
         if model_options is None and not answers:
             return propose_by_rules(material)
         from inmind.dreams.propose_by_model import propose_by_model
@@ -222,20 +239,24 @@ class Dreamer:
                 material, DreamModel(lease, model_options, answers, self._clock), seconds=seconds, check=check
             )
         except ModelFailed as error:
-            log.warning("dream %d of %s is made by rules: %s", lease.dream, self._resource, error.reason)
+            log.warning(
+                "dream %d of %s: the model failed, proposing by rules: %s", lease.dream, self._resource, error.reason
+            )
             price = model_options.price(error.tokens) if model_options else 0.0
             return replace(propose_by_rules(material), fell_back=error.reason, tokens=error.tokens, price=price)
 
-    # -- committing ----------------------------------------------------------------------------------------
+    # -- check and commit ----------------------------------------------------------------------------------
 
     def _check(self, lease: DreamLease, gathered: GatheredInput, proposal: Proposal) -> None:
-        """Guards that say no to the page as it is now would say no to the commit."""
+        """Run the guards on the page as it is now. The commit runs them again."""
         self._apply_verdicts(
             lease, proposal, self._rewrite_page(self._stream.refresh(), proposal.edits, gathered.material)
         )
         lease.record_checked()
 
     def _commit_dream(self, lease: DreamLease, gathered: GatheredInput, proposal: Proposal) -> None:
+        """Commit the dream, its crystals and both pages as one batch, if the lease is still held."""
+
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             lease.assert_held(state)
             result = self._build_result(state, gathered, proposal)
@@ -250,10 +271,11 @@ class Dreamer:
             raise DreamRejected(reasons=_failed_guards(page))
 
     def _build_result(self, state: ResourceState, gathered: GatheredInput, proposal: Proposal) -> _DreamResult:
-        """The page as it will be, once what has no event yet is called by the events that this commit makes of it."""
+        """The rewritten page, with event ids of this commit instead of temporary ids."""
         first = self._stream.version + 2
         names = {
-            f"{NEW_ID_PREFIX}{seq}": f"{self._stream.name}#{first + seq}" for seq in range(len(gathered.typed_notes))
+            f"{NEW_ID_PREFIX}{number}": f"{self._stream.name}#{first + number}"
+            for number in range(len(gathered.typed_notes))
         }
         edits = tuple(_rename_sources(edit, names) for edit in proposal.edits)
         page = self._rewrite_page(state, edits, gathered.material, names=names)
@@ -304,7 +326,7 @@ class Dreamer:
     def _build_events(
         self, state: ResourceState, gathered: GatheredInput, proposal: Proposal, result: _DreamResult, lease: DreamLease
     ) -> list[Draft]:
-        """The dream first, then the crystals, in the order in which they were named, then the pages."""
+        """Events of the commit: the dream, the crystals in the order of their ids, the pages."""
         material = gathered.material
         committed = DreamCommitted(
             dream=lease.dream,
@@ -336,12 +358,15 @@ class Dreamer:
         return [dream, *crystals, *self._page_events(state, gathered, result)]
 
     def _is_rebased(self, gathered: GatheredInput) -> bool:
-        """Has anything been written since, beside what this dream itself has told?"""
+        """True if anything but progress of this dream was written since the input was gathered."""
         since = self._store.read(self._stream.name, after=gathered.last_seq, until=self._stream.version)
         return not all(isinstance(event.payload, DreamUnderway) for event in since)
 
     def _page_events(self, state: ResourceState, gathered: GatheredInput, result: _DreamResult) -> Iterator[Draft]:
-        """MEMORY.md, unless there is nothing to show on it, and the notes without those that were taken in."""
+        """MEMORY.md and the notes page without the notes taken in.
+
+        MEMORY.md is left out if there is no page yet and it would be empty.
+        """
         commit_id = f"{self._stream.name}#{self._stream.version + 1}"
         if MEMORY_PAGE_PATH in state.documents.by_path or any(parse_page(result.page.text).all_entries()):
             trust = min((Trust(line.trust) for line in result.page.dream_lines.values()), default=Trust.AGENT)
@@ -356,13 +381,13 @@ class Dreamer:
 
 @frozen
 class _DreamResult:
-    """What a dream comes to."""
+    """The rewritten page and the events that the commit creates for text without an event."""
 
     page: RewriteResult
     typed_ids: tuple[str, ...]
-    """Events that it makes of what people typed among the notes."""
+    """Event ids of the typed notes."""
     user_line_seqs: dict[str, int]
-    """What people wrote on the page and no crystal has yet, with the numbers of the events that it makes of them."""
+    """Entries that users wrote on the page and that have no crystal yet, with the sequence numbers of their events."""
 
 
 def _record_metrics(lease: DreamLease, trigger: str, error: BaseException | None = None) -> None:
@@ -380,12 +405,12 @@ def _record_metrics(lease: DreamLease, trigger: str, error: BaseException | None
 
 
 def _with_cached_search(gathered: GatheredInput) -> GatheredInput:
-    """What a search finds takes long to be told, and the commit comes right behind the check."""
+    """Cache searches: they are slow, and the commit repeats those of the check."""
     return replace(gathered, material=replace(gathered.material, search=cache(gathered.material.search)))
 
 
 def _typed_note_events(gathered: GatheredInput, state: ResourceState) -> Iterator[Draft]:
-    """What people typed among the notes."""
+    """Crystals of notes that users typed into the notes page."""
     for note in gathered.typed_notes:
         payload = CrystalCreated(
             text=note.text, importance=note.importance, category=note.kind, valence=note.valence, consolidated=True
@@ -395,7 +420,7 @@ def _typed_note_events(gathered: GatheredInput, state: ResourceState) -> Iterato
 
 
 def _user_line_events(result: _DreamResult, state: ResourceState) -> Iterator[Draft]:
-    """What people wrote on the page."""
+    """Crystals of lines that users wrote on MEMORY.md."""
     for entry in result.user_line_seqs:
         payload = CrystalCreated(text=entry, importance=USER_LINE_IMPORTANCE, consolidated=True)
         yield Draft(payload=payload, origin=Origin.FILE, sources=(state.documents.by_path[MEMORY_PAGE_PATH].source,))
@@ -410,7 +435,7 @@ def _insight_events(material: DreamMaterial) -> Iterator[Draft]:
 
 
 def _required_lines(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Iterator[PageLine]:
-    """Notes that were called as important as can be, in their own words, the newest of them as far as there is room."""
+    """Lines for notes of the highest importance: verbatim, newest first, a quarter of the page."""
     characters_left = MAX_PAGE_CHARACTERS // 4
     for note in sorted(notes, key=lambda note: note.at, reverse=True):
         is_plain = normalize_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
