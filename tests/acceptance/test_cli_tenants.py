@@ -186,7 +186,7 @@ def test_who_has_to_do_without_vectors_is_told_by_whom_they_come(server: Server)
 def test_a_name_that_is_taken_is_refused(at: tuple[list[str], Tenants]) -> None:
     where, tenants = at
     made(tenants, "ada")
-    assert "NAME: expected a name that nobody has there yet" in refused(here("create", "ada", *where))
+    assert "NAME: expected a tenant name that does not exist yet" in refused(here("create", "ada", *where))
 
 
 # -- erased, but asked first ----------------------------------------------------------------------------------

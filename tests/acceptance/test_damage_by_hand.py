@@ -422,7 +422,7 @@ def test_a_journal_that_is_taken_away_while_it_is_in_use_takes_no_more_writes(ho
             file.rename(file.with_name(f"gone-{file.name}"))
         if instead:
             (home / "inmind.db").touch()
-        with pytest.raises(NotDurable, match="removed, or replaced, while it was in use"):
+        with pytest.raises(NotDurable, match="removed or replaced while it was in use"):
             session.note("two")
         for file in home.glob("gone-*"):
             file.rename(file.with_name(file.name.removeprefix("gone-")))

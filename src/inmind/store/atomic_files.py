@@ -165,7 +165,7 @@ class Folder:
             raise translate_os_error(error, self.path / name) from error
 
     def save_aside(self, name: str, *, new_name: str) -> str:
-        """Give a file that is about to be replaced a second name in the same folder; returns the name.
+        """Give a file that will be replaced a second name in the same folder; returns the name.
 
         A link instead of a copy: it keeps all bytes, including those that a slow editor is still writing. If another
         file has that name, a number is added.
@@ -272,7 +272,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _open_subfolder(self, between: Sequence[str], *, create: bool = False) -> Generator[int]:
-        """Yield the descriptor of a folder below this one, opened step by step without following links."""
+        """Yield the descriptor of a folder below this one, without following links."""
         for step in between:
             check_name(step)
         if create:

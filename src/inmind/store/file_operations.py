@@ -102,7 +102,7 @@ def open_regular_file(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | SAFE_FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file")
+        raise OSError(errno.EINVAL, "it is not a plain file")
     return os.fdopen(descriptor, "rb")
 
 
@@ -176,7 +176,7 @@ def refuse_special_file(folder: int, leaf: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode
         if not stat.S_ISREG(mode):
-            raise OSError(errno.ELOOP if stat.S_ISLNK(mode) else errno.ENOTSUP, "not a regular file")
+            raise OSError(errno.ELOOP if stat.S_ISLNK(mode) else errno.ENOTSUP, "not a plain file")
 
 
 def write_new(folder: int, name: str, data: bytes) -> None:
@@ -330,7 +330,7 @@ def translate_os_error(error: OSError, place: Path) -> InmindError:
 _REASONS = {
     errno.ELOOP: "it is a link, and links are not followed",
     errno.ENOTDIR: "its path contains a link or a file, and links are not followed",
-    errno.ENOTSUP: "it is not a regular file",
+    errno.ENOTSUP: "it is not a plain file",
 }
 
 

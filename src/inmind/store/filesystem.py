@@ -55,7 +55,7 @@ def mount_of(path: Path) -> Mount:
 
 
 def find_mount(table: str, path: PurePath) -> Mount:
-    """Return the mount of a path from the mount table: the nearest above it, the last of several.
+    """Find the mount of a path in the mount table: the nearest above it, the last of several.
 
     A line has six fields, a variable number of optional ones, a dash, and then the kind, the source and the kind's
     options.

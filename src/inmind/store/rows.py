@@ -75,7 +75,9 @@ def event_from_row(stream: str, row: Sequence[Any]) -> Event:
     seq, at, kind, origin, trust, starts_batch, sources, body = row
     place = f"event {stream}#{seq}"
     if kind not in KINDS:
-        raise Damaged(place=place, reason=f"unknown kind {short_repr(kind)}: upgrade inmind to read it")
+        raise Damaged(
+            place=place, reason=f"unknown kind {short_repr(kind)}, perhaps of a newer inmind: upgrade inmind to read it"
+        )
     try:
         return Event(
             stream=stream,

@@ -1,4 +1,4 @@
-"""Memory in PostgreSQL, for any number of processes and machines: `inmind[postgres]`."""
+"""The store in PostgreSQL, for any number of processes and machines: `inmind[postgres]`."""
 
 from inmind.store.postgres.store import PostgresStore
 

@@ -1,7 +1,7 @@
-"""What happened elsewhere, on its way into a PostgreSQL store: one transaction, many events at a time.
+"""Bulk import of events into a PostgreSQL store: one transaction, events sent in batches.
 
-Each owner whose events are met is held to the end, and positions are taken while it is: so what others store in its
-streams comes before all of this, or after.
+The row of each owner stays locked until the end, and positions are assigned under that lock. So events that others
+store in its streams come before all imported ones, or after them.
 """
 
 from __future__ import annotations
@@ -19,29 +19,32 @@ from inmind.store.protocol import ImportedEvent, Receipt
 from inmind.store.rows import event_from_row, event_row, receipt_from_row
 
 BATCH_SIZE = 500
-"""Events that are sent together."""
+"""Number of events sent together."""
 
 
 class _ImportedStream:
-    """A stream that is held."""
+    """A locked stream."""
 
     def __init__(self, id: int, owner: int, version: int) -> None:
         self.id, self.owner, self.version = id, owner, version
 
 
 class PostgresImport:
-    """An Adoption. It keeps a few numbers for each stream that it met, and of their events those not sent yet."""
+    """A BulkImport.
+
+    It keeps a few numbers for each stream, and the events that were not sent yet.
+    """
 
     def __init__(self, database: Database, connection: Connection, statement: Callable[[str], str]) -> None:
         self._database, self.connection, self._sql = database, connection, statement
         self._streams: dict[str, _ImportedStream] = {}
         self._last_positions: dict[int, int] = {}
-        """Owners that are held, and the last position of each."""
+        """Last position of each locked owner."""
         self._owner_ids: dict[str, int] = {}
         self._reserved_positions: list[int] = []
         self._unsent_rows: list[tuple[object, ...]] = []
         self._changed_streams: dict[int, _ImportedStream] = {}
-        """Streams that these are of."""
+        """Streams of the unsent rows."""
 
     def add_event(self, event: Event) -> ImportedEvent:
         stream, row = self._lock_stream(event.stream), event_row(event)
@@ -73,7 +76,7 @@ class PostgresImport:
         return row is None
 
     def flush(self) -> None:
-        """Send what waits. What is read after this sees it."""
+        """Send the unsent rows, so that reads see them."""
         if not self._unsent_rows:
             return
         rows, self._unsent_rows = self._unsent_rows, []
@@ -103,7 +106,10 @@ class PostgresImport:
         return self._owner_ids[name]
 
     def _next_position(self, owner: int) -> int:
-        """A position behind all that this owner has: those that were reserved before it was held may not be."""
+        """Return a position after all of this owner's.
+
+        Positions reserved before it was locked may be too low.
+        """
         while not self._reserved_positions or self._reserved_positions[-1] <= self._last_positions[owner]:
             rows = self._execute("reserve", (BATCH_SIZE,)).fetchall()
             self._reserved_positions = [number for (number,) in reversed(rows)]
@@ -117,5 +123,5 @@ class PostgresImport:
     def _fetch_row(self, statement: str, *values: object) -> tuple[Any, ...]:
         row = self._execute(statement, values).fetchone()
         if row is None:
-            raise LookupError(f"{statement} has no answer")
+            raise LookupError(f"{statement} returned no row")
         return row

@@ -1,7 +1,7 @@
-"""The time as the server tells it, for all who work on one database.
+"""The database server's time, for all processes that share a database.
 
-Leases go by the time, and machines do not agree on it: one that is a minute ahead would take a dream for dead that is
-going on. So whoever is far from the server's clock goes by that one.
+Leases depend on the time, and clocks of machines differ: one that is a minute ahead would treat a running dream as
+dead. A process whose clock is off uses the server's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 log = logging.getLogger("inmind")
 
 TOLERANCE = timedelta(seconds=5)
-"""Within which clocks agree as well as anybody needs."""
+"""Clock differences up to this are ignored."""
 
 
 def local_time() -> datetime:
@@ -21,7 +21,7 @@ def local_time() -> datetime:
 
 
 class ServerClock:
-    """This machine's clock, put right by as much as it was found to be wrong."""
+    """This machine's clock, corrected by its offset from the server's."""
 
     def __init__(self, server_time: Callable[[], datetime], clock: Callable[[], datetime] = local_time) -> None:
         self._server_time, self._clock = server_time, clock
@@ -31,13 +31,13 @@ class ServerClock:
         return self._clock() - self._offset
 
     def synchronize(self) -> None:
-        """With the server's. How long its answer took is told by this clock, and tells how well it can be known."""
+        """Measure the offset. The round-trip time, by the local clock, limits its precision."""
         before = self._clock()
         there = self._server_time()
         after = self._clock()
         wrong = before + (after - before) / 2 - there
         wrong = wrong if abs(wrong) > TOLERANCE + (after - before) / 2 else timedelta()
         if abs(wrong - self._offset) > TOLERANCE:
-            told = "the clock of this machine is %g s off that of the database, which is gone by"
-            log.warning(told, round(wrong.total_seconds(), 1))
+            message = "the clock of this machine is %g s ahead of the database's; using the database's time"
+            log.warning(message, round(wrong.total_seconds(), 1))
         self._offset = wrong

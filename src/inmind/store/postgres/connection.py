@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL, as everything here needs them: safe behind a pooler, and with an end in time.
+"""Connections to PostgreSQL that work through a pooler and have deadlines.
 
-Nothing is ever set on a session, prepared there or listened to: behind a transaction pooler the next statement may go
-through another one. What is said of a connection holds for one transaction.
+Nothing is set on a session, prepared there or listened to: with a transaction pooler the next statement may use another
+session. All settings apply to one transaction.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from inmind.store.postgres.url import driver_url, invalid_parameters
 T = TypeVar("T")
 
 PROBE_AFTER_SECONDS = 20.0
-"""Seconds after which a connection is asked whether it still leads anywhere: a firewall tells nobody what it drops."""
+"""A connection idle for longer is tested before use: a firewall drops connections silently."""
 
 PROBE_SECONDS = 3.0
-"""Seconds that it has to answer that."""
+"""Timeout of that test."""
 
 NETWORK_DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
@@ -35,43 +35,46 @@ NETWORK_DEFAULTS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""How long a silent network is believed, where a URL says nothing of it."""
+"""Network timeouts, unless the URL sets them."""
 
 POLL_SECONDS = 0.1
 
 
 class Cursor(RawCursor[Any]):
-    """Statements have `$1` for what is put in, which is PostgreSQL's own way."""
+    """A cursor for statements with `$1` parameters, which is PostgreSQL's own syntax."""
 
     @property
     def get(self) -> Any:
-        """The one value of the one row."""
+        """The single value of the single row; None if there is none."""
         row = self.fetchone()
         return row[0] if row else None
 
 
 class Connection(psycopg.Connection[Any]):
-    """One that gives up at a deadline, whoever keeps it waiting: a lock, a slow disk or a network that swallows all."""
+    """A connection that stops waiting at a deadline, be it for a lock, a slow disk or the network."""
 
     deadline: float | None = None
     grace: float = 0.0
     created_at: float = 0.0
     used_at: float = 0.0
     isolation: str = ""
-    """Of isolation, that a transaction has here for which none is named."""
+    """Default isolation level of transactions on this connection."""
     incoming: select.poll
-    """Has something in it where nothing was asked: the server has left."""
+    """Readable while no query is running if the server has closed the connection."""
 
     def __del__(self, *_: Any) -> None:
-        """Without a warning: a memory that nobody has closed ends with its process, also where that is in a folder."""
+        """Suppress psycopg's warning: a memory that was not closed ends with its process."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Cursor:
-        """Statements are texts of ours, out of files."""
+        """Execute a statement. Statements come from our SQL files."""
         return cast(Cursor, super().execute(query, params, **options))
 
     def wait(self, gen: Any, interval: float = POLL_SECONDS, timeout: float | None = None) -> Any:
-        """At the deadline the server is told to let it be, and has a moment to say what has become of it: a statement
-        that waits would stand in its queue for ever, and nobody would know."""
+        """Wait until the deadline. Then the statement is cancelled.
+
+        The server gets `grace` seconds to report the outcome. Without the cancel, a statement that waits for a lock
+        would stay in the server's queue.
+        """
         if self.deadline is None or timeout is not None:
             return super().wait(gen, interval, timeout)
         try:
@@ -83,14 +86,17 @@ class Connection(psycopg.Connection[Any]):
                 raise
             self.created_at = (
                 -math.inf
-            )  # the order to stop may arrive late, and must not meet somebody else's statement
+            )  # the cancel may arrive late and must not hit another statement: do not reuse it
             with suppress(psycopg.Error):
                 self.cancel_safe(timeout=self.grace / 2)
             return super().wait(gen, interval, max(0.0, self.deadline - time.monotonic()))
 
     @contextmanager
     def limit_to(self, deadline: float, *, grace: float = 0.0) -> Generator[None]:
-        """`grace`: seconds before it that are for finding out what became of a statement."""
+        """Set a deadline for the block.
+
+        `grace`: seconds reserved to find out the outcome of a statement.
+        """
         self.deadline, self.grace = deadline, grace
         try:
             yield
@@ -102,7 +108,7 @@ class Connection(psycopg.Connection[Any]):
 
 
 def is_alive(connection: Connection, deadline: float) -> bool:
-    """One whose server has left has that in its mailbox. One that was silent for long is asked."""
+    """True if the connection works. One that was idle for long is tested."""
     if connection.closed or connection.incoming.poll(0):
         return False
     now = time.monotonic()
@@ -116,7 +122,7 @@ def is_alive(connection: Connection, deadline: float) -> bool:
 
 
 def conninfo_for(url: str) -> str:
-    """What a URL tells the driver, with what it leaves open."""
+    """Return the driver's connection string for a URL, with our defaults."""
     with suppress(psycopg.Error):
         told = conninfo_to_dict(plain := driver_url(url))
         timeout_from_conninfo(told)
@@ -128,7 +134,7 @@ def conninfo_for(url: str) -> str:
 
 
 def connect(conninfo: str, deadline: float) -> Connection:
-    """The network counts in whole seconds here, two at least."""
+    """Connect before the deadline. The driver's timeout is in whole seconds, at least two."""
     wanted, left = timeout_from_conninfo(conninfo_to_dict(conninfo)), max(2, math.ceil(deadline - time.monotonic()))
     connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(wanted, left))
     connection.created_at = connection.used_at = time.monotonic()
@@ -146,14 +152,15 @@ def quote_identifier(name: str) -> str:
 
 
 def run_script(connection: Connection, statements: str) -> None:
-    """Many statements, with nothing put in: the server takes them as one text."""
+    """Run several statements without parameters, sent as one text."""
     psycopg.ClientCursor(cast("psycopg.Connection[Any]", connection)).execute(statements.encode())
 
 
 def with_identifiers(statement: str, *names: str) -> sql.Composed:
-    """A statement of ours with names in it, whatever these are."""
+    """Insert quoted identifiers into a statement."""
     return sql.SQL(cast(Any, statement)).format(*map(sql.Identifier, names))
 
 
 def with_literal(statement: str, name: str, text: str) -> sql.Composed:
+    """Insert an identifier and append a quoted literal."""
     return with_identifiers(statement, name) + sql.SQL(" ") + sql.Literal(text)

@@ -1,8 +1,8 @@
-"""One tenant's part of a PostgreSQL server: a schema that is named like the role, and a pool of connections to it.
+"""One tenant's schema in a PostgreSQL database, and a pool of connections to it.
 
-The credential is the tenant. Whoever connects as a role works in that role's schema and in no other: no argument names
-one, and PostgreSQL's own rights keep everybody else out. All statements name the schema, so nothing depends on what a
-session's search path is.
+The credential selects the tenant: a role works in the schema of its name and in no other. No argument names a schema,
+and PostgreSQL's permissions keep other roles out. All statements name the schema explicitly, so nothing depends on the
+search path.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from inmind.store.postgres.url import limits_in
 T = TypeVar("T")
 
 CALL_SECONDS = 30.0
-"""That a call may take, whatever it waits for, unless a URL says another number."""
+"""Timeout of a call, unless the URL sets it."""
 
 MAX_CONNECTIONS = 10
-"""Connections of one process, likewise."""
+"""Connections of one process, unless the URL sets it."""
 
 MIN_VERSION = 15
 _MAX_WRITES, _MAX_READS = 20, 3
@@ -67,17 +67,19 @@ _LOCK_TIMEOUT = "500ms"
 _PACKAGE = "inmind.store.postgres"
 
 MIGRATIONS = ("0001_journal", "0002_index", "0003_allowances")
-"""Named steps, appended and never edited. The schema's own table says how many of them it has."""
+"""Named migrations, appended and never edited. A table of the schema records those applied."""
 
 
 class Database:
-    """Whoever asks gets a connection for as long as a block lasts; what goes wrong is told in our own errors."""
+    """Runs queries on pooled connections and translates their errors."""
 
     def __init__(
         self, url: str, *, seconds: float | None = None, max_connections: int | None = None, create: bool = True
     ) -> None:
-        """`seconds` that a call may take and `most` connections, if it is not for the URL to say. `make`: a schema,
-        where there is none; else that is NotFound."""
+        """`seconds` (timeout of a call) and `max_connections` override the URL.
+
+        `create`: create a missing schema instead of raising NotFound.
+        """
         self._conninfo, self.place = conninfo_for(url), shown_url(url)
         limits = limits_in(url)
         self._seconds, self._max_connections = (
@@ -89,7 +91,7 @@ class Database:
         self._thread_state = threading.local()
         self.schema = ""
         self.read_only_reason = ""
-        """Why nothing is written here, where that is so for good."""
+        """Why writes are refused permanently; empty if they are not."""
         try:
             self.schema = self._open()
         except BaseException:
@@ -98,7 +100,7 @@ class Database:
         register_after_fork(self)
 
     def statements(self, file: str) -> Callable[[str], str]:
-        """The queries of a file, each by its name, with the tenant's schema in them."""
+        """Return a lookup of the queries of a file by name, with the tenant's schema inserted."""
         found = load_queries(file, package=_PACKAGE)
 
         @cache
@@ -108,7 +110,10 @@ class Database:
         return statement
 
     def in_schema(self, statement: str) -> str:
-        """Whatever the schema is called: its name may hold what ends a name, a text or a function elsewhere."""
+        """Insert the schema's name into a statement.
+
+        The name may contain characters that would end an identifier, a text or a function body.
+        """
         name, around = quote_identifier(self.schema), "$inmind$"
         while around in name:
             around = f"{around[:-1]}_$"
@@ -116,10 +121,10 @@ class Database:
         instead = {"$$": around, "'tenant.": f"'{in_a_text}.", "tenant.": f"{name}."}
         return re.sub(r"\$\$|'?\btenant\.", lambda found: instead[found[0]], statement)
 
-    # -- asking and telling --------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
 
     def read(self, query: Callable[[Connection], T]) -> T:
-        """What is asked has no effect, so it is asked again where the connection has ended, or nothing came by it."""
+        """Run a read-only query. It is repeated if the connection is lost or does not answer."""
         until = time.monotonic() + self._seconds
         for tries in range(_MAX_READS):
             is_last = tries == _MAX_READS - 1
@@ -128,12 +133,14 @@ class Database:
             except (ConnectionLost, StoreBusy) as error:
                 if is_last or self._is_out_of_time(until):
                     raise public_error(error) from error.__cause__
-        raise AssertionError("the last try answers or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     def write(self, query: Callable[[Connection], T], *, retryable: bool = False) -> T:
-        """One transaction, again where others stood in its way. `safe`: twice is the same as once, so that it is done
-        again too where nobody can tell whether it was done; else that is OutcomeUnknown. Once nobody can tell, it stays
-        so until an answer comes: that a second try failed says nothing of the first.
+        """Run a write in one transaction, repeated on serialization failures and deadlocks.
+
+        `retryable`: running it twice has the same effect as once, so it is also repeated if its outcome is unknown;
+        otherwise that raises OutcomeUnknown. Once the outcome is unknown it stays so until an attempt succeeds: a
+        failed second attempt says nothing about the first.
         """
         until = time.monotonic() + self._seconds
         unknown: OutcomeUnknown | None = None
@@ -153,16 +160,18 @@ class Database:
                 if not may_try or self._is_out_of_time(until):
                     raise unknown or public_error(error) from error.__cause__
             _sleep_before_retry(tries)
-        raise unknown or AssertionError("the last try answers or raises")
+        raise unknown or AssertionError("the last attempt returns or raises")
 
     @contextmanager
     def transaction(self, *, snapshot: bool = False) -> Generator[Connection]:
-        """All that this thread asks and tells inside is one transaction; `snapshot`: it sees one moment, and writes
-        nothing."""
+        """Run all queries of this thread in the block in one transaction.
+
+        `snapshot`: a read-only transaction that sees one state of the database.
+        """
         if self.held_connection is not None:
-            raise StoreError("a transaction inside another")
+            raise StoreError("transactions cannot be nested")
         with public_errors(), self._pooled_connection(writing=not snapshot) as connection:
-            # Where the connection ends before it is asked to commit, nothing of it stands.
+            # If the connection ends before COMMIT, nothing was stored.
             with self._translate_errors(connection, writing=not snapshot, undecided=False):
                 connection.execute(
                     f"BEGIN ISOLATION LEVEL {'repeatable read READ ONLY' if snapshot else _ISOLATION_LEVEL}"
@@ -170,12 +179,13 @@ class Database:
                 with self._bind_to_thread(connection):
                     yield connection
             with self._translate_errors(connection, writing=not snapshot), self._with_deadline(connection):
-                if connection.execute("COMMIT").statusmessage != "COMMIT":  # it had failed, and somebody went on
-                    raise StoreError(f"{self.place} has refused a part of this: nothing was stored")
+                if (
+                    connection.execute("COMMIT").statusmessage != "COMMIT"
+                ):  # a statement failed and its error was ignored
+                    raise StoreError(f"{self.place} refused a part of the transaction: nothing was stored")
 
     def extend_deadline(self) -> None:
-        """In a transaction that takes long: each step of it has its own time. Whatever is read or written there by
-        `read` and `write` is a step."""
+        """Give the next step of a long transaction the full timeout. `read` and `write` call it."""
         if (held := self.held_connection) is not None:
             held.deadline = time.monotonic() + self._seconds
 
@@ -190,12 +200,14 @@ class Database:
 
     @property
     def held_connection(self) -> Connection | None:
-        """The connection of the transaction that this thread is in."""
+        """The connection of this thread's transaction; None outside of one."""
         return getattr(self._thread_state, "connection", None)
 
     def _run_query(self, query: Callable[[Connection], T], *, until: float, writing: bool = False) -> T:
-        """With one of the pool, where each statement is a transaction; inside a `transaction` of this thread, with that
-        one's. Every append comes by here, so it is done by hand and not by contexts in contexts."""
+        """Run a query on a pooled connection, or on that of this thread's transaction.
+
+        Every append comes through here, so it avoids context managers for speed.
+        """
         if (held := self.held_connection) is not None:
             self.extend_deadline()
             return query(held)
@@ -248,7 +260,7 @@ class Database:
         return connection.limit_to(time.monotonic() + self._seconds, grace=self._grace)
 
     def _is_out_of_time(self, until: float) -> bool:
-        """Is what is left too little for another try?"""
+        """True if there is too little time left for another attempt."""
         return time.monotonic() > until - self._grace
 
     @property
@@ -265,7 +277,10 @@ class Database:
     def _translate_error(
         self, error: psycopg.Error, connection: Connection, *, writing: bool, undecided: bool = True
     ) -> StoreError:
-        """In words of ours. `undecided`: when the connection ends here, what was told may stand or not."""
+        """Return the inmind error.
+
+        `undecided`: if the connection ended here, the outcome is unknown.
+        """
         reason = first_line(error)
         if is_connection_lost(error, connection):
             connection.close()
@@ -302,20 +317,23 @@ class Database:
         return connection
 
     def _login_error(self, error: psycopg.Error) -> InvalidInput | StoreUnavailable:
-        """Who was let in before has made no mistake."""
+        """InvalidInput on opening; later StoreUnavailable, because the URL was valid before."""
         if not self.schema:
             return invalid_url(error, place=self.place)
         return StoreUnavailable(place=self.place, reason=login_refusal(error), gone=True)
 
     def _check_schema_exists(self) -> None:
-        """By a connection of its own: one that is left of a role that was dropped is told nothing right."""
+        """Raise StoreUnavailable if the schema is gone.
+
+        It uses a new connection: one that remains of a dropped role gets misleading errors.
+        """
         if not self.schema:
             return
         until = time.monotonic() + self._seconds
         with suppress(psycopg.Error), self._connect(until) as connection, connection.limit_to(until):
             asked = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
             if not connection.execute(asked, (self.schema,)).get:
-                reason = f"there is no schema {self.schema!r}"
+                reason = f"schema {self.schema!r} not found"
                 raise StoreUnavailable(place=self.place, reason=reason, gone=True)
 
     # -- opening -------------------------------------------------------------------------------------------
@@ -331,7 +349,7 @@ class Database:
         return self.schema
 
     def _check_server(self, connection: Connection) -> None:
-        """Does the server keep what it acknowledges? Asked of each connection, since a role or a pooler may differ."""
+        """Check version, durability settings and encoding, for each connection: a role or pooler may differ."""
         version = connection.info.server_version // 10_000
         if version < MIN_VERSION:
             raise UnsafeStorage(place=self.place, reason=f"it is PostgreSQL {version}, and {MIN_VERSION} is needed")
@@ -339,13 +357,16 @@ class Database:
         told = dict(connection.execute(asked, ([*_DURABILITY_SETTINGS, _ENCODING, _ISOLATION],)).fetchall())
         for name in _DURABILITY_SETTINGS:
             if told.get(name) == "off":
-                raise UnsafeStorage(place=self.place, reason=f"{name} is off: what it acknowledges may be lost")
+                raise UnsafeStorage(place=self.place, reason=f"{name} is off: committed changes may be lost")
         if (encoding := told.get(_ENCODING)) != "UTF8":
-            raise UnsafeStorage(place=self.place, reason=f"its encoding is {encoding}: only UTF8 holds every text")
+            raise UnsafeStorage(place=self.place, reason=f"its encoding is {encoding}, and UTF8 is required")
         connection.isolation = told.get(_ISOLATION, "")
 
     def _migrate(self, connection: Connection) -> None:
-        """Bring the schema to ours, a committed step at a time; of several processes, each step has one winner."""
+        """Run the missing migrations, each in one transaction.
+
+        If several processes migrate at once, one of them runs each step.
+        """
         self._refuse_foreign_owner(connection)
         if not self._create and not self._schema_version(connection):
             raise NotFound(what="memory at", name=self.place)
@@ -362,17 +383,19 @@ class Database:
         self.check_schema_version(have)
 
     def check_schema_version(self, have: int) -> None:
-        """Nothing more is written to a schema of more steps than are known here: what they mean nobody can tell."""
+        """Refuse writes if the schema is newer than this inmind."""
         if have > len(MIGRATIONS):
             self.read_only_reason = (
                 f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
             )
 
     def _run_migration(self, connection: Connection, have: int) -> None:
-        """Unless somebody else has. It waits for a table only a moment: whoever comes to it meanwhile waits as well.
+        """Run a migration unless another process has.
 
-        All locks are the schema's own, which no other tenant can take: of several who come first it is the name of the
-        first table that one of them gets.
+        The lock timeout is short, since others queue up after it.
+
+        All locks are on objects of the schema, which no other tenant can lock. If several processes create the schema,
+        the first table's name decides which one succeeds.
         """
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
@@ -388,46 +411,49 @@ class Database:
             connection.execute(self.in_schema(added), (have + 1, step))
 
     def _schema_version(self, connection: Connection) -> int:
-        """Out of the catalogue's own tables: what is resolved by name may be remembered from before a wait."""
+        """Return the number of applied migrations.
+
+        It reads the catalogue's tables: a name lookup may be cached from before a wait.
+        """
         there = "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'inmind_steps'"
         if not connection.execute(there, (self.schema,)).get:
             return 0
         return connection.execute(self.in_schema("SELECT coalesce(max(number), 0) FROM tenant.inmind_steps")).get
 
     def _refuse_foreign_owner(self, connection: Connection) -> None:
-        """Somebody could have made a schema of this name first, to read what is put there."""
+        """Refuse a schema of this name that belongs to another role, which could read its content."""
         asked = "SELECT pg_get_userbyid(nspowner) = current_user FROM pg_catalog.pg_namespace WHERE nspname = $1"
         if connection.execute(asked, (self.schema,)).get is False:
-            raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} is another role's")
+            raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} belongs to another role")
 
     def _create_schema(self, connection: Connection) -> None:
         others = "SELECT NOT bool_or(tablename = 'inmind_steps') FROM pg_catalog.pg_tables WHERE schemaname = $1"
         if connection.execute(others, (self.schema,)).get:
-            raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} is of another program")
+            raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} belongs to another program")
         made = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
         if not connection.execute(made, (self.schema,)).get:
             try:
                 connection.execute(f"CREATE SCHEMA {quote_identifier(self.schema)}")
             except psycopg.errors.InsufficientPrivilege as error:
-                reason = f"{self.schema!r} has no schema here, and may not make one: `inmind tenant create` makes both"
+                reason = f"role {self.schema!r} has no schema and cannot create one: run `inmind tenant create`"
                 raise UnsafeStorage(place=self.place, reason=reason) from error
         run_script(connection, self.in_schema(load_script("steps", package=_PACKAGE)))
 
 
 def _two_thirds_until(until: float) -> float:
-    """Of the time there is: so that some is left to ask again by another connection, if nothing comes by this one."""
+    """Return a deadline after two thirds of the time, so that another attempt fits in."""
     return until - (until - time.monotonic()) / 3
 
 
 def _sleep_before_retry(tries: int) -> None:
-    time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to part those who collide
+    time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to spread retries
 
 
 _CREATED_CONCURRENTLY = tuple(psycopg.errors.lookup(state) for state in ("42P06", "42P07", "42710", "23505"))
-"""A schema, a table, its type, or any of them: whoever makes one at the same time is told so in either way."""
+"""Errors of creating a schema, table or type that another process creates at the same time."""
 
 _DURABILITY_SETTINGS = ("fsync", "synchronous_commit", "full_page_writes")
 _ENCODING, _ISOLATION = "server_encoding", "default_transaction_isolation"
 
 _ISOLATION_LEVEL = "read committed"
-"""Whoever waited for a row sees what it has become. A role may have another level by default."""
+"""After waiting for a row a statement sees its new version. A role may have another default level."""

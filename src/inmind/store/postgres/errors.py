@@ -59,7 +59,10 @@ def is_connection_lost(error: psycopg.Error, connection: psycopg.Connection[obje
 
 
 def is_login_refused(error: psycopg.Error) -> bool:
-    """Was the server reached, and lets nobody in by this URL? Then it does not help to call again."""
+    """Was the server reached, and lets nobody in by this URL?
+
+    Then it does not help to call again.
+    """
     return not error.sqlstate and bool(_LOGIN_REFUSED.search(first_line(error)))
 
 

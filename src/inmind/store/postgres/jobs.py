@@ -129,8 +129,10 @@ class Jobs:
         return self._database.write(lambda connection: connection.execute(self._sql("may_look"), asked).get or False)
 
     def enqueue_due(self, now: datetime, max_dreams: int = MAX_QUEUED) -> int:
-        """Make a job for everybody who has news or is due; how many there were. One at a time looks. `dreams`: so many
-        of those whose dreams wait for room."""
+        """Make a job for everybody who has news or is due; how many there were.
+
+        One at a time looks. `dreams`: so many of those whose dreams wait for room.
+        """
         with self._database.transaction() as connection:
             connection.execute(self._sql("one_looks"))
             room = MAX_QUEUED - connection.execute(self._sql("todo")).get

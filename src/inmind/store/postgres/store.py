@@ -1,8 +1,8 @@
-"""The journal in a PostgreSQL database, shared by any number of processes on any number of machines.
+"""The journal in a PostgreSQL database, shared by any number of processes and machines.
 
-An append is one statement, so it is one transaction and one way there and back. It holds the row of the stream and that
-of its owner, which is all that two writers of one resource can quarrel about; writers of different resources never wait
-for each other. See `database` for whose database it is, and what becomes of lost connections.
+An append is one statement: one transaction and one round trip. It locks the rows of the stream and of its owner, so
+writers of one resource wait for each other and writers of different resources never do. See `database` for schemas and
+lost connections.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _VERSION_CONFLICT, _NEWER_SCHEMA = "IM001", "IM002"
 
 
 class PostgresStore:
-    """A Store in one tenant's schema. See `Store` for what it promises."""
+    """A Store in one tenant's schema. See `Store` for its guarantees."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -54,8 +54,11 @@ class PostgresStore:
     def open(
         cls, url: str, *, seconds: float | None = None, max_connections: int | None = None, create: bool = True
     ) -> PostgresStore:
-        """`seconds`: that a call may take. `most`: connections of this process. `make`: a schema, where there is none;
-        else that is NotFound."""
+        """Open the store at a URL.
+
+        `seconds`: timeout of a call. `max_connections`: of this process. `create`: create a missing schema instead of
+        raising NotFound.
+        """
         return cls(Database(url, seconds=seconds, max_connections=max_connections, create=create))
 
     def _server_time(self) -> datetime:
@@ -63,7 +66,7 @@ class PostgresStore:
 
     @property
     def read_only_reason(self) -> str:
-        """Why nothing is written here; empty where it is."""
+        """Why this store refuses writes; empty if it does not."""
         return self.database.read_only_reason
 
     def append(
@@ -204,7 +207,10 @@ class PostgresStore:
         self._write_idempotent("mark_published", (stream, path, version.digest, version.seq))
 
     def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
-        """Asked again where the answer got lost: what is counted twice is refused earlier, and never later."""
+        """See Store.
+
+        Retried if the reply is lost: counting twice refuses too early, never too late.
+        """
         values = (window.name, window.start_microseconds, amount, limit, window.expired_before)
         return self.database.write(
             lambda connection: connection.execute(self._sql("allow"), values).fetchone() is not None, retryable=True
@@ -228,11 +234,11 @@ class PostgresStore:
         return self.database.read(lambda connection: connection.execute(self._sql(name), values).fetchall())
 
     def _write_idempotent(self, name: str, values: Sequence[object]) -> None:
-        """What may be put twice, since the second time changes nothing."""
+        """Run a write that may be repeated."""
         self.database.write(lambda connection: connection.execute(self._sql(name), values), retryable=True)
 
     def _run_append(self, statement: str, values: Sequence[object], *, retryable: bool) -> tuple[Any, ...]:
-        """`safe`: it has a key, so that asking again is safe where the answer got lost."""
+        """Run an append. `retryable`: it has a key, so it can be repeated if the reply is lost."""
 
         def run(connection: Connection) -> tuple[Any, ...]:
             try:
@@ -248,18 +254,18 @@ class PostgresStore:
         return self.database.write(run, retryable=retryable)
 
     def _refuse_if_newer_schema(self, error: psycopg.Error) -> None:
-        """Whether a newer inmind has come meanwhile is told by the very statement that would write."""
+        """Refuse writes if the statement reports that a newer inmind has migrated the schema."""
         if error.sqlstate == _NEWER_SCHEMA:
             self.database.check_schema_version(int(error.diag.message_detail or 0))
             raise ReadOnly(place=self.database.place, reason=self.database.read_only_reason) from error
 
 
 def _batch_values(batch: Batch, stamp: int) -> tuple[str, str, int, str]:
-    """A batch as the database is told of it: stream, owner, version, events."""
+    """The arguments of an append: stream, owner, version, events."""
     owner = owner_from_first_event(batch.stream, batch.drafts[0].payload) if batch.drafts and not batch.expected else ""
     return batch.stream, owner, batch.expected, to_json([(*row[2:5], *row[6:]) for row in batch_rows(batch, stamp)])
 
 
 def _clamp(value: int) -> int:
-    """As far as a column goes: beyond that there is nothing, on either side."""
+    """Limit a number to the range of a bigint column."""
     return max(-_MAX_INTEGER, min(value, _MAX_INTEGER))

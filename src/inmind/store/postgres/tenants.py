@@ -315,7 +315,10 @@ class TenantRoles:
 
     @contextmanager
     def _locked(self, name: str) -> Generator[Connection]:
-        """By a lock that goes with its transaction, whatever ends it. Whoever holds another for too long is cut off."""
+        """By a lock that goes with its transaction, whatever ends it.
+
+        Whoever holds another for too long is cut off.
+        """
         with self._transaction() as connection:
             self._grant_role_to_self(connection, name)
         for _ in range(_MAX_LOCK_ATTEMPTS):

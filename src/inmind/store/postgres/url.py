@@ -74,7 +74,10 @@ def url_with_role(url: str, role: str) -> str:
 
 
 def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, str]) -> str:
-    """The same database with another credential. `usual`: what the URL leaves open, and another machine cannot know."""
+    """The same database with another credential.
+
+    `usual`: what the URL leaves open, and another machine cannot know.
+    """
     told = {name: value for name, value in _parameters(url).items() if name not in _PERSONAL_PARAMETERS}
     there = {"host": told["hostaddr"]} if "hostaddr" in told else defaults
     return _build_url({**there, **defaults, **told, "user": role, **({"password": password} if password else {})})

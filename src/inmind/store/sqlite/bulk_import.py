@@ -15,7 +15,10 @@ _sql = load_queries("queries")
 
 
 class SqliteImport:
-    """One transaction. It keeps a number for each stream that it met, and nothing of their events."""
+    """A BulkImport in one transaction.
+
+    It keeps the id and version of each stream, and no events.
+    """
 
     def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
@@ -48,7 +51,7 @@ class SqliteImport:
         return row is None
 
     def _find_or_add_stream(self, name: str) -> tuple[int, int]:
-        """Its number in this file, and its version."""
+        """Return the id and version of a stream."""
         if (stream := self._streams.get(name)) is None:
             row = self._connection.execute(_sql("stream_id"), (name,)).fetchone()
             number = row[0] if row else self._connection.execute(_sql("add_stream"), (name,)).get

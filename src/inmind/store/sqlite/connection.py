@@ -1,8 +1,9 @@
-"""Opening of SQLite database files: journal mode, pragmas, and checks that the file is a memory."""
+"""Opening of SQLite files: journal mode, pragmas, migrations, and checks for lost or foreign files."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 import time
@@ -14,12 +15,14 @@ from typing import Any, Protocol
 import apsw
 
 from inmind.core.paths import INDEX, RESOURCES, SESSIONS
-from inmind.errors import StoreBusy
+from inmind.errors import Damaged, StoreBusy
 from inmind.store.atomic_files import LOCK_FILE
 from inmind.store.named_sql import load_script
 
+log = logging.getLogger("inmind")
+
 APPLICATION_ID = 0x696E6D64
-"""Written into the file's header, so that nobody's other database is taken for a memory."""
+"""Written into the file's header, to distinguish a memory from databases of other programs."""
 
 
 MIGRATIONS = (
@@ -35,16 +38,16 @@ MIGRATIONS = (
     "0010_owners",
     "0011_allowances",
 )
-"""Named steps, appended and never edited. The file's user_version is how many of them it has."""
+"""Named migrations, appended and never edited. The file's user_version is the number of those applied."""
 
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def journal_mode(library: str) -> str:
-    """WAL where the linked SQLite is sound, the rollback journal where its WAL-reset bug can corrupt the file.
+    """Return WAL, or the rollback journal if this version of SQLite has the WAL-reset bug.
 
-    The bug (two connections checkpoint and write at the same instant) was fixed in 3.51.3 and in the
-    maintenance releases 3.50.7 and 3.44.6.
+    The bug (two connections checkpoint and write at the same instant, which can corrupt the file) was fixed in 3.51.3
+    and in the maintenance releases 3.50.7 and 3.44.6.
     """
     version = tuple(int(number) for number in library.split("."))
     sound = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
@@ -52,7 +55,10 @@ def journal_mode(library: str) -> str:
 
 
 def set_journal_mode(connection: Any, *, place: Path, busy_seconds: float) -> None:
-    """Switching needs the file for a moment alone, and SQLite does not wait for that by itself."""
+    """Set the journal mode.
+
+    It needs exclusive access, for which SQLite does not wait by itself.
+    """
     mode = journal_mode(apsw.sqlite_lib_version())
     deadline = time.monotonic() + busy_seconds
     while True:
@@ -67,13 +73,13 @@ def set_journal_mode(connection: Any, *, place: Path, busy_seconds: float) -> No
 
 
 def is_disk_full(error: apsw.Error, connection: Any) -> bool:
-    """Was there no room on the disk? SQLite tells that in two ways."""
+    """True if the disk was full, which SQLite reports in two ways."""
     failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
     return isinstance(error, apsw.FullError) or (failed_io and connection.system_errno in _DISK_FULL_ERRORS)
 
 
 def find_remains(journal: Path) -> str:
-    """What shows that a journal which is missing or empty was there once; empty if it is there, or never was."""
+    """Return a file that proves that a journal, now missing or empty, was there; else empty."""
     return find_remains_if_empty(journal, lambda: file_size(journal) == 0)
 
 
@@ -85,7 +91,7 @@ class SqliteCursor(Protocol):
 
 
 class SqliteConnection(Protocol):
-    """The part of apsw's connection that is used here; its own annotations need a newer Python than ours."""
+    """The part of apsw's connection that is used here. Its own annotations need a newer Python."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -109,21 +115,25 @@ PRAGMAS: tuple[tuple[str, Any], ...] = (
 
 
 def find_remains_if_empty(journal: Path, is_empty: Callable[[], bool]) -> str:
-    """Nothing of this is made before the tables of the journal are committed: so one that is empty, and still is after
-    something of it was seen, is not just being made by somebody else.
+    """Like `find_remains`, with another test for an empty journal.
+
+    These files are created only after the journal's tables were committed. So a journal that is still empty after one
+    of them was found is not just being created by another process.
     """
     left = next(_files_made_after_journal(journal.parent), "") if is_empty() else ""
     return left if left and is_empty() else ""
 
 
 def _files_made_after_journal(home: Path) -> Iterator[str]:
-    """What memory alone puts into a home. Pages prove nothing, since a person may have begun them, and neither do
-    sessions of the older kind: nobody locks their folders.
+    """Yield files that only inmind creates in a home.
+
+    Pages prove nothing, since a person may have written them, and neither do sessions of older versions, whose folders
+    have no lock file.
     """
     if file_size(home / INDEX) > 0:
         yield INDEX
     for lock in chain(home.glob(f"{RESOURCES}/*/{LOCK_FILE}"), home.glob(f"{SESSIONS}/*/*/{LOCK_FILE}")):
-        if lock.resolve().is_relative_to(home.resolve()):  # a link leads to somebody else's
+        if lock.resolve().is_relative_to(home.resolve()):  # a link may lead to another home
             yield lock.parent.relative_to(home).as_posix()
 
 
@@ -154,7 +164,10 @@ def newer_schema(version: int) -> str:
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is: one that was removed goes on taking writes from whoever has it open, and keeps none."""
+    """Return device and inode.
+
+    A removed file still accepts writes of those who have it open, and loses them.
+    """
     try:
         found = os.stat(path)
     except OSError:
@@ -163,7 +176,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def file_size(path: Path) -> int:
-    """Of a file; below 0 for what is none, and 0 where there is nothing."""
+    """Return the size of a file; 0 if it does not exist, -1 if it is not a regular file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -171,11 +184,34 @@ def file_size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
+def refuse_lost_journal(path: Path, is_empty: Callable[[], bool]) -> None:
+    """Refuse to start a new journal where one was lost: it would overwrite its pages.
+
+    Also call it before SQLite opens the file: next to an empty file it deletes the write-ahead log, which may hold the
+    last writes.
+    """
+    if remains := find_remains_if_empty(path, is_empty):
+        reason = (
+            f"it is missing or empty, but {remains} belongs to a memory that was here (to start over, move it away)"
+        )
+        raise Damaged(place=str(path), reason=reason)
+
+
+def warn_if_no_wal(path: Path) -> None:
+    if journal_mode(library := apsw.sqlite_lib_version()) != "wal":
+        log.warning(
+            "SQLite %s can corrupt a write-ahead log shared by two processes: %s uses the slower rollback journal; "
+            "install apsw 3.51.3 or later",
+            library,
+            path,
+        )
+
+
 def count_tables(connection: SqliteConnection) -> int:
     return connection.execute("SELECT count(*) FROM sqlite_schema").get
 
 
 def roll_back(connection: SqliteConnection) -> None:
-    """SQLite has rolled back by itself after some errors; a transaction left open would block every other writer."""
+    """Roll back unless SQLite did: an open transaction would block every other writer."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -1,12 +1,12 @@
 """The journal in one SQLite file, shared by any number of processes and threads on one machine.
 
-The contract is kept by few means: every write transaction begins IMMEDIATE (so it never finds out in the middle
-that it was overtaken), commits with synchronous=FULL, and names the version it was decided on. After a failed
-fsync the store stops writing until it is reopened: a second fsync may succeed without having written.
+Every write transaction begins IMMEDIATE (so it cannot fail midway because another writer was first), commits with
+synchronous=FULL, and checks the version that it is based on. After a failed fsync the store refuses writes until it is
+reopened: a second fsync may succeed without having written.
 
-The library is apsw's, not Python's: the one that Python 3.11 links can corrupt a WAL that two processes
-checkpoint. Nothing in this process may `open()` the database file, since closing any descriptor of it would
-drop SQLite's locks. No connection is open while the process forks (see `fork`); both sides take a new one.
+The library is apsw's, not Python's: the one that Python 3.11 links can corrupt a WAL that two processes checkpoint.
+Nothing in this process may `open()` the database file, since closing any descriptor of it would drop SQLite's locks. No
+connection is open while the process forks (see `core/fork`); parent and child open new ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -60,13 +60,13 @@ from inmind.store.sqlite.connection import (
     count_tables,
     file_identity,
     file_size,
-    find_remains_if_empty,
     is_disk_full,
-    journal_mode,
     migrate,
     newer_schema,
+    refuse_lost_journal,
     roll_back,
     set_journal_mode,
+    warn_if_no_wal,
 )
 
 log = logging.getLogger("inmind")
@@ -77,13 +77,13 @@ _MAX_INTEGER = 2**63 - 1
 _sql = load_queries("queries")
 
 _READ_ERRORS = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS)
-"""All other failures of the disk concern writing: opening a store can write, and so can recovering one."""
+"""I/O errors of reading. All others concern writing: opening or recovering a store can write."""
 
-_NOT_WRITABLE = "opening it takes the right to write there, if only to lock it; what is in it is not in question"
+_NOT_WRITABLE = "opening it requires write permission, if only for the lock; the content was not checked"
 
 
 class SqliteStore(SqliteConnectionOwner):
-    """A Store on one SQLite file. See `Store` for what it promises."""
+    """A Store in one SQLite file. See `Store` for its guarantees."""
 
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
@@ -95,9 +95,9 @@ class SqliteStore(SqliteConnectionOwner):
         super().__init__()
         with self._lock:
             self._connection = self._connect()
-            self._warn_if_no_wal()
+            warn_if_no_wal(self.path)
 
-    # -- the port ------------------------------------------------------------------------------------------
+    # -- the Store protocol --------------------------------------------------------------------------------
 
     def append(
         self,
@@ -150,7 +150,10 @@ class SqliteStore(SqliteConnectionOwner):
     def events_since(
         self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
     ) -> Sequence[tuple[int, Event | None]]:
-        """Here everybody's can be followed: one writer at a time makes positions the order in which all was stored."""
+        """See Store.
+
+        Here events of all owners can be followed: with one writer, position order is commit order.
+        """
         with self._read_connection() as connection:
             bounds = (position, to_json(kinds), limit)
             if owner is None:
@@ -178,7 +181,7 @@ class SqliteStore(SqliteConnectionOwner):
             return connection.execute(_sql("position_of"), (owner,)).get
 
     def consistent_read(self) -> contextlib.AbstractContextManager[None]:
-        """All up to a position is of one moment by itself."""
+        """Reads up to a position are consistent without a transaction."""
         return contextlib.nullcontext()
 
     def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
@@ -216,7 +219,7 @@ class SqliteStore(SqliteConnectionOwner):
             with self._write_transaction() as connection:
                 yield SqliteImport(connection)
         except BaseException:
-            self._stream_ids.clear()  # numbers that were read inside will be given to other streams
+            self._stream_ids.clear()  # ids created in this transaction will be reused for other streams
             raise
 
     def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
@@ -283,7 +286,7 @@ class SqliteStore(SqliteConnectionOwner):
 
     @property
     def read_only_reason(self) -> str:
-        """Why this store takes no writes; empty when it does."""
+        """Why this store refuses writes; empty if it does not."""
         return self._read_only_reason
 
     # -- transactions --------------------------------------------------------------------------------------
@@ -295,7 +298,7 @@ class SqliteStore(SqliteConnectionOwner):
             if self._read_only_reason:
                 raise ReadOnly(place=str(self.path), reason=self._read_only_reason)
             if file_identity(self.path) != self._file_identity:
-                raise NotDurable(place=str(self.path), reason="it was removed, or replaced, while it was in use")
+                raise NotDurable(place=str(self.path), reason="it was removed or replaced while it was in use")
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
@@ -330,9 +333,12 @@ class SqliteStore(SqliteConnectionOwner):
         return self._connection
 
     def _translate_error(self, error: apsw.Error, connection: SqliteConnection, *, writing: bool) -> StoreError:
-        """What the caller can act on. After a write that the disk did not confirm, this store is done writing.
+        """Return the inmind error.
 
-        Only the disk can fail to confirm: a value that is too large or a row that a rule forbids says nothing of it.
+        After a write that the disk did not confirm, this store refuses writes.
+
+        Only an I/O error means that the disk did not confirm; a value that is too large or a violated constraint does
+        not.
         """
         place, reason = str(self.path), str(error)
         if isinstance(error, apsw.BusyError | apsw.LockedError):
@@ -350,15 +356,18 @@ class SqliteStore(SqliteConnectionOwner):
         if failed_io and (writing or getattr(error, "extendedresult", 0) not in _READ_ERRORS):
             self._read_only_reason = f"an earlier write was not confirmed by the disk ({reason}); open it again"
             return NotDurable(place=place, reason=reason)
-        if writing:  # the disk has no part in it: this one write was not taken, the next one may be
-            return StoreError(f"{place} did not take this ({reason}): nothing was stored")
+        if writing:  # not an I/O error: this write was refused, the next one may succeed
+            return StoreError(f"{place} refused the write ({reason}): nothing was stored")
         return Damaged(place=place, reason=reason)
 
     def _is_writable(self) -> bool:
         return all(os.access(place, os.W_OK) for place in (self.path.parent, self.path))
 
     def _stream_id(self, connection: SqliteConnection, stream: str, *, create: bool = False) -> int:
-        """Remembered only after the transaction that made it has committed (see `append`)."""
+        """Return the id of a stream.
+
+        A new id is cached only after its transaction has committed (see `append`).
+        """
         if (known := self._stream_ids.get(stream)) is not None:
             return known
         row = connection.execute(_sql("stream_id"), (stream,)).fetchone()
@@ -386,7 +395,7 @@ class SqliteStore(SqliteConnectionOwner):
     # -- opening -------------------------------------------------------------------------------------------
 
     def _connect(self) -> SqliteConnection:
-        self._refuse_lost_journal(lambda: file_size(self.path) == 0)
+        refuse_lost_journal(self.path, lambda: file_size(self.path) == 0)
         create_private_file(self.path)
         try:
             connection = cast(SqliteConnection, apsw.Connection(str(self.path)))
@@ -404,7 +413,7 @@ class SqliteStore(SqliteConnectionOwner):
 
     @contextlib.contextmanager
     def _close_on_error(self, connection: SqliteConnection) -> Generator[None]:
-        """What is found wrong with a database that has just been opened is said, and it is not kept open."""
+        """Translate errors of a connection that was just opened, and close it."""
         try:
             yield
         except apsw.Error as error:
@@ -416,37 +425,21 @@ class SqliteStore(SqliteConnectionOwner):
             raise
 
     def _refuse_foreign_database(self, connection: SqliteConnection) -> None:
-        """In this order: another process may be making the store, and its tables come with our mark in one commit."""
+        """Refuse a database of another program, or an empty one where a journal was lost.
+
+        In this order: another process may be creating the store, and its tables and application id come in one commit.
+        """
         if count_tables(connection) and connection.pragma("application_id") != APPLICATION_ID:
             raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")
-        self._refuse_lost_journal(lambda: not count_tables(connection))
-
-    def _refuse_lost_journal(self, is_empty: Callable[[], bool]) -> None:
-        """A journal that is begun where one is gone would take its pages over. Asked before SQLite is, too: beside an
-        empty file it takes the log away, which may hold all that was written last.
-        """
-        if left := find_remains_if_empty(self.path, is_empty):
-            reason = (
-                f"it is missing or empty, and {left} is of a memory that was here (to begin anew, move all of it away)"
-            )
-            raise Damaged(place=str(self.path), reason=reason)
+        refuse_lost_journal(self.path, lambda: not count_tables(connection))
 
     def _refuse_newer_schema(self, connection: SqliteConnection) -> None:
-        """A newer inmind may have come since this was opened."""
+        """Refuse writes if a newer inmind has migrated the file since it was opened."""
         if self._check_schema_version(int(connection.pragma("user_version"))):
             raise ReadOnly(place=str(self.path), reason=self._read_only_reason)
 
     def _check_schema_version(self, version: int) -> bool:
-        """Refuse writes if the schema is newer than this inmind; returns whether it is."""
+        """Return True, and refuse writes from now on, if the schema is newer than this inmind."""
         if reason := newer_schema(version):
             self._read_only_reason = reason
         return bool(reason)
-
-    def _warn_if_no_wal(self) -> None:
-        if journal_mode(library := apsw.sqlite_lib_version()) != "wal":
-            log.warning(
-                "SQLite %s can damage a write-ahead log that two processes share: %s uses the slower rollback journal; "
-                "install apsw 3.51.3 or later",
-                library,
-                self.path,
-            )
