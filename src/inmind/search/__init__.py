@@ -1,1 +1,1 @@
-"""Deep memory: everything that was ever said, noted or seen, and how the right line of it is found again."""
+"""Search over crystals: everything that was said, noted or seen, indexed and ranked."""

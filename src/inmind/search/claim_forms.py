@@ -17,20 +17,20 @@ from inmind.search.statement_text import (
 from inmind.search.tokenize import index_words
 
 Answer = tuple[str, ...]
-"""The words of an answer, in their order."""
+"""The words of an answer, in order."""
 
 
 class Claim(NamedTuple):
     question: str
     answer: Answer
     single_valued: bool
-    """There is only one right answer at a time, so another one is a newer one."""
+    """Only one answer can be right at a time, so another one is newer."""
     changed: bool
-    """It says itself that it was different before."""
+    """The claim itself says that it was different before."""
 
     @property
     def is_property(self) -> bool:
-        """It says what some property is and nothing else: "the API's deadline is", "the deadline of the API is"."""
+        """True for a plain property statement: "the API's deadline is", "the deadline of the API is"."""
         return self.question.startswith("is ") and self.single_valued and not self.changed
 
 
@@ -39,8 +39,7 @@ _CHANGE_VERBS = (
     r"shortened|renamed|updated|bumped|brought forward)"
 )
 
-
-# Not said to be so, or only of a day, or of more than one thing at once.
+# Hedged, limited to a day, or about several things.
 _NOT_ASSERTED = re.compile(
     r"\?|\bmay\b|\b(?i:if|unless|whether|maybe|perhaps|probably|possibly|might|could|would|should|will|shall|must|"
     r"wants?|wish(?:es)?|hopes?|plans to|planning|thinks?|thinking|considers?|considering|says?|said|told|asked|"
@@ -51,12 +50,9 @@ _NOT_ASSERTED = re.compile(
 
 SAYS_MORE = re.compile(r"[,:，：、](?!\d)|\b(?:because|since|due to)\b|因为|由于")
 
-
 _NOW_WORDS = re.compile(r"\b(?i:now|currently|nowadays|these days|from now on|as of today)\b *|\bnew ")
 
-
 _UNCHANGED_WORDS = re.compile(r"\b(?:still|already|yet|again|recently) *", re.IGNORECASE)
-
 
 _NEGATION = re.compile(
     r"\b(?:(?:do|does) +not|not(?! (?:all|always|every|just|necessarily|only|sure)\b)|never|no longer|"
@@ -64,21 +60,16 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 
-
 _INSTEAD_OF = re.compile(r" (?:instead of|rather than) ")
-
 
 _PREFERRED_TO = re.compile(r" (?:over|instead of|rather than) ")
 
-
 _ANY_LONGER = re.compile(r" *\b(?:any ?more|any longer)\b", re.IGNORECASE)
-
 
 _UNSPECIFIC_WORDS = frozenset(
     "it its he his him she her they their them this these those i me my we us our you your one some any each every "
     "most many several no all".split()
 )
-
 
 _QUALIFIER = re.compile(
     r"(.+?)( (?:about|after|as|at|before|by|during|for|from|in|of|on|per|under|until|via|when|while|with) .+)"
@@ -108,10 +99,10 @@ def find_claims(sentence: str) -> Iterator[Claim]:
 
 
 def _truth_claim(assertion: str, is_true: bool, *, changed: bool = False) -> Claim:
-    """Whether it is so at all. In stems, but for the past, which is not the present denied.
+    """Claim that a statement is true or false, by word stems except past forms.
 
-    Who denies something takes it back. Who says it does not thereby take back a "never": that may be a rule, and this
-    the case that it was made for.
+    A denial overrules an earlier assertion. An assertion does not overrule a "never", which may be a rule that
+    still holds.
     """
     asks = " ".join(["holds", *map(_stem, tokenise(assertion.casefold()))])
     return Claim(asks, ("yes",) if is_true else ("no",), single_valued=not is_true, changed=changed)
@@ -123,7 +114,7 @@ def _stem(token: str) -> str:
 
 
 def _split_instead(assertion: str) -> tuple[str, str]:
-    """What is said, and the same of what it is said to be instead of."""
+    """Return the statement, and the same statement about what it replaces."""
     between = (_PREFERRED_TO if "prefer" in assertion else _INSTEAD_OF).search(assertion)
     if not between:
         return assertion, ""
@@ -138,29 +129,24 @@ def _split_instead(assertion: str) -> tuple[str, str]:
 
 
 def _split_qualifier(value: str) -> tuple[str, str]:
-    """A value, and what narrows the case that it is for."""
+    """Split a value and the words that limit it to a case."""
     match = _QUALIFIER.fullmatch(value)
     return (match[1], match[2]) if match else (value, "")
 
 
-# What a value can be: its words, and those that belong to the question, as the unit of a number does. None where it is
-# not of that sort: only two of a sort can take each other's place.
+# A parsed value: its words, and words that belong to the question, such as the unit of a number. None if the value is
+# of another type: only values of one type can replace each other.
 _Value = tuple[Answer, set[str]]
-
 
 _WEEKDAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day")
 
-
 _TIME = re.compile(r"\d{1,2}:\d\d|\d{1,2}(?:am|pm)|noon|midnight")
-
 
 _NUMBER = re.compile(r"[$€£#]?\d[\w.,:%/+-]*")
 
-
 _LEADING_PREPOSITION = re.compile(r"(?:on|at|by|for|in|due) ")
 
-
-# Values that take each other's place: whoever prefers or uses one of a row has given up the others.
+# Values that exclude each other: preferring or using one of a group means not the others.
 _ALTERNATIVES = (
     "tabs spaces|dark light|tea coffee|short concise brief terse long detailed verbose|formal informal casual|"
     "metric imperial|celsius fahrenheit|email phone sms|mornings evenings afternoons|camelcase snake_case|vim emacs|"
@@ -168,11 +154,9 @@ _ALTERNATIVES = (
     "slack teams discord|制表符 空格|深色 浅色|茶 咖啡|简短 简洁 详细|英文 中文|英语 汉语|邮件 电话 短信"
 )
 
-
 _ALTERNATIVES_OF = {value: row.split()[0] for row in _ALTERNATIVES.split("|") for value in row.split()}
 
-
-# What one may move to, or work for, that is neither a place nor a firm.
+# Words after "moved to" or "works for" that are neither places nor companies.
 _NOT_PLACES = frozenset(
     "team department group sales marketing engineering finance support design plan premium pro plus basic enterprise "
     "aws azure gcp kubernetes docker react vue angular rust go python java typescript javascript figma notion jira "
@@ -225,7 +209,10 @@ def _any_value(value: str) -> _Value | None:
 
 
 class _ClaimForm(NamedTuple):
-    """One way to say something of a subject. Its groups: `about`, `noun`, `value`, and `old`, which holds no longer."""
+    """One way to state something.
+
+    Groups: `about`, `noun`, `value`, and `old`, which no longer holds.
+    """
 
     questions: tuple[str, ...]
     pattern: str
@@ -239,7 +226,7 @@ class _ClaimForm(NamedTuple):
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str]:
-    """When it is first looked for: all of them together take longer than importing everything else."""
+    """Compile on first use: all patterns together take longer than importing everything else."""
     return re.compile(pattern, re.IGNORECASE)
 
 
@@ -255,8 +242,8 @@ def _make_form(
     )
 
 
-# Of each of these a thing has one. What is said of the first ones in a word of its own may be anything: "the manager is
-# nice" does not take back who the manager is.
+# Properties with one value. Values of the first group must be a date, number or name: "the manager is nice" does not
+# overrule who the manager is.
 _NOUN = (
     r"(?:deadline|due date|(?:start|end|launch|release|birth) ?date|birthday|age|(?:first |last |full |nick)?name|"
     r"e-?mail(?: address)?|(?:phone|mobile)(?: number)?|address|password|pin|user ?name|login|employer|boss|manager|"
@@ -265,27 +252,23 @@ _NOUN = (
     r"capacity|headcount)"
 )
 
-
 _WORDED_NOUN = (
     r"(?:job title|role|position|status|state|priority|theme|"
     r"(?:favou?rite|preferred|default|primary|main|native|current) \w+(?: \w+)?)"
 )
 
-
 _OF = r"(?: (?:of|for) .+?)?"
-
 
 _IS = r"(?:is|are)(?: set to)?"
 
-
-_BECAME = rf"(?:(?:has been|have been|has|have|is|was|were|got) )?{_CHANGE_VERBS}(?: back| out| forward| up| down)?(?: from .+?)? to"
-
+_BECAME = (
+    rf"(?:(?:has been|have been|has|have|is|was|were|got) )?{_CHANGE_VERBS}"
+    r"(?: back| out| forward| up| down)?(?: from .+?)? to"
+)
 
 _HAS = r"(?:(?:has|have) )?"
 
-
 _FROM = r"(?: from (?P<old>.+?))? to"
-
 
 _FORMS = (
     _make_form("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_IS}", _date_value, _number_value, _name_value),
@@ -347,21 +330,16 @@ _NOT_ASSERTED_ZH = re.compile(
     "吗|？|\\?|可能|也许|或许|如果|要是|想|打算|考虑|计划|希望|应该|将|以前|曾|也|还|和|或|但|说"
 )
 
-
 _NOW_ZH = re.compile("现在|目前|如今|已经|从今以后")
 
-
 _NEGATION_ZH = re.compile("不再|不|没有|没|停止")
-
 
 _NOUNS_ZH = (
     "(?:截止日期|截止时间|期限|名字|姓名|昵称|邮箱|邮件地址|电话|手机号|地址|密码|预算|价格|费用|生日|年龄|时区|版本|状态|优先级|"
     "端口|超时|上限|负责人|经理|老板|职位|工资|妻子|丈夫|最喜欢.{1,6}?|默认.{1,6}?)"
 )
 
-
 _BECAME_ZH = "(?:改|变|换|推迟|提前|延期|延长|更新|调整|提高|降低)(?:成|为|到|至)"
-
 
 _TOKEN_ZH = re.compile(r"\d+|[a-z0-9@._-]+|[一-鿿]")
 
@@ -395,7 +373,7 @@ _FORMS_ZH = (
     _make_form_zh("lives", "(?:从.+?)?(?:搬家?|迁)(?:到|去|至)(?P<value>.+)", changed=True),
     _make_form_zh("works", "在(?P<value>.+?)(?:工作|上班)", single_valued=False),
     _make_form_zh("prefers", "(?:更喜欢用?|喜欢用|偏好|习惯用)(?P<value>.+)", _alternative_value_zh),
-    # Whoever likes something now has liked something else; liking alone excludes nothing.
+    # "Now likes" implies a change; liking alone excludes nothing.
     _make_form_zh("prefers", "喜欢(?P<value>.+)", _alternative_value_zh, single_valued=False),
     _make_form_zh("uses", "(?:使用|(?<!喜欢)(?<!习惯)用)(?P<value>.+)", _alternative_value_zh),
     _make_form_zh("uses", "(?:从.+?)?(?:换成|改用|切换到|换到)(?P<value>.+)", _alternative_value_zh, changed=True),

@@ -1,13 +1,12 @@
-"""What a statement claims: which questions it answers, and how.
+"""Parses a note into claims: the questions it answers, and how.
 
-Notes pile up that say one thing twice, or say anew what has changed. To tell these from notes that merely look alike
-without asking a model, each is read by itself, once: "the deadline for the API moved to April 2" answers the question
-when the API's deadline is, with April 2, and says that it has changed. Then two notes are about the same thing where
-they answer the same question, which is a look-up and no comparison: a pass over any number of them stays linear.
+Notes repeat facts or state a changed value. To detect this without a model, each note is parsed once: "the deadline
+for the API moved to April 2" answers the question "deadline of the API" with April 2, and says that it changed. Two
+notes are about the same fact if they answer the same question, which is a lookup and not a comparison, so a pass
+over any number of notes is linear.
 
-A wrong answer hides something true, a missed one leaves two lines where one would do. So whatever is not plainly said
-is not read: what may be, what is said to be, what is said of several things at once; and a question belongs to its
-whole subject, with every word that narrows it.
+A wrong claim hides a true statement, a missed one leaves a duplicate. So statements that are hedged, reported or
+about several things are not parsed, and a question includes every word that qualifies its subject.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ from inmind.search.statement_text import (
     split_sentences,
 )
 
-# What is longer is a text and not a statement: two of those are alike only word for word.
+# Longer texts are compared by wording only.
 MAX_STATEMENT_CHARS: Final = 400
 
 
 @frozen
 class Statement:
-    """A note, read."""
+    """A parsed note."""
 
     wording: str
-    """Two with the same wording say the same; a digest."""
+    """Digest; statements with the same wording say the same."""
     answers: Mapping[str, Answer]
-    """By question."""
+    """Answers by question."""
     overrules: frozenset[str]
-    """Questions of which another answer, given earlier, holds no longer."""
+    """Questions for which this statement replaces an earlier, different answer."""
     is_complete: bool
-    """The answers are all that it says: where they are overruled, all of it is."""
+    """The answers cover the whole statement: if they are overruled, all of it is."""
 
 
 @lru_cache(maxsize=16_384)
 def parse_statement(text: str) -> Statement:
-    """Every pass reads everything that there is, and little of it is new: hence the memory."""
+    """Parse a note. Cached, because every consolidation parses all notes again."""
     normalised = normalise(text)
     sentences = split_sentences(normalised)
     claims = (
@@ -53,7 +52,7 @@ def parse_statement(text: str) -> Statement:
     )
     is_complete = len(sentences) == 1 and not SAYS_MORE.search(sentences[0])
     property_ = next((claim for claim in claims if claim.is_property), None) if is_complete else None
-    wordings = [wording for one in sentences if (wording := sentence_wording(one))]
+    wordings = [wording for sentence in sentences if (wording := sentence_wording(sentence))]
     return Statement(
         wording=digest(property_.question, *property_.answer) if property_ else digest(*(wordings or [text])),
         answers={claim.question: claim.answer for claim in claims},
@@ -63,15 +62,6 @@ def parse_statement(text: str) -> Statement:
 
 
 def answers_differ(first: Answer, second: Answer) -> bool:
-    """Can only one of them be right? "Munich" and "Munich in Germany" can both."""
+    """Return True if only one of them can be right. "Munich" and "Munich in Germany" can both be."""
     first_words, second_words = {word.casefold() for word in first}, {word.casefold() for word in second}
     return not (first_words <= second_words or second_words <= first_words)
-
-
-# -- the text ----------------------------------------------------------------------------------------------
-
-
-# -- English -----------------------------------------------------------------------------------------------
-
-
-# -- Chinese -----------------------------------------------------------------------------------------------

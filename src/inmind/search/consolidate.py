@@ -1,12 +1,10 @@
-"""Going through crystals in their idle time: what says the same becomes one, what was said anew is marked, what faded
-leaves search.
+"""Plans a consolidation: merge duplicates, mark superseded statements, expire unused crystals.
 
-A pass is decided at once and carried out in batches, so that it can stop at any time: what was not carried out is
-decided again. It is decided from what there is and from nothing else, hence a pass that follows another finds nothing
-left to do.
+A pass is planned at once and committed in batches, so that it can stop at any time; the rest is planned again. The
+plan depends only on the crystals, so a second pass finds nothing to do.
 
-Only what was written down is merged or superseded. Messages are evidence: that somebody said the same twice is a fact
-about the conversation, and what they said first is not made untrue by what they said later.
+Only notes and dream crystals are merged or superseded. Messages are evidence: saying the same twice is a fact about
+the conversation, and a later message does not make an earlier one untrue.
 """
 
 from __future__ import annotations
@@ -25,10 +23,10 @@ from inmind.search.lifecycle import is_searchable, valid_since
 
 
 def plan_consolidation(crystals: Sequence[Crystal], *, now: datetime) -> Consolidated:
-    """What shall become of the crystals of a resource.
+    """Plan the consolidation of a resource's crystals.
 
-    Those that are merged or expired may be among them: what they were superseded by is not merged away under them, so
-    that no way along `merged_into` and `superseded_by` leads back.
+    Merged and expired crystals may be included: a crystal that superseded one of them is not merged, so that
+    following `merged_into` and `superseded_by` never leads back.
     """
     searchable = sorted(filter(is_searchable, crystals), key=lambda crystal: crystal.id)
     expired = [crystal.id for crystal in searchable if is_expired(crystal, now)]
@@ -42,7 +40,7 @@ def plan_consolidation(crystals: Sequence[Crystal], *, now: datetime) -> Consoli
 
 
 def split_batches(consolidation: Consolidated, size: int) -> Iterator[Consolidated]:
-    """The same, for so many crystals at a time; each says up to which it goes."""
+    """Split a consolidation into batches of crystals; each names its last one."""
     merged, superseded, expired = dict(consolidation.merged), dict(consolidation.superseded), {*consolidation.expired}
     ids = sorted({*merged, *superseded, *expired})
     for start in range(0, len(ids), size):
@@ -56,14 +54,14 @@ def split_batches(consolidation: Consolidated, size: int) -> Iterator[Consolidat
 
 
 _CurrentAnswers = defaultdict[tuple[str, Trust], dict[Answer, Crystal]]
-"""By question and trust: what holds, each answer with the newest that gives it, the newest first."""
+"""By question and trust: the current answers, each with its newest crystal, newest first."""
 
 
 def _find_superseded(notes: Iterable[Crystal], now: datetime) -> dict[str, str]:
-    """Each crystal that was said anew, with the newest that does so.
+    """Return each superseded crystal with the newest one that supersedes it.
 
-    That one holds by now and was not given an end: what ends leaves the older one true behind it. It is not superseded
-    itself, since what holds no longer takes nobody's place; the newest are gone through first, so that this is known.
+    The successor must be valid now and have no declared end: otherwise the older statement becomes true again. A
+    superseded crystal supersedes nothing; the newest are processed first, so that this is known.
     """
     current: _CurrentAnswers = defaultdict(dict)
     superseded: dict[str, str] = {}
@@ -80,7 +78,10 @@ def _find_superseded(notes: Iterable[Crystal], now: datetime) -> dict[str, str]:
 
 
 def _find_successor(older: Crystal, current: _CurrentAnswers) -> Crystal | None:
-    """It is trusted at least as much: what a tool answered does not take back what a person has said."""
+    """Return the crystal that supersedes it, if any.
+
+    The successor must be at least as trusted: a tool result does not override a person.
+    """
     statement = parse_statement(older.text)
     if not statement.is_complete:
         return None
@@ -94,10 +95,10 @@ def _find_successor(older: Crystal, current: _CurrentAnswers) -> Crystal | None:
 
 
 def _find_duplicates(notes: Iterable[Crystal], superseded: Mapping[str, str], successors: set[str]) -> dict[str, str]:
-    """Each crystal that another says in nearly the same words, with the one that stays.
+    """Return each duplicate with the crystal that is kept.
 
-    Both are of one kind and trust and hold for the same time. What is superseded belongs to its own time and is left
-    there; what superseded another stays, since others go by its date.
+    Both have the same kind, trust and validity. Superseded crystals are not merged, and neither is a successor,
+    because its date is used.
     """
     groups: defaultdict[tuple[object, ...], list[Crystal]] = defaultdict(list)
     for crystal in notes:
@@ -121,8 +122,10 @@ def _find_duplicates(notes: Iterable[Crystal], superseded: Mapping[str, str], su
 
 
 def _is_newer(first: Crystal, second: Crystal) -> bool:
-    """Does it hold from later on, or was it said later? Of one instant, such as that of a reply which calls twice, only
-    events of one stream are known to have come one after the other; and parts of a page came together."""
+    """Return True if it is valid from later or was said later.
+
+    At the same time, only events of one stream have an order; sections of one page are simultaneous.
+    """
     if _validity_key(first) != _validity_key(second):
         return _validity_key(first) > _validity_key(second)
     (here, seq, _), (there, before, _) = _event_position(first), _event_position(second)
@@ -138,12 +141,15 @@ def _validity_key(crystal: Crystal) -> tuple[datetime, datetime]:
 
 
 def _event_position(crystal: Crystal) -> tuple[str, int, int]:
-    """Where its event stands: the stream, the number in it, and of a page the number of the part."""
+    """Return stream, sequence number and section of its event."""
     stream, _, event = crystal.id.rpartition("#")
     seq, _, part = event.partition(".")
     return stream, int(seq), int(part or 0)
 
 
 def _keep_priority(crystal: Crystal) -> tuple[bool, float, int, datetime, tuple[str, int, int]]:
-    """Which of several stays. Importance goes first: what was called important must not fade as a part of another."""
+    """Sort key for which duplicate is kept.
+
+    Importance comes before accesses, so that an important crystal does not expire as part of another.
+    """
     return crystal.lifecycle == "frozen", crystal.importance, crystal.accesses, crystal.at, _event_position(crystal)

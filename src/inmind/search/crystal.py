@@ -1,8 +1,8 @@
-"""A crystal: something that deep memory can find again, and where it comes from.
+"""The Crystal value: one searchable item and its origin.
 
-Nobody writes crystals beside the journal. A note, a message, a page, a thing that left the window each are a crystal
-because their event is there; so a crystal is named after its event, and what it is worth by now is folded from events
-too. All of it can be thrown away and made again.
+Crystals are derived from the journal. A note, a message, a page section and an evicted entity each become a crystal
+because of their event, so a crystal has the id of its event, and its lifecycle is folded from later events. All
+crystals can be deleted and derived again.
 """
 
 from __future__ import annotations
@@ -24,49 +24,50 @@ KINDS: Final = (
     "episode",
     "general",
 )
-"""What a crystal can be about. Messages are episodes; a note is general unless its writer says more."""
+"""Kinds of crystals. A message is an episode; a note is general unless its author says otherwise."""
 
 
 Lifecycle = Literal["generated", "activated", "consolidated", "archived", "expired", "frozen"]
-"""New; found by somebody since; gone through by a consolidation; merged into another; faded; never to fade."""
+"""New; accessed since; processed by a consolidation; merged into another; expired; pinned (stored as "frozen")."""
 
 
 HIDDEN_LIFECYCLES: Final[tuple[Lifecycle, ...]] = ("archived", "expired")
-"""What search does not find: the one is found as what it was merged into, the other only as of an earlier day."""
+"""Lifecycles that search skips: an archived crystal is found as the one it was merged into, an expired one only as of
+an earlier date."""
 
 
 @frozen(kw_only=True)
 class Crystal:
-    """One thing that can be found, with all that decides what it is worth."""
+    """One searchable item with everything that decides its value."""
 
     id: str
-    """Of the event that it comes from; of a page, with the number of its part behind a full stop."""
+    """Id of its event; for a section of a page, followed by a full stop and the number of the section."""
     text: str
     kind: str = "general"
     source: str = "memory"
     resource: str = ""
     session: str = ""
     sources: tuple[str, ...] = ()
-    """Events that it was made of: of a merged one, those of all that went into it."""
+    """Events it was made from; for a merged crystal, those of all merged ones."""
     origin: Origin = Origin.USER
     trust: Trust = Trust.PERSON
     at: datetime
-    """When it was said or written."""
+    """Time it was said or written."""
     speaker: str = ""
-    """Who said it: by the name that its message declares, or else by the role. No text can make itself another's."""
+    """Name that its message declares, else the role. The text cannot change it."""
     path: str = ""
-    """The page that it is part of, where it is."""
+    """Page that it is a section of, if any."""
     importance: float = 0.5
-    """As declared. Nothing overwrites it: what became of the crystal since is in the fields below."""
+    """As declared by the author. Never overwritten: later changes are in the fields below."""
     valence: float = 0.0
-    """How it felt, from -1 to 1. What touched somebody is kept longer, whichever way it did."""
+    """Emotional value from -1 to 1. Strong values of either sign are kept longer."""
     accesses: int = 0
     accessed: datetime | None = None
-    """When it was last found for somebody; None where it never was."""
+    """Time of the last access; None if never accessed."""
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     superseded_by: str = ""
-    """The crystal that says the same thing anew."""
+    """Id of the crystal that states the same fact with a newer value."""
     merged_into: str = ""
-    """The crystal that says the same in nearly the same words."""
+    """Id of the crystal that says the same in nearly the same words."""
     lifecycle: Lifecycle = "generated"

@@ -16,7 +16,7 @@ from inmind.search.index.record import Record
 from inmind.store.protocol import Store
 
 MAX_EVENT_GAP = 8
-"""Events that are read along, rather than to ask once more."""
+"""Events up to this far apart are read in one query."""
 
 
 class CrystalTexts:
@@ -26,7 +26,7 @@ class CrystalTexts:
         self._store, self._read_message = store, read_message
 
     def read(self, records: Iterable[Record]) -> dict[int, str]:
-        """The words of crystals, by `made`, out of the journal; lines that stand close together are read together."""
+        """Return the texts of crystals by `made`. Nearby events are read together."""
         wanted = {(record.event, record.part): record.made for record in records}
         named = {event for event, _ in wanted}
         texts: dict[int, str] = {}
@@ -42,7 +42,7 @@ class CrystalTexts:
         return texts
 
     def _events(self, stream: str, first: int, last: int) -> Sequence[Event]:
-        """What is damaged among them is as good as not found."""
+        """Read a range of events; damaged ones are skipped."""
         try:
             return self._store.read(stream, after=first - 1, until=last)
         except Damaged:
@@ -52,7 +52,7 @@ class CrystalTexts:
 
 
 def _event_runs(events: Iterable[str]) -> list[tuple[str, int, int]]:
-    """Streams with the first and the last of events that stand close together there."""
+    """Group events by stream into (stream, first, last) ranges."""
     runs: list[tuple[str, int, int]] = []
     for stream, seq in sorted((stream, int(seq)) for stream, _, seq in (id.rpartition("#") for id in set(events))):
         if runs and runs[-1][0] == stream and seq - runs[-1][2] <= MAX_EVENT_GAP:
@@ -63,10 +63,10 @@ def _event_runs(events: Iterable[str]) -> list[tuple[str, int, int]]:
 
 
 def message_reader(is_memory_tool: Callable[[str], bool]) -> MessageReader:
-    """How messages are read for deep memory. `is_own`: is a tool memory's own?
+    """Return a function that parses messages for indexing.
 
-    What memory's tools were asked is memory's business, and is found as what came of it; but for the overview, which is
-    no crystal itself, and whose earlier versions nobody would find.
+    Calls of memory tools are skipped, because their effect is indexed. Writes to the overview are kept: the
+    overview itself is not indexed, and its earlier versions would not be found.
     """
 
     def is_indexed(name: str, arguments: str) -> bool:

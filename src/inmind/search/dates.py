@@ -1,11 +1,10 @@
-"""Time words: which days a question speaks of.
+"""Parses the dates a query asks about.
 
-"What did we do last week", "on 7 May 2023", "上个月", "先週の金曜日": the days between `first` and `before`, as the one
-who asks counts them. A question may speak of a day on which something happened while it was told a few days later, so
-whoever ranks by this gives it some room. Days to come are left alone: nothing has been said on them.
+"What did we do last week", "on 7 May 2023", "上个月", "先週の金曜日": the days from `start` up to `end`, relative to
+`now`. An event may be told days after it happened, so ranking adds a tolerance. Future dates are ignored.
 
-A form is a pattern and what it comes to. Texts are brought to one spelling first (small letters of one width, numbers
-in digits), so that there are few of them.
+A form is a pattern and a function that builds the span. Texts are normalised first (lower case, one width, numbers
+in digits), which keeps the number of forms small.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from inmind.core.frozen import frozen
 
 @frozen
 class DateSpan:
-    """From one moment on, up to another, which is not in it."""
+    """A time span; `end` is exclusive."""
 
     start: datetime
     end: datetime
 
     def contains(self, at: datetime, *, tolerance: timedelta = timedelta()) -> bool:
-        """`late`: so much later is soon enough."""
+        """Return True if the time is in the span, or after it by less than `tolerance`."""
         return self.start <= at and at - self.end < tolerance
 
 
 def find_date_span(text: str, now: datetime) -> DateSpan | None:
-    """The days that a text speaks of, or None where it names none or such as never were."""
+    """Return the dates that a text asks about, or None if it has none or invalid ones."""
     return _match_forms(_normalise(text), now, _ALL_FORMS)
 
 
@@ -43,12 +42,15 @@ _DateForm = tuple[re.Pattern[str], _SpanBuilder]
 def _match_forms(
     text: str, now: datetime, forms: Iterable[_DateForm], *, at_start: bool = False, at_end: bool = False
 ) -> DateSpan | None:
-    """By the first form that fits. `begins`, `ends`: the text must begin, or end, with what is read."""
+    """Build a span from the first form that matches.
+
+    `at_start`, `at_end`: the match must be at that end of the text.
+    """
     for form, build in forms:
         found = form.search(text)
         if found is None or (at_start and found.start() > 0) or (at_end and found.end() < len(text)):
             continue
-        with suppress(ValueError, OverflowError):  # the 31st of June, the day before the first of all days
+        with suppress(ValueError, OverflowError):  # 31 June, or a date before year 1
             span = build(found, now)
             if span and span.start < span.end and span.start.year > 1 and span.end.year < 9999:
                 return span
@@ -60,7 +62,7 @@ def _normalise(text: str) -> str:
 
 
 def _in_digits(numeral: re.Match[str]) -> str:
-    """二〇二三 is spelt digit by digit, 二十三 is counted."""
+    """Convert Chinese numerals: 二〇二三 digit by digit, 二十三 as a number."""
     before, ten, after = numeral[0].partition("十")
     if not ten:
         return "".join(str(_DIGITS[digit]) for digit in before)
@@ -79,7 +81,7 @@ def _day(year: int, month: int, day: int, now: datetime) -> DateSpan:
 
 
 def _months(year: int, month: int, count: int, now: datetime) -> DateSpan:
-    """So many whole months. `month` may lie outside of its year: the month 0 is the December before."""
+    """Return whole months. `month` may be outside 1 to 12: month 0 is December of the year before."""
 
     def first_of(number: int) -> datetime:
         return datetime(number // 12, number % 12 + 1, 1, tzinfo=now.tzinfo or UTC)
@@ -99,7 +101,7 @@ def _quarter(year: int, number: int, now: datetime) -> DateSpan:
 
 
 def _season(year: int, name: str, now: datetime) -> DateSpan:
-    """As the northern half of the world has them; a winter is of the year that it begins in."""
+    """Return a season of the northern hemisphere; a winter belongs to the year it begins in."""
     return _months(year, 3 + 3 * _SEASONS[name], 3, now)
 
 
@@ -108,14 +110,14 @@ def _year(year: int, now: datetime) -> DateSpan:
 
 
 def _part(span: DateSpan, name: str) -> DateSpan:
-    """The beginning, the middle or the end, each about a third."""
+    """Return the first, middle or last third of a span."""
     third = timedelta(days=round((span.end - span.start).days / 3))
     ends = (span.start, span.start + third, span.start + 2 * third, span.end)
     return DateSpan(ends[_PARTS[name]], ends[_PARTS[name] + 1])
 
 
 def _latest_yearly(of_year: Callable[[int], DateSpan], now: datetime, *, finished: bool = False) -> DateSpan | None:
-    """Of what comes every year, and is named without one, the last that has begun; or that is over."""
+    """Return the latest yearly span that has begun, or with `finished` the latest that is over."""
     for year in range(now.year, now.year - 9, -1):
         with suppress(ValueError):  # the 29th of February
             span = of_year(year)
@@ -132,11 +134,11 @@ def _latest_day(month: int, day: int, now: datetime) -> DateSpan | None:
     return _latest_yearly(lambda year: _day(year, month, day, now), now)
 
 
-# -- seen from today ---------------------------------------------------------------------------------------
+# -- relative to today -------------------------------------------------------------------------------------
 
 
 def _days_ago(days: int, now: datetime, *, margin: int = 0) -> DateSpan:
-    """`room`: days on both sides, since nobody counts far back exactly."""
+    """Return a day, with `margin` days on both sides, because long times are estimates."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return _days(midnight - timedelta(days=days + margin), 1 + 2 * margin)
 
@@ -154,13 +156,13 @@ def _day_of(week: DateSpan, name: str) -> DateSpan:
 
 
 def _weekend(now: datetime) -> DateSpan:
-    """The last that has begun."""
+    """Return the latest weekend that has begun."""
     saturday = now.weekday() - _WEEKDAYS["saturday"]
     return _days(_days_ago(saturday % 7, now).start, 2)
 
 
 def _weekday(name: str, now: datetime) -> DateSpan:
-    """The last one before today."""
+    """Return the latest such weekday before today."""
     return _days_ago((now.weekday() - _WEEKDAYS[name] - 1) % 7 + 1, now)
 
 
@@ -173,7 +175,7 @@ def _quarters_ago(back: int, now: datetime) -> DateSpan:
 
 
 def _units_ago(count: str, unit: str, now: datetime) -> DateSpan:
-    """So many days, weeks, months or years ago: the larger the unit, the less exact."""
+    """Return the time N days, weeks, months or years ago; larger units are less exact."""
     number = _number(count)
     match _UNITS[unit]:
         case "hour":
@@ -189,7 +191,7 @@ def _units_ago(count: str, unit: str, now: datetime) -> DateSpan:
 
 
 def _last_units(count: str, unit: str, now: datetime) -> DateSpan:
-    """The last so many days, weeks, months or years, up to the end of today."""
+    """Return the last N days, weeks, months or years, up to the end of today."""
     lengths = {"hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7), "month": timedelta(31)}
     return _until_today(_days_ago(0, now - _number(count) * lengths.get(_UNITS[unit], timedelta(366))), now)
 
@@ -204,18 +206,21 @@ def _since_date(text: str, now: datetime, *, at_start: bool = False, at_end: boo
 
 
 def _from_to(first: str, last: str, now: datetime) -> DateSpan | None:
-    """The first is read as the end of the last sees it: of "May to July 2023" both are in 2023."""
+    """Return a range.
+
+    The start is parsed relative to the end: in "May to July 2023" both are in 2023.
+    """
     if not (end := _match_forms(last, now, _RANGE_END_FORMS, at_start=True)):
         return None
     begin = _match_forms(first, end.end - timedelta(microseconds=1), _RANGE_END_FORMS, at_start=True, at_end=True)
     return DateSpan(begin.start, end.end) if begin else None
 
 
-# -- words -------------------------------------------------------------------------------------------------
+# -- word tables -------------------------------------------------------------------------------------------
 
 
 def _numbered(*lines: str, start: int = 0) -> dict[str, int]:
-    """Each word by the number of its line."""
+    """Map each word to the number of its line."""
     return {word: number for number, line in enumerate(lines, start) for word in line.split()}
 
 
@@ -275,19 +280,18 @@ _COUNT = rf"\b(\d{{1,3}}|{_one_of(_COUNTS)})(?: of)?"
 _UNIT = rf"({_one_of(_UNITS)})s?\b"
 _COUNTED = rf"(\d{{1,3}}|[几数])[个ヶか箇カヵケ]?({_one_of(_UNITS, latin=False)})"
 _LAST = r"(?<![晚早马以])(上上|上|这|本|先々|先|今)个?"
-"""Of a week or a month. 晚上, 早上, 马上 and 以上 end in the same character."""
+"""For weeks and months. 晚上, 早上, 马上 and 以上 end with the same character."""
 _WEEK = r"(?:周|星期|礼拜|週)の?"
 _DAY_OF_WEEK = r"(一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
 _PART_OF = rf"の?({_one_of(_PARTS, latin=False)})"
 _NOT_A_COUNT = (
     r"(?! (?:words|char|tokens|lines|people|users|steps|dollars|euros|miles|met|feet|pages|rows|items|files|ms\b))"
 )
-"""What a number counts that is no year: "in 2000 words"."""
+"""Nouns after a number that is not a year: "in 2000 words"."""
 
 
 def _exact_forms() -> Iterator[tuple[str, _SpanBuilder]]:
-    """Forms that say which day, week, month or year. The most exact come first: of "7 May 2023" the month alone would
-    be true, and less."""
+    """Yield forms that name a day, week, month or year, most exact first."""
     # A day.
     yield (
         rf"(?<![\w.-]){_YYYY}[-/](\d\d?)[-/](\d\d?)(?![\d-])",
@@ -324,7 +328,7 @@ def _exact_forms() -> Iterator[tuple[str, _SpanBuilder]]:
         rf"(?<![\d每毎下几])(?:周|星期|礼拜){_DAY_OF_WEEK}|(?<![毎下])([月火水木金土日])曜",
         lambda m, now: _weekday(m[1] or m[2], now),
     )
-    # So long ago, or since.
+    # A time ago, or a recent period.
     yield r"\bhalf a year ago\b|半年(?:之|以)?前", lambda _, now: _months_ago(6, now)
     yield rf"{_COUNT} {_UNIT} (?:ago|back)\b", lambda m, now: _units_ago(m[1], m[2], now)
     yield rf"{_COUNTED}(?:之|以)?前", lambda m, now: _units_ago(m[1], m[2], now)
@@ -395,7 +399,7 @@ def _exact_forms() -> Iterator[tuple[str, _SpanBuilder]]:
 
 
 def _bare_forms() -> Iterator[tuple[str, _SpanBuilder]]:
-    """What is a date only where one is expected: "may" is more often another word."""
+    """Yield forms that are dates only in a range: "may" is usually another word."""
     yield rf"\b{_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now)
     yield rf"\b{_WEEKDAY}\b", lambda m, now: _weekday(m[1], now)
     yield rf"\b{_YYYY}\b{_NOT_A_COUNT}", lambda m, now: _year(int(m[1]), now)
@@ -413,7 +417,7 @@ def _range_forms() -> Iterator[tuple[str, _SpanBuilder]]:
 
 
 def _month_and_day(first: int, second: int) -> tuple[int, int]:
-    """As Americans write it, unless it cannot be."""
+    """Read as month and day (American order), unless the first is above 12."""
     return (second, first) if first > 12 else (first, second)
 
 

@@ -1,24 +1,23 @@
-"""What a crystal is worth by now, and when it is worth so little that it leaves search.
+"""Scores the current value of a crystal and decides when it expires.
 
-Two things keep a crystal: that somebody goes on finding it, and that its writer called it important. They are kept
-apart, since each fails alone. What was found often is not what matters (the weather is looked up daily), and what
-matters may wait a year for its question. So one half of the score moves and the other half never does:
+Two things keep a crystal searchable: repeated access, and the importance its author declared. They are separate,
+because each fails alone: frequent access does not mean important (the weather is looked up daily), and an important
+fact may wait a year for its question. One half of the score changes over time, the other half never does:
 
-    dynamic = relevance of its kind x (1 - e^(-0.2 (accesses + 1))) x 0.5^(days since it was last found / half-life)
+    dynamic = relevance of its kind x (1 - e^(-0.2 (accesses + 1))) x 0.5^(days since last access / half-life)
     score   = 0.5 x dynamic + 0.5 x importance^2
 
-The half-life is 16 days, and up to twice that for what touched somebody. Importance counts squared, so that "a little
-important" is far from "important", and so that 0.2 is exactly the line: whatever was declared at least that stays for
-ever, and whatever was declared less has to be found now and then. Days until a crystal
-expires, counted from when it was last found, where nobody felt anything about it:
+The half-life is 16 days, and up to twice that for a strong valence. Importance counts squared, so that small values
+matter little, and so that 0.2 is the exact limit: a crystal with at least that importance never expires, one with less
+expires unless it is accessed. Days from the last access until a crystal with neutral valence expires:
 
-    importance   general, never found   episode, never found   fact, found five times
+    importance   general, no access     episode, no access     fact, five accesses
     0.0                   24                     22                       61
     0.1                   30                     28                       68
     0.15                  43                     41                       80
     0.2                 never                  never                    never
 
-Expiring takes a crystal out of search and never out of the journal. A frozen one does not fade at all.
+An expired crystal leaves search but stays in the journal. A pinned crystal never expires.
 """
 
 from __future__ import annotations
@@ -46,24 +45,25 @@ KIND_RELEVANCE: Final[Mapping[str, float]] = {
     "general": 0.6,
     "episode": 0.55,
 }
-"""How likely a later conversation is to want one of its kind: what a person is like holds for all of them, what
-happened once for few."""
+"""Probability that a later conversation needs a crystal of this kind.
 
-# Declared importance weighs as much as everything that happens to a crystal.
+Facts about a person stay relevant, single events rarely."""
+
+# Declared importance weighs as much as the dynamic half.
 _IMPORTANCE_SHARE = 0.5
 
-# How much each access brings: with three of them it has more than half of its worth, and no number makes it whole.
+# Effect of each access: three give more than half of the dynamic value, and no number gives all of it.
 _ACCESS_RATE = 0.2
 
 
 @frozen
 class CrystalScore:
-    """A score and what it is made of, each from 0 to 1."""
+    """A score and its two components, each from 0 to 1."""
 
     dynamic: float
-    """Moves: rises when it is found, falls while it is not."""
+    """Rises with each access and falls over time."""
     declared: float
-    """Stands: the importance that its writer gave it, squared."""
+    """Declared importance, squared. Constant."""
 
     @property
     def total(self) -> float:
@@ -71,7 +71,7 @@ class CrystalScore:
 
 
 def score_crystal(crystal: Crystal, now: datetime) -> CrystalScore:
-    """What it is worth at this moment. A clock that was set back makes nothing older or newer than new."""
+    """Return the score at this time. A clock that was set back counts as no time passed."""
     age = timedelta() if crystal.lifecycle == "frozen" else now - (crystal.accessed or crystal.at)
     return compute_score(
         kind=crystal.kind,
@@ -83,12 +83,15 @@ def score_crystal(crystal: Crystal, now: datetime) -> CrystalScore:
 
 
 def compute_score(*, kind: str, importance: float, valence: float, accesses: int, age: timedelta) -> CrystalScore:
-    """The same of what a crystal is made of. `age`: since it was last found, or said; none of a frozen one."""
+    """Return the score for given values.
+
+    `age` is the time since the last access or the statement; zero if pinned.
+    """
     access_factor = 1 - exp(-_ACCESS_RATE * (accesses + 1))
     freshness = 0.5 ** (max(timedelta(), age) / (HALF_LIFE * (1 + abs(valence))))
     return CrystalScore(KIND_RELEVANCE[kind] * access_factor * freshness, importance**2)
 
 
 def is_expired(crystal: Crystal, now: datetime) -> bool:
-    """Is it worth so little by now that it shall leave search?"""
+    """Return True if the score is below MIN_SCORE and the crystal is not pinned."""
     return crystal.lifecycle != "frozen" and score_crystal(crystal, now).total < MIN_SCORE

@@ -1,11 +1,11 @@
-"""Words that come from memory itself, and must not be learned again as if they were news.
+"""Detects text that repeats what memory itself has shown, so that it is not indexed again.
 
-A model that was shown a note repeats it in its answer; a host's file tool reads the overview back. If that became a
-crystal, the next search would find it twice, each time with a younger date, and a mistake would confirm itself. So what
-memory has shown in a session is remembered by its runs of words, and a passage made of such runs is passed over.
+A model that was shown a note repeats it in its answer; a file tool reads the overview back. Indexed again, the next
+search would find it twice with a newer date, and an error would confirm itself. So the word runs that memory has
+shown in a session are stored, and a passage made of such runs is skipped.
 
-Nothing else is. A correction has most of its words in common with what it corrects, and differs in a number, a name or
-a "not" which came in or was left out: to lose that is worse than to find a quote beside its original.
+Nothing else is skipped. A correction shares most of its words with the original and differs in a number, a name or
+a "not": losing it is worse than finding a quote next to its original.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from itertools import pairwise
 from zlib import crc32
 
 MIN_RUN_WORDS, MAX_RUN_WORDS = 4, 6
-"""Words in a row. Some are said again by chance; passages that are made of nothing else are not. By the longer ones is
-known what stood together: "Ada works as a" and "works as a baker" may come from lines about two people."""
+"""Length of word runs.
+
+Short runs repeat by chance, but passages made only of them do not. Longer runs show which words were shown
+together: "Ada works as a" and "works as a baker" may come from lines about two people."""
 
 MIN_ECHO_SHARE = 0.6
-"""The share of its words that an echo has from what was shown; the others lead up to that."""
+"""Minimum share of words that an echo has from shown text; the others introduce the quote."""
 
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
     r"|(?<!\w)[-−+<>](?=\d)|[$€£¥₹%‰°±≠≤≥]|[!=]="
 )
-"""Signs that make another statement of the same words are words."""
+"""Signs that change the meaning of a statement count as words."""
 
 _BREAK = re.compile(r"[.!?;:…][^\w\s]*\s|[。！？；：|]|\n")
-"""Between two words: here one statement ends and another begins."""
+"""Text between two words at which a statement ends."""
 
 _QUOTING_WORDS = """
 a according also an and are as dream earlier found from here i in is it last looked me memory mentioned my note noted
@@ -38,12 +40,13 @@ to told up was we were what which wrote you your
 根据 按照 据 记忆 记录 笔记 记得 记着 之前 以前 此前 先前 上次 刚才 你 您 我 我们 说 说过 提到 提过 提及 告诉 告诉过
 写道 写着 显示 如下 所述 所说 的 了 过 是 在 中 里 和 与 以及 也 这 那
 """
-"""Words by which something is quoted or that hold it together, and those of the heading over notes. No negation and no
-number; no name of anything."""
+"""Words that introduce or connect quotes, and those of the heading over notes.
+
+It has no negation, number or name."""
 
 
 def word_runs(text: str) -> set[int]:
-    """Every run of words in a text, as a number."""
+    """Return the hash of every word run in a text."""
     words = _split_words(text)
     return {
         _run_hash(words, at, length)
@@ -53,10 +56,10 @@ def word_runs(text: str) -> set[int]:
 
 
 def is_echo(passage: str, shown: Collection[int]) -> bool:
-    """Is it made of what was shown, and of words that quote it? What is shorter than a run is too little to tell.
+    """Return True if a passage consists of shown text and words that quote it.
 
-    Between two stretches of what was shown a statement ends: one that was put together from both was never shown, even
-    where it has no word of its own, since what was left out between them may have been a "not".
+    A passage shorter than a run is never an echo. Two stretches of shown text must be separated by the end of a
+    statement: text combined from both was never shown, because the omitted words may have been a "not".
     """
     text = passage.lower()
     found = [*_WORD.finditer(text)]
@@ -76,7 +79,7 @@ def is_echo(passage: str, shown: Collection[int]) -> bool:
 
 
 def _stretches(words: list[str], shown: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Words that were shown in one row: where they begin, and where they end."""
+    """Yield start and end of each stretch of shown words."""
     start = None
     for at in range(len(words) - MIN_RUN_WORDS + 2):
         if at <= len(words) - MIN_RUN_WORDS and _run_hash(words, at, MIN_RUN_WORDS) in shown:
@@ -87,7 +90,7 @@ def _stretches(words: list[str], shown: Collection[int]) -> Iterator[tuple[int, 
 
 
 def _was_shown_together(stretch: list[str], shown: Collection[int]) -> bool:
-    """Were they shown together, or only one piece here and one there?"""
+    """Return True if the words were shown together, not in separate places."""
     length = min(len(stretch), MAX_RUN_WORDS)
     return all(_run_hash(stretch, at, length) in shown for at in range(len(stretch) - length + 1))
 
@@ -104,6 +107,5 @@ def _run_hash(words: list[str], at: int, length: int) -> int:
     return crc32(" ".join(words[at : at + length]).encode())
 
 
-_QUOTING_PATTERN = re.compile(
-    f"(?:(?:{'|'.join(sorted((' '.join(_split_words(phrase)) for phrase in _QUOTING_WORDS.split()), key=len, reverse=True))}) )*+"
-)
+_QUOTING_PHRASES = [" ".join(_split_words(phrase)) for phrase in _QUOTING_WORDS.split()]
+_QUOTING_PATTERN = re.compile(f"(?:(?:{'|'.join(sorted(_QUOTING_PHRASES, key=len, reverse=True))}) )*+")

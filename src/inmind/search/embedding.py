@@ -1,7 +1,7 @@
-"""Vectors of crystals, made behind everybody's back.
+"""Background embedding of crystals.
 
-Whoever has time makes those that are missing: a search for a moment, a host those of what it has just written, workers
-all that there are. What somebody is making nobody else makes meanwhile, since an embedder may have to be paid.
+Any caller with time to spare embeds what is missing: a search for a moment, a host after writing, workers
+everything. A claim keeps two processes from paying for the same text.
 """
 
 from __future__ import annotations
@@ -23,40 +23,42 @@ from inmind.store.protocol import Clock
 log = logging.getLogger("inmind")
 
 BATCH_SIZE, SMALL_BATCH_SIZE = 64, 8
-"""Crystals that are embedded together: where there is time, and where somebody waits."""
+"""Crystals embedded at once: normally, and while a caller waits."""
 
 MAX_MISSING = 8
-"""Crystals that may be without vectors while others are found by theirs."""
+"""Number of crystals that may lack vectors while search by meaning is used."""
 
 SEARCH_WAIT_SECONDS = 0.2
-"""Seconds that a search spends on vectors of what has just come in."""
+"""Time that a search spends on embedding new crystals."""
 
 POLL_SECONDS = 0.005
-"""Seconds between two looks at whether somebody else has made them."""
+"""Interval for checking whether another process finished embedding."""
 
 BACKOFF_SECONDS = 30
-"""Seconds in which an embedder that took long to fail is not asked by those who search."""
+"""Time during which searches do not call an embedder that failed slowly."""
 
 MAX_REFUSED_TEXTS = 4
-"""Texts in a row that an embedder may refuse, before it is taken to be out of order."""
+"""Consecutive refused texts after which the embedder is considered broken."""
 
 USE_RECORD_INTERVAL = timedelta(hours=1)
-"""Between two times that a process says which embedder it uses."""
+"""Interval at which a process records which embedder it uses."""
 
 UNUSED_AFTER = timedelta(days=1)
-"""After which the vectors of an embedder are of no use: while machines are changed over one by one, both are."""
+"""Time after which vectors of an unused embedder are deleted.
+
+While machines are updated one by one, both are used."""
 
 DELETE_BATCH_SIZE = 50
-"""Resources whose vectors are forgotten in one transaction."""
+"""Resources whose vectors are deleted in one transaction."""
 
 
 class CrystalEmbedder:
-    """Of one embedder, in one index."""
+    """Embeds the crystals of one index with one embedder."""
 
     def __init__(
         self, embedder: Embedder, index: SearchIndex, texts: Callable[[Iterable[Record]], dict[int, str]], clock: Clock
     ) -> None:
-        """`texts`: the words of crystals, by `made`."""
+        """`texts` returns the texts of crystals by `made`."""
         self._embedder, self._index, self._texts, self._clock = embedder, index, texts, clock
         self._backoff_until = 0.0
         self._use_recorded_at: datetime | None = None
@@ -65,10 +67,10 @@ class CrystalEmbedder:
     def name(self) -> str:
         return self._embedder.name
 
-    # -- asking --------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
 
     def embed_query(self, text: str) -> Sequence[float] | None:
-        """None where that is not to be had now: searching goes by words alone."""
+        """Embed a query; None if the embedder is unavailable and search uses words only."""
         if self._is_backing_off or not text.strip() or not self._index.stores_vectors:
             return None
         started_at = time.monotonic()
@@ -80,22 +82,28 @@ class CrystalEmbedder:
         return list(vector)
 
     def covers(self, scope: Scope) -> bool:
-        """Whether what is close can be told by them: what has one must not outrank what will have one."""
+        """Return True if nearly all crystals have vectors.
+
+        Otherwise crystals with vectors would outrank those without.
+        """
         if scope.newest_crystal <= scope.embedded_upto:
             return True
         return len(self._index.unembedded_records(self.name, scope.id, MAX_MISSING)) < MAX_MISSING
 
     def count_lagging(self, limit: int) -> int:
-        """How many resources have something that the embedder has not been through, of at most so many."""
+        """Return the number of resources with crystals to embed, at most `limit`."""
         if not self._index.stores_vectors:
             return 0
         self._record_use(self._clock())
         return len(self._index.lagging_resources(self.name, limit))
 
-    # -- making --------------------------------------------------------------------------------------------
+    # -- embedding -----------------------------------------------------------------------------------------
 
     def embed_resources(self, resources: Iterable[int], *, until: float | None = None) -> bool:
-        """Those of some resources, as long as there is time. True when nothing is left; what somebody else makes is."""
+        """Embed the crystals of some resources until `until`.
+
+        Returns True if nothing is left; crystals claimed by another process count as left.
+        """
         if not self._index.stores_vectors:
             return True
         is_complete = True
@@ -106,7 +114,7 @@ class CrystalEmbedder:
         return is_complete
 
     def embed_all(self, *, until: float | None = None) -> bool:
-        """The same, of everybody who is in the index, but for those whom somebody else sees to."""
+        """Embed all crystals of the index that no other process has claimed."""
         if not self._index.stores_vectors:
             return True
         self._record_use(self._clock())
@@ -122,7 +130,10 @@ class CrystalEmbedder:
         return True
 
     def embed_briefly(self, scopes: Sequence[Scope]) -> tuple[Sequence[Scope], Sequence[str]]:
-        """The same scopes, those embedded for which there was time; and the names of the others."""
+        """Embed new crystals for at most SEARCH_WAIT_SECONDS.
+
+        Returns the updated scopes and the names of resources that are not complete.
+        """
         if not self._index.stores_vectors or self._is_backing_off:
             return scopes, ()
         started_at, updated = time.monotonic(), list(scopes)
@@ -138,7 +149,10 @@ class CrystalEmbedder:
         return updated, [scope.name for scope in updated if scope.newest_crystal > scope.embedded_upto]
 
     def delete_unused_vectors(self, *, until: float) -> bool:
-        """Those of embedders that nobody uses any more, once there are all of this one. True when none are left."""
+        """Delete vectors of unused embedders, once this one is complete.
+
+        Returns True if none are left.
+        """
         if not self._index.stores_vectors or self.count_lagging(1):
             return True
         unused = self._clock() - UNUSED_AFTER
@@ -181,25 +195,27 @@ class CrystalEmbedder:
             self._record_use(now)
 
     def _record_use(self, now: datetime) -> None:
-        """Say that somebody does; where nothing can be written, nobody forgets anything either."""
+        """Record that this embedder is used. A read-only store deletes nothing either."""
         with suppress(ReadOnly):
             self._index.record_embedder_use(self.name, now)
         self._use_recorded_at = now
 
     @property
     def _is_backing_off(self) -> bool:
-        """Has somebody who searched just waited in vain for the embedder? Then the next ones do not."""
+        """True if a search just waited for the embedder in vain."""
         return time.monotonic() < self._backoff_until
 
     def _back_off(self, error: InmindError, *, since: float) -> None:
-        log.warning("searching by words alone: %s", error)
+        log.warning("embedder failed, searching by words only: %s", error)
         if time.monotonic() - since > SEARCH_WAIT_SECONDS:
             self._backoff_until = time.monotonic() + BACKOFF_SECONDS
 
 
 def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Iterable[float] | None]:
-    """A vector for each text. One that the embedder refuses has none, and is found by its words; but one that refuses
-    all of them is out of order, and will be asked again."""
+    """Return a vector for each text, or None for a text that the embedder refuses.
+
+    A refused text is found by its words. An embedder that refuses all texts is broken and is called again later.
+    """
     if not texts:
         return []
     try:
@@ -210,12 +226,12 @@ def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[Iterable[floa
     rows: list[Iterable[float] | None] = []
     for text in texts:
         try:
-            rows.extend(embedder.embed([text]))  # not +=: an array would be added to the list, number by number
+            rows.extend(embedder.embed([text]))  # not +=: numpy would add the array to each element
         except ModelFailed as error:
-            log.warning("a text has no vector: %s", error)
+            log.warning("embedder refused a text, it has no vector: %s", error)
             rows.append(None)
             if len(rows) >= MAX_REFUSED_TEXTS and not any(row is not None for row in rows):
                 raise
     if not any(row is not None for row in rows):
-        raise ModelFailed(reason="the embedder takes none of what it is given")
+        raise ModelFailed(reason="the embedder refused every text")
     return rows

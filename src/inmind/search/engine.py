@@ -1,8 +1,7 @@
-"""Deep memory: asked, kept current, and consolidated.
+"""The search engine: keeps the index current, runs queries and reads the texts of the hits.
 
-What is found is decided by pure functions in `crystals`; here the index is brought up to date, asked for what those
-functions need, and the words of what was found are read from the journal. Vectors are made elsewhere (`vectors`): a
-search never waits for more than a moment of that, and finds by words what has no vector yet.
+Matching and ranking are pure functions (`matching`, `rank`). Crystals are embedded elsewhere (`embedding`): a
+search waits for that only briefly, and finds crystals without vectors by their words.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ T = TypeVar("T")
 
 
 MAX_CANDIDATES, MAX_SPAN_CANDIDATES = 64, 300
-"""Crystals that are looked at closely: the most promising ones, and those of the days that are meant."""
+"""Crystals that are ranked: the most promising, and those in the dates of the query."""
 
 
 MAX_ATTEMPTS = 4
-"""That are asked for one answer, each made after the one before was lost."""
+"""Attempts per call, each after the index was lost or rebuilt."""
 
 
 LOOKUP_BATCH_SIZE = 400
-"""Crystals that are looked up together, where filters let only some pass."""
+"""Crystals looked up at once when filters remove some of them."""
 
 
 MAX_CONTEXT_CHARS = 200
-"""Characters of a line that is shown because it stands beside one that was found."""
+"""Maximum length of a line shown next to a hit."""
 
 
 @frozen
@@ -72,14 +71,15 @@ class _RankedRecord:
 def _retry_on_rebuilt_index(
     method: Callable[Concatenate[SearchEngine, P], T],
 ) -> Callable[Concatenate[SearchEngine, P], T]:
-    """An index that turns out to be damaged is made anew, and asked again: nothing was in it alone.
+    """Decorator: run a method again if the index was damaged or rebuilt.
 
-    So is one that another process has made anew meanwhile, of which half the answer may be missing.
+    A damaged index is rebuilt, which loses nothing. If another process rebuilt the index during the call, part of
+    the result may be missing.
     """
 
     @wraps(method)
     def wrapper(engine: SearchEngine, *args: P.args, **kwargs: P.kwargs) -> T:
-        index = engine._index  # pyright: ignore[reportPrivateUsage] -- it is the class's own
+        index = engine._index  # pyright: ignore[reportPrivateUsage] -- used as a method
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 before = index.last_identity()
@@ -101,7 +101,7 @@ def _retry_on_rebuilt_index(
 
 
 class SearchEngine:
-    """The crystals of one home."""
+    """Searches the crystals of one home or database."""
 
     def __init__(
         self,
@@ -115,14 +115,14 @@ class SearchEngine:
         self._texts = CrystalTexts(store, read_message)
         self.crystal_embedder = None if embedder is None else CrystalEmbedder(embedder, index, self._texts.read, clock)
         self.stale_owners: Sequence[str] = ()
-        """Resources of which the last search could have found more by its meaning: there was not time enough."""
+        """Owners for which the last search ran out of time to embed new crystals."""
         self._matcher = PassageMatcher(index, self.crystal_embedder)
 
-    # -- asking --------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
 
     @_retry_on_rebuilt_index
     def search(self, query: Query, resources: Sequence[str] | None = None) -> list[Hit]:
-        """The best answers, the best first; of some resources, or of all there are."""
+        """Return the best hits, best first, in some resources or in all."""
         wanted = self._all_resources() if resources is None else resources
         scopes: Sequence[Scope] = self._index.catch_up_scopes(
             wanted, embedder=self.crystal_embedder.name if self.crystal_embedder else ""
@@ -135,7 +135,7 @@ class SearchEngine:
 
     @_retry_on_rebuilt_index
     def crystal(self, id: str) -> Crystal:
-        """One crystal, as it stands now."""
+        """Return a crystal in its current state."""
         self._catch_up_ids([id])
         record = self._index.find(id)
         if record is None:
@@ -144,13 +144,13 @@ class SearchEngine:
 
     @_retry_on_rebuilt_index
     def record(self, id: str) -> Record | None:
-        """What the index knows of a crystal."""
+        """Return the index record of a crystal."""
         self._catch_up_ids([id])
         return self._index.find(id)
 
     @_retry_on_rebuilt_index
     def written_crystals(self, resource: str) -> list[Crystal]:
-        """All that was written down in a resource."""
+        """Return the notes and dream crystals of a resource."""
         records = [
             record for scope in self._index.catch_up_scopes([resource]) for record in self._index.written_records(scope)
         ]
@@ -159,13 +159,13 @@ class SearchEngine:
 
     @_retry_on_rebuilt_index
     def records_of_events(self, events: Sequence[str]) -> list[Record]:
-        """What the index knows of the crystals of some events."""
+        """Return the index records of the crystals of some events."""
         self._catch_up_ids(events)
         return self._index.records_of_events(events)
 
     @_retry_on_rebuilt_index
     def count_since(self, resource: str, since: datetime, limit: int) -> int:
-        """How many crystals a resource has that were said since then, of at most so many."""
+        """Return the number of crystals said since a time, at most `limit`."""
         return sum(self._index.count_since(scope, since, limit) for scope in self._index.catch_up_scopes([resource]))
 
     @_retry_on_rebuilt_index
@@ -176,29 +176,27 @@ class SearchEngine:
 
     @_retry_on_rebuilt_index
     def resources(self) -> list[str]:
-        """Everybody who has crystals, as far as they were taken in."""
+        """Return the names of all indexed resources."""
         return self._index.resources()
 
     @_retry_on_rebuilt_index
     def catch_up(self, resources: Sequence[str] | None = None, *, until: float | None = None) -> bool:
-        """Take in what is new of some resources, or of all as long as there is time. True when nothing is left."""
+        """Index new events of some resources, or of all until `until`. True if nothing is left."""
         return self._index.catch_up(resources, until=until)
 
     @_retry_on_rebuilt_index
     def stale_resources(self, *, after: str = "", limit: int) -> list[str]:
-        """Resources of which something has happened that is not found yet: so many, by name, behind one."""
+        """Return at most `limit` resources with unindexed events, sorted, after a name."""
         return self._index.stale_resources(after, limit)
 
     @_retry_on_rebuilt_index
     def count_without_vectors(self, limit: int) -> int:
-        """How many resources have something that an embedder has not been through, of at most so many."""
+        """Return the number of resources with crystals to embed, at most `limit`."""
         return self.crystal_embedder.count_lagging(limit) if self.crystal_embedder else 0
 
     @_retry_on_rebuilt_index
     def embed(self, resources: Sequence[str] | None = None, *, seconds: float | None = None) -> bool:
-        """Make vectors of what has none yet, of some resources or of all, as long as there is time. True when nothing
-        is left.
-        """
+        """Embed new crystals of some resources or of all for `seconds`. True if nothing is left."""
         if self.crystal_embedder is None:
             return True
         until = None if seconds is None else time.monotonic() + seconds
@@ -210,7 +208,7 @@ class SearchEngine:
 
     @_retry_on_rebuilt_index
     def delete_unused_vectors(self, *, seconds: float) -> bool:
-        """Those of embedders that nobody uses any more, as long as there is time. True when none are left."""
+        """Delete vectors of unused embedders for `seconds`. True if none are left."""
         return self.crystal_embedder is None or self.crystal_embedder.delete_unused_vectors(
             until=time.monotonic() + seconds
         )
@@ -223,7 +221,7 @@ class SearchEngine:
         return self._index.resources()
 
     def _catch_up_ids(self, ids: Iterable[str]) -> None:
-        """Whosever these crystals or events are."""
+        """Index new events of the owners of these crystals or events."""
         named = (parse_crystal_id(id) for id in ids)
         self._index.catch_up_streams({event.rpartition("#")[0] for event, _ in filter(None, named)})
 
@@ -253,7 +251,7 @@ class SearchEngine:
         ]
 
     def _remove_invisible(self, scores: dict[int, float], query: Query, scope: Scope) -> dict[int, float]:
-        """Without what this query may not find: it must not bring up what stands beside it."""
+        """Remove crystals this query must not return, so that they do not raise their neighbours."""
         if query.as_of is None and not query.excluded_events:
             return scores
         best = nlargest(widen(2 * MAX_CANDIDATES, query), scores, key=scores.__getitem__)
@@ -261,7 +259,10 @@ class SearchEngine:
         return {number: worth for number, worth in scores.items() if number not in invisible}
 
     def _candidates(self, field: ScoreField, parsed: ParsedQuery, query: Query, scope: Scope) -> list[Record]:
-        """Those worth a closer look, that stand and pass the filters: a narrow query looks at more to find enough."""
+        """Return the records to rank that are visible and pass the filters.
+
+        With filters, more are read.
+        """
         span = parsed.span
         in_span = (
             self._index.numbers_in_span(scope, DateSpan(span.start, span.end + LATE_PERIOD), MAX_SPAN_CANDIDATES)
@@ -269,7 +270,7 @@ class SearchEngine:
             else []
         )
         numbers = list(dict.fromkeys((*field.most_promising(widen(MAX_CANDIDATES, query)), *in_span)))
-        if not numbers and query.has_filters:  # whoever asks for nothing in particular is shown what came last
+        if not numbers and query.has_filters:  # an empty query returns the latest crystals
             numbers = self._index.numbers_in_span(scope, _full_span(query), MAX_SPAN_CANDIDATES)
         found: list[Record] = []
         for start in range(0, len(numbers), LOOKUP_BATCH_SIZE):
@@ -341,7 +342,10 @@ def _rank_candidate(record: Record, now: datetime, query: Query) -> RankCandidat
 
 
 def _is_visible(record: Record, query: Query) -> bool:
-    """May it be found, or quoted beside what is? As of a day, what was there then and was not taken back by then."""
+    """Return True if a record may be returned or quoted.
+
+    With `as_of`: if it existed then and was retracted later.
+    """
     if record.event in query.excluded_events:
         return False
     if query.as_of is None:

@@ -1,7 +1,7 @@
-"""What of an event can be found again: each message, note, page and thing becomes a crystal as it is.
+"""Extracts the crystals of an event: each message, note, page section and evicted entity.
 
-Nothing is distilled here, and nothing is judged: a crystal holds the words of its event, and the words stay in the
-journal. What memory itself has shown is no news and becomes none (see `echo`).
+Texts are neither summarised nor judged, and stay in the journal. Text that memory itself has shown is not indexed
+(see `echo`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIE
 from inmind.search.crystal import KINDS
 
 CONVERSATION_SERIES, NOTE_SERIES, ENTITY_SERIES = "", "notes", "things"
-"""What a stream's crystals are kept in order by: what was said, noted, seen; and each of its pages by its path."""
+"""Names of the series that order the crystals of a stream: messages, notes, entities. Each page is a series too."""
 
 MESSAGE_IMPORTANCE, TOOL_IMPORTANCE, ENTITY_IMPORTANCE, DOCUMENT_IMPORTANCE = 0.3, 0.1, 0.3, 0.5
-"""Importance of what nobody has declared one for. What tools answer fades in a month unless somebody looks it up."""
+"""Default importance of messages, tool results, entities and documents.
+
+Tool results expire in a month unless accessed."""
 
 MAX_CALL_CHARS = 2_000
 MAX_SPEAKER_CHARS = 200
@@ -34,26 +36,26 @@ MAX_LISTED_PARTS = 20
 
 @frozen(kw_only=True)
 class ParsedMessage:
-    """A message, read: in which words it came from its provider is no concern of deep memory."""
+    """A message, independent of the provider's format."""
 
     role: str
     name: str = ""
     text: str = ""
     calls: Sequence[tuple[str, str]] = ()
-    """Tools that it asks for, with the arguments as they were written."""
+    """Tool calls, as name and raw arguments."""
 
 
 @frozen(kw_only=True)
 class CrystalDraft:
-    """A crystal to be, without what its event says already."""
+    """A crystal before indexing, without the fields its event already has."""
 
     text: str
     series: str = CONVERSATION_SERIES
-    """What it stands in order with."""
+    """Series it belongs to."""
     part: int = 0
-    """Which part of its event it is, where there are several; 0 for the whole."""
+    """Number of the part of its event; 0 for the whole."""
     subject: str = ""
-    """What it is the newest word on: an earlier one about the same is found no more."""
+    """Subject it is the latest version of: earlier crystals with the same subject are hidden."""
     kind: str = "general"
     source: str = "memory"
     importance: float = DOCUMENT_IMPORTANCE
@@ -61,17 +63,18 @@ class CrystalDraft:
     role: str = ""
     speaker: str = ""
     speaker_declared: bool = False
-    """The message's own field has that name. A text that only begins with one can be found by it, and is nobody's word
-    on who has spoken."""
+    """True if the message's name field has the speaker.
+
+    A name at the start of the text can be searched but does not identify the speaker."""
     at: datetime | None = None
-    """When it was said, where the message tells it."""
+    """Time it was said, if the message has it."""
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     consolidated: bool = False
 
 
 def extract_crystals(event: Event, parsed: ParsedMessage | None = None) -> list[CrystalDraft]:
-    """The crystals of an event, in their order. `said`: its message, read."""
+    """Return the crystals of an event, in order. `parsed` is its parsed message."""
     match event.payload:
         case MessageAdded() as message:
             return _from_message(message, parsed, event.trust) if parsed and not message.from_memory else []
@@ -80,7 +83,7 @@ def extract_crystals(event: Event, parsed: ParsedMessage | None = None) -> list[
         case CrystalCreated() as crystal:
             return [_from_note(crystal, NOTE_SERIES, consolidated=crystal.consolidated)]
         case DocumentWritten(path=path) if path == MEMORY_PAGE_PATH and event.origin is Origin.DREAM:
-            return []  # what it says is said by what it was made of
+            return []  # its content is already in the crystals it was made from
         case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [
                 CrystalDraft(text=part, series=path, part=number, subject=path)
@@ -93,7 +96,7 @@ def extract_crystals(event: Event, parsed: ParsedMessage | None = None) -> list[
 
 
 def subjects_of(event: Event) -> list[tuple[str, str]]:
-    """What an event is the newest word on, and among what: the earlier ones are found no more, whatever it says."""
+    """Return (series, subject) of which an event is the latest version; earlier ones are hidden."""
     match event.payload:
         case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [(path, path)]
@@ -128,9 +131,9 @@ def _from_message(message: MessageAdded, parsed: ParsedMessage, trust: Trust) ->
 
 
 def _speaker(parsed: ParsedMessage) -> str:
-    """By the message's own field, or by a name in front, as transcripts have it; the text stays as it was said."""
+    """Return the name field, or a name before a colon at the start of the text."""
     if parsed.name or parsed.role == "tool":
-        return parsed.name.replace("\0", "")[:MAX_SPEAKER_CHARS]  # hosts name them as they like, and it is looked up
+        return parsed.name.replace("\0", "")[:MAX_SPEAKER_CHARS]  # a host may send any text, and it is a lookup key
     prefix = _SPEAKER_PREFIX.match(parsed.text)
     return prefix[1] if prefix and _is_name(prefix[1].split(" ")) else ""
 
@@ -140,9 +143,9 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def _from_note(note: NoteAdded | CrystalCreated, series: str, *, consolidated: bool = False) -> CrystalDraft:
-    """A kind that a later version knows, and this one does not, is found as no kind in particular."""
+    """Draft of a note or dream crystal. A kind of a later version becomes "general"."""
     if not (0 <= note.importance <= 1 and -1 <= note.valence <= 1):
-        raise ValueError(f"importance {note.importance} or valence {note.valence} is beyond all bounds")
+        raise ValueError(f"importance {note.importance} or valence {note.valence} is out of range")
     return CrystalDraft(
         text=note.text,
         series=series,
@@ -174,10 +177,10 @@ def _from_entity(thing: EntitySighting, number: int) -> CrystalDraft:
 
 
 def _split_sections(text: str) -> list[str]:
-    """A page by its headings: what stands under one is about one thing.
+    """Split a page at its headings.
 
-    A heading with nothing under it answers nothing by itself. It belongs to what follows, and the last ones to what
-    stands before them; a page of headings alone is an outline, and is found as one.
+    A heading without text is joined to the section after it, and trailing headings to the section before. A page of
+    headings only is one section.
     """
     found: list[str] = []
     pending_headings: list[str] = []
@@ -192,7 +195,7 @@ def _split_sections(text: str) -> list[str]:
 
 
 def _declared_time(wire: Mapping[str, Any]) -> datetime | None:
-    """When a message was really said, as hosts that bring old conversations along write it."""
+    """Return the time a message was said, if an imported message has it."""
     for field in ("timestamp", "created_at", "date", "time"):
         value = wire.get(field)
         if isinstance(value, str) and (moment := parse_time(value)):
@@ -203,7 +206,7 @@ def _declared_time(wire: Mapping[str, Any]) -> datetime | None:
 
 
 def parse_time(text: str) -> datetime | None:
-    """A moment as ISO text; None for anything else, and for what lies before or behind all dates in our own time."""
+    """Parse ISO 8601 as UTC; None for other text and for dates out of range."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -212,7 +215,7 @@ def parse_time(text: str) -> datetime | None:
 
 
 def texts_shown(event: Event, parsed: ParsedMessage | None = None) -> Iterable[str]:
-    """Texts by which memory has shown the model something: its blocks in prompts, and its answers to calls."""
+    """Yield the texts that memory has shown the model: prompt blocks and tool results."""
     match event.payload:
         case MessageAdded(from_memory=True) if parsed is not None:
             yield parsed.text
@@ -226,9 +229,9 @@ def texts_shown(event: Event, parsed: ParsedMessage | None = None) -> Iterable[s
 
 
 def can_echo(event: Event) -> bool:
-    """Can these be words that memory has put in somebody's mouth? People speak for themselves.
+    """Return True if the event may repeat text of memory.
 
-    So does what is written down: whoever takes a note or rewrites a page has read what was there, and means it.
+    Users and written notes or pages are never treated as echoes.
     """
     return isinstance(event.payload, MessageAdded) and event.origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
 
@@ -248,4 +251,4 @@ _NOT_SPEAKERS = frozenset(
     warning we well what when where which who why yes your
     """.split()
 )
-"""What people begin a line with, and a colon behind it, that nobody is called."""
+"""Words before a colon at the start of a line that are not names."""

@@ -1,8 +1,7 @@
-"""What becomes of a crystal when something happens: found, dreamt of, consolidated, frozen.
+"""Updates a crystal by later events: accessed, replayed by a dream, consolidated, pinned.
 
-A crystal is never rewritten. Its text, its importance and its source are those of the event that it comes from; what
-changes is only what is known about it since, and that is folded from events here. So an index can be thrown away, and
-the same crystals come out of the journal again.
+A crystal is never rewritten. Text, importance and source come from its event; only the fields about later changes
+are folded here. So an index can be deleted and the same crystals are derived from the journal.
 """
 
 from __future__ import annotations
@@ -18,17 +17,23 @@ from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 
 
 def is_searchable(crystal: Crystal) -> bool:
-    """May search find it? What was merged is found as what it was merged into; what expired only as of a date."""
+    """Return True if search may return it.
+
+    A merged crystal is found as its target, an expired one only as of a date.
+    """
     return crystal.lifecycle not in HIDDEN_LIFECYCLES
 
 
 def valid_since(crystal: Crystal) -> datetime:
-    """Since when what it says is so; where nobody declared that, since it was said."""
+    """Return the time since which it is valid: declared, else when it was said."""
     return crystal.valid_from or crystal.at
 
 
 def apply_event(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) -> Crystal:
-    """The crystal once this has happened; `known` has the crystals that the event names, as they were before it."""
+    """Return the crystal after an event.
+
+    `known` has the crystals that the event names, in their state before it.
+    """
     match event.payload:
         case SearchRecorded(hits=wanted) | DreamCommitted(replayed=wanted) if crystal.id in wanted:
             return _record_access(crystal, event.at)
@@ -41,8 +46,7 @@ def apply_event(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) ->
 
 
 def _record_access(crystal: Crystal, at: datetime) -> Crystal:
-    """Somebody has found it, or a dream went over it again because somebody had: an expired one, which a search as of
-    an earlier day brings up, comes back by that."""
+    """Record an access and reactivate an expired crystal."""
     lifecycle = "activated" if crystal.lifecycle in ("generated", "expired") else crystal.lifecycle
     return replace(crystal, accesses=crystal.accesses + 1, accessed=at, lifecycle=lifecycle)
 
@@ -68,27 +72,27 @@ def _apply_consolidation(crystal: Crystal, consolidation: Consolidated, known: M
 
 
 def _can_merge(merged: Crystal, kept: Crystal, hidden: Collection[str]) -> bool:
-    """Is there something left to merge, and something to be found as?
+    """Return True if the crystal can still be merged into the target.
 
-    Others may have gone through them while this pass was being decided, and may have chosen the other one of two to
-    stay. What happened first has happened: else both would be out of search, each found as the other.
+    Another pass may have merged them in the other direction while this one was planned. The first one wins;
+    otherwise both would be hidden, each found as the other.
     """
     return _can_be_hidden(merged) and is_searchable(kept) and kept.id not in hidden
 
 
 def _can_be_hidden(crystal: Crystal) -> bool:
-    """Not if somebody has frozen it while the pass was being decided: what they asked for is the later word."""
+    """Return False for a crystal that was pinned while the consolidation was planned."""
     return is_searchable(crystal) and crystal.lifecycle != "frozen"
 
 
 def _supersede(crystal: Crystal, newer: str, known: Mapping[str, Crystal]) -> Crystal:
-    """It was true until the newer one was. An end that somebody declared stays."""
+    """End its validity when the newer one starts. A declared end is kept."""
     ended = crystal.valid_to or (valid_since(known[newer]) if newer in known else None)
     return replace(crystal, superseded_by=newer, valid_to=ended)
 
 
 def _absorb(kept: Crystal, merged: Crystal) -> Crystal:
-    """The lineage, and the activation: it is the same statement that was found all those times."""
+    """Add lineage and accesses of the merged crystal."""
     moments = [moment for moment in (kept.accessed, merged.accessed) if moment]
     return replace(
         kept,
@@ -99,7 +103,7 @@ def _absorb(kept: Crystal, merged: Crystal) -> Crystal:
 
 
 def _pin(crystal: Crystal) -> Crystal:
-    """Back in search for good, whatever had become of it: as part of another one it could still fade."""
+    """Make it searchable permanently. A merged crystal is restored, because its target could expire."""
     return replace(crystal, lifecycle="frozen", merged_into="")
 
 

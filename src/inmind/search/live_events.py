@@ -1,9 +1,9 @@
-"""Which events of a stream still stand, after all that was undone and said over again.
+"""Decides which events of a stream are live after undos, edits and regenerated answers.
 
-An undo takes back what came since, and may itself be taken back; that of a dream takes back what the dream has made,
-and nothing else that came since. A host that regenerates an answer, or whose user edits a message, takes away the end
-of the conversation, with or without another in its place. What no longer stands is not to be found. What a host has
-dropped from the front or the middle to save room stands: nobody has taken it back.
+An undo retracts the events after its target and can itself be undone. Undoing a dream retracts what the dream made
+and nothing else. A host that regenerates an answer, or whose user edits a message, removes the end of the
+conversation. Retracted events must not be found. Messages that a host dropped from the front or middle to save
+space stay live.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 
 
 def live_sequence_numbers(events: Sequence[Event]) -> set[int]:
-    """Numbers of those that stand. Of the stream every message, splice and undo, and whatever else is asked for."""
+    """Return the sequence numbers of the live events.
+
+    `events` must hold every message, splice and undo of the stream, and the other events to check.
+    """
     targets = sorted({event.payload.to for event in events if isinstance(event.payload, Reverted)})
     conversation: list[int] = []
     other_live: set[int] = set()
-    """All that stands and is not in the line: what was dropped from it, and what is no message."""
+    """Live events outside the conversation: dropped messages, and events that are not messages."""
     states: dict[int, tuple[list[int], set[int]]] = {}
     for event in events:
         while targets and targets[0] < event.seq:

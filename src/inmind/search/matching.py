@@ -14,34 +14,34 @@ from inmind.search.rank import length_factor, score_by_meaning, score_by_words, 
 from inmind.search.vector_search import DatabaseVectorSearch, MemoryVectorSearch
 
 MAX_WORD_PASSAGES, MAX_MEANING_PASSAGES = 600, 300
-"""Passages that can bring their crystals and what stands by them to the front."""
+"""Maximum number of passages considered by words, and by meaning."""
 
 MIN_PASSAGES_FOR_FLOOR = 20
-"""Passages of which nothing can be said about how close any of them is to anything."""
+"""With fewer passages no typical cosine can be estimated."""
 
 UNRELATED_COSINE = 0.15
-"""A cosine that texts have which share nothing but their language."""
+"""Cosine of texts that share nothing but their language."""
 
 MAX_CACHED_RESOURCES = 1_000
-"""Resources of which is remembered what is hidden."""
+"""Resources whose hidden crystals are cached."""
 
 
 @frozen
 class ResourceMatches:
-    """What the index knows of a query in one resource."""
+    """Crystals of one resource that match a query."""
 
     words: dict[int, float]
-    """What crystals are worth by the words that they share with it."""
+    """Scores by shared words."""
     meaning: dict[int, float]
-    """What they are worth by being close to it."""
+    """Scores by meaning."""
     passage: dict[int, int]
-    """The passage of each that is worth the most."""
+    """Best passage of each crystal."""
     best_match: float
-    """How good the best of them is, on a scale that holds across resources."""
+    """Quality of the best match, comparable across resources."""
 
     @property
     def combined(self) -> dict[int, float]:
-        """What they are worth by themselves."""
+        """Sum of both scores."""
         own = dict(self.words)
         for number, close in self.meaning.items():
             own[number] = own.get(number, 0.0) + close
@@ -57,7 +57,7 @@ class PassageMatcher:
         self._hidden_by_scope: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
 
     def find(self, parsed: ParsedQuery, query: Query, scope: Scope) -> ResourceMatches:
-        """Passages by words and by meaning, and what their crystals come to."""
+        """Match passages by words and meaning, and score their crystals."""
         matches = self._word_matches(scope, query, parsed.words)
         word_scores = {
             word: parsed.words[word] * word_rarity(found.count, scope.passages) for word, found in matches.items()
@@ -77,7 +77,7 @@ class PassageMatcher:
         return ResourceMatches(by_words, by_meaning, best, max(coverage, max(meaning.values(), default=0.0), 1e-9))
 
     def _find_by_meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
-        """How close the closest crystals are, and how close one has to be to be closer than others."""
+        """Return the cosines of the nearest crystals, and the floor above which one counts as near."""
         if self._embedder is None or not self._embedder.covers(scope):
             return {}, 0.0
         vector = self._embedder.embed_query(query.text)
@@ -97,7 +97,10 @@ class PassageMatcher:
         )
 
     def _word_matches(self, scope: Scope, query: Query, words: Iterable[str]) -> dict[str, WordMatches]:
-        """Where words stand that can be found. A word that very many hold is looked up only where no other is."""
+        """Return the visible passages for each word.
+
+        A very common word is used only if no other matches.
+        """
         found = self._index.word_matches(scope, words, all_passages=query.has_filters)
         if not query.has_filters:
             found = {word: held for word, held in found.items() if held.count < MAX_PASSAGES_PER_WORD} or found
@@ -119,7 +122,10 @@ class PassageMatcher:
         }
 
     def _hidden_numbers(self, scope: Scope, query: Query) -> frozenset[int]:
-        """Crystals that are found no more. As of an earlier day others were: then each is looked at by itself."""
+        """Return the hidden crystals.
+
+        With `as_of` each record is checked instead, because other crystals were hidden then.
+        """
         if query.as_of is not None or not scope.hidden_version:
             return frozenset()
         mark = (scope.index_identity, scope.hidden_version)
@@ -132,5 +138,5 @@ class PassageMatcher:
 
 
 def widen(limit: int, query: Query) -> int:
-    """How many to look at: where filters let only some pass, enough for those to be among them."""
+    """Return how many to read: more with filters, so that enough of them pass."""
     return 50 * limit if query.has_filters else limit

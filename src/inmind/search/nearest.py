@@ -1,13 +1,12 @@
-"""Which vectors are nearest to a query, held in memory and asked in milliseconds.
+"""In-memory nearest-neighbour search in milliseconds.
 
-Up to EXACT of them are kept as they came, and the answer is exact. Beyond that memory is what runs out, so a vector
-becomes two things. The signs of its numbers, a bit each, tell which few thousand may be near: the smaller the angle
-between two vectors, the more signs they share. And its numbers, rounded to 8 bits, tell how near those are. That is 300
-bytes for 256 dimensions, where a whole vector takes 1,032. There is nothing to build: what was added is found by the
-next query, what was removed is gone.
+Up to MAX_EXACT vectors are kept in full, and results are exact. Beyond that memory is the limit, so a vector is
+stored as two things. The signs of its numbers, one bit each, select a few thousand candidates: the smaller the
+angle between two vectors, the more signs they share. The numbers rounded to 8 bits measure the candidates. That is
+300 bytes for 256 dimensions instead of 1,032. There is nothing to build: added vectors are found by the next query.
 
-numpy comes with an extra, so this module is imported late, by whoever has vectors. Nothing here locks: whoever shares a
-Nearest between threads sees to it that nobody asks while somebody adds or removes.
+numpy comes with an extra, so this module is imported lazily. Nothing here locks: the caller must not add or remove
+while another thread queries.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MAX_EXACT: Final = 100_000
-"""So many are kept whole: 100 MB of 256 dimensions."""
+"""Number of vectors kept in full: 100 MB for 256 dimensions."""
 
 MIN_RERANKED: Final = 4_000
-"""At least so many, those that share the most signs, are measured: fewer lose neighbours, more cost time."""
+"""Minimum number of candidates that are measured: fewer lose neighbours, more cost time."""
 
 RERANKED_PER_HIT: Final = 40
-"""And so many for each answer that is wanted: the farther down the list, the less the signs tell."""
+"""Candidates measured per requested result: further down the list the signs tell less."""
 
 _PIECE_SIZE: Final = 16_384
-"""How many are worked on together, which bounds what adding and asking need for the moment."""
+"""Rows processed at once, which bounds temporary memory."""
 
 _MIN_CAPACITY: Final = 1_024
 
@@ -39,7 +38,7 @@ Column = NDArray[Any]
 
 
 class NearestVectors:
-    """Vectors by their keys. They are of unit length, or zero where a text says nothing: whoever makes them checks."""
+    """Vectors by key, of unit length or zero for an empty text. The caller checks this."""
 
     def __init__(self, dimensions: int, *, max_exact: int = MAX_EXACT) -> None:
         self.dimensions = dimensions
@@ -52,13 +51,16 @@ class NearestVectors:
 
     @property
     def is_exact(self) -> bool:
-        """Whether all are whole. Once rounded they stay so, however many leave: only a new Nearest is exact again."""
+        """True while all vectors are in full.
+
+        Once rounded they stay rounded; only a new instance is exact again.
+        """
         return isinstance(self._format, _FullVectors)
 
     def add(self, keys: Sequence[int] | NDArray[np.int64], vectors: ArrayLike) -> None:
-        """A key that is there already gets the new vector; of a key given twice the last one counts."""
+        """Add vectors. An existing key is replaced; of a key given twice the last one counts."""
         rows = np.asarray(vectors, np.float32).reshape(len(keys), self.dimensions)
-        # np.unique tells where a value comes first, so it is shown the keys backwards.
+        # np.unique returns the first index of a value, so the keys are reversed.
         new_keys, last_rows = np.unique(np.asarray(keys, np.int64)[::-1], return_index=True)
         self.remove(new_keys)
         if self.is_exact and len(self) + len(new_keys) > self._max_exact:
@@ -67,11 +69,11 @@ class NearestVectors:
             self._table.append(new_keys[piece], self._format.columns(rows[::-1][last_rows[piece]]))
 
     def remove(self, keys: Sequence[int] | NDArray[np.int64]) -> None:
-        """Keys that are not there are none of its business."""
+        """Remove keys; unknown keys are ignored."""
         self._table.drop(np.flatnonzero(np.isin(self._table.keys, np.asarray(keys, np.int64))))
 
     def nearest(self, query: ArrayLike, limit: int) -> list[tuple[int, float]]:
-        """The keys nearest to the query with their cosines, the nearest first, equally near ones by key."""
+        """Return the nearest keys with their cosines, nearest first, ties by key."""
         query_vector = np.asarray(query, np.float32).reshape(self.dimensions)
         keys, columns = self._table.keys, self._table.columns
         if not len(keys):
@@ -92,20 +94,20 @@ class NearestVectors:
 
 
 class _VectorFormat(Protocol):
-    """How vectors are kept: in which columns, and how those of them are found that are worth measuring.
+    """Storage format of vectors: its columns, and how candidates are selected.
 
-    Here np.vecdot is the product, which adds up each row by itself. A product of matrices may add in another order from
-    one row to the next, and then two equal vectors are not equally near; nor is it faster, or content with one core.
+    np.vecdot is used because it sums each row by itself. A matrix product may sum in another order from row to row,
+    so that equal vectors are not equally near; it is not faster and uses several cores.
     """
 
     def columns(self, vectors: VectorArray) -> Sequence[Column]: ...
 
     def min_candidates(self, limit: int) -> int:
-        """So few are measured without a choice."""
+        """Up to this number all vectors are measured."""
         ...
 
     def candidates(self, columns: Sequence[Column], query: VectorArray, *, limit: int) -> NDArray[np.intp]:
-        """The rows that the nearest are found in, out of more than enough."""
+        """Return the rows that contain the nearest vectors."""
         ...
 
     def cosines(
@@ -114,7 +116,7 @@ class _VectorFormat(Protocol):
 
 
 class _FullVectors:
-    """As they came, and measured in double precision; single precision tells who may be among the nearest."""
+    """Full vectors, measured in double precision; candidates are selected in single precision."""
 
     def columns(self, vectors: VectorArray) -> Sequence[Column]:
         return (vectors,)
@@ -125,7 +127,7 @@ class _FullVectors:
     def candidates(self, columns: Sequence[Column], query: VectorArray, *, limit: int) -> NDArray[np.intp]:
         cosines = np.vecdot(columns[0], query)
         floor = _score_floor(cosines, limit)
-        # A sum of n products in single precision is off by n / 2**24 at most, and two sums are compared.
+        # A sum of n products in single precision has an error of at most n / 2**24, and two sums are compared.
         return np.flatnonzero(cosines >= floor - len(query) / 2**23)
 
     def cosines(self, columns: Sequence[Column], query: VectorArray, rows: NDArray[np.intp]) -> NDArray[np.floating]:
@@ -133,9 +135,9 @@ class _FullVectors:
 
 
 class _RoundedVectors:
-    """To 8 bits, in steps that fit each vector's largest number; and beside that the signs, 64 in each column.
+    """Numbers in 8 bits, scaled by each vector's largest number, and signs in columns of 64.
 
-    Signs stand in columns because numpy counts the bits of few long columns far faster than those of many short rows.
+    Signs are in columns because numpy counts bits of few long columns much faster than of many short rows.
     """
 
     def columns(self, vectors: VectorArray) -> Sequence[Column]:
@@ -159,7 +161,7 @@ class _RoundedVectors:
 
 
 def _score_floor(cosines: VectorArray, limit: int) -> np.float32:
-    """No more than what the last of the nearest has: so many of the best, one from each block, all have that."""
+    """Return a lower bound for the worst of the nearest: the `limit`-th best block maximum."""
     blocks = len(cosines) // _BLOCK_SIZE
     sample = (
         cosines if blocks < max(limit, 1) else cosines[: blocks * _BLOCK_SIZE].reshape(blocks, _BLOCK_SIZE).max(axis=1)
@@ -175,10 +177,10 @@ def _sign_bits(vectors: VectorArray) -> Sequence[NDArray[np.uint64]]:
 
 
 class _Table:
-    """Keys, and the columns of a form beside them, in no order.
+    """Keys and columns of a format, unordered.
 
-    A gap is filled from the end, so nothing dead is ever looked at. Room is doubled when it runs out, and given back
-    when three quarters of it stand empty.
+    A removed row is filled from the end, so no row is unused. Capacity is doubled when full and halved when three
+    quarters are empty.
     """
 
     def __init__(self, format: _VectorFormat, dimensions: int) -> None:

@@ -1,7 +1,7 @@
-"""A note on its way in: what may be one, and what whoever took it is told.
+"""Validates a new note and defines the result returned to the caller.
 
-It comes from hosts, models and command lines alike, and is kept for ever. So it is checked once, here, before anything
-is stored; what is in the journal is taken as it is.
+Notes come from hosts, models and the command line and are stored permanently, so they are validated once, here.
+Stored notes are not validated again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from inmind.errors import InvalidInput
 from inmind.search.crystal import KINDS
 
 DEFAULT_IMPORTANCE: Final = 0.7
-"""Of a note whose writer says nothing of it: whoever takes one finds it worth keeping."""
+"""Importance of a note without a declared one."""
 
 NOTE_ORIGINS: Final = (Origin.OPERATOR, Origin.USER, Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
-"""Whose words a note may be. What is in files and what dreams make come in by ways of their own."""
+"""Allowed origins of a note. Files and dreams create crystals in other ways."""
 
 
 @frozen(kw_only=True)
 class Note:
-    """A stored note."""
+    """A stored note: its time and the id of its crystal."""
 
     id: str
     """The id of its crystal, for `Memory.get`."""
@@ -36,7 +36,7 @@ class Note:
     importance: float = DEFAULT_IMPORTANCE
     kind: str = "general"
     repeated: bool = False
-    """Whether an earlier call with the same key had stored it."""
+    """True if an earlier call with the same key had stored it."""
 
     def __str__(self) -> str:
         return f"{self.date:%Y-%m-%d} {shortened(self.text, 200)}"
@@ -52,13 +52,13 @@ def validate_note(
     valid_to: object = None,
     field: str = "text",
 ) -> NoteAdded:
-    """A note that can be kept. `field`: what its text is called where it comes from.
+    """Validate a note and return its payload. `field` names the text in error messages.
 
-    Dates may be of Python's or in ISO 8601; one without a zone is in UTC, and a day counts from its beginning.
+    Dates may be Python dates or ISO 8601. A date without a time zone is UTC, and a day starts at midnight.
     """
     note_text = validate_text(text, field=field)
     if not note_text.strip():
-        raise InvalidInput(field=field, value=text, expected="a note that says something")
+        raise InvalidInput(field=field, value=text, expected="a non-empty note")
     if kind not in KINDS:
         raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
     valid_from_time, valid_to_time = _parse_time(valid_from, "valid_from"), _parse_time(valid_to, "valid_to")
@@ -77,14 +77,14 @@ def validate_note(
 
 
 def validate_note_origin(origin: object) -> Origin:
-    """Whose words a note is; a plain text will do, as everywhere that enums come from outside."""
+    """Validate the origin of a note; plain text is accepted for an enum value."""
     if origin not in NOTE_ORIGINS:
         raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(NOTE_ORIGINS)}")
     return Origin(origin)
 
 
 def _validate_number(value: object, minimum: int, maximum: int, field: str) -> float:
-    """NaN is between nothing."""
+    """Validate a number in a range. NaN is rejected."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
         raise InvalidInput(field=field, value=value, expected=f"a number from {minimum} to {maximum}")
     return float(value)
@@ -103,7 +103,7 @@ def _parse_time(value: object, field: str) -> datetime | None:
     except (ValueError, OverflowError) as error:
         expected = f"a date or time in ISO 8601, like 2026-03-20 ({error})"
         raise InvalidInput(field=field, value=value, expected=expected) from error
-    raise InvalidInput(field=field, value=value, expected="a date or time, or one in ISO 8601")
+    raise InvalidInput(field=field, value=value, expected="a date or time, or text in ISO 8601")
 
 
 def _to_stored_time(at: datetime | None) -> str:

@@ -1,8 +1,8 @@
-"""Long texts in passages: what a question asks about is said in a few sentences, wherever it stands.
+"""Splits long texts into passages.
 
-A message of ten thousand characters shares a word with every question, and a vector of it points nowhere. So it is
-looked up passage by passage, and is worth what its best one is worth. A passage is a piece of the text as it stands
-there, and ends where a sentence or a line does.
+A message of ten thousand characters shares a word with every query, and its vector has no direction. So it is
+indexed by passage and scored by its best one. A passage is a contiguous piece of the text that ends at a sentence
+or line.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator
 
 MAX_PASSAGE_CHARS = 700
-"""Characters of a passage: about 120 words, which is what an embedder reads whole."""
+"""About 120 words, which embedders read completely."""
 
 _END = re.compile(r"[.!?](?=\s)|[。！？][」』”’）]*|\n+")
 _PAUSE = re.compile(r"[\s,;:|/)\]}，、；：）」』।။]")
 
 
 def split_passages(text: str) -> list[str]:
-    """The passages of a text, in order; a short one is a passage itself."""
+    """Return the passages of a text, in order; a short text is one passage."""
     if len(text) <= MAX_PASSAGE_CHARS:
         return [text] if text.strip() else []
     found: list[str] = []
@@ -32,7 +32,7 @@ def split_passages(text: str) -> list[str]:
 
 
 def _boundaries(text: str) -> Iterator[int]:
-    """Where a passage may end: behind each sentence, and inside of those that are too long for one."""
+    """Yield positions where a passage may end: after sentences, and inside overlong ones."""
     position = 0
     for end in (*(found.end() for found in _END.finditer(text)), len(text)):
         while end - position > MAX_PASSAGE_CHARS:
@@ -43,6 +43,6 @@ def _boundaries(text: str) -> Iterator[int]:
 
 
 def _pause_before_limit(text: str, start: int) -> int:
-    """The last place between two words that leaves most of a passage together; or the middle of an endless one."""
+    """Return the last word boundary before the limit, or the limit itself."""
     pauses = [found.end() for found in _PAUSE.finditer(text, start + MAX_PASSAGE_CHARS // 2, start + MAX_PASSAGE_CHARS)]
     return pauses[-1] if pauses else start + MAX_PASSAGE_CHARS

@@ -1,4 +1,4 @@
-"""What may be asked of deep memory, checked once where it comes in."""
+"""Search queries and hits, validated once at the boundary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE_LENGTH = 200
 """Characters of the text in `str(hit)`."""
 
 MAX_QUERY_CHARS = 10_000
-"""Of a query. Nobody asks at that length, and every word of it would be looked up."""
+"""Maximum length of a query: every word is looked up."""
 
 MAX_HITS = 200
 
@@ -25,7 +25,7 @@ FILTERS = ("limit", "kinds", "sources", "since", "until", "session", "as_of")
 
 @frozen(kw_only=True)
 class Query:
-    """A question, and what its answers may be."""
+    """A search text and its filters."""
 
     text: str
     limit: int = 10
@@ -35,13 +35,13 @@ class Query:
     until: datetime | None = None
     session: str = ""
     as_of: datetime | None = None
-    """The day that we look back from: what was known then, as it was known."""
+    """Search what was known and valid at this time."""
     excluded_events: frozenset[str] = frozenset()
-    """Events that are neither found nor quoted: a question does not answer itself."""
+    """Events that are neither returned nor quoted, such as the message that asks."""
 
     @property
     def has_filters(self) -> bool:
-        """Does it ask for less than everything?"""
+        """True if it filters the results."""
         return bool(self.kinds or self.sources or self.since or self.until or self.session or self.as_of)
 
     def allows(self, crystal: Crystal) -> bool:
@@ -55,7 +55,7 @@ class Query:
         )
 
     def was_valid_as_of(self, crystal: Crystal) -> bool:
-        """On that day: said by then, and neither before it was so nor after it had ceased to be."""
+        """Return True if the crystal existed and was valid at `as_of`."""
         day = self.as_of
         return day is None or (
             crystal.at <= day
@@ -66,17 +66,17 @@ class Query:
 
 @frozen(kw_only=True)
 class Hit:
-    """A crystal that answers a query, with the reasons."""
+    """A crystal that matches a query, with the parts of its score."""
 
     crystal: Crystal
     score: float
     parts: Mapping[str, float]
-    """What the score is made of."""
+    """Components of the score."""
     passage: str
-    """The part of its text that answers best; all of it, where it is short."""
+    """Best matching passage of its text; all of it if it is short."""
     before: str = ""
     after: str = ""
-    """The messages before and after it in its conversation, shortened."""
+    """Lines before and after it in its conversation."""
 
     @property
     def text(self) -> str:
@@ -108,7 +108,7 @@ def validate_query(
     session: object = None,
     as_of: object = None,
 ) -> Query:
-    """A query as hosts and models give it; InvalidInput names the field, the value and what was expected."""
+    """Validate a query from a host or model. InvalidInput names the field, value and expectation."""
     if not isinstance(text, str):
         raise InvalidInput(field="query", value=text, expected="a text")
     if len(text) > MAX_QUERY_CHARS:
@@ -122,7 +122,7 @@ def validate_query(
     if since_time and until_time and until_time <= since_time:
         raise InvalidInput(field="until", value=until, expected=f"a time after {since_time.isoformat()}")
     return Query(
-        text=text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair finds nothing, and cannot be kept
+        text=text.encode("utf-8", "replace").decode("utf-8"),  # unpaired surrogates cannot be stored
         limit=limit,
         kinds=_validate_choices(kinds, "kinds", KINDS),
         sources=_validate_choices(sources, "sources", SOURCES),
@@ -134,7 +134,10 @@ def validate_query(
 
 
 def validate_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Filters by name: an unknown one is an error, since whoever set it would take all hits for filtered."""
+    """Validate filter names.
+
+    An unknown filter is an error, because the caller would take the hits for filtered.
+    """
     for name in filters:
         if name not in FILTERS:
             raise InvalidInput(field=name, value=filters[name], expected=f"one of the filters {', '.join(FILTERS)}")
@@ -154,7 +157,7 @@ def _validate_choices(value: object, field: str, allowed: Sequence[str]) -> tupl
 
 
 def _parse_time(value: object, field: str, *, end_of_day: bool = False) -> datetime | None:
-    """A moment, or a day: its beginning, or where an `end` is meant the moment at which it is over."""
+    """Parse a time or a day: the start of the day, or its end with `end_of_day`."""
     if value is None or value == "":
         return None
     try:
@@ -163,7 +166,7 @@ def _parse_time(value: object, field: str, *, end_of_day: bool = False) -> datet
         if isinstance(value, datetime):
             return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
-        expected = "a day or a time that there is, as 2026-01-31 or 2026-01-31T12:00"
+        expected = "a valid day or time, such as 2026-01-31 or 2026-01-31T12:00"
         raise InvalidInput(field=field, value=value, expected=expected) from error
     if isinstance(value, date):
         return datetime.combine(value, time.max if end_of_day else time.min, UTC)

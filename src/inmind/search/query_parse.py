@@ -1,8 +1,8 @@
-"""What a query asks for: its words with their weights, whom and when it speaks of.
+"""Parses a query: weighted words, the speaker and the dates it asks about.
 
-A question is mostly made of words that say nothing about its answer ("can you tell me when we first discussed…"). Those
-of every sentence are left out, and those of every question count little: "list" and "order" are now and then what is
-meant. "I" and "my" mean what the user has said; "you" means the assistant; a name means whoever bears it.
+Most words of a question say nothing about its answer ("can you tell me when we first discussed…"). Stop words are
+removed, and common question words get a low weight, because "list" and "order" are sometimes meant. "I" and "my"
+mean messages of the user, "you" those of the assistant, a name those of that speaker.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from inmind.search.dates import DateSpan, find_date_span
 from inmind.search.tokenize import query_words
 
 WEAK_WEIGHT = 0.35
-"""What a word counts that belongs to asking more than to what is asked about."""
+"""Weight of a word that belongs to asking more than to the subject."""
 
 
 @frozen(kw_only=True)
 class ParsedQuery:
-    """A query, read."""
+    """A parsed query."""
 
     words: Mapping[str, float]
-    """What to look for, each with its weight."""
+    """Words to look for, with their weights."""
     role: str = ""
-    """Whose messages are meant: the user's, the assistant's, or nobody's in particular."""
+    """Role whose messages are meant, or ""."""
     names: frozenset[str] = frozenset()
-    """Speakers that it names."""
+    """Speakers that the query names."""
     span: DateSpan | None = None
-    """Days that it speaks of."""
+    """Dates that the query asks about."""
 
 
 def parse_query(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> ParsedQuery:
-    """`speakers`: names of those whose words are in memory."""
+    """Parse a query. `speakers` are the names of speakers in memory."""
     query_terms = query_words(text)
     names = frozenset(name for name in speakers if (parts := query_words(name)) and set(parts) <= set(query_terms))
     return ParsedQuery(
@@ -46,19 +46,25 @@ def parse_query(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> Pa
 
 
 def keywords(text: str) -> frozenset[str]:
-    """The words that tell what a text is about; none where all of it could be said of anything."""
+    """Return the words that identify the subject of a text; empty if all of it is generic."""
     return frozenset(word for word, weight in _weights(text, query_words(text)).items() if weight > WEAK_WEIGHT)
 
 
 def _role(text: str) -> str:
-    """Whose words are asked for. "Can you remind me" asks the assistant for a favour and not for what it has said."""
+    """Return the role whose words are asked for.
+
+    "Can you remind me" is a request to the assistant, not about its messages.
+    """
     if _SECOND_PERSON.search(_POLITE_REQUEST.sub(" ", text)):
         return "assistant"
     return "user" if _FIRST_PERSON.search(text) else ""
 
 
 def _weights(text: str, query_terms: Sequence[str]) -> dict[str, float]:
-    """What each word tells. What stands across a word that says nothing is most often no word, and now and then one."""
+    """Return the weight of each word.
+
+    A character pair across a stop word is rarely a word, so it gets a low weight.
+    """
     separate_words = query_words(_blank_stop_words(text))
     other_pairs = [gram for gram in query_terms if not gram.isascii() and _STOP_CHARACTERS.isdisjoint(gram)]
     weights = dict.fromkeys(other_pairs, WEAK_WEIGHT) | {
@@ -68,15 +74,17 @@ def _weights(text: str, query_terms: Sequence[str]) -> dict[str, float]:
 
 
 def _blank_stop_words(text: str) -> str:
-    """Spaces where words stand that say nothing, in scripts without any: of 我的猫叫什么名字 are left 猫 and 名字."""
+    """Replace stop words by spaces in scripts without spaces: 我的猫叫什么名字 keeps 猫 and 名字."""
     if _KANA.search(text):
         return _JAPANESE_STOP_WORDS.sub(" ", text)
     return _CHINESE_WORDS.sub(lambda found: found[0] if found[0] in _CHINESE_CONTENT_WORDS else " ", text)
 
 
 def _is_weak(word: str) -> bool:
-    """One character can be a word, and is more often a piece of one. Japanese writes in hiragana what holds sentences
-    together, and most of what they are about in others."""
+    """Return True for a word with low weight.
+
+    A single character is more often part of a word. Japanese writes function words in hiragana.
+    """
     return word in _WEAK_WORDS or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
 
 
@@ -124,7 +132,7 @@ _CHINESE_QUESTION_WORDS = """
 什麼 什麼時候 時候 怎麼 怎麼樣 怎麼辦 怎樣 為什麼 為何 哪裡 哪個 哪種 幾個 沒有 關於 對於 還是 因為 如果 告訴 請問
 記得 那個 這個 給 會 幾 請
 """.split()
-"""Words of every Chinese question."""
+"""Words of most Chinese questions."""
 
 _CHINESE_CONTENT_WORDS = frozenset(
     """
@@ -134,7 +142,7 @@ _CHINESE_CONTENT_WORDS = frozenset(
     晚会 学会 协会 大会 會議 會員 社會 機會 茶几 几何 请求 请假 申请 邀请 供给 給料
     """.split()
 )
-"""Words in which those characters say something."""
+"""Words that contain those characters and have a meaning."""
 
 _CHINESE_WORDS = re.compile(
     "|".join(sorted({*_STOP_CHARACTERS, *_CHINESE_QUESTION_WORDS, *_CHINESE_CONTENT_WORDS}, key=len, reverse=True))
@@ -144,4 +152,4 @@ _JAPANESE_STOP_WORDS = re.compile(
     "何|誰|私|僕|俺|[はがをにでとも]?(?:いつ|どこ|どれ|どの|どう|どんな|なぜ|いくら|いくつ)"
     "|(?:でした|ました|です|ます)か?|ください|教えて|について|(?<=[^\u3041-\u309f])[はがをにでとものへか](?![\u3041-\u309f])"
 )
-"""A particle is one character among others than hiragana: beside them it may be a piece of any word."""
+"""A particle is one character between other scripts; next to hiragana it may be part of any word."""

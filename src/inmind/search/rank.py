@@ -1,12 +1,11 @@
-"""Which crystals answer a query best, by everything that is known of them.
+"""Ranks crystals for a query.
 
-What a message is worth by itself is the words it shares with the query and, where there are vectors, how close it is in
-meaning. But people answer in half sentences: "Fixed by tweaking the peer scoring thresholds" says what was fixed only
-together with the line before it. So a short message is worth something of what its neighbours and its conversation are
-worth, and a long one, which speaks for itself, little. Weights were chosen on three sets of recorded conversations at
-once; `docs/decisions/0042-ranking.md` has what was tried.
+A message scores by the words it shares with the query and, if there are vectors, by meaning. People answer in half
+sentences: "Fixed by tweaking the peer scoring thresholds" says what was fixed only together with the line before
+it. So a short message gets part of the score of its neighbours and its conversation, a long one little. The weights
+were chosen on three sets of recorded conversations at once; see `docs/decisions/0042-ranking.md`.
 
-It is pure: what was found in the index comes in as numbers, and goes out in order.
+All functions are pure: they take numbers from the index and return an order.
 """
 
 from __future__ import annotations
@@ -20,33 +19,33 @@ from inmind.core.frozen import frozen
 from inmind.search.query_parse import ParsedQuery
 
 MEANING_SHARE = 0.3
-"""The share of meaning in what a passage is worth by itself, beside its words."""
+"""Share of meaning in the score of a passage; the rest is words."""
 
 NEIGHBOUR_SHARE, SECOND_NEIGHBOUR_SHARE = 0.5, 0.2
-"""What the best neighbour adds, and the best of those beyond."""
+"""Share of the best neighbour's score, and of the best one two lines away."""
 ANSWER_FACTOR = 1.2
-"""How much more the line before counts when it asked something: this one is the answer."""
+"""Factor on the line before if it is a question."""
 CONVERSATION_SHARE = 0.25
-"""What the best line of the same conversation adds."""
+"""Share of the score of the best line in the same conversation."""
 SHORT_MESSAGE_WORDS = 90
-"""Words up to which a message is taken to need its neighbours; twice as many need them half as much."""
+"""Messages up to this length get the full context score; twice as long, half of it."""
 
 MIN_SCORE_SHARE = 0.25
-"""The share of the best one's score, below which nothing is an answer: in a small memory the rest would come along."""
+"""Hits below this share of the best score are dropped; a small memory would return everything otherwise."""
 
 ROLE_FACTOR, SPEAKER_FACTOR = 1.4, 1.3
-"""For messages of whom the query means by "I" or "you", or by name."""
+"""Factors for messages of the role ("I", "you") and of the speaker that the query means."""
 SPAN_FACTOR, SPAN_BONUS = 2.0, 0.3
-"""For what was said in the days that the query speaks of, and for having been said then, whatever it says."""
+"""Factor for messages in the dates of the query, and bonus for being in them regardless of content."""
 LATE_PERIOD, LATE_SHARE = timedelta(days=3), 0.6
-"""What happened on a day is often told a little later; that counts so much of the same."""
+"""Events are often told a few days later; such a message counts with this share."""
 VALUE_SHARE = 0.2
 SUPERSEDED_FACTOR = 0.5
 
 
 @frozen
 class RankCandidate:
-    """A crystal as ranking sees it."""
+    """A crystal with the values that ranking uses."""
 
     number: int
     words: int
@@ -54,14 +53,14 @@ class RankCandidate:
     speaker: str
     at: datetime
     answers_question: bool = False
-    """The line before it asked something."""
+    """True if the line before it is a question."""
     value: float = 0.0
     superseded: bool = False
 
 
 @frozen
 class RankedCrystal:
-    """A crystal's place among the answers, and what brought it there."""
+    """A crystal's score and its components."""
 
     number: int
     score: float
@@ -69,20 +68,20 @@ class RankedCrystal:
 
 
 def word_rarity(matching: int, total: int) -> float:
-    """What a word tells that so many of all passages hold; of those that came in since they were counted, too."""
+    """Return the weight of a word by how many passages have it. `total` may be older than the matches."""
     return log(1 + (max(total - matching, 0) + 0.5) / (matching + 0.5)) ** 1.1
 
 
 def length_factor(words: float) -> float:
-    """What a shared word is worth in a passage of this length: as in BM25, for a word that stands there once."""
+    """Return the weight of a matching word in a passage of this length, as in BM25 for one occurrence."""
     return 2.2 / (1.6 + 0.01 * words)
 
 
 def sum_word_scores(words: Iterable[tuple[float, Sequence[int]]], *, limit: int) -> dict[int, float]:
-    """What passages gain by the words that they hold: of each word what it tells, and which passages hold it.
+    """Sum the scores of matching words for each passage: (word score, passages) pairs.
 
-    The rarest words come first. Once they have found `most` passages, the others only add to those: what holds none of
-    the rare ones comes nowhere near. And only the `most` that have gained the most are looked at any further.
+    The rarest words come first. Once `limit` passages are found, other words only add to those: a passage without
+    any rare word cannot rank high. Only the best `limit` passages are returned.
     """
     scores: dict[int, float] = {}
     for score, matching in sorted(words, key=lambda one: len(one[1])):
@@ -100,16 +99,15 @@ def sum_word_scores(words: Iterable[tuple[float, Sequence[int]]], *, limit: int)
 
 
 def score_by_words(scores: Mapping[int, float], *, words_only: bool) -> dict[int, float]:
-    """What crystals are worth by their words. `alone`: there is no meaning beside them, so that the best is worth 1."""
+    """Scale word scores; with `words_only` the best is 1, else it leaves room for meaning."""
     best, share = max(scores.values(), default=0.0) or 1.0, 1.0 if words_only else 1 - MEANING_SHARE
     return {number: gain / best * share for number, gain in scores.items()}
 
 
 def score_by_meaning(cosines: Mapping[int, float], *, floor: float) -> dict[int, float]:
-    """What they are worth by their meaning.
+    """Scale cosines above `floor`.
 
-    `floor`: how close to the query anything is. Cosines of texts never come near 0, and what is no closer than all the
-    others is not close.
+    Cosines of texts are never near 0, and a passage that is no closer than average is not close.
     """
     range_above_floor = max(max(cosines.values(), default=0.0) - floor, 1e-9)
     return {
@@ -120,10 +118,10 @@ def score_by_meaning(cosines: Mapping[int, float], *, floor: float) -> dict[int,
 
 
 class ScoreField:
-    """What crystals are worth by themselves, and so what those around them are.
+    """Scores of crystals, with those of their neighbours and conversations.
 
-    Lines of one conversation have consecutive numbers. `conversation` says which one a number belongs to, and None for
-    what stands in none.
+    Lines of one conversation have consecutive numbers. `conversation` maps a number to its conversation, or to
+    None.
     """
 
     def __init__(self, own: Mapping[int, float], conversation: Callable[[int], int | None]) -> None:
@@ -135,13 +133,13 @@ class ScoreField:
                 self._best[where] = worth
 
     def most_promising(self, limit: int) -> list[int]:
-        """The numbers that can come out on top, whatever else is known of them: the best, and what stands by them."""
+        """Return the numbers that can rank highest: the best, and their neighbours."""
         seeds = nlargest(limit, self._own, key=self._own.__getitem__)
         near = (number + step for number in seeds for step in (-1, 1) if self._conversation(number) is not None)
         return nlargest(limit, dict.fromkeys((*seeds, *near)), key=lambda number: sum(self.scores(number)))
 
     def scores(self, number: int, *, answers_question: bool = False) -> tuple[float, float, float]:
-        """By itself, by its neighbours, and by its conversation."""
+        """Return the score by itself, by its neighbours, and by its conversation."""
         own = self._own.get
         conversation = self._conversation(number)
         if conversation is None:
@@ -157,7 +155,7 @@ class ScoreField:
 def rank_candidates(
     candidates: Iterable[RankCandidate], field: ScoreField, query: ParsedQuery, limit: int
 ) -> list[RankedCrystal]:
-    """The best of the candidates, the best first; of two that are worth the same, the one said later."""
+    """Return the best candidates, best first; of equal scores, the later one first."""
     order = nlargest(limit, ((_score(one, field, query), one.number, one) for one in candidates))
     min_score = MIN_SCORE_SHARE * order[0][0] if order else 0.0
     return [
@@ -186,7 +184,7 @@ def _parts(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> d
 
 
 def _context_need(candidate: RankCandidate) -> float:
-    """How much a message needs those around it to be understood."""
+    """Return how much a message needs its context, by its length."""
     return min(1.0, SHORT_MESSAGE_WORDS / max(candidate.words, 1))
 
 
@@ -204,7 +202,7 @@ def _factor(candidate: RankCandidate, query: ParsedQuery) -> float:
 
 
 def _span_match(candidate: RankCandidate, query: ParsedQuery) -> float:
-    """How far it was said in the days that the query speaks of, if in any."""
+    """Return how well the time fits the dates of the query, 0 to 1."""
     if query.span is None or not query.span.contains(candidate.at, tolerance=LATE_PERIOD):
         return 0.0
     return 1.0 if query.span.contains(candidate.at) else LATE_SHARE

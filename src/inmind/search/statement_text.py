@@ -28,17 +28,14 @@ _NORMALISATIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"^(?:(?:note|remember|reminder|fyi|btw|please|we)\b[:,]? +)+", re.IGNORECASE), ""),
 )
 
-
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 
 
 HAN = re.compile("[一-鿿]")
 
-
 _PUNCTUATION = " \t.,;:!\"'()[]{}。，；：！、“”"
 
-
-# Words that can be there or not, and nothing else is said. "User" is whom notes are about unless they say more.
+# Words that do not change the meaning. Notes are about the user unless they say otherwise.
 _FILLER_WORDS = frozenset("a an the user is are that current really very explicitly actually just".split())
 
 
@@ -49,7 +46,7 @@ PREPOSITIONS = frozenset(
 
 
 def normalise(text: str) -> str:
-    """Spelt in one way: contractions, ordinals, thousands, days before months; without words that only lead in."""
+    """Unify contractions, ordinals, thousands and date order; remove introductory words."""
     for pattern, replacement in _NORMALISATIONS:
         text = pattern.sub(replacement, text.strip())
     return text
@@ -60,9 +57,9 @@ def split_sentences(text: str) -> list[str]:
 
 
 def tokenise(text: str) -> list[str]:
-    """Words without what stands around them, and without the idle ones.
+    """Return words without punctuation and filler words.
 
-    Small letters, but for what is no plain word: in a password, a variable's name, plan A, letters are what they are.
+    Plain words are lower-cased; passwords, variable names and "plan A" keep their case.
     """
     bare = (token.strip(_PUNCTUATION).removesuffix("'s").removesuffix("s'") for token in text.split())
     lowered = (token.lower() if token[1:].isalpha() and token[1:].islower() else token for token in bare)
@@ -70,10 +67,10 @@ def tokenise(text: str) -> list[str]:
 
 
 def sentence_wording(sentence: str) -> str:
-    """The words, where the parts behind prepositions may change places: "on Fridays by train", "by train on Fridays".
+    """Return the words with prepositional phrases sorted: "on Fridays by train" equals "by train on Fridays".
 
-    All other order counts, since "Anna manages Bob" has the words of "Bob manages Anna"; and every form of a word
-    counts, since who lived there does not live there.
+    All other order counts, because "Anna manages Bob" has the words of "Bob manages Anna"; and so does every word
+    form, because "lived" is not "lives".
     """
     if HAN.search(sentence):
         return strip_filler_zh(sentence)

@@ -1,7 +1,7 @@
-"""How close vectors are, which comes out the same wherever they lie.
+"""Nearest-neighbour search with identical results for SQLite (in memory) and pgvector (re-ranked).
 
-Where the tables of an index cannot compare them, they are held in memory, following the index. Where they can, the best
-are measured once more: they add up in single precision, and what is about as close would come in another order.
+An index that cannot compare vectors is mirrored in memory. Results of pgvector are measured again, because it sums
+in single precision and would order near-equal vectors differently.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from inmind.core.fork import register_after_fork
 from inmind.search.index.base import NearestPassages, Scope, SearchIndex
 
 READ_BATCH_SIZE = 10_000
-"""Vectors that are read together."""
+"""Number of vectors read at once."""
 
 RERANK_COUNT = 1_000
-"""Vectors that are measured once more: far more than can come to the front."""
+"""Number of vectors measured again: far more than can become hits."""
 
 
 class DatabaseVectorSearch:
-    """What an index has compared."""
+    """Search in an index that compares vectors itself."""
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
@@ -46,7 +46,7 @@ def _rerank(with_vectors: Sequence[tuple[int, bytes]], vector: Sequence[float]) 
 
 
 class MemoryVectorSearch:
-    """One for each resource that somebody asked about."""
+    """One in-memory matrix for each searched resource."""
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
@@ -55,7 +55,7 @@ class MemoryVectorSearch:
         register_after_fork(self)
 
     def after_fork(self) -> None:
-        """A thread of the parent may have been filling a matrix: the child makes its own."""
+        """A thread of the parent may have been filling a matrix: the child starts empty."""
         self._lock = threading.Lock()
         self._matrices.clear()
 

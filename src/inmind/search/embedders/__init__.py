@@ -1,14 +1,14 @@
-"""Models that embed texts, by name, and held to the promises of the port.
+"""Embedders by name.
 
-    "wordllama"                     static vectors, which the extra `vectors` brings: a fraction of a millisecond a text
-    "minilm"                        a small transformer, where installed: it finds more in short chats, far slower
-    "auto"                          wordllama, else MiniLM, whichever is installed; or none
-    "openai:MODEL@URL#DIMENSIONS"   an endpoint, as in "openai:nomic-embed-text@http://localhost:11434/v1#768"
-    "fastembed:MODEL"               a model of that library's
-    "model2vec:MODEL"               likewise, or the folder of one
-    "none"                          search by words alone
+    "wordllama"                     static vectors, installed by the extra `vectors`: under a millisecond per text
+    "minilm"                        a small transformer, if installed: better in short chats, far slower
+    "auto"                          wordllama, else MiniLM, if installed; else none
+    "openai:MODEL@URL#DIMENSIONS"   an endpoint, such as "openai:nomic-embed-text@http://localhost:11434/v1#768"
+    "fastembed:MODEL"               a model of that library
+    "model2vec:MODEL"               a model of that library, or its folder
+    "none"                          search by words only
 
-No text leaves the machine unless an endpoint is named; nothing is fetched but by those two libraries, which do it once.
+No text leaves the machine unless an endpoint is named. Only fastembed and model2vec download models, once.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from inmind.search.embedders.minilm import minilm
 from inmind.search.embedders.wordllama import PACKAGES as FOR_WORDLLAMA
 from inmind.search.embedders.wordllama import wordllama
 
-__all__ = ["FunctionEmbedder", "Embedder", "create_embedder", "http_embedder"]
+__all__ = ["Embedder", "FunctionEmbedder", "create_embedder", "http_embedder"]
 
 
 def create_embedder(value: str | Embedder | None) -> Embedder | None:
-    """InvalidInput for what is unknown, and with what to install for what is missing.
+    """Return the embedder for a name, an Embedder or None.
 
-    Weights are read when the first text is embedded: naming a model takes no time.
+    InvalidInput for an unknown name, and with the install command for a missing package. Weights are loaded when
+    the first text is embedded.
     """
     if value is None or isinstance(value, FunctionEmbedder):
         return value
     if isinstance(value, str):
         return _by_name(value)
-    if isinstance(value, Embedder):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may hand in anything
+    if isinstance(value, Embedder):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
         return FunctionEmbedder(value.embed, name=value.name, dimensions=value.dimensions)
     raise _unknown_embedder(value)
 
@@ -64,6 +65,6 @@ def _by_name(name: str) -> Embedder | None:
 def _unknown_embedder(value: object) -> InvalidInput:
     expected = (
         '"wordllama", "minilm", "auto", "none", "openai:MODEL@URL#DIMENSIONS", "fastembed:MODEL", "model2vec:MODEL", '
-        "an Embedder, or Called(function, name=…, dimensions=…)"
+        "an Embedder, or FunctionEmbedder(function, name=…, dimensions=…)"
     )
     return InvalidInput(field="embedder", value=value, expected=expected)

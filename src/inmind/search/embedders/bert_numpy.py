@@ -1,7 +1,7 @@
-"""A BERT encoder in numpy: tokens in, one vector for each text out.
+"""A BERT encoder in numpy: tokens in, one vector per text out.
 
-The texts of a batch lie end to end in one matrix, a row for each token. All that a layer does, save attention, looks at
-one row at a time, so nothing is padded and nothing masked, and what a text is embedded together with cannot matter.
+The texts of a batch are concatenated in one matrix, a row per token. Everything but attention works on single rows,
+so there is no padding or masking, and the batch cannot influence a text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Matrix = NDArray[np.float32]
 Weights = Mapping[str, Matrix]
 
 HEAD_WIDTH = 32
-"""How wide one head of attention is."""
+"""Width of one attention head."""
 
 EPSILON = np.float32(1e-12)
 
@@ -91,11 +91,11 @@ class Encoder(NamedTuple):
 
     @classmethod
     def of(cls, weights: Weights) -> Encoder:
-        """From weights by the names that BERT models have."""
+        """Build from weights with the names of BERT models."""
         depth = sum(name.endswith(".intermediate.dense.bias") for name in weights)
         return cls(
             word_embeddings=weights["embeddings.word_embeddings.weight"],
-            # Every token is of the first of two kinds: it is added where its place is.
+            # All tokens have type 0, so its embedding is added to the positions.
             position_embeddings=weights["embeddings.position_embeddings.weight"]
             + weights["embeddings.token_type_embeddings.weight"][0],
             norm=Norm.of(weights, "embeddings.LayerNorm"),
@@ -103,7 +103,7 @@ class Encoder(NamedTuple):
         )
 
     def __call__(self, texts: Sequence[Sequence[int]]) -> Matrix:
-        """The mean of the tokens of each text, after every layer."""
+        """Return the mean of the token vectors of each text after the last layer."""
         lengths = np.array([len(ids) for ids in texts])
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         spans = [slice(start, end) for start, end in pairwise(bounds.tolist())]
@@ -118,11 +118,11 @@ class Encoder(NamedTuple):
 
 
 def attention(*inputs: Matrix) -> Matrix:
-    """Of one text, by its queries, keys and values: each of its tokens hears all of them, in every head by itself."""
+    """Multi-head self-attention of one text, from its queries, keys and values."""
     query, key, value = (rows.reshape(len(rows), -1, HEAD_WIDTH).transpose(1, 0, 2) for rows in inputs)
     weight = query @ key.transpose(0, 2, 1)
     weight /= np.float32(HEAD_WIDTH**0.5)
-    weight -= weight.max(axis=2, keepdims=True)  # or it overflows
+    weight -= weight.max(axis=2, keepdims=True)  # avoids overflow
     np.exp(weight, out=weight)
     attended = weight @ value / weight.sum(axis=2, keepdims=True)
     return attended.transpose(1, 0, 2).reshape(query.shape[1], -1)
@@ -137,7 +137,7 @@ def gelu(x: Matrix) -> Matrix:
 
 
 def erf(x: Matrix) -> Matrix:
-    """By Abramowitz and Stegun 7.1.26, to 1e-6 in float32; numpy has none of its own."""
+    """Error function by Abramowitz and Stegun 7.1.26, to 1e-6 in float32; numpy has none."""
     size = np.abs(x)
     t = 1 / (1 + np.float32(0.3275911) * size)
     series = np.float32(1.061405429) * t

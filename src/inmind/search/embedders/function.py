@@ -1,7 +1,7 @@
-"""A function that embeds, made into an embedder: the one place where what models are asked and answer is put right.
+"""Wraps an embedding function as an Embedder: the one place where inputs and results are checked.
 
-Models differ in what they cannot take (an empty text, one of a megabyte, half a surrogate pair) and in the length of
-their vectors, and a host's function may answer with anything. Past this line nobody checks again.
+Models differ in what they reject (empty text, a megabyte of text, unpaired surrogates) and in the length of their
+vectors, and a host's function may return anything.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_TEXT_CHARS = 4_000
-"""How far into a text is read. Search cuts long ones into passages much shorter than this; no model understands a whole
-book as one vector, many refuse it, and a tokenizer lets no other thread run until it is through."""
+"""Only the beginning of a longer text is embedded.
+
+Search splits texts into much shorter passages; many models reject long texts, and a tokenizer blocks other
+threads."""
 
 MAX_DIMENSIONS = 65_536
 
 
 class FunctionEmbedder:
-    """An embedder by what its function answers. `name` tells its model from every other; the dimensions join it."""
+    """An embedder from a function. `name` identifies the model; the dimensions are appended to it."""
 
     def __init__(self, function: Callable[[Sequence[str]], Rows], *, name: str, dimensions: int) -> None:
-        if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's
-            raise InvalidInput(field="name", value=name, expected="the name of the model, stored with its vectors")
+        if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything
+            raise InvalidInput(
+                field="name", value=name, expected="the name of the model, which is stored with its vectors"
+            )
         if type(dimensions) is not int or not 0 < dimensions <= MAX_DIMENSIONS:
-            expected = f"how long its vectors are, from 1 to {MAX_DIMENSIONS:,}"
+            expected = f"the length of its vectors, from 1 to {MAX_DIMENSIONS:,}"
             raise InvalidInput(field="dimensions", value=dimensions, expected=expected)
         require_packages("numpy", embedder=name)
         self._function = function
@@ -52,21 +56,21 @@ class FunctionEmbedder:
         return vectors
 
     def _unit_vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """What the model answers, one long each."""
+        """Return the model's vectors, scaled to unit length."""
         import numpy as np
 
         result = self._call(texts)
         try:
             rows = np.array(result, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise self._error(f"answered with something else than rows of numbers ({error})") from error
+            raise self._error(f"did not return rows of numbers ({error})") from error
         if rows.shape != (len(texts), self.dimensions):
             shape = " x ".join(map(str, rows.shape)) or "one number"
-            raise self._error(f"answered with {shape} where {len(texts)} x {self.dimensions} was expected")
+            raise self._error(f"returned {shape}, expected {len(texts)} x {self.dimensions}")
         if not np.isfinite(rows).all():
-            raise self._error("answered with numbers that are not finite")
+            raise self._error("returned numbers that are not finite")
         largest = np.abs(rows).max(axis=1, keepdims=True)
-        np.divide(rows, largest, out=rows, where=largest > 0)  # or a square would overflow, or come to nothing
+        np.divide(rows, largest, out=rows, where=largest > 0)  # avoids overflow and underflow of squares
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.divide(rows, lengths, out=rows, where=lengths > 0)
 
@@ -75,11 +79,11 @@ class FunctionEmbedder:
             result = self._function(texts)
         except InmindError:
             raise
-        except Exception as error:  # a foreign model may raise anything
+        except Exception as error:  # a model may raise anything
             raise self._error(f"raised {type(error).__name__}: {error}") from error
         if isinstance(result, Coroutine):
-            result.close()  # or Python warns of one that nobody awaited
-            raise self._error("is asynchronous, and a function is needed that answers with vectors")
+            result.close()  # avoids a warning about an unawaited coroutine
+            raise self._error("is asynchronous: pass a function that returns vectors")
         return result
 
     def _error(self, problem: str) -> ModelFailed:
@@ -87,5 +91,5 @@ class FunctionEmbedder:
 
 
 def _normalise(text: str) -> str:
-    """As much of a text as is embedded, in characters that can be encoded."""
+    """Return the embedded beginning of a text, in encodable characters."""
     return text.strip()[:MAX_TEXT_CHARS].encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,7 @@
-"""Any endpoint that speaks OpenAI's `/v1/embeddings`: a provider's, or Ollama, vLLM and their kin at home.
+"""Embedder for endpoints with OpenAI's `/v1/embeddings`: a provider, Ollama or vLLM.
 
-How many dimensions its model has is said by whoever names it and not asked of the endpoint: a memory opens without the
-network, and vectors of another length are found out and not stored.
+The caller states the dimensions, and the endpoint is not asked for them: a memory opens without the network, and
+vectors of another length are rejected.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from inmind.search.embedders.installed import require_packages
 BATCH_SIZE = 64
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 RETRY_SECONDS = (0.5, 1.0, 2.0)
-"""Seconds before each further try. Somebody may be waiting for a search, which does well without this answer."""
+"""Seconds before each retry. Short, because a search may be waiting and works without the vector."""
 TIMEOUT_SECONDS = 30.0
 MAX_RESPONSE_BYTES = 64_000_000
-"""Of an answer: a batch of the longest vectors there are, written out."""
+"""Size of a batch of the longest vectors as text."""
 
 _ENDPOINT_NAME = re.compile(r"(?P<model>\S+)@(?P<url>https?://[^\s@#?]+)#(?P<dimensions>\d{1,5})")
 
@@ -35,7 +35,10 @@ def http_embedder(
     api_key: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> FunctionEmbedder:
-    """`url` ends where `/embeddings` would follow. Without `api_key`, OPENAI_API_KEY is sent where it is set."""
+    """Create an embedder for an endpoint.
+
+    `url` is the part before `/embeddings`. Without `api_key`, the environment variable OPENAI_API_KEY is used.
+    """
     url = url.rstrip("/")
     require_packages("httpx2", embedder=f"openai:{model}@{url}")
     server = Server(
@@ -50,7 +53,7 @@ def http_embedder(
 
 
 def parse_http_embedder(text: str) -> FunctionEmbedder:
-    """By `MODEL@URL#DIMENSIONS`."""
+    """Create an embedder from `MODEL@URL#DIMENSIONS`."""
     match = _ENDPOINT_NAME.fullmatch(text)
     if match is None:
         expected = '"openai:MODEL@URL#DIMENSIONS", as in "openai:nomic-embed-text@http://localhost:11434/v1#768"'
@@ -63,10 +66,10 @@ def _request(server: Server, model: str, texts: list[str]) -> Json:
 
 
 def _parse_rows(response: Json, url: str, count: int) -> list[Any]:
-    """One for each text, in their order, whichever order they come in."""
+    """Return one vector per text, ordered by index."""
     try:
         by_index = {one["index"]: one["embedding"] for one in response["data"]}
         return [by_index[place] for place in range(count)]
     except (ValueError, LookupError, TypeError) as error:
-        reason = f"{url} answered with something else than {count} embeddings: {short_repr(response)}"
+        reason = f"{url} did not return {count} embeddings: {short_repr(response)}"
         raise ModelFailed(reason=reason) from error

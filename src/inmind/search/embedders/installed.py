@@ -1,7 +1,7 @@
-"""Which packages are installed, and where, without importing any of them.
+"""Checks which packages are installed, without importing them.
 
-Naming an embedder has to be quick, and a package that carries weights can have an `__init__` that imports gigabytes of
-other things, or changes the logging of the whole process: only its files are wanted.
+Choosing an embedder must be fast. A package with weights may import gigabytes or change the logging of the process
+when imported: only its files are needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def are_installed(*packages: str) -> bool:
 
 
 def require_packages(*packages: str, embedder: str, install: str = INSTALL_VECTORS) -> None:
-    """InvalidInput, with what to install, where one of them is missing."""
+    """Raise InvalidInput with the install command if a package is missing."""
     missing = [package for package in packages if not are_installed(package)]
     if missing:
         expected = f"{' and '.join(missing)} to be installed: {install}"
@@ -27,7 +27,7 @@ def require_packages(*packages: str, embedder: str, install: str = INSTALL_VECTO
 
 
 def package_folder(package: str) -> Path:
-    """Where the files of an installed package are."""
+    """Return the folder of an installed package."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError(package)

@@ -1,4 +1,4 @@
-"""Models of the library fastembed, by ONNX. It fetches a model that its cache lacks: naming one allows that."""
+"""Embedders of the libraries fastembed (ONNX) and model2vec. Both download models that are not cached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fastembed(model: str) -> FunctionEmbedder:
     library = import_module("fastembed").TextEmbedding
     sizes: dict[str, int] = {one["model"]: one["dim"] for one in library.list_supported_models()}
     if model not in sizes:
-        raise InvalidInput(field="embedder", value=f"fastembed:{model}", expected="a model that fastembed lists")
+        raise InvalidInput(field="embedder", value=f"fastembed:{model}", expected="a model supported by fastembed")
     loaded = cache(lambda: library(model))
 
     def rows(texts: Sequence[str]) -> list[Any]:
@@ -27,11 +27,11 @@ def fastembed(model: str) -> FunctionEmbedder:
 
 
 def model2vec(model: str) -> FunctionEmbedder:
-    """Reads the model at once, since nothing else tells its dimensions."""
+    """Load the model at once, because only the model knows its dimensions."""
     require_packages("model2vec", embedder=f"model2vec:{model}", install="pip install model2vec")
     try:
         loaded = import_module("model2vec").StaticModel.from_pretrained(model)
-    except Exception as error:  # a library's own, or those of the network it uses
+    except Exception as error:  # errors of the library or of its download
         expected = f"a model that can be loaded ({type(error).__name__}: {error})"
         raise InvalidInput(field="embedder", value=f"model2vec:{model}", expected=expected) from error
 

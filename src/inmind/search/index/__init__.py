@@ -1,1 +1,1 @@
-"""The search index: derived from the journal, one logic for SQLite and PostgreSQL."""
+"""The search index: derived from the journal, with one logic for SQLite and PostgreSQL."""

@@ -1,11 +1,11 @@
-"""The index of deep memory: which passages hold a word, where they stand, and their vectors.
+"""The search index: which passages have a word, their crystals and their vectors.
 
-It follows the journal in the order in which events were stored, and is asked only after it has caught up; so whatever
-was acknowledged is found, by whichever process asks. It is derived and deletable: one that is damaged, of another
-shape, or made of another journal, is made anew.
+It is updated from the journal in storage order and catches up before each query, so every committed event is found
+by every process. It is derived and deletable: an index that is damaged, of another version or of another journal is
+rebuilt.
 
-What it holds are numbers (`numbers`), records of crystals (`records`) and words; how it follows is in `following`. What
-is asked is the same wherever its tables are. `sqlite_index` has them in a file, `postgres.index` in a database.
+It stores numbers (`numbers`), records (`record`) and words; `indexer` updates it. Queries are the same for all
+databases: `sqlite` keeps the tables in a file, `postgres` in a schema.
 """
 
 from __future__ import annotations
@@ -30,43 +30,42 @@ log = logging.getLogger("inmind")
 T = TypeVar("T")
 
 VERSION = 9
-"""Raised when the shape of an index changes, or what is put there: one of another version is made anew."""
+"""Raised when the tables or their contents change. An index of another version is rebuilt."""
 
 BATCH_SIZE = 500
-"""Events that are followed in one transaction: others who want to write wait for no more than these."""
+"""Events indexed in one transaction, which bounds how long other writers wait."""
 
 MAX_PASSAGES_PER_WORD = 4_800
-"""Passages that are looked at for one word, the newest of those that hold it. A word that so many hold tells little."""
+"""Passages read per word, newest first. A word with more matches says little."""
 
 MAX_SPEAKERS = 200
 
 CLAIM_MICROSECONDS = 60_000_000
-"""Microseconds for which nobody else makes vectors that somebody has begun to make. One who was killed is not waited
-for any longer."""
+"""Time for which an embedding claim is valid. A killed process is not waited for longer."""
 
 
 @frozen
 class Scope:
-    """Whose memory is asked: a resource, as the index numbers it, and how many passages it has."""
+    """A resource in the index."""
 
     id: int
     name: str
     passages: int
     hidden_version: int = 0
-    """Changes whenever something of it is hidden, or found again."""
+    """Changes whenever a crystal is hidden or becomes searchable again."""
     speakers: tuple[str, ...] = ()
-    """Those of whom there is more than one message, the most talkative first."""
+    """Speakers with more than one message, most messages first."""
     newest_crystal: int = 0
-    """Its last crystal, by `Record.made`."""
+    """`Record.made` of its last crystal."""
     embedded_upto: int = 0
-    """The last one that an embedder has been through, where one was named."""
+    """`Record.made` of the last embedded crystal, if an embedder was named."""
     index_identity: bytes = b""
-    """The identity of the index that says so."""
+    """Identity of the index these values come from."""
 
 
 @frozen
 class WordMatches:
-    """How many passages hold a word, and the numbers of some of them, in the order in which they came."""
+    """Number of passages with a word, and the numbers of some of them in index order."""
 
     count: int
     passages: Sequence[int]
@@ -74,7 +73,7 @@ class WordMatches:
 
 @frozen
 class NearestPassages:
-    """How many passages of a resource have vectors, and which are nearest, each with its cosine, the nearest first."""
+    """Number of passages with vectors, and the nearest ones with their cosines, nearest first."""
 
     total: int
     passages: Sequence[tuple[int, float]]
@@ -82,21 +81,21 @@ class NearestPassages:
 
 @frozen
 class ComparedPassages:
-    """The same, as tables tell that compare vectors themselves; the first ones with their numbers, as half floats."""
+    """The same from a database that compares vectors; the first ones with their vectors as half floats."""
 
     total: int
     passages: Sequence[tuple[int, float, bytes | None]]
 
 
 class SearchIndex:
-    """What is asked and told, over tables of either kind."""
+    """Queries and updates that are the same for all databases."""
 
     place: str
-    """Of the index: where Damaged names it, nothing is lost."""
+    """Location of the index. If Damaged names it, nothing is lost."""
 
     @property
     def compares_vectors(self) -> bool:
-        """Whether vectors are compared where they lie, or are to be held in memory for that."""
+        """True if the database compares vectors; otherwise they are held in memory."""
         return False
 
     @property
@@ -106,38 +105,36 @@ class SearchIndex:
     def __init__(self, store: Store, read_message: MessageReader) -> None:
         self._store, self._read_message = store, read_message
 
-    # -- what each database does in its own way ------------------------------------------------------------
+    # -- implemented by each database -----------------------------------------------------------------------
 
     def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
-        """Take in all that the journal has and this has not, at least of some resources; of all there are only as long
-        as there is time. True when nothing is left.
-        """
+        """Index new events of some resources, or of all until `until`. True if nothing is left."""
         raise NotImplementedError
 
     def catch_up_streams(self, streams: Iterable[str]) -> None:
-        """At least of those whom these streams belong to."""
+        """Index new events of at least the owners of these streams."""
         raise NotImplementedError
 
     def stale_resources(self, after: str, limit: int) -> list[str]:
-        """Resources of which the journal may have something that this has not: so many, by name, behind one."""
+        """Return at most `limit` resources that may have unindexed events, sorted, after a name."""
         raise NotImplementedError
 
     def word_matches(self, scope: Scope, words: Iterable[str], *, all_passages: bool = False) -> dict[str, WordMatches]:
-        """Passages that hold each of these words: the newest COMMON of them, unless `every` one is asked for."""
+        """Return the passages for each word: the newest MAX_PASSAGES_PER_WORD, or all of them."""
         raise NotImplementedError
 
     def read_vectors(self, embedder: str, scope: Scope, *, after: int, limit: int) -> list[tuple[int, int, bytes]]:
-        """Vectors (made, passage, half floats) of a resource by this embedder, for whoever holds them in memory."""
+        """Return vectors (made, passage, half floats) of a resource, for holding them in memory."""
         raise NotImplementedError
 
     def nearest_vectors(
         self, embedder: str, scope: Scope, vector: Sequence[float], limit: int, with_vectors: int
     ) -> ComparedPassages:
-        """The nearest vectors of a resource, so many of them whole."""
+        """Return the nearest vectors of a resource, the first `with_vectors` with their numbers."""
         raise NotImplementedError
 
     def mark_damaged(self, reason: object) -> None:
-        """Let go of an index that has turned out to be damaged; the next who asks makes it again."""
+        """Discard a damaged index. The next query rebuilds it."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -147,45 +144,45 @@ class SearchIndex:
         raise NotImplementedError
 
     def _write(self, run: Callable[[Tables], T]) -> T:
-        """In one transaction."""
+        """Run in one transaction."""
         raise NotImplementedError
 
-    # -- following the journal -----------------------------------------------------------------------------
+    # -- indexing ------------------------------------------------------------------------------------------
 
     def _index_events(self, tables: Tables, events: Sequence[Event], *, resource: int | None = None) -> None:
-        """All of them; but one that cannot be read is passed over, or nobody would ever find anything again.
+        """Index events; an unreadable one is skipped so that it cannot block indexing forever.
 
-        It is looked for by halves, so that where all can be read, as they always should, nothing is paid for it.
+        It is found by bisection, so readable batches cost nothing extra.
         """
         try:
             with tables.savepoint():
                 Indexer(tables, self._store, self._read_message, resource=resource).index(events)
         except DECODE_ERRORS as error:
             if len(events) == 1:
-                log.warning("passed over, and not found: event %s cannot be read: %r", events[0].id, error)
+                log.warning("event %s cannot be read and is not indexed: %r", events[0].id, error)
                 return
             for half in (events[: len(events) // 2], events[len(events) // 2 :]):
                 self._index_events(tables, half, resource=resource)
 
-    # -- asking --------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
 
     def identity(self) -> bytes:
-        """Of all that is here: one that was made anew is another, and numbers its rows from the beginning."""
+        """Return the identity of this index. A rebuilt index has another one and numbers its rows again."""
         return self._query(lambda tables: bytes(tables.value("identity")))
 
     def last_identity(self) -> bytes:
-        """As it was when somebody last looked, which costs nothing where looking does."""
+        """Return the identity at the last check, without a query if possible."""
         return self.identity()
 
     def scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
-        """Of those that have anything here, in the order in which they are named."""
+        """Return the scopes of the resources that are indexed, in the given order."""
         wanted = list(dict.fromkeys(resources))
         rows = self._query(lambda tables: tables.rows("scopes", tables.list_parameter(wanted), embedder, MAX_SPEAKERS))
         found = {row[1]: self._scope(*row) for row in rows}
         return [found[name] for name in wanted if name in found]
 
     def catch_up_scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
-        """The same, with all that the journal has of them."""
+        """Index new events of the resources, then return their scopes."""
         self.catch_up(resources)
         return self.scopes(resources, embedder=embedder)
 
@@ -193,16 +190,16 @@ class SearchIndex:
         return [name for (name,) in self._rows("resource_names")]
 
     def name_of(self, resource: int) -> str:
-        """By its number; of one that is not there, nothing."""
+        """Return the name of a resource, or "" if unknown."""
         rows = self._rows("name_of", resource)
         return rows[0][0] if rows else ""
 
     def hidden_numbers(self, scope: Scope) -> frozenset[int]:
-        """Crystals that were taken back, overtaken or merged, or have faded."""
+        """Return crystals that were retracted, replaced, merged or expired."""
         return frozenset(number for (number,) in self._rows("hidden", scope.id))
 
     def series_of(self, scope: Scope, stream: str) -> frozenset[int]:
-        """What of a stream stands in order: its conversation, its notes, its pages."""
+        """Return the series of a stream: its conversation, notes and pages."""
         return frozenset(number for (number,) in self._rows("series_of", scope.id, stream))
 
     def records(self, resource: int, numbers: Iterable[int]) -> list[Record]:
@@ -212,48 +209,49 @@ class SearchIndex:
         return self._records(lambda tables: tables.rows("crystals_by_number", resource, tables.list_parameter(wanted)))
 
     def find(self, id: str) -> Record | None:
-        """A crystal by its id."""
+        """Return a crystal's record by its id."""
         place = parse_crystal_id(id)
         found = self._records(lambda tables: tables.rows("crystal_by_event", *place)) if place else []
         return found[0] if found else None
 
     def records_of_events(self, events: Iterable[str]) -> list[Record]:
-        """The crystals of some events, by the ids of these."""
+        """Return the records of the crystals of some events."""
         wanted = list(events)
         return self._records(lambda tables: tables.rows("of_events", tables.list_parameter(wanted))) if wanted else []
 
     def count_since(self, scope: Scope, since: datetime, limit: int) -> int:
-        """How many crystals were said after some moment, of at most so many."""
+        """Return the number of crystals said after a time, at most `limit`."""
         return self._rows("count_since", scope.id, to_microseconds(since), limit)[0][0]
 
     def numbers_in_span(self, scope: Scope, span: DateSpan, limit: int) -> list[int]:
-        """Crystals that were said in a span of time, the newest first."""
+        """Return crystals said in a time span, newest first."""
         bounds = (scope.id, to_microseconds(span.start), to_microseconds(span.end), limit)
         return [number for (number,) in self._rows("numbers_in_span", *bounds)]
 
     def written_records(self, scope: Scope) -> list[Record]:
-        """Notes, and what dreams have found."""
+        """Return notes and dream crystals."""
         return self._records(lambda tables: tables.rows("written_crystals", scope.id))
 
     def fading_records(self, scope: Scope, made: int, limit: int) -> list[Record]:
-        """What was said and may leave search, in the order in which it was taken in."""
+        """Return messages that may expire, in index order."""
         return self._records(lambda tables: tables.rows("fading_crystals", scope.id, made, limit))
 
     # -- vectors -------------------------------------------------------------------------------------------
 
     def lagging_resources(self, embedder: str, limit: int, *, unclaimed_at: datetime | None = None) -> list[int]:
-        """Numbers of resources that have crystals which an embedder has not been through; without those that somebody
-        sees to at a moment, where one is given.
+        """Return resources with crystals to embed.
+
+        With `unclaimed_at`, without those claimed at that time.
         """
         free = None if unclaimed_at is None else to_microseconds(unclaimed_at)
         return [resource for (resource,) in self._rows("lagging_resources", embedder, limit, free, CLAIM_MICROSECONDS)]
 
     def unembedded_records(self, embedder: str, resource: int, limit: int) -> list[Record]:
-        """Crystals of a resource that an embedder has not been through yet, in their order."""
+        """Return crystals of a resource that are not embedded yet, in order."""
         return self._records(lambda tables: tables.rows("unembedded", embedder, resource, limit))
 
     def claim_unembedded(self, embedder: str, resource: int, limit: int, *, now: datetime) -> list[Record] | None:
-        """The same, for one who embeds them, and for a while for nobody else. None: somebody else does already."""
+        """Claim and return crystals to embed. None if another process has the claim."""
 
         def claim(tables: Tables) -> list[Record] | None:
             number = tables.value("add_embedder", embedder, to_microseconds(now))
@@ -267,7 +265,7 @@ class SearchIndex:
         return self._write(claim)
 
     def release_claim(self, embedder: str, resource: int) -> None:
-        """Of what was claimed."""
+        """Release an embedding claim."""
         self._write(lambda tables: tables.rows("release_claim", embedder, resource))
 
     def store_vectors(
@@ -279,7 +277,7 @@ class SearchIndex:
         vectors: Sequence[tuple[int, Sequence[float]]],
         now: datetime,
     ) -> None:
-        """Keep vectors of passages, and that the embedder has been through all of this resource up to a crystal."""
+        """Store vectors, and that the resource is embedded up to a crystal."""
 
         def keep(tables: Tables) -> None:
             number = tables.value("add_embedder", embedder, to_microseconds(now))
@@ -290,11 +288,14 @@ class SearchIndex:
         self._write(keep)
 
     def record_embedder_use(self, embedder: str, now: datetime) -> None:
-        """Say that somebody does."""
+        """Record that an embedder is used."""
         self._write(lambda tables: tables.value("add_embedder", embedder, to_microseconds(now)))
 
     def delete_unused_vectors(self, embedder: str, *, unused_since: datetime, limit: int) -> bool:
-        """The vectors of embedders that nobody has used since, of so many resources. True when none are left."""
+        """Delete vectors of embedders not used since, for at most `limit` resources.
+
+        Returns True if none are left.
+        """
 
         def forget(tables: Tables) -> bool:
             for (other,) in tables.rows("other_embedders", embedder, to_microseconds(unused_since)):
@@ -321,5 +322,5 @@ class SearchIndex:
         return Scope(id, name, passages, hidden, tuple(self._parse_list(speakers)), newest, embedded, bytes(index))
 
     def _parse_list(self, value: Any) -> list[Any]:
-        """Many values, as a statement answers with them in one."""
+        """Parse a list returned as one value."""
         return value

@@ -1,7 +1,7 @@
-"""How the index follows the journal: what each event adds to it, and what becomes of what is there.
+"""Updates the index tables from journal events.
 
-Everything here happens within one transaction, which whoever follows has begun. Which crystals an event holds, what
-stands and what is only an echo is decided in `crystals`; this puts it into tables.
+Everything runs in one transaction of the caller. `extract`, `live_events` and `echo` decide which crystals an event
+has, which are live and which are echoes; this module writes the tables.
 """
 
 from __future__ import annotations
@@ -65,24 +65,26 @@ INDEXED_KINDS = (
     "dreamt",
     "dream_undone",
 )
-"""Kinds of events that deep memory takes something from."""
+"""Kinds of events that the index reads."""
 
 _OVERFLOW_MARK = "\x01"
 _ANONYMOUS_STREAM = f"resource/{ANONYMOUS}"
-"""The stream that says what becomes of crystals of sessions that are nobody's; any other names its owner's own."""
+"""Stream with lifecycle events for crystals of anonymous sessions.
+
+Other streams only affect crystals of their owner."""
 
 
 MessageReader = Callable[[MessageAdded], ParsedMessage]
-"""How a message of any provider is read."""
+"""Parses a message of any provider."""
 
 
 class Indexer:
-    """Takes events in, within one transaction."""
+    """Indexes events within one transaction."""
 
     def __init__(
         self, tables: Tables, store: Store, read_message: MessageReader, *, resource: int | None = None
     ) -> None:
-        """`resource`: whose events these all are; else it is told by the streams that they stand in."""
+        """`resource`: the owner of all these events; otherwise it is determined by their streams."""
         self._tables, self._store, self._read_message = tables, store, read_message
         self._by_name: dict[str, _Resource] = {}
         self._by_id: dict[int, _Resource] = {}
@@ -90,7 +92,7 @@ class Indexer:
         self._owners: dict[str, _Resource] = {}
         self._series_by_name: dict[tuple[str, str], _Series] = {}
         self._reverted_streams: dict[str, datetime] = {}
-        """Streams in which something was taken back, and when that was."""
+        """Streams with a retraction, and its time."""
         self._crystals: list[tuple[object, ...]] = []
         self._passage_words: list[PassageWords] = []
         self._speakers: Counter[tuple[int, str]] = Counter()
@@ -116,7 +118,7 @@ class Indexer:
             self._apply_reverts(stream, at)
         self._flush()
 
-    # -- what an event holds -------------------------------------------------------------------------------
+    # -- new crystals --------------------------------------------------------------------------------------
 
     def _extract(self, event: Event, parsed: ParsedMessage | None) -> None:
         for text in texts_shown(event, parsed):
@@ -174,7 +176,7 @@ class Indexer:
             self._speakers[resource.id, draft.speaker] += 1
 
     def _echoes(self, event: Event, texts: Sequence[str]) -> set[int]:
-        """Places of those passages that only say what memory has shown."""
+        """Return the positions of passages that only repeat what memory has shown."""
         if not can_echo(event):
             return set()
         series = self._series(event.stream, CONVERSATION_SERIES)
@@ -188,10 +190,10 @@ class Indexer:
             shown |= {run for (run,) in self._tables.rows("find_shown_runs", *asked)}
         return {place for place, text in enumerate(texts) if is_echo(text, runs[place] & shown)}
 
-    # -- what becomes of what is there ---------------------------------------------------------------------
+    # -- changes to crystals -------------------------------------------------------------------------------
 
     def _apply_lifecycle(self, event: Event) -> None:
-        """What happens to crystals: found, dreamt of, consolidated, frozen."""
+        """Apply an access, dream, consolidation or pin to the crystals it names."""
         self._flush_crystals()
         ids, owner = _crystal_ids(event), self._owner(event.stream)
         events = sorted({place[0] for id in ids if (place := parse_crystal_id(id))})
@@ -225,12 +227,12 @@ class Indexer:
         self._tables.execute_many("update_crystal", changed)
 
     def _apply_reverts(self, stream: str, at: datetime) -> None:
-        """After an undo, or an edit: the last word on everything that stands in this stream is found, nothing else."""
+        """After an undo or edit: make exactly the latest live version of each subject searchable."""
         self._flush_crystals()
         try:
             read = [event for kind in _REVERTIBLE_KINDS for event in self._store.read(stream, kind=kind)]
         except Damaged as error:
-            log.warning("what was taken back in %s may still be found: %s", stream, error)
+            log.warning("cannot apply a retraction in %s, retracted text may still be found: %s", stream, error)
             return
         events = sorted(read, key=lambda event: event.seq)
         live = live_sequence_numbers(events)
@@ -241,7 +243,7 @@ class Indexer:
         changed: list[tuple[object, ...]] = []
         for resource, made, event, about, gone in self._tables.rows("of_stream", f"{stream}#", f"{stream}$"):
             event_stream, _, number = event.rpartition("#")
-            if event_stream != stream:  # a session may be called like another and what stands behind its "#"
+            if event_stream != stream:  # a session id may contain another stream's id and "#"
                 continue
             seq = int(number)
             is_live = seq in live and last.get(about, seq) == seq
@@ -250,10 +252,10 @@ class Indexer:
                 changed.append((resource, made, None if is_live else to_microseconds(at)))
         self._tables.execute_many("set_gone", changed)
 
-    # -- whose it is, and where it stands ------------------------------------------------------------------
+    # -- owners and series --------------------------------------------------------------------------------
 
     def _load_series(self, streams: set[str]) -> None:
-        """Look up all that is known of these streams at once."""
+        """Load all series of these streams at once."""
         for stream, name, id, length, asks, shows, resource in self._tables.rows(
             "series_of_streams", self._tables.list_parameter(sorted(streams))
         ):
@@ -263,7 +265,7 @@ class Indexer:
             )
 
     def _series(self, stream: str, name: str) -> _Series:
-        """Where the next of a series comes; a series that has no place left goes on in another."""
+        """Return a series with a free position; a full series continues in another one."""
         while (found := self._series_by_name.get((stream, name))) is not None and is_series_full(found.length):
             name += _OVERFLOW_MARK
         if found is None:
@@ -294,16 +296,16 @@ class Indexer:
         return self._by_id.setdefault(id, _Resource(id))
 
     def _next_series_count(self, resource: _Resource) -> int:
-        """How many it has, with the one that comes."""
+        """Return the number of series of a resource, including the next one."""
         if resource.series is None:
             resource.series = int(self._tables.value("count_series", resource.id))
         resource.series += 1
         return resource.series
 
-    # -- into the tables -----------------------------------------------------------------------------------
+    # -- writing the tables --------------------------------------------------------------------------------
 
     def _flush_crystals(self) -> None:
-        """Before anything is asked of those that are there."""
+        """Write pending crystals before reading or updating the table."""
         crystals, self._crystals = self._crystals, []
         self._tables.execute_many("add_crystal", crystals)
 
@@ -320,7 +322,9 @@ class Indexer:
                 for one in series
             ],
         )
-        tables.execute_many("add_shown_runs", [(one.resource.id, one.id, run) for one in series for run in sorted(one.new_runs)])
+        tables.execute_many(
+            "add_shown_runs", [(one.resource.id, one.id, run) for one in series for run in sorted(one.new_runs)]
+        )
         tables.add_words(self._passage_words)
         tables.execute_many("count_speaker", [(*whom, messages) for whom, messages in self._speakers.items()])
         changed = [one for one in self._by_id.values() if one.has_changed]
@@ -328,13 +332,13 @@ class Indexer:
 
 
 class _Resource:
-    """How much a resource has grown."""
+    """Pending changes of a resource."""
 
     def __init__(self, id: int) -> None:
         self.id = id
         self.passages = self.hidden = 0
         self.series: int | None = None
-        """How many it has; None as long as nobody had to know."""
+        """Number of series; None until it is loaded."""
 
     @property
     def has_changed(self) -> bool:
@@ -343,7 +347,7 @@ class _Resource:
 
 @dataclass
 class _Series:
-    """Where something stands in order, and how far it has come."""
+    """A series of crystals and its current length."""
 
     resource: _Resource
     id: int
@@ -352,15 +356,15 @@ class _Series:
     length: int = 0
     ends_with_question: int = 0
     has_shown: int = 0
-    """Whether memory had shown anything there before these events."""
+    """Memory had shown text there before these events."""
     stored_length: int = -1
-    """The length that the tables know; none yet."""
+    """Length in the tables; -1 if it is not stored yet."""
     new_runs: set[int] = field(default_factory=set[int])
-    """Runs of words that memory has shown there by them."""
+    """Word runs that memory has shown there in these events."""
 
 
 _REVERTIBLE_KINDS = ("message", "splice", "reverted", "dream_undone", "note", "crystallised", "document", "left")
-"""What can be taken back, and what takes it back."""
+"""Kinds that can be retracted, and those that retract."""
 
 
 def _crystal_ids(event: Event) -> set[str]:

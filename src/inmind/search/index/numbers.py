@@ -1,8 +1,8 @@
-"""The numbers of crystals and passages, which carry what ranking needs most.
+"""Bit-packed numbers of crystals and passages.
 
-They are a resource's own. A crystal's number is its series and its place there, so its neighbours are the numbers
-beside it; a passage's number is its crystal's, its place there and how long it is. So a word is looked up by reading
-one list of numbers, and nothing is joined. Series of conversations are odd.
+They are unique per resource. A crystal's number is its series and its position there, so its neighbours have
+adjacent numbers; a passage's number is its crystal's number, its position there and its length. So looking up a
+word reads one list of numbers and needs no join. Series of conversations are odd.
 """
 
 from __future__ import annotations
@@ -15,52 +15,55 @@ _POSITION_BITS, _PASSAGE_BITS, _LENGTH_BITS = 20, 12, 4
 _PASSAGE_SHIFT, _LENGTH_MASK = _PASSAGE_BITS + _LENGTH_BITS, (1 << _LENGTH_BITS) - 1
 
 MAX_PASSAGES = 1 << _PASSAGE_BITS
-"""Of one crystal."""
+"""Maximum passages per crystal."""
 
 
 def crystal_number(series: int, position: int) -> int:
-    """The number of what stands at a place of a series."""
+    """Return the number of the crystal at a position of a series."""
     return (series << _POSITION_BITS) | position
 
 
 def series_number(count: int, *, conversation: bool) -> int:
-    """The number of a resource's series, which is its so manyth. Those of conversations are odd."""
+    """Return the number of a resource's n-th series. Those of conversations are odd."""
     return 2 * count + conversation
 
 
 def is_series_full(length: int) -> bool:
-    """Has a series of so many no place left?"""
+    """Return True if a series of this length has no position left."""
     return length >> _POSITION_BITS > 0
 
 
 def series_bounds(series: int) -> tuple[int, int]:
-    """The first and the last number of a series."""
+    """Return the first and last crystal number of a series."""
     return crystal_number(series, 0), crystal_number(series, (1 << _POSITION_BITS) - 1)
 
 
 def passage_number(crystal: int, position: int, *, words: int) -> int:
-    """The number of a passage of so many words, by its place in a crystal."""
+    """Return the number of a passage by its position in the crystal and its length in words."""
     grade = min(_LENGTH_MASK, round(2 * log2(max(words, 1))))
     return (((crystal << _PASSAGE_BITS) | position) << _LENGTH_BITS) | grade
 
 
 def crystal_of(passage: int) -> int:
-    """The number of the crystal that a passage belongs to."""
+    """Return the crystal number of a passage."""
     return passage >> _PASSAGE_SHIFT
 
 
 def series_of(passage: int) -> int:
-    """What stands in order with the crystal of a passage."""
+    """Return the series number of a passage."""
     return passage >> (_PASSAGE_SHIFT + _POSITION_BITS)
 
 
 def passage_position(passage: int) -> int:
-    """Which passage of its crystal it is."""
+    """Return the position of a passage in its crystal."""
     return (passage >> _LENGTH_BITS) & (MAX_PASSAGES - 1)
 
 
 def best_passages(scores: Mapping[int, float], length_factor: Callable[[float], float]) -> dict[int, tuple[float, int]]:
-    """Of each crystal what its best passage is worth, and which that is. `by_length`: what its words make of that."""
+    """Return the best passage of each crystal with its score.
+
+    `length_factor` weights a score by the length in words.
+    """
     factors = [length_factor(2 ** (grade / 2)) for grade in range(1 << _LENGTH_BITS)]
     best: dict[int, tuple[float, int]] = {}
     for passage, score in scores.items():
@@ -72,16 +75,16 @@ def best_passages(scores: Mapping[int, float], length_factor: Callable[[float], 
 
 
 def conversation_of(crystal: int) -> int | None:
-    """Which conversation a crystal stands in, if it does."""
+    """Return the conversation of a crystal, or None."""
     series = crystal >> _POSITION_BITS
     return series if series & 1 else None
 
 
 def pack_vector(vector: Sequence[float]) -> bytes:
-    """The numbers of a vector, in two bytes each, which is as exact as an index keeps them."""
+    """Pack a vector as half floats, the precision of an index."""
     return pack(f"<{len(vector)}e", *vector)
 
 
 def round_to_half(vector: Sequence[float]) -> Sequence[float]:
-    """As exact as that."""
+    """Round a vector to half-float precision."""
     return unpack(f"<{len(vector)}e", pack_vector(vector))

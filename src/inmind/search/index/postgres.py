@@ -1,9 +1,9 @@
-"""The index of deep memory in a tenant's schema, where any number of processes catch it up and ask it.
+"""The index in a tenant's schema, updated and queried by any number of processes.
 
-Each owner is followed for itself: its events alone are in the order in which they were stored. Whoever asks about one
-takes in its news first, holding its row of the index, so that nobody else takes the same; others wait for a batch, and
-then find it done. Words are a full-text index over stems of ours, each behind the number of its resource; vectors are
-compared by pgvector where the database has it.
+Each owner has its own position, because only the events of one owner are in storage order. A query first indexes
+the new events of its owners, holding the owner's row lock; other processes wait for one batch and then find it
+done. Words are a full-text index over our stems, each prefixed with the resource number; vectors are compared by
+pgvector if the database has it.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ log = logging.getLogger("inmind")
 T = TypeVar("T")
 
 OWNER_BATCH_SIZE = 100
-"""That are asked about together, by whoever means all of them."""
+"""Owners processed at once when all are caught up."""
 
 SWEEP_BATCH_SIZE = 1_000
-"""Owners that are told apart together after an index was made anew, or resources when an embedder is new."""
+"""Owners marked as stale at once after a rebuild, or resources for a new embedder."""
 
 PGVECTOR_CHECK_SECONDS = 60.0
-"""Seconds after which a database without pgvector is asked again whether it has it by now."""
+"""Interval at which a database without pgvector is checked again."""
 
 
 _MAX_ATTEMPTS = 5
 
 
 class PostgresIndex(SearchIndex):
-    """The derived index of one tenant."""
+    """The index of one tenant."""
 
     def __init__(self, store: PostgresStore, read_message: MessageReader) -> None:
         super().__init__(store, read_message)
@@ -70,21 +70,21 @@ class PostgresIndex(SearchIndex):
         self.place = f"{self._database.place} (index)"
         self._sql = self._database.statements("index")
         self._identity = b""
-        """Of the index that was last seen; none was, as long as this is empty."""
+        """Identity of the index at the last check; empty before the first."""
         self._damaged = b""
-        """Of the one in which something was read that cannot be: it is not taken for an index again."""
+        """Identity of a damaged index, which is not accepted again."""
         self._pgvector = ""
-        """The schema of pgvector, quoted, where the database has it."""
+        """Quoted schema of pgvector, if the database has it."""
         self._pgvector_checked_at = float("-inf")
         self._warned = False
         self._pgvector_lock = threading.Lock()
         register_after_fork(self)
 
     def after_fork(self) -> None:
-        """A thread of the parent may have been looking."""
+        """A thread of the parent may have held the lock."""
         self._pgvector_lock = threading.Lock()
 
-    # -- following the journal -----------------------------------------------------------------------------
+    # -- indexing ------------------------------------------------------------------------------------------
 
     def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
         if resources is not None:
@@ -101,7 +101,7 @@ class PostgresIndex(SearchIndex):
         return True
 
     def catch_up_scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
-        """In one question, where nobody of them has news."""
+        """Return the scopes with one query if no owner has new events."""
         progress = self._catch_up_owners(_with_anonymous(resources), embedder)
         if any(one.is_stale or not one.is_valid for one in progress):
             return self.scopes(resources, embedder=embedder)
@@ -113,37 +113,38 @@ class PostgresIndex(SearchIndex):
             self.catch_up([name for (name,) in self._rows("owners_of", wanted)])
 
     def stale_resources(self, after: str, limit: int) -> list[str]:
-        """None only where nobody has: after an index was made anew, that takes a look at everybody."""
+        """Return stale resources; after a rebuild, owners are checked until some are found."""
         found: list[tuple[Any, ...]] = []
         while not found and self._mark_stale_batch():
             found = self._rows("stale_owners", after, limit)
         return [name for (name,) in found or self._rows("stale_owners", after, limit)]
 
     def _mark_stale_batch(self) -> bool:
-        """After an index was made anew, of the next so many owners those have news whom it has not followed to their
-        end. False when that is told of everybody; or cannot be, where nothing can be written.
+        """After a rebuild, mark the next batch of owners as stale.
+
+        Returns False when all are marked, or if the database is read-only.
         """
         with suppress(ReadOnly):
             return bool(self._write_statement("mark_stale_owners", SWEEP_BATCH_SIZE))
         return False
 
     def _catch_up_owners(self, owners: set[str], embedder: str = "") -> list[_OwnerProgress]:
-        """How they stood before all that was there was taken in."""
+        """Index new events of the owners; return their progress before that."""
         progress = self._read_progress(sorted(owners), embedder) if owners else []
         for owner_progress in progress:
             if not owner_progress.is_valid:
-                self._delete_owner(owner_progress, "it does not have what it took in")
+                self._delete_owner(owner_progress, "indexed passages are missing")
                 self._index_owner(owner_progress)
             elif owner_progress.is_stale:
                 self._index_owner_if_writable(owner_progress)
         return progress
 
     def _index_owner_if_writable(self, progress: _OwnerProgress) -> None:
-        """What nothing can be written to, as long as that lasts, still answers with what it has."""
+        """Index new events; a read-only database returns what it has."""
         try:
             self._index_owner(progress)
         except ReadOnly as error:
-            log.warning("what is new of %s is not found yet: %s", progress.name, error)
+            log.warning("new events of %s cannot be indexed: %s", progress.name, error)
         except Damaged as error:
             if error.place != self.place:
                 raise
@@ -155,9 +156,11 @@ class PostgresIndex(SearchIndex):
             pass
 
     def _delete_owner(self, progress: _OwnerProgress, reason: object) -> None:
-        """What it has of one owner is made anew, and all else stays. What is frozen of a session that is nobody's is in
-        nobody's stream: the one is not made anew without the other."""
-        log.warning("the index of %s is damaged and is made anew: %s", progress.name, reason)
+        """Delete one owner's index so that it is rebuilt.
+
+        Pin events of anonymous sessions are in the `default` stream, so that owner is rebuilt too.
+        """
+        log.warning("rebuilding damaged index of %s: %s", progress.name, reason)
         anonymous = self._read_progress([ANONYMOUS], "") if progress.name.startswith(PRIVATE) else []
         has_vectors = self.stores_vectors
 
@@ -171,16 +174,18 @@ class PostgresIndex(SearchIndex):
 
     def _read_progress(self, owners: list[str], embedder: str) -> list[_OwnerProgress]:
         progress: list[_OwnerProgress] = []
-        for owner, name, has_news, is_sound, identity, *scope in self._rows("owner_progress", owners, embedder, MAX_SPEAKERS):
+        for owner, name, has_news, is_sound, identity, *scope in self._rows(
+            "owner_progress", owners, embedder, MAX_SPEAKERS
+        ):
             self._identity = bytes(identity or b"")
             if self._identity and self._identity == self._damaged:
-                raise Damaged(place=self.place, reason="something was read there that cannot be")
+                raise Damaged(place=self.place, reason="invalid data was read from the index")
             found = self._scope(*scope) if scope[0] is not None else None
             progress.append(_OwnerProgress(owner, name, has_news, is_sound, found))
         return progress
 
     def _index_batch(self, owner: int, name: str) -> bool:
-        """Some of its news. True when there is nothing left."""
+        """Index one batch of new events. True if nothing is left."""
         if name == ANONYMOUS:
             self._catch_up_pinned(owner)
 
@@ -201,21 +206,21 @@ class PostgresIndex(SearchIndex):
         return self._write(index_batch)
 
     def _write_statement(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """What one statement tells, and may be told twice."""
+        """Run one idempotent statement."""
         self._ensure_index()
         return self._database.write(
             lambda connection: self._tables(connection).rows(statement, *values), retryable=True
         )
 
     def _catch_up_pinned(self, anonymous: int) -> None:
-        """What is frozen of a session that is nobody's stands in nobody's stream: it has to be there by then."""
+        """Index the owners of crystals that are pinned in the anonymous stream first."""
         upto = next((upto for (upto,) in self._rows("position_of", anonymous)), 0)
         found = self._store.events_since(upto, kinds=(CrystalPinned.kind,), limit=BATCH_SIZE, owner=ANONYMOUS)
         pinned = {event.payload.id for _, event in found if event and isinstance(event.payload, CrystalPinned)}
         streams = sorted({id.rpartition("#")[0] for id in pinned})
         self._catch_up_owners({name for (name,) in self._rows("owners_of", streams)} - {ANONYMOUS})
 
-    # -- asking --------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
 
     def identity(self) -> bytes:
         self._identity = super().identity()
@@ -241,9 +246,9 @@ class PostgresIndex(SearchIndex):
 
     @property
     def stores_vectors(self) -> bool:
-        """Whether the database has pgvector. It is for whoever runs the server to make."""
+        """True if the database has pgvector, which the operator installs."""
         if not self._pgvector:
-            with self._pgvector_lock:  # whoever comes while another looks waits for what is found
+            with self._pgvector_lock:  # other threads wait for the result of the check
                 if not self._pgvector and time.monotonic() - self._pgvector_checked_at > PGVECTOR_CHECK_SECONDS:
                     self._check_pgvector()
         return bool(self._pgvector)
@@ -258,7 +263,7 @@ class PostgresIndex(SearchIndex):
         )
 
     def lagging_resources(self, embedder: str, limit: int, *, unclaimed_at: datetime | None = None) -> list[int]:
-        """None only where nobody does: for an embedder that is new, that takes a look at everybody."""
+        """Return lagging resources; for a new embedder, resources are checked until some are found."""
         while not (found := super().lagging_resources(embedder, limit, unclaimed_at=unclaimed_at)):
             with suppress(ReadOnly):
                 if self._write_statement("mark_stale_resources", embedder, SWEEP_BATCH_SIZE):
@@ -271,7 +276,7 @@ class PostgresIndex(SearchIndex):
         self._pgvector_checked_at = time.monotonic()
         if not found:
             if not self._warned:
-                log.warning("%s has no pgvector: searching by words alone", self._database.place)
+                log.warning("%s has no pgvector: searching by words only", self._database.place)
             self._warned = True
             return
         ((schema,),) = found
@@ -288,12 +293,12 @@ class PostgresIndex(SearchIndex):
     # -- the tables ----------------------------------------------------------------------------------------
 
     def mark_damaged(self, reason: object) -> None:
-        log.warning("the index is damaged and is made anew: %s", reason)
+        log.warning("rebuilding damaged index: %s", reason)
         self._damaged = self._identity or self._damaged
         self._identity, self._pgvector, self._pgvector_checked_at = b"", "", float("-inf")
 
     def close(self) -> None:
-        """The connections are the store's."""
+        """Do nothing: the store owns the connections."""
 
     def _query(self, run: Callable[[PostgresTables], T]) -> T:
         self._ensure_index()
@@ -304,13 +309,13 @@ class PostgresIndex(SearchIndex):
         return self._write_with_retry(run)
 
     def _write_with_retry(self, run: Callable[[PostgresTables], T]) -> T:
-        """Whatever is told here may be told twice, so where nobody knows whether it was done it is done again."""
+        """Run an idempotent write again if its outcome is unknown or it deadlocked."""
         for _ in range(_MAX_ATTEMPTS - 1):
             try:
                 return self._write_once(run)
             except OutcomeUnknown:
                 pass
-            except StoreBusy as error:  # somebody who makes it anew may stand in the way of all who follow
+            except StoreBusy as error:  # a rebuild can deadlock with indexing processes
                 if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
                     raise
         return self._write_once(run)
@@ -320,7 +325,7 @@ class PostgresIndex(SearchIndex):
             return run(self._tables(connection))
 
     def _ensure_index(self) -> None:
-        """That there is an index, and that it is ours: looked at once, and whenever one has turned out not to be."""
+        """Ensure that a valid index exists: checked once, and again after damage."""
         if self._identity:
             return
         try:
@@ -330,15 +335,15 @@ class PostgresIndex(SearchIndex):
         self._identity = found or self._write_with_retry(self._rebuild)
 
     def _valid_identity(self, tables: PostgresTables) -> bytes | None:
-        """The identity of the index that is there, if it is of our shape."""
+        """Return the identity of the existing index if its version matches."""
         version, identity = (tables.row("state") if "followed" in self._existing_tables(tables) else None) or (0, b"")
         if version > VERSION:
-            reason = f"its index is of version {version}, this inmind knows {VERSION}: upgrade inmind to search"
+            reason = f"index version {version} is newer than {VERSION}: upgrade inmind to search"
             raise ReadOnly(place=self._database.place, reason=reason)
         return bytes(identity) if version == VERSION and bytes(identity) != self._damaged else None
 
     def _rebuild(self, tables: PostgresTables) -> bytes:
-        """By one process: others wait a moment for empty tables, and then each takes in what it needs."""
+        """Create empty tables, in one process; then each process indexes what it needs."""
         self._lock(tables)
         with suppress(Damaged), tables.savepoint():
             if found := self._valid_identity(tables):
@@ -350,7 +355,7 @@ class PostgresIndex(SearchIndex):
         return bytes(tables.value("identity"))
 
     def _existing_tables(self, tables: PostgresTables) -> dict[str, str]:
-        """The tables of an index that there are, each with its schema."""
+        """Return the existing index tables, each with its schema."""
         return dict(tables.rows("tables", self._database.schema))
 
     def _lock(self, tables: PostgresTables) -> None:
@@ -364,17 +369,17 @@ class PostgresIndex(SearchIndex):
 
 
 class _OwnerProgress(NamedTuple):
-    """How far an owner was followed."""
+    """How far an owner is indexed."""
 
     owner: int
     name: str
     is_stale: bool
     is_valid: bool
-    """What was taken in last is where it was put."""
+    """The last indexed passage is where it was stored."""
     scope: Scope | None
 
 
 def _with_anonymous(resources: Iterable[str]) -> set[str]:
-    """Where a session is nobody's, what became of its crystals may stand in nobody's stream."""
+    """Add the anonymous owner: lifecycle events of anonymous sessions may be in its stream."""
     owners = set(resources)
     return owners | {ANONYMOUS} if any(one.startswith(PRIVATE) for one in owners) else owners

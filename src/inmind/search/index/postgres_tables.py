@@ -24,18 +24,18 @@ VECTOR_HEADER_BYTES = 4
 
 
 class PostgresTables(Tables):
-    """In the words of PostgreSQL."""
+    """The index tables in PostgreSQL."""
 
     def __init__(self, database: Database, connection: Connection, statement: Callable[[str], str], place: str) -> None:
         self._database, self._connection, self._statement, self._place = database, connection, statement, place
         self.last_passage = 0
-        """The last passage that was put under its words here."""
+        """The last passage whose words were stored."""
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self.execute(self._statement(statement), values)
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        """Column by column, which is one statement for all of them."""
+        """Run one statement for all rows, with an array for each column."""
         if rows:
             self.rows(statement, *(list(column) for column in zip(*rows, strict=True)))
 
@@ -67,7 +67,7 @@ class PostgresTables(Tables):
             raise
 
     def run_script(self, statement: str, *, pgvector: str = "") -> None:
-        """Many statements, with nothing put in."""
+        """Run a script without parameters."""
         self.execute(expand_statement(self._statement(statement), pgvector))
 
     def execute(self, text: str, values: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
@@ -83,19 +83,19 @@ class PostgresTables(Tables):
 
 @cache
 def expand_statement(statement: str, pgvector: str) -> str:
-    """With the columns of records, and with the schema that pgvector is in."""
+    """Insert the columns of records and the schema of pgvector."""
     statement = expand_columns(statement)
     return statement.replace("pgvector.", f"{pgvector}.") if pgvector else statement
 
 
 def _is_damage(error: psycopg.Error) -> bool:
-    """Are the tables not as they should be, or what is in them?"""
+    """Return True for errors about missing or invalid tables and values."""
     state = error.sqlstate or ""
     return (state[:2] in ("22", "23", "3F", "42") and state != "42501") or state.startswith("XX")
 
 
 def quote_lexeme(lexeme: str) -> str:
-    """As a query for this and nothing else."""
+    """Quote a lexeme as a full-text query for exactly this lexeme."""
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 

@@ -1,4 +1,4 @@
-"""Crystals as the index has them: everything but their texts, which are in the journal."""
+"""Index records of crystals: all fields except the text, which is in the journal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inmind.search.tokenize import index_words
 
 
 class Record(NamedTuple):
-    """A crystal as the index has it: everything but its text."""
+    """A crystal in the index, without its text. Fields are the columns of the `crystals` table."""
 
     made: int
     number: int
@@ -56,25 +56,28 @@ class Record(NamedTuple):
 
     @property
     def is_searchable(self) -> bool:
-        """May a search find it that looks back from now? What was merged is found as what it was merged into."""
+        """True if a search as of now may return it. A merged crystal is found as its target."""
         return self.was_live() and self.lifecycle not in HIDDEN_LIFECYCLES
 
     def was_live(self, day: datetime | None = None) -> bool:
-        """Is it neither taken back nor overtaken? Or was it not yet, on that day."""
+        """Return True if it is neither retracted nor replaced, now or on the given day."""
         return self.gone is None or (day is not None and self.gone > to_microseconds(day))
 
     @property
     def last_used(self) -> datetime:
-        """When it was last found, or said."""
+        """Time of the last access, else when it was said."""
         return from_microseconds(self.at if self.accessed is None else self.accessed)
 
     @property
     def path(self) -> str:
-        """The page that it is part of. Things too are about something, which nobody can open."""
+        """Page it is a section of; "" for other subjects, such as entities."""
         return "" if self.about.startswith(f"{ENTITY_SERIES}/") else self.about
 
     def as_of(self, day: datetime, newer: Record | None) -> Record:
-        """As it stood on that day: an end that came with what was said later was not in sight, a declared one was."""
+        """Return the record as it was on that day.
+
+        An end that came with a later statement was not known then; a declared end was.
+        """
         if newer is not None and newer.at <= to_microseconds(day):
             return self
         return self._replace(valid_to=self.ends, superseded_by="")
@@ -107,7 +110,7 @@ class Record(NamedTuple):
 
 
 def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
-    """The passages of a crystal that can be found, by their numbers, each as an embedder reads it."""
+    """Return the indexed passages of a crystal by number, each as the embedder reads it."""
     echoes: list[int] = json.loads(record.echoes) if record.echoes else []
     speaker = record.speaker or record.role
     return [
@@ -121,12 +124,12 @@ def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
 
 
 def expand_columns(statement: str) -> str:
-    """A statement that asks for records, with their columns by name: tables of another shape are found out by that."""
+    """Replace `crystals.*` by column names, so that a table with other columns raises an error."""
     return statement.replace("crystals.*", ", ".join(f"crystals.{column}" for column in Record._fields))
 
 
 def parse_crystal_id(id: str) -> tuple[str, int] | None:
-    """The event that an id of a crystal names, and of a part the number behind a full stop."""
+    """Return the event and the part number of a crystal id, or None."""
     match = _ID.fullmatch(id)
     return (match[1], int(match[2] or 0)) if match else None
 

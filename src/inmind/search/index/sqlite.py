@@ -1,7 +1,7 @@
-"""The index of a home: a file of its own beside the journal.
+"""The index of a home: a SQLite file next to the journal.
 
-It follows everybody from one mark, since a home's journal is in the order in which everything was stored. A word is
-looked up in chunks of numbers, and vectors are handed out to be held in memory.
+It has one position for all owners, because a home's journal is in storage order. A word is looked up in chunks of
+passage numbers, and vectors are read to be held in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger("inmind")
 T = TypeVar("T")
 
 CHUNK_SIZE = 120
-"""Passages that are kept together under a word: as many as fit into a page of the file beside others."""
+"""Passages stored together under a word, so that several chunks fit into a page of the file."""
 
 _named_statement = load_queries("index")
 
@@ -50,7 +50,7 @@ def _sql(name: str) -> str:
 
 
 class SqliteIndex(SearchIndex, SqliteConnectionOwner):
-    """The derived index of one home."""
+    """The index of one home."""
 
     def __init__(self, path: Path, store: Store, read_message: MessageReader, *, busy_seconds: float = 30.0) -> None:
         self.path, self.place, self._busy_seconds = path, str(path), busy_seconds
@@ -58,9 +58,9 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         SqliteConnectionOwner.__init__(self)
         self._closed = False
         self._damaged = False
-        """Something has read there what cannot be: it is not taken for an index again."""
+        """Invalid data was read: the file is not accepted as an index again."""
 
-    # -- following the journal -----------------------------------------------------------------------------
+    # -- indexing ------------------------------------------------------------------------------------------
 
     def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
         while self._index_batch():
@@ -68,7 +68,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
                 return False
         return True
 
-    def catch_up_streams(self, streams: Iterable[str]) -> None:  # noqa: ARG002 -- it follows everybody
+    def catch_up_streams(self, streams: Iterable[str]) -> None:  # noqa: ARG002 -- all owners are indexed together
         self.catch_up()
 
     def stale_resources(self, after: str, limit: int) -> list[str]:
@@ -88,7 +88,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
                     tables.rows("set_position", *_position_mark(*new_events[-1]))
             return bool(new_events)
 
-    # -- asking --------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------
 
     def word_matches(self, scope: Scope, words: Iterable[str], *, all_passages: bool = False) -> dict[str, WordMatches]:
         return self._query(
@@ -118,7 +118,10 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
 
     @contextlib.contextmanager
     def _connected(self) -> Generator[Any]:
-        """The connection. Damaged with the place of this file: whoever asks starts anew, since nothing is lost."""
+        """Yield the connection.
+
+        Errors become Damaged with the path of this file; the caller rebuilds it, which loses nothing.
+        """
         with self._lock:
             if self._closed:
                 raise Closed
@@ -131,7 +134,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
                 raise self._translate_error(error, connection) from error
 
     def _translate_error(self, error: apsw.Error | RowMissing, connection: Any) -> StoreError:
-        """Whatever else SQLite says of it, that a table is missing or a file has moved: it is no index of ours."""
+        """Map SQLite errors: anything but busy or full means that the file is not a valid index."""
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=str(self.path), seconds=self._busy_seconds)
         if isinstance(error, apsw.Error) and is_disk_full(error, connection):
@@ -139,7 +142,10 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         return Damaged(place=str(self.path), reason=str(error))
 
     def _connect(self) -> Any:
-        """What is no index, or not ours, is emptied, which others who have it open survive; deleted only if it must."""
+        """Open the file.
+
+        An invalid file is emptied in place, which other processes survive, and deleted only if that fails.
+        """
         for is_last in (False, True):
             create_private_file(self.path)
             try:
@@ -162,7 +168,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
                 connection.close()
                 raise
             self._delete()
-        raise AssertionError("the last try answers or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     def _is_valid(self, connection: Any) -> bool:
         if self._damaged:
@@ -171,11 +177,11 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             self._set_up(connection)
             if self._matches_journal(connection):
                 return True
-            log.info("the index is of another version or journal and is made anew")
+            log.info("rebuilding index: schema version or journal changed")
         except apsw.Error as error:
             if not isinstance(translated := self._translate_error(error, connection), Damaged):
                 raise translated from error
-            log.warning("the index is damaged and is made anew: %s", error)
+            log.warning("rebuilding damaged index: %s", error)
         return False
 
     def _set_up(self, connection: Any) -> None:
@@ -188,9 +194,9 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
                 connection.pragma("user_version", VERSION)
 
     def _matches_journal(self, connection: Any) -> bool:
-        """Of our shape, and made of this journal: the last event that it took in stands where it stood.
+        """Return True if version and journal match: the last indexed event is at its position.
 
-        A home whose journal was brought back from a copy has other events there, or none.
+        A journal restored from a copy has another event there, or none.
         """
         if connection.pragma("user_version") != VERSION:
             return False
@@ -202,14 +208,14 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         return not upto or [_position_mark(*one) for one in stored_events] == [(upto, *last)]
 
     def mark_damaged(self, reason: object) -> None:
-        """Let go of an index that has turned out to be damaged; the next who asks makes it again."""
-        log.warning("the index is damaged and is made anew: %s", reason)
+        """Discard a damaged index. The next query rebuilds it."""
+        log.warning("rebuilding damaged index: %s", reason)
         with self._lock:
             self._let_go()
             self._damaged = True
 
     def _delete(self) -> None:
-        """What SQLite keeps beside it goes first: a new file that met an old log would be damaged by it."""
+        """Delete the file, SQLite's companion files first: an old log would damage a new file."""
         try:
             for suffix in ("-wal", "-shm", "-journal", ""):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
@@ -218,13 +224,13 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
 
     def _let_go(self) -> None:
         if self._connection is not None:
-            with contextlib.suppress(apsw.Error):  # of a damaged one there is nothing to save
+            with contextlib.suppress(apsw.Error):  # errors of a damaged file do not matter
                 self._connection.close()
             self._connection = None
 
 
 class SqliteTables(Tables):
-    """In the words of SQLite."""
+    """The index tables in SQLite."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -283,7 +289,7 @@ _PRAGMAS: tuple[tuple[str, Any], ...] = (
     ("secure_delete", True),
     ("journal_size_limit", 4_194_304),
 )
-"""A power cut may take the last of it: it is made of the journal, which is asked again."""
+"""A power cut may lose the last changes; they are indexed again from the journal."""
 
 
 @contextlib.contextmanager
@@ -300,7 +306,7 @@ def _transaction(connection: Any) -> Generator[None]:
 
 
 def _reset_database(connection: Any) -> None:
-    """SQLite's own way to begin again in a file that may hold anything."""
+    """Reset a file with any content, as SQLite documents it."""
     connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
     try:
         connection.execute("VACUUM")
@@ -309,5 +315,5 @@ def _reset_database(connection: Any) -> None:
 
 
 def _position_mark(position: int, event: Event | None) -> tuple[int, str, int]:
-    """Where the journal was followed to, and by which event that can be known again."""
+    """Return the journal position, and the event that identifies it."""
     return (position, event.id, to_microseconds(event.at)) if event else (position, "", 0)

@@ -1,4 +1,4 @@
-"""The tables of an index, asked by the names of statements: each database has these in its own words."""
+"""Interface of the index tables: named statements, implemented for each database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class PassageWords(NamedTuple):
-    """The words of a passage, each once, under its number."""
+    """The distinct words of a passage."""
 
     resource: int
     passage: int
@@ -16,32 +16,32 @@ class PassageWords(NamedTuple):
 
 
 class RowMissing(Exception):
-    """A row that every index has is not there: it is none."""
+    """A row that every index has is missing: the file is not a valid index."""
 
 
 class Tables(Protocol):
-    """Within reach for as long as somebody asks or tells."""
+    """Access to the tables within one connection or transaction."""
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]: ...
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        """The same for each of these, in their order. None of them changes what another has changed."""
+        """Run a statement for each row, in order. Rows must not depend on each other."""
         ...
 
     def list_parameter(self, values: Iterable[object]) -> object:
-        """Many values, as a statement takes them for one."""
+        """Convert many values to one parameter."""
         ...
 
     def add_words(self, passages: Sequence[PassageWords]) -> None:
-        """Keep these under the words that they hold, behind those that are there."""
+        """Append passages to the words they contain."""
         ...
 
     def vector_parameter(self, numbers: Sequence[float]) -> object:
-        """As it is kept: see `numbers.packed`."""
+        """Convert a vector to its stored form: see `numbers.pack_vector`."""
         ...
 
     def savepoint(self) -> AbstractContextManager[Any]:
-        """What is told in this block, and nothing before it."""
+        """Context manager that rolls back its block, and nothing before it, on an error."""
         ...
 
     def row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
@@ -49,8 +49,8 @@ class Tables(Protocol):
         return rows[0] if rows else None
 
     def value(self, statement: str, *values: object) -> Any:
-        """The one value of the one row, which there is."""
+        """Return the single value of the single row; raises RowMissing."""
         rows = self.rows(statement, *values)
         if not rows:
-            raise RowMissing(f"there is no row of {statement!r}")
+            raise RowMissing(f"no row for statement {statement!r}")
         return rows[0][0]
