@@ -86,6 +86,6 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.search.query": ["Hit"],
             "inmind.session.recorded": ["HostCall", "Recorded"],
             "inmind.session.session": ["Session"],
-            "inmind.session.tools.registry": ["ToolResult"],
+            "inmind.session.tools.base": ["ToolResult"],
         },
     )

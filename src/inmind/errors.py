@@ -110,7 +110,7 @@ class Conflict(InmindError):
 class BundleDiverged(Conflict):
     """Both this home and the bundle have events that the other lacks. Nothing was imported."""
 
-    code = "PARTED_WAYS"
+    code = "BUNDLE_DIVERGED"
 
     def __init__(self, what: str, how: str, *, expected: int = 0, actual: int = 0) -> None:
         InmindError.__init__(

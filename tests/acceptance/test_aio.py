@@ -225,7 +225,7 @@ def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -
                 await asyncio.sleep(0.002)
                 assert not adding.done(), "it did not wait; or the loop did, until it was over"
             holder.stdin.write(b"\n")
-            assert (await adding).first
+            await adding
             await holder.wait()
 
     run(main())
@@ -427,7 +427,7 @@ def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home
         assert not any(one.done() for one in (under_way, behind, *closing))
         gate.set()
         assert await under_way
-        assert (await behind).first
+        await behind
         await asyncio.gather(*closing)
         await memory.close()
         with pytest.raises(Closed):

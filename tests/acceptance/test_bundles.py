@@ -216,7 +216,7 @@ def test_a_stream_that_has_parted_is_named_and_nothing_is_brought_in(
         with Memory.open(place, embedder=None) as memory:
             memory.session("shop").add([{"role": "user", "content": said}])
     before = events_in(other)
-    with pytest.raises(Conflict, match="session/shop is not the same here and in the bundle from event") as caught:
+    with pytest.raises(Conflict, match="session/shop differs from the bundle from event") as caught:
         imported(exported(home, tmp_path / "b"), other)
     assert caught.value.code == "BUNDLE_DIVERGED"
     assert events_in(other) == before
@@ -231,7 +231,7 @@ def test_a_key_that_means_something_else_here_is_a_conflict(home: Path, other: P
             adoption.add_event(event)
         adoption.add_receipt(replace(asked, key=replace(asked.key, request="another")))
     store.close()
-    with pytest.raises(Conflict, match="session/shop has the key 'asked' for something else here than in the bundle"):
+    with pytest.raises(Conflict, match="session/shop has used the key 'asked' for a different request than the bundle"):
         imported(bundle, other)
 
 
@@ -242,7 +242,7 @@ def test_a_session_of_the_older_kind_that_differs_is_a_conflict(home: Path, othe
         (place / "sessions" / "--w--" / "old.jsonl").write_text(json.dumps({"role": "user", "content": text}), "utf-8")
         (place / "sessions" / "--w--" / "a.jsonl").write_text("{}", "utf-8")
     (other / "sessions" / "--w--" / "a.jsonl").unlink()
-    with pytest.raises(Conflict, match=r"old\.jsonl is not the same"):
+    with pytest.raises(Conflict, match=r"old\.jsonl differs from"):
         imported(exported(home, tmp_path / "b"), other)
     assert events_in(other) == []
     assert not (other / "sessions" / "--w--" / "a.jsonl").exists()
@@ -310,14 +310,14 @@ def test_a_resource_that_dreamt_there_and_lived_on_here_has_parted(
         memory.dream("ada")
     before = events_in(other)
     with pytest.raises(
-        Conflict, match="resource/ada has dreamt on in the bundle, and has lived on here, in session/only"
+        Conflict, match="resource/ada has new dreams in the bundle and new events here, in session/only"
     ):
         imported(exported(home, tmp_path / "b"), other)
     assert events_in(other) == before
 
 
 def test_a_home_with_something_in_it_can_be_refused(home: Path, other: Path, bundle: Path) -> None:
-    with pytest.raises(InvalidInput, match="nothing in it"):
+    with pytest.raises(InvalidInput, match="an empty home"):
         imported(bundle, home, only_new=True)
     assert imported(bundle, other, only_new=True).added == 2
 
@@ -329,7 +329,7 @@ def test_nothing_is_overwritten_unless_somebody_says_so(home: Path, tmp_path: Pa
     before = bundle.read_bytes()
     lived(home, session="more", dreams=False)
     with Memory.open(home, embedder=None) as memory:
-        with pytest.raises(InvalidInput, match="not there yet"):
+        with pytest.raises(InvalidInput, match="a new file; to replace"):
             memory.export(bundle)
         assert bundle.read_bytes() == before
         memory.export(bundle, overwrite=True)
@@ -346,7 +346,7 @@ def test_what_is_no_file_is_not_written_to(home: Path, tmp_path: Path) -> None:
             with pytest.raises(InvalidInput, match="not a folder, a link or a device"):
                 memory.export(tmp_path / name, overwrite=True)
         for folder in ("no such folder", "pipe", "link"):
-            with pytest.raises(InvalidInput, match="a folder that is there"):
+            with pytest.raises(InvalidInput, match="an existing folder"):
                 memory.export(tmp_path / folder / "b")
     assert sorted(os.listdir(tmp_path)) == ["home", "link", "pipe"]
 
@@ -386,7 +386,7 @@ def test_a_journal_that_repeats_itself_is_not_taken_for_a_bomb(
 ) -> None:
     """Where it would look like one it is written as it is; where it does not, it is gone through more than once."""
     for module in (zip_reader, export_bundle):
-        monkeypatch.setattr(module, "SLACK", slack)
+        monkeypatch.setattr(module, "MIN_OUTPUT_BYTES", slack)
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", cwd="/w").add([{"role": "user", "content": "0" * 3_000_000}])
     bundle = exported(home, tmp_path / "b")
@@ -438,19 +438,19 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from inmind import Memory
-from inmind.memory.bundle.extra_files import Placing
-step, of = sys.argv[1], getattr(Placing, sys.argv[1])
+from inmind.memory.bundle.extra_files import FolderExtraFiles
+step, of = sys.argv[1], getattr(FolderExtraFiles, sys.argv[1])
 def to_the_end(*arguments):
-    if step == "lay":
+    if step == "stage":
         of(*arguments)
     os._exit(9)
-setattr(Placing, step, to_the_end)
-Memory.open(sys.argv[2], embedder=None).import_(sys.argv[3])
+setattr(FolderExtraFiles, step, to_the_end)
+Memory.open(sys.argv[2], embedder=None).import_bundle(sys.argv[3])
 """
 
 
 @pytest.mark.spec("C02", "N67")
-@pytest.mark.parametrize("step", ["lay", "name"])
+@pytest.mark.parametrize("step", ["stage", "publish"])
 def test_a_session_of_the_older_kind_is_there_with_the_journal_or_not_at_all(
     home: Path, other: Path, tmp_path: Path, step: str
 ) -> None:
@@ -462,7 +462,7 @@ def test_a_session_of_the_older_kind_is_there_with_the_journal_or_not_at_all(
     ended = subprocess.run([sys.executable, "-c", KILLED, step, str(other), str(bundle)], check=False)
     assert ended.returncode == 9
     with Memory.open(other, embedder=None) as memory:
-        assert {one.id for one in memory.sessions()} == ({"mine"} if step == "lay" else {"mine", "shop"})
+        assert {one.id for one in memory.sessions()} == ({"mine"} if step == "stage" else {"mine", "shop"})
         memory.import_bundle(bundle)
         assert {one.id for one in memory.sessions()} == {"mine", "shop", "old"}
     assert list(other.rglob(".inmind-*")) == []
@@ -471,8 +471,8 @@ def test_a_session_of_the_older_kind_is_there_with_the_journal_or_not_at_all(
 HELD = """
 import os, sys
 from pathlib import Path
-from inmind.memory.bundle.staging import aside
-with aside(Path(sys.argv[1])) as folder:
+from inmind.memory.bundle.staging import staging_folder
+with staging_folder(Path(sys.argv[1])) as folder:
     (folder / "bundle").write_text("all that was ever said")
     os._exit(9)
 """
@@ -526,7 +526,7 @@ def test_what_is_refused_makes_no_home(tmp_path: Path, other: Path) -> None:
     (tmp_path / "none.inmind").write_text("no bundle", "utf-8")
     said = at_once("import", str(tmp_path / "none.inmind"), home=other)
     assert (said.exit_code, said.stdout) == (2, "")
-    assert said.stderr.startswith("inmind: INVALID_INPUT: bundle: expected a bundle")
+    assert said.stderr.startswith("inmind: INVALID_INPUT: bundle: expected a complete bundle")
     assert sorted(os.listdir(tmp_path)) == ["none.inmind"]
 
 
@@ -547,7 +547,7 @@ def test_what_was_done_is_said(home: Path, other: Path, tmp_path: Path, monkeypa
     )
     assert at_once("import", made.name, home=other).stdout == f"All of it is in {other} already; nothing was changed.\n"
     refused = at_once("import", made.name, "--into-new-home", home=other)
-    assert (refused.exit_code, "nothing in it yet" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "an empty home yet" in refused.stderr) == (2, True)
     assert at_once("import", "nowhere", home=other).exit_code == 3
     assert at_once("export", "-", "--json", home=home).exit_code == 2
 

@@ -219,9 +219,9 @@ def test_what_leads_to_a_database_is_no_folder_and_its_password_is_not_repeated(
 def test_a_parameter_that_is_mistyped_is_named(asked: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"postgresql://ada:hunter2@127.0.0.1:1/db?{asked}"
     assert in_one_line(inmind("--db", url, "sessions")) == (
-        f"inmind: INVALID_INPUT: --db: expected parameters that there are: {said}\n"
+        f"inmind: INVALID_INPUT: --db: expected known parameters: {said}\n"
     )
-    assert f"--db: expected parameters that there are: {said}" in in_one_line(inmind("tenant", "list", "--db", url))
+    assert f"--db: expected known parameters: {said}" in in_one_line(inmind("tenant", "list", "--db", url))
     monkeypatch.setenv("INMIND_DB", url)
     assert "INVALID_INPUT: $INMIND_DB: expected parameters" in in_one_line(inmind("sessions"))
 
@@ -420,7 +420,7 @@ def test_a_home_moves_into_a_database_and_back(home: Path, tenant_url: str, tmp_
         assert memory.session("support-42").prompt(2).request == sent
         assert memory.resources() == ["ada"]
     ran = inmind("--db", tenant_url, "import", "two.inmind", "--into-new-home")
-    assert "expected a home with nothing in it yet" in in_one_line(ran)
+    assert "expected an empty home" in in_one_line(ran)
 
 
 # -- editing -----------------------------------------------------------------------------------------------

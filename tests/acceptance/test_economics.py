@@ -1,7 +1,8 @@
-"""What a host enters in the books of a resource, and what they report."""
+"""Earnings, spending and offers of a resource, and the report about them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from inmind.core.encoding import digest
 from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
@@ -17,7 +19,7 @@ from inmind.errors import InvalidInput, KeyReused
 from inmind.session.economics import Economics
 from inmind.session.state import ResourceFold, ResourceState
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Store
+from inmind.store.protocol import Key, Store
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Stream
 from inmind.testing import ManualClock
@@ -107,6 +109,12 @@ def test_an_entry_repeated_with_its_key_stands_once(economics: Economics, store:
     with pytest.raises(KeyReused):
         economics.record("earning", amount=9, key="order 7")
     assert len(entered(store)) == 2
+
+
+def test_a_key_that_version_0_1_has_stored_is_recognised(store: Store, clock: ManualClock) -> None:
+    economics_of(store, clock).record("earning", amount=8, skill="docs", key="order 7")
+    request = "Traded(what='earning', amount='8', currency='USD', skill='docs', with_whom='', note='', on='')"
+    assert store.receipt("resource/ada", Key("record order 7", digest("record", json.dumps([request])))) is not None
 
 
 @pytest.mark.parametrize(

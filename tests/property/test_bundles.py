@@ -101,7 +101,7 @@ def test_an_event_comes_back_from_its_line(event: Event, position: int) -> None:
 @each_row("kind", KINDS)
 def test_every_kind_that_there_is_is_looked_at_all_the_way_down(kind: str) -> None:
     """However its fields are declared; so none is let through since nobody knows what it should be."""
-    assert type_check(KINDS[kind])(None) == f" is of type NoneType, not {KINDS[kind].__name__}"
+    assert type_check(KINDS[kind])(None) == f" has type NoneType, not {KINDS[kind].__name__}"
 
 
 @given(key=TEXTS, request=TEXTS, first=st.integers(1, 99), length=st.integers(0, 9), at=TIMES)
@@ -228,12 +228,12 @@ class Busy(InMemoryStore):
         return upto
 
 
-@pytest.mark.parametrize("at_a_time", [1, 2, 4, 1_000])
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 1_000])
 def test_what_is_stored_after_an_export_has_begun_is_not_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int
 ) -> None:
     """Nor a part of it, wherever a piece ends; nor its key."""
-    monkeypatch.setattr(export_bundle, "AT_A_TIME", at_a_time)
+    monkeypatch.setattr(export_bundle, "BATCH_SIZE", batch_size)
     there, here = Busy(), InMemoryStore()
     write(there, [("session/a", 2), ("session/b", 1), ("session/a", 1)])
     before, keys = all_of(there), keys_of(there)

@@ -116,7 +116,11 @@ class Memory:
         create: bool = True,
     ) -> Self:
         """`create`: if there is no memory at this location; else NotFound."""
-        backend, in_force = (_open_database if is_database(location) else open_folder)(location, settings, create)
+        if is_database(location):
+            from inmind.memory.postgres_backend import open_database as open_backend
+        else:
+            open_backend = open_folder
+        backend, in_force = open_backend(location, settings, create)
         try:
             return cls(
                 backend, clock=clock, embedder=embedder, model=model, settings=in_force, overrides=settings or {}
@@ -278,16 +282,15 @@ class Memory:
         """
         from inmind.search.query import validate_query
 
-        checked = validate_query(
-            query,
-            limit=limit,
-            kinds=kinds,
-            sources=sources,
-            since=since,
-            until=until,
-            session=session,
-            as_of=as_of,
-        )
+        filters = {
+            "kinds": kinds,
+            "sources": sources,
+            "since": since,
+            "until": until,
+            "session": session,
+            "as_of": as_of,
+        }
+        checked = validate_query(query, limit=limit, **filters)
         return self._context.search(checked, None)
 
     def get(self, id: str) -> Crystal:
@@ -359,14 +362,8 @@ class Memory:
         if owner and not self.has_resource(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and it has no notes")
         context.backend.read_edits(owner, context.session_stream, context.resource_stream)
-        return write_bundle(
-            context.backend,
-            path,
-            resource=owner,
-            now=context.clock(),
-            overwrite=overwrite,
-            watch=watch or _ignore_progress,
-        )
+        now = context.clock()
+        return write_bundle(context.backend, path, resource=owner, now=now, overwrite=overwrite, watch=watch)
 
     def import_bundle(
         self,
@@ -389,14 +386,8 @@ class Memory:
             if isinstance(bundle, str | Path)
             else nullcontext(bundle) as file
         ):
-            return import_into(
-                file,
-                context.backend,
-                fold=context.stream_named,
-                only_new=only_new,
-                now=context.clock(),
-                watch=watch or _ignore_progress,
-            )
+            now, fold = context.clock(), context.stream_named
+            return import_into(file, context.backend, fold=fold, only_new=only_new, now=now, watch=watch)
 
     # -- closing -------------------------------------------------------------------------------------------
 
@@ -456,13 +447,3 @@ def suggest_name(memory: Memory, name: str, *nearest: Callable[[Store, str], str
     """The most similar existing name, for "did you mean"; empty if none is similar."""
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- only the command line needs it
     return next(filter(None, (look(store, name) for look in nearest)), "")
-
-
-def _open_database(url: object, settings: object, create: bool) -> tuple[Backend, Settings]:
-    from inmind.memory.postgres_backend import open_database
-
-    return open_database(url, settings, create)
-
-
-def _ignore_progress(_done: int, _total: int) -> None:
-    """The default of `watch`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final, Literal, get_args
@@ -80,7 +81,7 @@ class Economics:
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
             return Decision(add_auto_notes(owned.affect, drafts, now), None)
 
-        appended = self._stream.commit(decide, key=key_for(key, "record", trade)).appended
+        appended = self._stream.commit(decide, key=key_for(key, "record", _request(trade))).appended
         return f"{self._stream.name}#{appended.first}"
 
     def report(self) -> tuple[CurrencyTotals, ...]:
@@ -127,6 +128,13 @@ def _amount(amount: object) -> Decimal:
     if not isinstance(exponent, int) or exponent < -MOST_PLACES or not 0 <= exact <= MOST:
         raise InvalidInput(field="amount", value=amount, expected=expected)
     return exact.copy_abs()
+
+
+def _request(trade: TradeRecorded) -> str:
+    """The request of a key, in the form of version 0.1: a retry after an upgrade must have the same digest."""
+    names = ("what", "amount", "currency", "skill", "with_whom", "note", "on")
+    values = (getattr(trade, field.name) for field in fields(trade))
+    return f"Traded({', '.join(f'{name}={value!r}' for name, value in zip(names, values, strict=True))})"
 
 
 def _currency(currency: object) -> str:

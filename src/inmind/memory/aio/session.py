@@ -100,6 +100,7 @@ class AsyncSession(AsyncWrapper[Session]):
 
     # -- past and present state --------------------------------------------------------------------------------------
 
+    messages = awaited_property(Session, lambda session: session.messages)
     state = awaited_property(Session, lambda session: session.state)
     resource_state = awaited_property(Session, lambda session: session.resource_state)
     usage = awaited_property(Session, lambda session: session.usage)

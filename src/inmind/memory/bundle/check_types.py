@@ -12,6 +12,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
+from inmind.core.events.wire_names import STORED_NAMES
 from inmind.core.json import check_json
 from inmind.errors import InvalidInput
 
@@ -99,15 +100,16 @@ def _mapping_check(inner: TypeCheck) -> TypeCheck:
 
 
 def _fields_check(kind: Any) -> TypeCheck:
-    """For a named tuple or a frozen dataclass."""
+    """For a named tuple or a frozen dataclass. The path has the names that are stored."""
     names = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
     hints = get_type_hints(kind)
-    checks = [(name, type_check(hints[name])) for name in names]
+    stored = STORED_NAMES.get(kind.__name__, {})
+    checks = [(name, stored.get(name, name), type_check(hints[name])) for name in names]
 
     def check(value: Any) -> str:
         if type(value) is not kind:
             return _type_message(value, kind.__name__)
-        return _first_error((f".{name}", check(getattr(value, name))) for name, check in checks)
+        return _first_error((f".{key}", check(getattr(value, name))) for name, key, check in checks)
 
     return check
 

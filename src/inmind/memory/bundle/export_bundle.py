@@ -27,7 +27,7 @@ from inmind.memory.bundle import manifest
 from inmind.memory.bundle.event_lines import encode_event_line, encode_receipt_line
 from inmind.memory.bundle.extra_files import read_extra_files
 from inmind.memory.bundle.manifest import EXTRA_PREFIX, JOURNAL, KEYS, MANIFEST, EntryDigest, Manifest
-from inmind.memory.bundle.reader import BundleReader, OnProgress
+from inmind.memory.bundle.reader import BundleReader, OnProgress, ignore_progress
 from inmind.memory.bundle.staging import staging_folder
 from inmind.memory.bundle.zip_reader import MAX_RATIO, MIN_OUTPUT_BYTES, normalized_name
 from inmind.session.backend import Backend
@@ -56,9 +56,10 @@ class Exported:
 
 
 def write_bundle(
-    place: Backend, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: OnProgress
+    place: Backend, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: OnProgress | None
 ) -> Exported:
     """Export one resource, or everything if `resource` is empty."""
+    progress = watch or ignore_progress
     _check_outside_home(to, place.home)
     _check_not_existing(to, overwrite=overwrite)
     with staging_folder(to) as folder, _create_private(part := folder / "bundle", to) as file:
@@ -68,13 +69,13 @@ def write_bundle(
             file.truncate()
             with zipfile.ZipFile(file, "w", compression=compression) as zip, place.store.consistent_read():
                 writing = _ZipWriter(zip)
-                left_out = _write_entries(writing, place, resource, now, watch)
+                left_out = _write_entries(writing, place, resource, now, progress)
             # Very repetitive data would look like a zip bomb to the reader: it is stored uncompressed.
             if writing.written_bytes < MIN_OUTPUT_BYTES + MAX_RATIO // 2 * file.seek(0, os.SEEK_END):
                 break
         file.flush()
         os.fsync(file.fileno())
-        exported = _verify(file, to, tuple(left_out), watch)
+        exported = _verify(file, to, tuple(left_out), progress)
         _move_into_place(part, to, overwrite=overwrite)
     return exported
 

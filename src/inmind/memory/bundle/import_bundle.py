@@ -27,7 +27,13 @@ from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
 from inmind.memory.bundle.extra_files import extra_file_writer
 from inmind.memory.bundle.manifest import JOURNAL, bundle_error
-from inmind.memory.bundle.reader import PROGRESS_INTERVAL_EVENTS, BundleContents, BundleReader, OnProgress
+from inmind.memory.bundle.reader import (
+    PROGRESS_INTERVAL_EVENTS,
+    BundleContents,
+    BundleReader,
+    OnProgress,
+    ignore_progress,
+)
 from inmind.session.backend import Backend
 from inmind.store.file_operations import open_regular_file
 from inmind.store.protocol import BulkImport, Receipt, Store
@@ -78,7 +84,7 @@ def import_into(
     fold: Callable[[str], object],
     only_new: bool,
     now: datetime,
-    watch: OnProgress,
+    watch: OnProgress | None,
 ) -> Imported:
     """Import a bundle file.
 
@@ -86,9 +92,10 @@ def import_into(
     store is locked. It is compared with existing data inside the one transaction, in which no other process can write
     to the store.
     """
+    progress = watch or ignore_progress
     bundle = BundleReader(file)
     total = 2 * bundle.manifest.events
-    checked = bundle.check(lambda done, _: watch(done, total))
+    checked = bundle.check(lambda done, _: progress(done, total))
     hashed = bundle.sha256()
     store, placing = place.store, extra_file_writer(place, now)
     with placing.transaction():
@@ -100,7 +107,7 @@ def import_into(
             for done, (position, event) in enumerate(bundle.events(), start=1):
                 arrival.add(position, event)
                 if not done % PROGRESS_INTERVAL_EVENTS:
-                    watch(total // 2 + done, total)
+                    progress(total // 2 + done, total)
             keys = sum(arrival.add_receipt(receipt) for receipt in bundle.receipts())
             arrival.check_dreams()
             for stream in arrival.changed:
@@ -108,7 +115,7 @@ def import_into(
             for name, data in bundle.extra_files():
                 placing.stage(name, data, adoption)
         placing.publish()
-    watch(total, total)
+    progress(total, total)
     return Imported(
         sessions=sum(stream.startswith(SESSION_PREFIX) for stream in checked.versions),
         resources=sum(stream.startswith(RESOURCE_PREFIX) for stream in checked.versions),

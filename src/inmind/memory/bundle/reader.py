@@ -24,6 +24,11 @@ from inmind.store.protocol import Receipt
 OnProgress = Callable[[int, int], None]
 """Called with the number of events done, and their total."""
 
+
+def ignore_progress(_done: int, _total: int) -> None:
+    """For callers that pass no callback."""
+
+
 PROGRESS_INTERVAL_EVENTS = 1_000
 
 
