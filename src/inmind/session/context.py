@@ -1,4 +1,4 @@
-"""What a session is put together from, for itself and for whom it delegates to."""
+"""Dependencies of a Session, shared with its helpers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class SessionConfig:
-    """How a host wants a session; a child has its parent's."""
+    """Options of a session. A child has those of its parent."""
 
     layers: tuple[Layer, ...]
     limits: WindowLimits
@@ -37,12 +37,12 @@ class SessionConfig:
     compression: CompressionPolicy = DEFAULT_POLICY
     summarizer: Summarizer | None = None
     affect: bool = True
-    """Whether what is said and done in it is felt."""
+    """Whether messages and tool results change the affect of the resource."""
 
 
 @frozen(kw_only=True)
 class SessionContext:
-    """The parts of one session; `Memory` puts them together."""
+    """Streams, files and helpers of one session; `Memory` creates it."""
 
     id: str
     store: Store
@@ -55,14 +55,14 @@ class SessionContext:
     entities: EntityTracker
     scratchpad: Scratchpad | None
     ancestors: tuple[Stream[SessionState], ...]
-    """Streams of the sessions that this one comes from, its parent first."""
+    """Streams of the parent session, its parent, and so on."""
     config: SessionConfig
     session_stream: Callable[[str], Stream[SessionState]]
     notes: NoteWriter
     search: Callable[[Query, Sequence[str]], list[Hit]]
-    """What deep memory answers, of some resources."""
+    """Searches the crystals of some resources."""
     schedule_embedding: Callable[[], None]
-    """See to it, in the background, that what is new here will also be found by its meaning."""
+    """Schedules the embedding of new crystals in the background."""
 
     @property
     def resource_name(self) -> str:

@@ -1,4 +1,4 @@
-"""Events that follow from other events and share their commit."""
+"""Events that are derived from other events and share their commit."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ class EventDeriver:
         self._layer_calls, self._overview, self._affect = layer_calls, overview, affect
 
     def derive(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
-        """What comes with these, in their commit: what layers keep of them, what they bring to mind, what memory enters
-        on the overview, and what is felt about them."""
+        """Events derived from drafts: what layers store, entity sightings, overview lines, and affect."""
         kept = self._layer_calls.store_replies(state, now, drafts)
         told = self._entities.observations(state, [*drafts, *kept])
         more = [*kept, *self._entities.sightings(state, told, len(drafts) + len(kept), now)]
@@ -49,5 +48,6 @@ class EventDeriver:
     def decide_with_derived(
         self, decide: Callable[[SessionState], list[Draft]], state: SessionState, now: datetime
     ) -> Decision[SessionState, bool]:
+        """The decision to append the drafts of `decide` together with the events derived from them."""
         drafts = decide(state)
         return Decision([*drafts, *(self.derive(state, now, drafts).session_events if drafts else [])], True)

@@ -34,7 +34,7 @@ class SessionDocuments:
         self._views, self._deriver = views, deriver
 
     def read(self, path: str) -> str:
-        """The newest text of a document, with whatever people have just written into its file."""
+        """See `Session.read`."""
         scope, name = resolve_path(path, anonymous=self._context.is_anonymous)
         self._views.read_edits()
         documents = self._refresh(scope)
@@ -52,12 +52,7 @@ class SessionDocuments:
         origin: Origin = Origin.ASSISTANT,
         key: str | None = None,
     ) -> int:
-        """Replace a document's text; answers with its version.
-
-        The text was decided on some version: `base`, or the one that this object has last shown, by `read`, in a
-        prompt, or when it was opened. If the document has moved on since, by another process or a person's edit,
-        that is a Conflict with both texts, and nothing is overwritten.
-        """
+        """See `Session.write`."""
         scope, name = resolve_path(path, anonymous=self._context.is_anonymous)
         text = validate_text(text)
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
@@ -87,16 +82,13 @@ class SessionDocuments:
         return self._views.seen[name]
 
     def versions(self) -> dict[str, int]:
-        """Paths of all documents, of the session and of its resource, with their versions."""
+        """Paths of all documents of the session and its resource, with their versions."""
         self._views.read_edits()
         both = {**self._refresh("thread").by_path, **self._refresh("resource").by_path}
         return {path: document.version for path, document in sorted(both.items())}
 
     def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
-        """Merge values into the overview's front matter, which is begun if need be; the text behind it stays as it is.
-
-        Answers with the page's version.
-        """
+        """See `Session.update_front_matter`."""
         named = key_for(key, "update_front_matter", values)
         self._views.read_edits()
 

@@ -1,4 +1,4 @@
-"""Calls to the layers of a session, with the moment that they see."""
+"""Calls to the layers of a session, and the context that they get."""
 
 from __future__ import annotations
 
@@ -27,43 +27,44 @@ from inmind.store.stream import Stream
 
 
 class LayerCalls:
-    """Calls the layers of one session: what they recall, store and offer."""
+    """Calls the layers of one session: `recall`, `store` and `tools`."""
 
     def __init__(self, context: SessionContext) -> None:
         self._context, self._resource, self._ancestors = context, context.resource, context.ancestors
         self._layers, self._limits = context.config.layers, context.config.limits
 
     def recall(self, state: SessionState, now: datetime) -> list[tuple[Layer, LayerText]]:
-        moment = self.moment(state, now)
-        said = [(layer, call_layer(layer, partial(layer.recall, moment), _RECALLED)) for layer in self._layers]
-        return [(layer, recalled) for layer, recalled in said if recalled is not None and recalled.text]
+        """The texts of all layers for a prompt, without empty ones."""
+        context = self.layer_context(state, now)
+        texts = [(layer, call_layer(layer, partial(layer.recall, context), _RECALLED)) for layer in self._layers]
+        return [(layer, text) for layer, text in texts if text is not None and text.text]
 
     def tools(self, fmt: Format) -> list[Any]:
         """The tools that the layers offer to the model, in a provider's format."""
         return [tool for layer in self._layers for tool in call_layer(layer, partial(layer.tools, fmt.name), _LIST)]
 
     def store_replies(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
-        """What layers keep of the assistant's messages among these; committed together with them."""
+        """Events by which layers store the assistant's messages among these drafts."""
         replies = [
             d.payload.wire for d in drafts if isinstance(d.payload, MessageAdded) and d.origin is Origin.ASSISTANT
         ]
         if not replies:
             return []
-        moment = self.moment(state, now)
+        context = self.layer_context(state, now)
         return [
             check_stored_draft(layer, draft)
             for wire in replies
             for layer in self._layers
-            for draft in call_layer(layer, partial(layer.store, moment, wire), _LIST)
+            for draft in call_layer(layer, partial(layer.store, context, wire), _LIST)
         ]
 
-    def moment(
+    def layer_context(
         self, state: SessionState, now: datetime, ancestors: Sequence[Stream[SessionState]] | None = None
     ) -> LayerContext:
-        """What layers may look at; with the moment of the parent, as it is now, and so on up."""
-        above = self._ancestors if ancestors is None else ancestors
+        """The values that a layer may read; `parent` has the current values of the parent session, and so on."""
+        is_own = ancestors is None
+        streams = self._ancestors if ancestors is None else ancestors
         resource_state = self._resource.state
-        own = ancestors is None
         return LayerContext(
             session=state.stream.removeprefix("session/"),
             resource=self._context.resource_name,
@@ -72,15 +73,15 @@ class LayerCalls:
             messages=state.history.sent.wires,
             entities=state.entities,
             scratchpads={"thread": state.scratchpads, "resource": resource_state.scratchpads},
-            is_visible=state.history.sent.contains_event if own else _contains_nothing,
-            parent=self.moment(above[0].state, now, above[1:]) if above else None,
+            is_visible=state.history.sent.contains_event if is_own else _contains_nothing,
+            parent=self.layer_context(streams[0].state, now, streams[1:]) if streams else None,
             language=state.language,
             retained=state.history.unsent_items,
             window=self._limits.window,
         )
 
     def refresh_ancestors(self) -> None:
-        """A child sees what its parent has in mind now."""
+        """Load changes of the ancestors if a layer is a view of one of them."""
         if any(isinstance(layer, ViewLayer) for layer in self._layers):
             for ancestor in self._ancestors:
                 ancestor.refresh()
@@ -88,12 +89,14 @@ class LayerCalls:
     def fully_shown_documents(
         self, state: SessionState, planned: PromptPlan, recalled: Sequence[tuple[Layer, LayerText]]
     ) -> ShownVersions | None:
-        """Pages, and the scratchpad, that a prompt shows all of; of an object each field is a whole, so it counts also
-        where it is cut. None if it is the same as in the prompt before."""
+        """Pages, and the scratchpad, that a prompt shows in full; None if they are the same as in the prompt before.
+
+        A scratchpad with a schema counts even if it is cut: each of its fields is shown in full or left out.
+        """
         cut = {layer for layer, _ in planned.cut}
         pages = state.documents.by_path
-        whole = [layer.path for layer, _ in recalled if isinstance(layer, DocumentLayer) and layer.name not in cut]
-        seen = {path: pages[path].source for path in whole if path in pages}
+        paths = [layer.path for layer, _ in recalled if isinstance(layer, DocumentLayer) and layer.name not in cut]
+        seen = {path: pages[path].source for path in paths if path in pages}
         pad = find_scratchpad(self._layers)
         if pad is not None and (pad.schema is not None or pad.name not in cut):
             thread = pad.scope == "thread"
@@ -104,7 +107,7 @@ class LayerCalls:
         return None if seen == state.shown_in_prompt else tuple(seen.items())
 
     def _resource_pages(self, resource_state: ResourceState) -> Mapping[str, Document]:
-        """What of its resource's documents a session has in mind; its notes are its own, where it is alone."""
+        """Documents of the resource that layers may read. An anonymous session has its own notes page."""
         pages = resource_state.documents.by_path
         return (
             {path: page for path, page in pages.items() if path != NOTES_PAGE_PATH}

@@ -11,21 +11,17 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import Generic, TypeVar
 
 from inmind.core.encoding import digest
-from inmind.core.events.base import Draft, Event, Origin
-from inmind.core.events.crystals import NoteAdded
-from inmind.core.events.documents import DocumentSetAside, DocumentWritten
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.documents import DocumentSetAside
 from inmind.core.events.session import Reverted
 from inmind.documents.document import (
     DOCUMENT_EVENTS,
     MAX_DOCUMENT_BYTES,
-    MEMORY_PAGE_PATH,
     NOTES_PAGE_PATH,
     OVERVIEW_PATH,
     PAGE_FOLDERS,
@@ -38,13 +34,13 @@ from inmind.documents.document import (
     check_file,
     resolve_path,
 )
-from inmind.documents.notes_page import parse_notes, parse_remarks, remove_pieces, to_page_note
 from inmind.errors import Closed, InmindError, InvalidPath
+from inmind.session.edit_merge import EditMerger
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
 from inmind.store.file_operations import FileSignature, FileState, now_nanoseconds
 from inmind.store.protocol import PublishedVersion, Store
-from inmind.store.stream import Decision, Stream
+from inmind.store.stream import Stream
 
 # Nanoseconds that an editor may take between emptying a file and filling it again.
 _PATIENCE = 200_000_000
@@ -82,6 +78,7 @@ class LiveFiles(Generic[S]):
     ) -> None:
         """`inside`: where below the folder; `folders`, `paths`: where a person may begin a document by a file."""
         self._folder, self._stream, self._store = folder, stream, store
+        self._edits = EditMerger(stream, store, documents)
         self._documents, self._inside, self._folders, self._paths = documents, inside, folders, paths
         self._seen: dict[str, FileSignature] = {}
         self._looked: dict[str, FileSignature] = {}
@@ -192,7 +189,7 @@ class LiveFiles(Generic[S]):
                 self._now_shows(path, document, shown, found)
                 return True
             case FileStatus.EDITED:
-                document = self._adopt(path, judgement.text, shown.get(path))
+                document = self._edits.save(path, judgement.text, shown.get(path))
                 if document.text != judgement.text:
                     return False
                 self._now_shows(path, document, shown, found)
@@ -258,7 +255,7 @@ class LiveFiles(Generic[S]):
             has_other_links=left.has_other_links,
         )
         if judgement.status is FileStatus.EDITED:
-            self._adopt(path, judgement.text, shown)
+            self._edits.save(path, judgement.text, shown)
         self._folder.delete_swap(name)
 
     def _versions(self, path: str, *, after: int) -> list[str]:
@@ -284,76 +281,6 @@ class LiveFiles(Generic[S]):
         if document is None:  # undone: the file goes as it came, its words stay in the journal
             return self._folder.remove(name, expected=found)
         return self._folder.exchange(name, document.text.encode(), expected=found)
-
-    def _adopt(self, path: str, text: str, shown: PublishedVersion | None) -> Document:
-        """Somebody's words become a version; behind it stands what they could not see where they wrote it: notes that
-        came since, and what a dream has done to the page meanwhile."""
-
-        def decide(state: S, _: datetime) -> Decision[S, None]:
-            now = self._documents(state).by_path.get(path)
-            # On MEMORY.md their words stand among those of dreams, and saving these makes them no truer.
-            trust = now.trust if now and path == MEMORY_PAGE_PATH else None
-            theirs = Draft(payload=DocumentWritten(path=path, text=text), origin=Origin.FILE, trust=trust)
-            return Decision([theirs, *(self._both(path, text, now, shown) if now else ())], None)
-
-        self._stream.commit(decide)
-        return self._documents(self._stream.state).by_path[path]
-
-    def _both(self, path: str, text: str, now: Document, shown: PublishedVersion | None) -> list[Draft]:
-        """Their page once more, with what has happened to it since they began; nothing where nothing has."""
-        began, base = self._begun_with(path, text, shown)
-        sources: tuple[str, ...] = ()
-        page = Document(text=text, version=0, source="")
-        if base is not None:
-            both = _of_both(path, base, text, now.text)
-            if both != text:
-                page = replace(page, text=both, trust=min(page.trust, now.trust))
-                sources = (now.source,)
-        if path == NOTES_PAGE_PATH:
-            page, unseen = self._with_unseen(page, now.text, after=began)
-            sources += unseen
-        again = DocumentWritten(path=path, text=page.text)
-        return [Draft(payload=again, origin=Origin.FILE, sources=sources, trust=page.trust)] if sources else []
-
-    def _begun_with(self, path: str, text: str, shown: PublishedVersion | None) -> tuple[int, str | None]:
-        """How far the journal was when they began to write, and the page that they began with if a dream has rewritten
-        it since.
-
-        An editor may have had the page open for longer than the file has shown what it last did: then their text has
-        what the dream took away, the line of the dream before it at least. One that equals that page is no slip: it was
-        brought back by somebody.
-        """
-        seen = shown.seq if shown else 0
-        dream = self._last_dream(path)
-        if dream is None:
-            return seen, None
-        if seen < dream.seq:
-            return seen, self._documents(self._stream.state_at(seen)).text(path)
-        awake, then = (self._documents(self._stream.state_at(seq)).text(path) for seq in (dream.seq - 1, seen))
-        if text != awake and _is_nearer(text, awake, then):
-            return dream.seq - 1, awake
-        return seen, None
-
-    def _last_dream(self, path: str) -> Event | None:
-        """The event by which a dream last wrote a page."""
-        if path not in RESOURCE_PATHS:
-            return None
-        events = reversed(self._store.read(self._stream.name, kind=DocumentWritten.kind))
-        is_page = (
-            event for event in events if isinstance(event.payload, DocumentWritten) and event.payload.path == path
-        )
-        return next((event for event in is_page if event.origin is Origin.DREAM), None)
-
-    def _with_unseen(self, page: Document, now: str, *, after: int) -> tuple[Document, tuple[str, ...]]:
-        """The page of notes with those that came to it since it was last shown: nobody has decided to drop them."""
-        unseen = set(parse_notes(now)).difference(parse_notes(page.text))
-        pages = Documents({NOTES_PAGE_PATH: page})
-        sources: list[str] = []
-        for event in self._store.read(self._stream.name, after=after, kind=NoteAdded.kind) if unseen else ():
-            if isinstance(event.payload, NoteAdded) and to_page_note(event.payload, event.at) in unseen:
-                pages = pages.apply(event)
-                sources.append(event.id)
-        return pages.by_path[NOTES_PAGE_PATH], tuple(sources)
 
     def _leave_alone(self, path: str, found: FileState, judgement: FileCheck) -> None:
         if found.data:
@@ -462,23 +389,6 @@ def _of_mind(state: SessionState) -> Documents:
 
 def _of_belongings(resource_state: ResourceState) -> Documents:
     return resource_state.documents
-
-
-def _of_both(path: str, base: str, theirs: str, dreamt: str) -> str:
-    """Their page, without what a dream has taken from it, and with what it has put there."""
-    if path == MEMORY_PAGE_PATH:
-        from inmind.dreams.page.merge import merge_pages  # most edits meet no dream
-
-        return merge_pages(base, theirs, dreamt)
-    notes = (set(parse_notes(base)) - set(parse_notes(dreamt))).intersection(parse_notes(theirs))
-    remarks = (set(parse_remarks(base)) - set(parse_remarks(dreamt))).intersection(parse_remarks(theirs))
-    return remove_pieces(theirs, notes, remarks) if notes or remarks else theirs
-
-
-def _is_nearer(text: str, one: str, other: str) -> bool:
-    """Has a text more of the lines that only one of two pages has than of those that only the other has?"""
-    lines, here, there = (set(page.split("\n")) for page in (text, one, other))
-    return len(lines & (here - there)) > len(lines & (there - here))
 
 
 def _waited(found: FileState) -> bool:

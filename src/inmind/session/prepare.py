@@ -1,4 +1,4 @@
-"""Prepare the next prompt: intake, recall, plan, render, commit."""
+"""Prepare the next prompt: record the host's input, recall, plan, render, and commit."""
 
 from __future__ import annotations
 
@@ -75,30 +75,30 @@ class PromptPreparer:
         self._stream, self._resource, self._config = context.stream, context.resource, context.config
         self._layer_calls, self._deriver, self._compactor, self._prompts = layer_calls, deriver, compactor, prompts
         self._meter, self._view, self._limits = meter, view, context.config.limits
-        self._handed = CopyCache()
-        self._sent = _LastPrompt()
+        self._copies = CopyCache()
+        self._last_prompt = _LastPrompt()
 
     def prepare(
-        self, given: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
+        self, inputs: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
     ) -> CommitResult[Prompt]:
         """Commit the next prompt. `result` is None if a call with the same key has committed it before."""
-        done = self._commit(given, fmt, notices, key)
+        done = self._commit(inputs, fmt, notices, key)
         if done.result is None:
             return CommitResult(done.appended, None, done.events)
         prompt, view = done.result
-        self._sent = _LastPrompt(prompt.call, done.appended.last, view)
+        self._last_prompt = _LastPrompt(prompt.call, done.appended.last, view)
         return CommitResult(done.appended, prompt, done.events)
 
-    def preview(self, state: SessionState, now: datetime, *, given: PrepareInput, fmt: Format) -> PromptPreview:
-        """The same without committing anything."""
-        decide = partial(self._decide_prompt, given=given, fmt=fmt, notices=())
+    def preview(self, state: SessionState, now: datetime, *, inputs: PrepareInput, fmt: Format) -> PromptPreview:
+        """Compute the next prompt without committing anything."""
+        decide = partial(self._decide_prompt, inputs=inputs, fmt=fmt, notices=())
         try:
             decision = decide(state, now, compacted=False)
         except _CompactionDue as compaction_due:
-            due = compaction_due.planned
-            state = self._stream.preview(state, state.seq, self._intake(state, now, given, fmt).session_events, now)
+            compaction = compaction_due.planned
+            state = self._stream.preview(state, state.seq, self._intake(state, now, inputs, fmt).session_events, now)
             state = self._stream.preview(
-                state, state.seq, self._compactor.planned_drafts(state, due.selection, due.request), now
+                state, state.seq, self._compactor.planned_drafts(state, compaction.selection, compaction.request), now
             )
             decision = decide(state, now, compacted=True)
         prompt, _ = decision.result
@@ -115,138 +115,146 @@ class PromptPreparer:
         )
 
     def memory_view(self, state: SessionState, now: datetime) -> MemoryView:
-        """What memory would say in a prompt that begins a conversation."""
-        nothing = Conversation()
-        recalled = self._layer_calls.recall(state, now)
-        occasion = PlanInput(
+        """The memory blocks that the first prompt of a conversation would have."""
+        empty = Conversation()
+        layer_texts = self._layer_calls.recall(state, now)
+        plan_input = PlanInput(
             state=PromptState(),
-            conversation=nothing,
-            view=self._view.build(nothing, "openai"),
-            layer_texts=recalled,
+            conversation=empty,
+            view=self._view.build(empty, "openai"),
+            layer_texts=layer_texts,
             shared_wires=0,
             limits=self._limits,
             meter=self._meter,
             now=now,
         )
-        planned = plan_prompt(occasion)
-        blocks = [block for d in planned.drafts if isinstance(d.payload, AnchorMoved) for block in d.payload.blocks]
+        planned = plan_prompt(plan_input)
+        blocks = [
+            block
+            for draft in planned.drafts
+            if isinstance(draft.payload, AnchorMoved)
+            for block in draft.payload.blocks
+        ]
         return MemoryView(
-            blocks, self._layer_calls.fully_shown_documents(replace(state, shown_in_prompt={}), planned, recalled) or ()
+            blocks,
+            self._layer_calls.fully_shown_documents(replace(state, shown_in_prompt={}), planned, layer_texts) or (),
         )
 
     def _commit(
-        self, given: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
+        self, inputs: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
     ) -> CommitResult[tuple[Prompt, View]]:
-        """Commit the next prompt; where a compaction is due before it, that is a change of its own.
+        """Commit the next prompt. A compaction that is due first is a commit on its own.
 
-        Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
+        The host's input is then committed before the compaction, so that undoing the compaction undoes nothing else.
         """
-        decide = partial(self._decide_prompt, given=given, fmt=fmt)
+        decide = partial(self._decide_prompt, inputs=inputs, fmt=fmt)
         commit = partial(self._stream.commit, key=key, companion=self._resource)
         for _ in range(MAX_COMPACTIONS_PER_PROMPT):
             try:
                 return commit(partial(decide, notices=notices, compacted=False))
             except _CompactionDue as compaction_due:
-                self._stream.commit(partial(self._decide_intake, given=given, fmt=fmt), companion=self._resource)
-                relieved = self._compactor.run_planned(compaction_due.planned)
-                notices += relieved.notices
-                if relieved.done:
-                    with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
+                self._stream.commit(partial(self._decide_intake, inputs=inputs, fmt=fmt), companion=self._resource)
+                compaction = self._compactor.run_planned(compaction_due.planned)
+                notices += compaction.notices
+                if compaction.done:
+                    with suppress(ContextOverflow):  # another writer has added messages: try again
                         return commit(partial(decide, notices=notices, compacted=True))
         return commit(partial(decide, notices=notices, compacted=True))
 
     def _decide_intake(
-        self, state: SessionState, now: datetime, *, given: PrepareInput, fmt: Format
+        self, state: SessionState, now: datetime, *, inputs: PrepareInput, fmt: Format
     ) -> Decision[SessionState, None]:
-        taken = self._intake(state, now, given, fmt)
+        taken = self._intake(state, now, inputs, fmt)
         return Decision(taken.session_events, None, companion=taken.resource_events)
 
-    def _intake(self, state: SessionState, now: datetime, given: PrepareInput, fmt: Format) -> DerivedEvents:
-        """What the host has handed in, and what that brings to mind."""
-        theirs = self._layer_calls.tools(fmt)
-        ours = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
-        drafts = ingest_events(state.prompt, state.history, given, [*theirs, *ours], fmt)
+    def _intake(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> DerivedEvents:
+        """Events for the host's input, and the events derived from them."""
+        layer_tools = self._layer_calls.tools(fmt)
+        memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
+        drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
         drafts += self._compactor.undone_by_edits(state, drafts, now)
-        here, abroad = self._deriver.derive(state, now, drafts)
-        return DerivedEvents([*drafts, *here], abroad)
+        derived_events, resource_events = self._deriver.derive(state, now, drafts)
+        return DerivedEvents([*drafts, *derived_events], resource_events)
 
     def _decide_prompt(
         self,
         state: SessionState,
         now: datetime,
         *,
-        given: PrepareInput,
+        inputs: PrepareInput,
         fmt: Format,
         notices: tuple[str, ...],
         compacted: bool,
     ) -> Decision[SessionState, tuple[Prompt, View]]:
-        """`compacted`: the history is compacted for this prompt, as far as it can be."""
-        drafts, abroad = self._intake(state, now, given, fmt)
+        """Decide the next prompt on a given state. Raises _CompactionDue, unless `compacted` says that it was tried."""
+        drafts, resource_events = self._intake(state, now, inputs, fmt)
         state = self._stream.preview(state, state.seq, drafts, now)
         view = self._view.build(state.history.sent, fmt.name)
-        recalled = self._layer_calls.recall(state, now)
-        planned = self._plan(state, view, recalled, now, compacted=compacted)
+        layer_texts = self._layer_calls.recall(state, now)
+        planned = self._plan(state, view, layer_texts, now, compacted=compacted)
         state = self._stream.preview(state, state.seq, planned.drafts, now)
         wires = self._view.copy_wires(view)
-        shown = self._layer_calls.fully_shown_documents(state, planned, recalled)
+        shown = self._layer_calls.fully_shown_documents(state, planned, layer_texts)
         prepared = replace(
-            planned.prepared, cache_marks=cache_marks(given, state.conversation, view), shown_versions=shown
+            planned.prepared, cache_marks=cache_marks(inputs, state.conversation, view), shown_versions=shown
         )
-        rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._handed)
-        asked = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
-        foreseen = self._stream.preview(state, state.seq, [asked], now)
-        call = foreseen.prompt.calls
-        left = self._compactor.automatic_since(state.history, since=self._previous_prompt_seq(state))
-        notices += tuple(describe_left_out(one.left_out) for one in left if one.left_out)
-        compactions = tuple(self._compactor.report_for(one, state.history) for one in left)
+        rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
+        draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
+        next_state = self._stream.preview(state, state.seq, [draft], now)
+        call = next_state.prompt.calls
+        automatic = self._compactor.automatic_since(state.history, since=self._previous_prompt_seq(state))
+        notices += tuple(describe_left_out(event.left_out) for event in automatic if event.left_out)
+        compactions = tuple(self._compactor.report_for(event, state.history) for event in automatic)
         report = build_report(call, state.prompt, planned, view, notices, compactions)
         prompt = Prompt(call=call, format=fmt.name, request=rendered.request, report=report, memory=rendered.memory)
-        return Decision([*drafts, *planned.drafts, asked], (prompt, view), next_state=foreseen, companion=abroad)
+        return Decision(
+            [*drafts, *planned.drafts, draft], (prompt, view), next_state=next_state, companion=resource_events
+        )
 
     def _plan(
         self,
         state: SessionState,
         view: View,
-        recalled: Sequence[tuple[Layer, LayerText]],
+        layer_texts: Sequence[tuple[Layer, LayerText]],
         now: datetime,
         *,
         compacted: bool,
     ) -> PromptPlan:
-        """The plan of a prompt, unless something has to leave the conversation first."""
-        occasion = PlanInput(
+        """Plan the prompt, or raise _CompactionDue."""
+        plan_input = PlanInput(
             state=state.prompt,
             conversation=state.history.sent,
             view=view,
-            layer_texts=recalled,
+            layer_texts=layer_texts,
             shared_wires=self._shared_prefix(state, view),
             limits=self._limits,
             meter=self._meter,
             now=now,
         )
         try:
-            planned = plan_prompt(occasion)
+            planned = plan_prompt(plan_input)
         except ContextOverflow:
             if not compacted:
-                self._check_compaction_due(state, occasion, None)
+                self._check_compaction_due(state, plan_input, None)
             raise
         if not compacted:
-            self._check_compaction_due(state, occasion, planned)
+            self._check_compaction_due(state, plan_input, planned)
         return planned
 
-    def _check_compaction_due(self, state: SessionState, occasion: PlanInput, planned: PromptPlan | None) -> None:
-        if (due := self._compactor.planned(state, measure_pressure(occasion, planned))) is not None:
-            raise _CompactionDue(due)
+    def _check_compaction_due(self, state: SessionState, plan_input: PlanInput, planned: PromptPlan | None) -> None:
+        if (compaction := self._compactor.planned(state, measure_pressure(plan_input, planned))) is not None:
+            raise _CompactionDue(compaction)
 
     def _shared_prefix(self, state: SessionState, view: View) -> int:
-        """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""
-        if self._sent.view is not None and self._sent.call == state.prompt.calls:
-            return view.common_prefix(self._sent.view)
+        """Number of leading messages that the previous prompt had too; estimated if another process prepared it."""
+        if self._last_prompt.view is not None and self._last_prompt.call == state.prompt.calls:
+            return view.common_prefix(self._last_prompt.view)
         return assumed_shared_wires(state.prompt, state.history.sent, view)
 
     def _previous_prompt_seq(self, state: SessionState) -> int:
-        """The number of the last prompt's event, where it matters; looked up if this object has not made it."""
-        known = self._sent.call == state.prompt.calls or not state.history.compactions
-        return self._sent.seq if known else self._prompts.last_prepared(until=state.seq)
+        """Number of the event of the previous prompt; read from the store only if it is needed."""
+        known = self._last_prompt.call == state.prompt.calls or not state.history.compactions
+        return self._last_prompt.seq if known else self._prompts.last_prepared(until=state.seq)
 
 
 MAX_COMPACTIONS_PER_PROMPT = 3

@@ -24,6 +24,7 @@ class PromptHistory:
         self._compactor, self._meter = compactor, meter
 
     def find(self, call: int) -> tuple[Event, PromptPrepared]:
+        """The event and payload of a numbered call. Raises NotFound."""
         events = self._store.read(self._stream.name, kind=PromptPrepared.kind)
         if not 0 < whole_number(call, "call") <= len(events):
             made = f"this session has made {len(events)}" if events else "this session has not made one yet"
@@ -31,14 +32,16 @@ class PromptHistory:
         return events[call - 1], _payload(events[call - 1])
 
     def state_after(self, call: int) -> SessionState:
-        """What was in mind right after a call was prepared."""
+        """The state right after a call was prepared."""
         return self._stream.state_at(self.find(call)[0].seq)
 
     def last_prepared(self, *, until: int) -> int:
+        """Number of the last event up to `until` that prepared a prompt; 0 if there is none."""
         events = self._store.read(self._stream.name, until=until, kind=PromptPrepared.kind)
         return events[-1].seq if events else 0
 
     def rebuild(self, event: Event, prepared: PromptPrepared) -> Prompt:
+        """Rebuild a past prompt from its event."""
         state = self._stream.state_at(event.seq - 1)
         prompt = rebuild_prompt(
             state.prompt,
@@ -58,7 +61,7 @@ class PromptHistory:
         return self.rebuild(event, _payload(event))
 
     def explain(self, call: int | None = None) -> Explanation:
-        """For each part of a prompt: which layer, how many tokens, from which events, and why."""
+        """For each part of a prompt: its layer, tokens, source events and reason."""
         event, prepared = self.find(self._stream.refresh().prompt.calls if call is None else call)
         state = self._stream.state_at(event.seq - 1)
         return explain_prompt(state.prompt, state.history.sent, prepared, counter=self._meter.count)

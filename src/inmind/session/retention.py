@@ -29,12 +29,13 @@ class Retention:
         self._stream, self._compactor, self._meter = context.stream, compactor, meter
 
     def items(self, state: SessionState) -> tuple[RetainedItem, ...]:
-        """What would be kept if all of the conversation left now."""
+        """The items that would be kept if the whole conversation were compacted now."""
         said = self._compactor.messages(state.history)
         everything = CompactionSelection(runs=(tuple(range(len(said))),))
         return tuple(retained_items(state.history, said, everything, self._meter).kept)
 
     def change(self, text: str, key: str | None, *, retain: bool) -> None:
+        """Add a retained text, or release an item."""
         item = RetainedItem("pinned", check_pinned_text(text))
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
@@ -54,6 +55,6 @@ class Retention:
         self._stream.commit(decide, key=key_for(key, "retain" if retain else "release", text))
 
     def _declared_characters(self, state: SessionState) -> int:
-        """Characters that were declared here; what a parent has handed on is not counted against its child."""
+        """Characters retained by this session. Items inherited from the parent do not count."""
         handed = self._stream.state_at(state.opening_end).history.pinned if state.opened and state.opened.parent else ()
         return sum(len(one.text) for one in state.history.pinned if one not in handed)

@@ -94,12 +94,12 @@ class Session:
         is used. The prompt is committed before it is returned, so it can be explained and rebuilt later.
         """
         fmt = format_named(format)
-        given = PrepareInput.of(messages, system, tools, fmt)
+        inputs = PrepareInput.of(messages, system, tools, fmt)
         checked_key = key_for(key, "prepare", format, messages, system, tools)
         self._views.read_edits()
         self._resource.refresh()
         self._parts.layer_calls.refresh_ancestors()
-        done = self._parts.preparer.prepare(given, fmt, self._views.notices(), checked_key)
+        done = self._parts.preparer.prepare(inputs, fmt, self._views.notices(), checked_key)
         self._views.publish(done.events)
         if done.result is None:
             return self._parts.prompts.rebuild_at(done.appended.last)
@@ -119,11 +119,11 @@ class Session:
         A compaction that `prepare` would run first is included, with an extracted summary: no model is called.
         """
         fmt = format_named(format)
-        given = PrepareInput.of(messages, system, tools, fmt)
+        inputs = PrepareInput.of(messages, system, tools, fmt)
         self._views.read_edits()
         self._resource.refresh()
         self._parts.layer_calls.refresh_ancestors()
-        return self._stream.dry_run(partial(self._parts.preparer.preview, given=given, fmt=fmt))
+        return self._stream.dry_run(partial(self._parts.preparer.preview, inputs=inputs, fmt=fmt))
 
     def record(
         self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None

@@ -25,11 +25,7 @@ class SessionUndo:
         self._id, self._stream, self._store, self._compactor = context.id, context.stream, context.store, compactor
 
     def undo(self, *, to: int | None = None, key: str | None = None) -> int:
-        """Go back one change of this session, or to its state at `to`; answers with where it went back to.
-
-        A reversal is appended and nothing deleted. Documents of the resource are not the session's to take back, and
-        what a person saved in a file is nobody's: it is no change to go back over, and stays on its page.
-        """
+        """See `Session.undo`."""
         named = key_for(key, "undo", to)
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, int]:
@@ -56,10 +52,7 @@ class SessionUndo:
         return event.payload.to if isinstance(event.payload, Reverted) else 0
 
     def remove_last_messages(self, messages: int, *, key: str | None = None) -> Sequence[Event]:
-        """Take the last messages out of the conversation, as a host does that hands in a shorter list; nothing else.
-
-        They stay in the journal, and pages and the scratchpad as they are.
-        """
+        """Remove the last messages from the conversation. Returns the appended events."""
         last = whole_number(messages, "messages", minimum=1)
 
         def decide(state: SessionState, now: datetime) -> Decision[SessionState, None]:
@@ -73,7 +66,7 @@ class SessionUndo:
         return done.events
 
     def _file_edits_since(self, state: SessionState, seq: int) -> list[Draft]:
-        """Pages as people last saved them behind an event, to be kept when all else goes back there."""
+        """Pages as people last saved them after an event; they are kept when the rest is reverted."""
         written = self._store.read(self._stream.name, after=seq, until=state.seq, kind=DocumentWritten.kind)
         saved = {
             one.payload.path: one for one in written if isinstance(one.payload, DocumentWritten) and is_file_edit(one)
@@ -83,7 +76,7 @@ class SessionUndo:
         ]
 
     def _check_batch_end(self, seq: int) -> None:
-        """A change is there whole or not at all: half of one has calls without their answers."""
+        """Check that an event ends a batch. In the middle of one, tool calls would have no answers."""
         (behind,) = self._store.read(self._stream.name, after=seq, until=seq + 1)
         if not behind.starts_batch:
             opening = [event.seq for event in self._store.read(self._stream.name) if event.starts_batch]

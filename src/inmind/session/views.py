@@ -1,4 +1,4 @@
-"""Live files of a session: read edits before a call, publish changes after it."""
+"""Live files of a session: read edits before a call, publish changes after it, collect notices."""
 
 from __future__ import annotations
 
@@ -31,25 +31,29 @@ class SessionViews:
         self._front_matter = ""
 
     def read_edits(self) -> None:
+        """Read what people have saved in the live files, and update the overview for new pages."""
         self._files.read_edits()
         self._resource_files.read_edits()
         if self._overview.refresh():
             self._files.publish()
 
     def publish(self, fresh: Sequence[Event] = ()) -> None:
-        """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
+        """Update the live files after a commit. The change is stored already, so a file that cannot be written is only
+        stale.
+        """
         self._files.publish()
         self._resource_files.publish()
-        now = {"transcript": self._transcript.update(fresh)}
+        problems = {"transcript": self._transcript.update(fresh)}
         if self._meta.is_stale(self._stream.state):
-            now["meta"] = self._meta.write(self._stream.state)
-        # What lasts is said when it begins, not at every call.
-        self._new_problems += [lag for view, lag in now.items() if lag and lag != self._problems.get(view)]
-        self._problems |= now
+            problems["meta"] = self._meta.write(self._stream.state)
+        # A lasting problem is reported once, not at every call.
+        self._new_problems += [text for view, text in problems.items() if text and text != self._problems.get(view)]
+        self._problems |= problems
         if fresh:
             self._context.schedule_embedding()
 
     def notices(self) -> tuple[str, ...]:
+        """Notices for the next prompt's report, each returned once."""
         problems, self._new_problems = self._new_problems, []
         return (*self._files.notices(), *self._resource_files.notices(), *self._front_matter_notice(), *problems)
 
@@ -57,7 +61,7 @@ class SessionViews:
         self._new_problems.append(text)
 
     def mark_prompt_seen(self) -> None:
-        """Documents that stood in the prompt just prepared, whole or cut, have been shown to whoever writes next."""
+        """Mark the documents in the prompt just prepared, complete or cut, as seen by the next writer."""
         standing = self._stream.state.prompt
         shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
@@ -76,7 +80,7 @@ class SessionViews:
         self.seen = {path: document.version for path, document in both.items()}
 
     def _front_matter_notice(self) -> tuple[str, ...]:
-        """What is wrong with the overview's front matter, said once for each that was written."""
+        """The error in the overview's front matter, reported once for each version of it."""
         page = self._stream.state.documents.text(OVERVIEW_PATH)
         before, (self._front_matter, _) = self._front_matter, split_front_matter(page)
         return (
