@@ -1,4 +1,4 @@
-"""What sessions have lived through since the last dream, as dreams look at it: who said what, which tools did what."""
+"""Activity of sessions since the last dream: messages, tool calls and searches, split into turns."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Final, NamedTuple
 
 from inmind.core.events.base import Trust
 from inmind.core.frozen import frozen
-from inmind.core.language.prose import own_words, sentences
+from inmind.core.language.prose import own_words, split_sentences
 
 
 @frozen(kw_only=True)
 class ToolUse:
-    """A tool that was called."""
+    """A tool call."""
 
     tool: str
     arguments: str = ""
-    """As they were written."""
+    """The arguments as JSON text, verbatim."""
     failed: bool = False
 
 
 @frozen(kw_only=True)
 class Utterance:
-    """A message: by a user, the assistant, or what stands in for one: a tool that was observed."""
+    """A message of a user or the assistant, or a tool result."""
 
     id: str
     session: str
@@ -33,7 +33,7 @@ class Utterance:
     """`user`, `assistant` or `tool`."""
     text: str = ""
     tool_uses: tuple[ToolUse, ...] = ()
-    """Tools that it calls, or whose outcome it is."""
+    """Tools that the message calls, or the tool that returned the result."""
     trust: Trust = Trust.PERSON
     _sentence_cache: list[tuple[str, ...]] = field(
         default_factory=list[tuple[str, ...]], init=False, compare=False, hash=False, repr=False
@@ -41,19 +41,21 @@ class Utterance:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What somebody says in it of their own, without what they have only pasted.
+        """The author's sentences, without pasted text.
 
-        Gaps, loops and skills all look at this, and to tell it takes longer than all that they do with it: it is told
-        when the first of them asks, and kept.
+        Gaps, loops and skills all use them. Splitting takes longer than all other work on them, so it is done once, on
+        first use.
         """
         if not self._sentence_cache:
-            self._sentence_cache.append(tuple(one for line in own_words(self.text) for one in sentences(line)))
+            self._sentence_cache.append(
+                tuple(sentence for line in own_words(self.text) for sentence in split_sentences(line))
+            )
         return self._sentence_cache[0]
 
 
 @frozen(kw_only=True)
 class SearchUse:
-    """A search in deep memory."""
+    """A search in memory."""
 
     id: str
     session: str
@@ -64,63 +66,67 @@ class SearchUse:
 
 @frozen(kw_only=True)
 class Activity:
-    """In the order in which it happened."""
+    """Utterances and searches, each in the order in which they happened."""
 
     utterances: tuple[Utterance, ...] = ()
     searches: tuple[SearchUse, ...] = ()
 
 
 ANSWER_GRACE: Final = timedelta(minutes=10)
-"""Whoever was asked no longer ago may be about to begin."""
+"""A request younger than this may still be answered."""
 
 
 class ActivityTurn(NamedTuple):
-    """Within one session."""
+    """One turn of a session."""
 
     user_messages: tuple[Utterance, ...]
-    """What a user said, in one message or several; nothing where the turn began before the last dream."""
+    """Consecutive messages of the user; empty if the turn began before the last dream."""
     responses: tuple[Utterance, ...]
-    """What the assistant and tools made of it so far."""
+    """Messages of the assistant and tool results so far."""
 
     @property
     def final_reply(self) -> str:
-        """What the assistant said in the end; nothing where it has not come to that."""
+        """The text of the assistant's last message; empty if the turn does not end with one."""
         last = self.responses[-1] if self.responses else None
         return last.text if last is not None and last.role == "assistant" and not last.tool_uses else ""
 
     @property
     def tool_calls(self) -> list[ToolUse]:
-        """Tools that were used, in the order of the calls, each as it ended."""
+        """The tool calls in order, each with its outcome."""
         calls: list[ToolUse] = []
         open_calls: dict[str, list[int]] = {}
-        for spoke in self.responses:
-            for used in spoke.tool_uses:
-                waiting = open_calls.get(used.tool)
-                if spoke.role == "tool" and waiting:
-                    calls[waiting.pop(0)] = used
+        for utterance in self.responses:
+            for tool_use in utterance.tool_uses:
+                waiting = open_calls.get(tool_use.tool)
+                if utterance.role == "tool" and waiting:
+                    calls[waiting.pop(0)] = tool_use
                     continue
-                if spoke.role != "tool":
-                    open_calls.setdefault(used.tool, []).append(len(calls))
-                calls.append(used)
+                if utterance.role != "tool":
+                    open_calls.setdefault(tool_use.tool, []).append(len(calls))
+                calls.append(tool_use)
         return calls
 
 
 def split_turns(utterances: Iterable[Utterance]) -> list[ActivityTurn]:
-    """Of every session, in the order in which the sessions came up."""
+    """The turns of all sessions, in the order in which the sessions first appear."""
     by_session: dict[str, list[tuple[list[Utterance], list[Utterance]]]] = {}
-    for spoke in utterances:
-        said = by_session.setdefault(spoke.session, [([], [])])
-        asked, answered = said[-1]
-        if spoke.role != "user":
-            answered.append(spoke)
-        elif answered:
-            said.append(([spoke], []))
+    for utterance in utterances:
+        session_turns = by_session.setdefault(utterance.session, [([], [])])
+        user, responses = session_turns[-1]
+        if utterance.role != "user":
+            responses.append(utterance)
+        elif responses:
+            session_turns.append(([utterance], []))
         else:
-            asked.append(spoke)
-    return [ActivityTurn(tuple(asked), tuple(answered)) for said in by_session.values() for asked, answered in said]
+            user.append(utterance)
+    return [
+        ActivityTurn(tuple(user), tuple(responses))
+        for session_turns in by_session.values()
+        for user, responses in session_turns
+    ]
 
 
 def unanswered_turns(turns: Sequence[ActivityTurn], now: datetime) -> list[ActivityTurn]:
-    """Those with which a session ends, and for which nobody has said or done anything."""
+    """Last turns of sessions that have no response after the grace period."""
     last = {turn.user_messages[-1].session: turn for turn in turns if turn.user_messages}
     return [turn for turn in last.values() if not turn.responses and now - turn.user_messages[-1].at >= ANSWER_GRACE]

@@ -1,10 +1,9 @@
-"""Which section of MEMORY.md a statement belongs to: of the user, of the agent itself, of its place among others, or of
-what is going on.
+"""Choose the section of MEMORY.md for a statement: the user, the agent, its niche, or current work.
 
-Whoever took a note may have said what kind it is, and that is believed. Otherwise the first telling words decide, since
-a statement begins with what it is about: "the user wants my answers short" is about the user, "I should ask the user
-first" is about the agent. What nothing tells of is about what is going on: a line in the wrong place there fades in
-days, a wrong line about a person stays for months.
+The kind of a note is trusted if its author gave one. Otherwise the first matching pattern decides, because a statement
+begins with its subject: "the user wants my answers short" is about the user, "I should ask the user first" is about the
+agent. Without a match the section is Active Context: a wrong line there expires in days, a wrong line about a person
+stays for months.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from inmind.dreams.page.sections import Section
 
 
 def classify_section(text: str, *, kind: str = "general", trust: Trust = Trust.AGENT) -> Section:
-    """`trust` also tells who "I" is: a person who writes about themselves, or the agent.
+    """The section of a statement.
 
-    What tools and the web delivered is never said of a person, nor of the agent.
+    `trust` also decides who "I" is: a user writing about themselves, or the agent. Data from tools and the web is never
+    about the user or the agent.
     """
     if trust is Trust.DATA:
         return Section.ACTIVE
@@ -29,7 +29,7 @@ def classify_section(text: str, *, kind: str = "general", trust: Trust = Trust.A
     return Section[match.lastgroup] if match and match.lastgroup else Section.ACTIVE
 
 
-# What a text is about stands in its first sentences.
+# The subject of a text is in its first sentences.
 _MAX_CHARACTERS = 500
 
 _SECTION_BY_KIND = {
@@ -56,7 +56,7 @@ _LIFE_FACT = (
     r"pregnant|allergic|\d+ years old|based in)|moved to|works? (?:at|for)|speaks?|studie[sd]|"
     r"plays (?:the|guitar|piano|chess|tennis|football))"
 )
-# Of a thing, too: "the proxy works as a cache".
+# Also said of things: "the proxy works as a cache".
 _JOB = r"works? (?:as|from|in|nights|part-time|remotely)"
 _FEELING = (
     r"(?:prefers|likes|loves|enjoys|hates|dislikes|adores|fears|trusts|appreciates|values|"
@@ -65,7 +65,7 @@ _FEELING = (
     r"frustrated|annoyed|stressed|tired|excited|proud|worried|impatient|relaxed|disappointed)|"
     r"can(?:no|')t stand|(?:doesn't|does not) (?:like|eat|drink|want to be)|never eats)"
 )
-# How somebody wants to be worked with: for always, and not what is to be done next.
+# How a user wants to be worked with in general, as opposed to the next task.
 _STANDING_WISH = (
     r"(?:(?:wants?|expects?|asked|asks|told|likes|needs|would like)(?: me| the (?:assistant|agent))?(?: explicitly)?"
     r"(?: to)? (?:never|always|not|stop|be (?:called|addressed|asked|told)|call|answer|reply|short|brief|concise|"
@@ -114,7 +114,7 @@ _ABOUT_NICHE = (
     r"(?:skill|service)s? (?:is|are|was|were|now) (?:listed|sold|offered)|our (?:role|place|position) among)\b",
     r"市场|收入|营收|赚|卖出|售出|销量|买家|竞争对手|声誉|口碑|评分|上架|佣金|同行|其他(?:智能体|代理|助手)",
 )
-# A person who speaks of themselves; and to the agent, of how it should be.
+# A user about themselves, or telling the agent how to behave.
 _PERSON_ABOUT_SELF = (
     rf"\b(?i:(?:my|our) {_PERSONAL_ATTRIBUTE})\b",
     r"\bI(?:['’]m| am) (?:\w+ )?(?:from|married|single|divorced|retired|vegan|vegetarian|diabetic|pregnant|allergic|"
@@ -134,11 +134,14 @@ _PERSON_ABOUT_AGENT = (
 
 
 @cache
-def _section_pattern(person: bool) -> re.Pattern[str]:
-    """Compiled when first asked for. Where several match at one place, what is said of a person comes first."""
+def _section_pattern(by_person: bool) -> re.Pattern[str]:
+    """The combined pattern, compiled on first use.
+
+    At the same position, statements about a person come first.
+    """
     sections = {
-        Section.BOND: (*_ABOUT_USER, *(_PERSON_ABOUT_SELF if person else ())),
-        Section.PHENOTYPE: _PERSON_ABOUT_AGENT if person else _ABOUT_AGENT,
+        Section.BOND: (*_ABOUT_USER, *(_PERSON_ABOUT_SELF if by_person else ())),
+        Section.PHENOTYPE: _PERSON_ABOUT_AGENT if by_person else _ABOUT_AGENT,
         Section.NICHE: _ABOUT_NICHE,
     }
-    return re.compile("|".join(f"(?P<{one.name}>{'|'.join(forms)})" for one, forms in sections.items()))
+    return re.compile("|".join(f"(?P<{section.name}>{'|'.join(patterns)})" for section, patterns in sections.items()))

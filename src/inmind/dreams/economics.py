@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import TradeRecorded
 from inmind.core.frozen import frozen
-from inmind.core.text import counted, shortened
+from inmind.core.text import count_noun, shorten
 
 MAX_TOP_SKILLS: Final = 3
 """Skills that are named as those which earned the most."""
@@ -80,7 +80,7 @@ def _summarize_currency(currency: str, trades: list[tuple[TradeRecorded, date]],
     spendings = [trade for trade, _ in trades if trade.trade_type == "spending"]
     by_skill = _sums_by_key((trade.skill, trade) for trade, _ in earnings if trade.skill)
     by_day = _sums_by_key(((today - day).days, trade) for trade, day in earnings)
-    days = [by_day.get(ago, Decimal(0)) for ago in range(2 * _WEEK_DAYS)]
+    days = [by_day.get(days_ago, Decimal(0)) for days_ago in range(2 * _WEEK_DAYS)]
     return CurrencyTotals(
         currency=currency,
         earned=_sum(Decimal(trade.amount) for trade, _ in earnings),
@@ -89,7 +89,7 @@ def _summarize_currency(currency: str, trades: list[tuple[TradeRecorded, date]],
         spendings=len(spendings),
         listed=tuple(sorted({trade.skill for trade, _ in trades if trade.trade_type == "listing"})),
         buyers=len({trade.counterparty for trade, _ in earnings} - {""}),
-        top=tuple(sorted(by_skill.items(), key=lambda one: (-one[1], one[0]))[:MAX_TOP_SKILLS]),
+        top=tuple(sorted(by_skill.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOP_SKILLS]),
         week=_sum(days[:_WEEK_DAYS]),
         week_before=_sum(days[_WEEK_DAYS:]),
         days=tuple(reversed(days[:_WEEK_DAYS])),
@@ -116,16 +116,16 @@ def _day(trade: TradeRecorded, recorded_at: datetime) -> date:
 
 def _phrases(economics: CurrencyTotals) -> Iterator[str]:
     if economics.earnings:
-        sales = counted(economics.earnings, "sale")
+        sales = count_noun(economics.earnings, "sale")
         yield f"earned {format_amount(economics.earned)} {economics.currency} in {sales} ({_trend(economics)})"
     if economics.spendings:
         yield f"spent {format_amount(economics.spent)} {economics.currency}"
     if economics.listed:
-        yield f"{counted(len(economics.listed), 'skill')} listed"
+        yield f"{count_noun(len(economics.listed), 'skill')} listed"
     if economics.buyers:
-        yield counted(economics.buyers, "buyer")
+        yield count_noun(economics.buyers, "buyer")
     if economics.top:
-        yield "best: " + ", ".join(f"{shortened(skill, 60)} {format_amount(earned)}" for skill, earned in economics.top)
+        yield "best: " + ", ".join(f"{shorten(skill, 60)} {format_amount(earned)}" for skill, earned in economics.top)
 
 
 def _trend(economics: CurrencyTotals) -> str:

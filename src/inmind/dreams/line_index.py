@@ -67,29 +67,29 @@ class LineIndex:
     def merge_in(self, said: Add) -> None:
         """Say it: in a line that says the same, in the place of one that holds no longer, or in a new one."""
         statement = _parse(said.text)
-        foreign = said.trust is Trust.DATA
-        there = (
-            self._by_wording.get((foreign, statement.wording))
-            or self._find_contradicted(said, statement, foreign)
-            or self._find_similar(said, foreign)
+        is_data = said.trust is Trust.DATA
+        existing = (
+            self._by_wording.get((is_data, statement.wording))
+            or self._find_contradicted(said, statement, is_data)
+            or self._find_similar(said, is_data)
         )
-        if there is None or (there.fixed and said.importance >= MIN_PROTECTED_IMPORTANCE):
+        if existing is None or (existing.fixed and said.importance >= MIN_PROTECTED_IMPORTANCE):
             self._put(_IndexedLine(said), statement)
-        elif not there.fixed:
-            self._merge(there, said, statement)
+        elif not existing.fixed:
+            self._merge(existing, said, statement)
 
     def edits(self) -> Iterator[Add | Rewrite]:
         """What is to be done for what was taken, in no particular order."""
         for entry in self._entries:
             if entry.old_text and entry.changed:
-                said = entry.add
+                add = entry.add
                 yield Rewrite(
                     lines=(entry.old_text,),
-                    section=said.section,
-                    text=said.text,
+                    section=add.section,
+                    text=add.text,
                     sources=entry.new_sources,
-                    importance=said.importance,
-                    at=said.at,
+                    importance=add.importance,
+                    at=add.at,
                 )
             elif entry.changed:
                 yield entry.add
@@ -99,10 +99,10 @@ class LineIndex:
         self._index(entry, statement or _parse(entry.add.text))
 
     def _index(self, entry: _IndexedLine, statement: Statement) -> None:
-        foreign = entry.add.trust is Trust.DATA
-        self._by_wording[foreign, statement.wording] = entry
+        is_data = entry.add.trust is Trust.DATA
+        self._by_wording[is_data, statement.wording] = entry
         for question, answer in statement.answers.items():
-            self._by_question[foreign, question] = entry, answer
+            self._by_question[is_data, question] = entry, answer
         for word in {*self._words_of(entry.add.text)}:
             self._by_word[word].append(entry)
             self._word_counts[word] += 1
@@ -110,49 +110,53 @@ class LineIndex:
     def _merge(self, entry: _IndexedLine, said: Add, statement: Statement) -> None:
         """Into one line: in the newer words where they say something else, else in those that say more."""
         before = entry.add
-        new = tuple(source for source in said.sources if source not in before.sources)
-        if not new:
+        new_sources = tuple(source for source in said.sources if source not in before.sources)
+        if not new_sources:
             return
-        instead = said.at >= before.at and _overrules(statement, _parse(before.text))
-        more = len(self._words_of(said.text)) > len(self._words_of(before.text)) and not _overrules(
+        replaces = said.at >= before.at and _overrules(statement, _parse(before.text))
+        is_longer = len(self._words_of(said.text)) > len(self._words_of(before.text)) and not _overrules(
             _parse(before.text), statement
         )
-        kept = new if instead or more else new[: max(0, MAX_LINE_SOURCES - len(before.sources))]
+        added_sources = (
+            new_sources if replaces or is_longer else new_sources[: max(0, MAX_LINE_SOURCES - len(before.sources))]
+        )
         entry.add = replace(
             before,
-            text=said.text if instead or more else before.text,
-            sources=(*before.sources, *kept),
+            text=said.text if replaces or is_longer else before.text,
+            sources=(*before.sources, *added_sources),
             importance=max(before.importance, said.importance),
             at=max(before.at, said.at),
             trust=min(before.trust, said.trust),
         )
-        entry.new_sources += kept
+        entry.new_sources += added_sources
         entry.changed = True
         if entry.add.text != before.text:
             self._index(entry, statement)
 
-    def _find_contradicted(self, said: Add, statement: Statement, foreign: bool) -> _IndexedLine | None:
+    def _find_contradicted(self, said: Add, statement: Statement, is_data: bool) -> _IndexedLine | None:
         """The line that answers one of its questions otherwise, where the newer of the two overrules the older."""
         for question in statement.answers:
-            entry, answer = self._by_question.get((foreign, question), (None, ()))
+            entry, answer = self._by_question.get((is_data, question), (None, ()))
             if entry and not entry.fixed and answers_differ(statement.answers[question], answer):
-                there = _parse(entry.add.text)
-                newer, older = (statement, there) if said.at >= entry.add.at else (there, statement)
+                existing = _parse(entry.add.text)
+                newer, older = (statement, existing) if said.at >= entry.add.at else (existing, statement)
                 if _overrules(newer, older):
                     return entry
         return None
 
-    def _find_similar(self, said: Add, foreign: bool) -> _IndexedLine | None:
+    def _find_similar(self, said: Add, is_data: bool) -> _IndexedLine | None:
         """The line with nearly the same words.
 
         Two texts that are so much alike share one of their rarest words: only lines with one of these are looked at.
         """
-        mine = self._words_of(said.text)
-        rarest = sorted({*mine}, key=lambda word: (self._word_counts[word], word))
-        telling = rarest[: len(rarest) - ceil(MIN_SIMILARITY * len(rarest)) + 1]
-        looked_at = {id(entry): entry for word in telling for entry in self._by_word.get(word, ())[-_MAX_CANDIDATES:]}
-        for entry in looked_at.values():
-            if (entry.add.trust is Trust.DATA) == foreign and _is_similar(mine, self._words_of(entry.add.text)):
+        add_words = self._words_of(said.text)
+        rarest = sorted({*add_words}, key=lambda word: (self._word_counts[word], word))
+        index_words = rarest[: len(rarest) - ceil(MIN_SIMILARITY * len(rarest)) + 1]
+        candidates = {
+            id(entry): entry for word in index_words for entry in self._by_word.get(word, ())[-_MAX_CANDIDATES:]
+        }
+        for entry in candidates.values():
+            if (entry.add.trust is Trust.DATA) == is_data and _is_similar(add_words, self._words_of(entry.add.text)):
                 return entry
         return None
 
@@ -175,28 +179,28 @@ def _parse(text: str) -> Statement:
 
 def _overrules(newer: Statement, older: Statement) -> bool:
     """Does one say otherwise what is all that the other says?"""
-    both = newer.overrules & older.answers.keys()
+    shared = newer.overrules & older.answers.keys()
     return older.is_complete and any(
-        answers_differ(newer.answers[question], older.answers[question]) for question in both
+        answers_differ(newer.answers[question], older.answers[question]) for question in shared
     )
 
 
-def _is_similar(one: Sequence[str], other: Sequence[str]) -> bool:
+def _is_similar(first: Sequence[str], second: Sequence[str]) -> bool:
     """Nearly the same words, in the same order; and only one of the two says something that the other does not."""
-    this, that = {*one}, {*other}
-    both, either = this & that, this | that
-    if not both or len(both) < MIN_SIMILARITY * len(either):
+    first_set, second_set = {*first}, {*second}
+    shared, all_words = first_set & second_set, first_set | second_set
+    if not shared or len(shared) < MIN_SIMILARITY * len(all_words):
         return False
-    if any(word in _NEGATIONS or word[0].isdigit() for word in this ^ that):
+    if any(word in _NEGATIONS or word[0].isdigit() for word in first_set ^ second_set):
         return False
-    if (this - that - _STOP_WORDS) and (that - this - _STOP_WORDS):
+    if (first_set - second_set - _STOP_WORDS) and (second_set - first_set - _STOP_WORDS):
         return False
-    return _first_occurrences(one, both) == _first_occurrences(other, both)
+    return _first_occurrences(first, shared) == _first_occurrences(second, shared)
 
 
-def _first_occurrences(words_: Sequence[str], among: Collection[str]) -> list[str]:
+def _first_occurrences(sequence: Sequence[str], among: Collection[str]) -> list[str]:
     """In which order some words come up first."""
-    return [*dict.fromkeys(word for word in words_ if word in among)]
+    return [*dict.fromkeys(word for word in sequence if word in among)]
 
 
 def _add_from_line(line: PageLine) -> Add:

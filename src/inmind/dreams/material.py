@@ -1,4 +1,7 @@
-"""All that a dream is made of, as one value: the same material always gives the same state."""
+"""The input of a dream as one value: the same material always results in the same proposal.
+
+A dream looks at a limited number of new crystals of each kind, so that a day of talk cannot displace a preference.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,13 @@ from inmind.search.crystal import Crystal
 
 @frozen(kw_only=True)
 class PendingNote:
-    """A note that waits for a dream: as its page has it, which a person may have written or changed."""
+    """A note that waits for a dream, as it is on the notes page.
+
+    A user may have written or changed it.
+    """
 
     id: str
-    """Of its event; for one that a person has typed into the page, of the event that this dream will make of it."""
+    """Event id. A note that a user typed has a temporary id until the dream commits."""
     text: str
     importance: float
     kind: str = "general"
@@ -29,17 +35,17 @@ class PendingNote:
     trust: Trust = Trust.AGENT
     valence: float = 0.0
     superseded: bool = False
-    """Another says the same, or says it anew: it is taken in with that one, and needs no line of its own."""
+    """Another note says the same or replaces it. It is taken in with that one and gets no line."""
 
 
 @frozen(kw_only=True)
 class Insight:
-    """Something that no single crystal says."""
+    """A statement derived from several crystals."""
 
     text: str
     method: Literal["compression", "link", "open_loop"]
     key: str
-    """What makes two insights the same one."""
+    """Identifies the insight. An insight is recorded once for each key."""
     sources: tuple[str, ...]
     importance: float = 0.5
     trust: Trust = Trust.AGENT
@@ -47,27 +53,29 @@ class Insight:
 
 @frozen(kw_only=True)
 class DreamMaterial:
+    """Everything that a proposal is made from."""
+
     now: datetime
     page: MemoryPage
-    """MEMORY.md as it was when the dream began."""
+    """MEMORY.md when the dream began."""
     dream_lines: Mapping[str, PageLine]
-    """Of those on the page the ones that dreams have written, by their text. Whatever else stands there is people's."""
+    """Lines on the page that dreams wrote, by their text. All other entries were written by users."""
     adopted: frozenset[str] = frozenset()
-    """Entries that stood there before the first dream: dreams work them in."""
+    """Entries from before the first dream. Dreams move them into their sections."""
     notes: tuple[PendingNote, ...] = ()
     crystals: tuple[Crystal, ...] = ()
-    """New ones, the best of each kind."""
+    """New crystals, the best of each kind."""
     insights: tuple[Insight, ...] = ()
     closed_loops: tuple[str, ...] = ()
-    """Lines of loops that somebody has closed."""
+    """Lines of open loops that were closed since."""
     levels: Levels
     mood: str = ""
     gaps: tuple[KnowledgeGap, ...] = ()
     skills: tuple[LearnedSkill, ...] = ()
     economics: tuple[CurrencyTotals, ...] = ()
-    """Of each currency."""
+    """Totals of each currency."""
     search: Callable[[str], frozenset[str]]
-    """What a search for some words brings up: crystals, by their ids."""
+    """Ids of the crystals that a search for some words returns."""
     get_crystal: Callable[[str], Crystal | None]
     """A crystal by its id."""
 
@@ -86,27 +94,27 @@ MAX_BY_KIND: Final[Mapping[str, int]] = {
 
 
 def select_crystals(crystals: Iterable[Crystal]) -> tuple[Crystal, ...]:
-    """The best of each kind, by their importance and then the newest, in the order in which they were said.
+    """The best crystals of each kind, in the order of time.
 
-    Of what was said in sessions a person's words come first: a dream learns from these.
+    The order of preference is trust, importance, age. Words of a user have the highest trust: dreams learn from these.
     """
     by_kind: defaultdict[str, list[Crystal]] = defaultdict(list)
     for crystal in crystals:
         by_kind[crystal.kind].append(crystal)
-    best = [
+    selected = [
         crystal
-        for kind, some in by_kind.items()
-        for crystal in sorted(some, key=_rank, reverse=True)[: MAX_BY_KIND.get(kind, 0)]
+        for kind, group in by_kind.items()
+        for crystal in sorted(group, key=_rank, reverse=True)[: MAX_BY_KIND.get(kind, 0)]
     ]
-    return tuple(sorted(best, key=lambda crystal: (crystal.at, crystal.id)))
+    return tuple(sorted(selected, key=lambda crystal: (crystal.at, crystal.id)))
 
 
 def count_by_kind(crystals: Iterable[Crystal]) -> dict[str, int]:
-    """How many there are of each kind."""
-    kinds: defaultdict[str, int] = defaultdict(int)
+    """Number of crystals of each kind."""
+    counts: defaultdict[str, int] = defaultdict(int)
     for crystal in crystals:
-        kinds[crystal.kind] += 1
-    return dict(sorted(kinds.items()))
+        counts[crystal.kind] += 1
+    return dict(sorted(counts.items()))
 
 
 def _rank(crystal: Crystal) -> tuple[int, float, float, str]:

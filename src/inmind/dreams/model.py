@@ -1,7 +1,7 @@
-"""The port to a language model, for what dreams ask of one.
+"""The protocol of a language model for dreams.
 
-Dreams do without. Where there is one, it is asked while no lock is held, so however long it takes it keeps nobody
-waiting; and what it answers is a proposal, checked like anything that comes from outside.
+A model is optional. It is called without holding a lock, so a slow model blocks nothing else. Its answer is a proposal
+and is validated like any external input.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from inmind.core.frozen import frozen
 
 @frozen(kw_only=True)
 class Question:
-    """What a model is asked, once and for itself: no conversation goes on behind it."""
+    """A single request to a model, without a conversation."""
 
     system: str
     prompt: str
     schema: Mapping[str, Any] | None = None
-    """JSON Schema of the answer, for models that can be held to one. Others are told in the prompt."""
+    """JSON Schema of the answer, for models that support one. The prompt describes the format too."""
     max_tokens: int = 4_096
-    """Of the answer."""
+    """Maximum tokens of the answer."""
 
 
 @frozen(kw_only=True)
 class ModelReply:
-    """What it answered."""
+    """The answer of a model."""
 
     text: str
     tokens: tuple[int, int] = (0, 0)
-    """Read and written, as far as it says."""
+    """Input and output tokens, as reported by the model."""
     truncated: bool = False
-    """It had more to say than it was allowed to."""
+    """True if the answer was cut at the token limit."""
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A model that can be asked.
+    """A language model that answers single questions.
 
-    Its promises, each a test in tests/acceptance/test_models.py: an answer within `seconds` and of at most a megabyte,
-    or ModelFailed; what may pass is tried again, twice at most; nobody reads its key in an error or a `repr`.
+    Implementations guarantee, with a test for each in tests/acceptance/test_models.py: an answer within `seconds` and
+    of at most one megabyte, or ModelFailed; at most two retries of temporary errors; no API key in errors or `repr`.
 
-    `inmind.dreams.models.as_model` makes one of a function.
+    `inmind.dreams.models.as_model` wraps a function as a Model.
     """
 
     @property
     def name(self) -> str:
-        """As it stands in the record of a dream."""
+        """The name stored with a dream."""
         ...
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply: ...

@@ -1,48 +1,50 @@
-"""What is called by a name in a text: people, places, products, titles.
+"""Find names in a text: people, places, products, titles.
 
-By spelling alone. In English a name has a capital where no sentence begins, or capitals inside; in Chinese it stands in
-the marks of a title, or behind a word that says so. What is spelt like that and names nothing (days, months, shouting)
-is left out; so is every single word at the beginning of a sentence, since nothing tells whether it is a name.
+Only the spelling counts. An English name has a capital letter inside a sentence, or capitals inside a word. A Chinese
+name is in title marks or follows a word for "called". Words that are spelled like that but name nothing (days, months,
+capitalized headlines) are left out. So is a single capitalized word at the start of a sentence, which may be any word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inmind.core.language.prose import compiled, own_words, sentences
+from inmind.core.language.prose import compile_cached, own_words, split_sentences
 
 MAX_NAME_CHARACTERS = 40
 
 
 def names_in(text: str) -> list[str]:
-    """Those that a person says in a text, in order, each once."""
-    if not compiled(_NAME_HINT).search(text):
+    """Names in a person's own words of a text, in order, each once."""
+    if not compile_cached(_NAME_HINT).search(text):
         return []
-    return names_in_sentences(one for line in own_words(text) for one in sentences(line))
+    return names_in_sentences(name_ for line in own_words(text) for name_ in split_sentences(line))
 
 
 def names_in_sentences(sentence_texts: Iterable[str]) -> list[str]:
-    """Those in some sentences."""
-    found = (name for sentence in sentence_texts if compiled(_NAME_HINT).search(sentence) for name in _names(sentence))
-    return list(dict.fromkeys(name for name in found if 1 < len(name) <= MAX_NAME_CHARACTERS))
+    """Names in these sentences, in order, each once."""
+    match = (
+        name for sentence in sentence_texts if compile_cached(_NAME_HINT).search(sentence) for name in _names(sentence)
+    )
+    return list(dict.fromkeys(name for name in match if 1 < len(name) <= MAX_NAME_CHARACTERS))
 
 
 def _names(sentence: str) -> Iterator[str]:
-    yield from (one for pair in compiled(_MARKED_NAME).findall(sentence) for one in pair if one)
+    yield from (name_ for pair in compile_cached(_MARKED_NAME).findall(sentence) for name_ in pair if name_)
     tokens = sentence.split()
     capitals = sum(token[:1].isupper() and not _is_not_a_name(token) for token in tokens)
     if len(tokens) > 3 and 2 * capitals > len(tokens):
         return  # a headline
-    for found in compiled(_CAPITALIZED_NAME).finditer(sentence):
-        parts: list[str] = found[0].split()
-        begins = not sentence[: found.start()].strip(_OPENING_MARKS)
+    for match in compile_cached(_CAPITALIZED_NAME).finditer(sentence):
+        parts: list[str] = match[0].split()
+        begins = not sentence[: match.start()].strip(_OPENING_MARKS)
         while parts and (_is_not_a_name(parts[0]) or parts[0].isupper() or (begins and parts[0].endswith("ing"))):
             parts.pop(0)
             begins = False
         while parts and _is_not_a_name(parts[-1]):
             parts.pop()
         name = " ".join(parts)
-        if parts and not (begins and len(parts) == 1 and not compiled(_INNER_CAPITAL).search(name)):
+        if parts and not (begins and len(parts) == 1 and not compile_cached(_INNER_CAPITAL).search(name)):
             yield name.removesuffix("'s").removesuffix("’s")
 
 

@@ -16,8 +16,8 @@ from typing import Final
 
 from inmind.core.events.base import Trust
 from inmind.core.frozen import frozen
-from inmind.core.language.prose import compiled
-from inmind.core.text import shortened
+from inmind.core.language.prose import compile_cached
+from inmind.core.text import shorten
 from inmind.dreams.activity import Utterance, split_turns, unanswered_turns
 from inmind.dreams.page.fact_checks import is_negated
 from inmind.dreams.questions import is_question
@@ -45,15 +45,15 @@ class OpenLoop:
     @property
     def line(self) -> str:
         """The line that it is on the page."""
-        if compiled(_HAN).search(self.text):
+        if compile_cached(_HAN).search(self.text):
             return f"未完成（自 {self.utterance.at:%Y-%m-%d} 起）：{self.text}"
         return f"Open since {self.utterance.at:%Y-%m-%d}: {self.text}"
 
 
 def loop_text(line: str) -> str:
     """What a line says to be open, in the words in which it was said; empty where it is no loop's."""
-    found = compiled(_LOOP_LINE).match(line)
-    return line[found.end() :] if found else ""
+    match = compile_cached(_LOOP_LINE).match(line)
+    return line[match.end() :] if match else ""
 
 
 def loop_words(text: str) -> frozenset[str]:
@@ -63,40 +63,43 @@ def loop_words(text: str) -> frozenset[str]:
 
 def closed_lines(lines: Iterable[str], utterances: Iterable[Utterance]) -> tuple[str, ...]:
     """Of the loops that stand on a page, the lines of those that somebody has closed since."""
-    still = {line: words for line in lines if (words := loop_words(loop_text(line)))}
-    done: list[str] = []
-    for spoke in utterances if still else ():
-        sign = _close_signal(spoke)
-        done += (line for line, words in still.items() if _is_closed(words, sign))
-        still = {line: words for line, words in still.items() if line not in done}
-    return tuple(done)
+    open_lines = {line: words for line in lines if (words := loop_words(loop_text(line)))}
+    closed: list[str] = []
+    for utterance in utterances if open_lines else ():
+        signal = _close_signal(utterance)
+        closed += (line for line, words in open_lines.items() if _is_closed(words, signal))
+        open_lines = {line: words for line, words in open_lines.items() if line not in closed}
+    return tuple(closed)
 
 
 def find_open_loops(utterances: Sequence[Utterance], now: datetime) -> list[OpenLoop]:
     """Those that nobody has closed, the oldest first."""
-    still: list[OpenLoop] = []
+    loops: list[OpenLoop] = []
     this_turn: dict[str, list[OpenLoop]] = {}
     """By session: what the user has asked for in this turn, and whoever says "done" has done."""
-    for spoke in utterances:
-        if spoke.role == "user":
-            this_turn[spoke.session] = []
-        still = _still_open(still, spoke, this_turn.get(spoke.session, []))
-        new = list(_new_loops(spoke)) if spoke.trust >= Trust.AGENT and spoke.role != "tool" else []
-        still = [*still, *new][-MAX_OPEN_LOOPS:]
-        if spoke.role == "user":
-            this_turn[spoke.session] += new
-    return [*still, *_unanswered_requests(utterances, now)]
+    for utterance in utterances:
+        if utterance.role == "user":
+            this_turn[utterance.session] = []
+        loops = _still_open(loops, utterance, this_turn.get(utterance.session, []))
+        new = list(_new_loops(utterance)) if utterance.trust >= Trust.AGENT and utterance.role != "tool" else []
+        loops = [*loops, *new][-MAX_OPEN_LOOPS:]
+        if utterance.role == "user":
+            this_turn[utterance.session] += new
+    return [*loops, *_unanswered_requests(utterances, now)]
 
 
-def _still_open(still: list[OpenLoop], spoke: Utterance, this_turn: list[OpenLoop]) -> list[OpenLoop]:
-    """What is still open after somebody has said this. Most of what is said closes nothing and is not looked at."""
-    if not still:
-        return still
-    sign = done, _, words = _close_signal(spoke)
+def _still_open(loops: list[OpenLoop], utterance: Utterance, this_turn: list[OpenLoop]) -> list[OpenLoop]:
+    """What is still open after somebody has said this.
+
+    Most of what is said closes nothing and is not looked at.
+    """
+    if not loops:
+        return loops
+    signal = done, _, words = _close_signal(utterance)
     if not words:
-        return still
-    at_once = this_turn if done and spoke.role == "assistant" else []
-    return [loop for loop in still if not (_is_closed(loop.words, sign) or loop in at_once)]
+        return loops
+    closed_now = this_turn if done and utterance.role == "assistant" else []
+    return [loop for loop in loops if not (_is_closed(loop.words, signal) or loop in closed_now)]
 
 
 _CloseSignal = tuple[bool, frozenset[str], frozenset[str]]
@@ -105,59 +108,75 @@ _CloseSignal = tuple[bool, frozenset[str], frozenset[str]]
 _NO_SIGNAL: _CloseSignal = (False, frozenset(), frozenset())
 
 
-def _close_signal(spoke: Utterance) -> _CloseSignal:
-    return _signal_from_tools(spoke) if spoke.role == "tool" else _signal_from_text(spoke)
+def _close_signal(utterance: Utterance) -> _CloseSignal:
+    return _signal_from_tools(utterance) if utterance.role == "tool" else _signal_from_text(utterance)
 
 
-def _is_closed(loop: frozenset[str], sign: _CloseSignal) -> bool:
-    done, past, words = sign
-    return len(loop & words) >= MIN_WORD_SHARE * len(loop) and (done or not past.isdisjoint(loop))
+def _is_closed(loop_words_: frozenset[str], signal: _CloseSignal) -> bool:
+    done, past_words, words = signal
+    return len(loop_words_ & words) >= MIN_WORD_SHARE * len(loop_words_) and (
+        done or not past_words.isdisjoint(loop_words_)
+    )
 
 
 def _reports_completion(sentence: str) -> bool:
     """What somebody has not done is still open; what nobody wants any more is not."""
-    return not is_negated(sentence) or bool(compiled(_CANCELLED).search(sentence.casefold()))
+    return not is_negated(sentence) or bool(compile_cached(_CANCELLED).search(sentence.casefold()))
 
 
 _CANCELLED = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"
 
 
-def _signal_from_text(spoke: Utterance) -> _CloseSignal:
-    """What somebody says. "I called the dentist" ends what was to be done as well as "done" does."""
-    said = normalize_sentence(" ".join(filter(_reports_completion, spoke.sentences)))
-    past: list[str] = compiled(r"\b\w+ed\b").findall(said)
-    done = _has_cue(_DONE_CUES, said) and bool(compiled(_DONE).search(said))
-    return (done, frozenset(query_words(" ".join(past))), frozenset(query_words(said))) if done or past else _NO_SIGNAL
+def _signal_from_text(utterance: Utterance) -> _CloseSignal:
+    """What somebody says.
+
+    "I called the dentist" ends what was to be done as well as "done" does.
+    """
+    text = normalize_sentence(" ".join(filter(_reports_completion, utterance.sentences)))
+    past_verbs: list[str] = compile_cached(r"\b\w+ed\b").findall(text)
+    done = _has_cue(_DONE_CUES, text) and bool(compile_cached(_DONE).search(text))
+    return (
+        (done, frozenset(query_words(" ".join(past_verbs))), frozenset(query_words(text)))
+        if done or past_verbs
+        else _NO_SIGNAL
+    )
 
 
-def _signal_from_tools(spoke: Utterance) -> _CloseSignal:
+def _signal_from_tools(utterance: Utterance) -> _CloseSignal:
     """What a tool has done, by what it was handed. One that only reads has done nothing."""
-    worked = [used.arguments for used in spoke.tool_uses if not used.failed and not parse_tool_name(used.tool).is_read]
-    return (True, frozenset(), frozenset(query_words("\n".join(worked)))) if worked else _NO_SIGNAL
+    arguments = [
+        tool_use.arguments
+        for tool_use in utterance.tool_uses
+        if not tool_use.failed and not parse_tool_name(tool_use.tool).is_read
+    ]
+    return (True, frozenset(), frozenset(query_words("\n".join(arguments)))) if arguments else _NO_SIGNAL
 
 
-def _new_loops(spoke: Utterance) -> Iterator[OpenLoop]:
-    if not _has_cue(_LOOP_CUES, normalize_sentence(spoke.text)):
+def _new_loops(utterance: Utterance) -> Iterator[OpenLoop]:
+    if not _has_cue(_LOOP_CUES, normalize_sentence(utterance.text)):
         return
-    cues = compiled(_USER_LOOP if spoke.role == "user" else _AGENT_LOOP)
-    for sentence in spoke.sentences:
-        said = normalize_sentence(sentence)
-        meant = cues.search(said) and not compiled(_NOT_A_LOOP).search(said) and not is_question(sentence)
+    pattern = compile_cached(_USER_LOOP if utterance.role == "user" else _AGENT_LOOP)
+    for sentence in utterance.sentences:
+        text = normalize_sentence(sentence)
+        is_loop = pattern.search(text) and not compile_cached(_NOT_A_LOOP).search(text) and not is_question(sentence)
         # "I'll do it later" is open only to whoever knows what it is.
-        if meant and (words := loop_words(sentence)):
-            yield OpenLoop(shortened(sentence, MAX_LOOP_CHARACTERS), words, spoke)
+        if is_loop and (words := loop_words(sentence)):
+            yield OpenLoop(shorten(sentence, MAX_LOOP_CHARACTERS), words, utterance)
 
 
-def _has_cue(cues: frozenset[str], said: str) -> bool:
-    """Could it be, by its words? Everything that was said is asked this, and the patterns take ten times as long."""
-    return not said.isascii() or not cues.isdisjoint(compiled(r"[\w'-]+|\[.\]").findall(said))
+def _has_cue(cues: frozenset[str], text: str) -> bool:
+    """Could it be, by its words?
+
+    Everything that was said is asked this, and the patterns take ten times as long.
+    """
+    return not text.isascii() or not cues.isdisjoint(compile_cached(r"[\w'-]+|\[.\]").findall(text))
 
 
 def _unanswered_requests(utterances: Sequence[Utterance], now: datetime) -> Iterator[OpenLoop]:
     for turn in unanswered_turns(split_turns(utterances), now):
-        asked = turn.user_messages[-1]
-        if asked.trust >= Trust.PERSON and any(map(is_request, asked.sentences[:MAX_REQUEST_SENTENCES])):
-            yield OpenLoop(shortened(asked.text, MAX_LOOP_CHARACTERS), keywords(asked.text), asked)
+        message = turn.user_messages[-1]
+        if message.trust >= Trust.PERSON and any(map(is_request, message.sentences[:MAX_REQUEST_SENTENCES])):
+            yield OpenLoop(shorten(message.text, MAX_LOOP_CHARACTERS), keywords(message.text), message)
 
 
 _HAN = "[一-鿿]"

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.core.frozen import frozen
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, max_retired
 from inmind.dreams.page.fact_checks import invented_facts, is_quote_of, lost_facts
@@ -103,11 +103,11 @@ def parse_answer(text: str, labels: Labels) -> ParsedAnswer:
     parser = _EditParser(labels)
     refused: list[str] = []
     edits: list[Edit] = []
-    for number, one in enumerate(items, 1):
+    for number, item in enumerate(items, 1):
         try:
             if number > MAX_EDITS:
                 raise _InvalidEdit(f"{MAX_EDITS} edits are taken at most")
-            edits.append(parser.parse(one))
+            edits.append(parser.parse(item))
         except _InvalidEdit as unusable:
             refused.append(f"edit {number}: {unusable}")
     error = "; ".join(refused[:_MAX_NAMED_ERRORS]) if refused and not edits else ""
@@ -251,7 +251,7 @@ def _parse_text(fields: Mapping[str, Any], name: str, max_characters: int) -> st
     text = " ".join(value.split())
     if not text or len(text) > max_characters:
         raise _InvalidEdit(f"{name}: expected 1 to {max_characters} characters, got {len(text)}")
-    if inert(text) != text or any("\ud800" <= char <= "\udfff" for char in text):
+    if escape_markup(text) != text or any("\ud800" <= char <= "\udfff" for char in text):
         raise _InvalidEdit(
             f"{name}: it holds what no text of a page has: hidden characters, or the delimiters of memory"
         )

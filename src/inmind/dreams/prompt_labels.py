@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.core.frozen import frozen
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.core.tokens import estimator
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.eviction import is_derived
@@ -51,23 +51,31 @@ class Labels:
 
 
 def label_material(material: DreamMaterial) -> Labels:
-    page = {f"L{number}": entry for number, entry in enumerate(material.page.all_entries(), 1)}
-    reasons = {label: _lock_reason(section, material.dream_lines.get(text)) for label, (section, text) in page.items()}
+    page_lines = {f"L{number}": entry for number, entry in enumerate(material.page.all_entries(), 1)}
+    reasons = {
+        label: _lock_reason(section, material.dream_lines.get(text)) for label, (section, text) in page_lines.items()
+    }
     sources = {
         "notes": _number("N", _note_sources(material)),
         "crystals": _number("C", _crystal_sources(material)),
         "insights": _number("I", _insight_sources(material)),
     }
-    texts_by_part = {"page": {label: _format_line(*page[label], reason) for label, reason in reasons.items()}}
+    texts_by_part = {"page": {label: _format_line(*page_lines[label], reason) for label, reason in reasons.items()}}
     texts_by_part |= {
-        part: {label: _format_source(one) for label, one in named.items()} for part, named in sources.items()
+        part: {label: _format_source(source) for label, source in labelled.items()}
+        for part, labelled in sources.items()
     }
-    shown = {part: _fit(texts, MAX_PART_TOKENS[part]) for part, texts in texts_by_part.items()}
+    fitted = {part: _fit(texts, MAX_PART_TOKENS[part]) for part, texts in texts_by_part.items()}
     return Labels(
-        lines={label: material.dream_lines[page[label][1]] for label in shown["page"] if not reasons[label]},
+        lines={label: material.dream_lines[page_lines[label][1]] for label in fitted["page"] if not reasons[label]},
         locked={label: reason for label, reason in reasons.items() if reason},
-        sources={label: one for part, named in sources.items() for label, one in named.items() if label in shown[part]},
-        parts={part: "\n".join(f"{label} {text}" for label, text in texts.items()) for part, texts in shown.items()},
+        sources={
+            label: source
+            for part, labelled in sources.items()
+            for label, source in labelled.items()
+            if label in fitted[part]
+        },
+        parts={part: "\n".join(f"{label} {text}" for label, text in texts.items()) for part, texts in fitted.items()},
     )
 
 
@@ -84,17 +92,24 @@ def _number(letter: str, sources: Iterator[LabelledSource]) -> dict[str, Labelle
 
 def _note_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
     """The most important first: the last may have no room."""
-    waiting = [note for note in material.notes if not note.superseded]
-    for note in sorted(waiting, key=lambda note: (-note.importance, note.at, note.id)):
+    notes = [note for note in material.notes if not note.superseded]
+    for note in sorted(notes, key=lambda note: (-note.importance, note.at, note.id)):
         yield LabelledSource((note.id,), note.text, note.importance, note.kind, note.at, note.trust)
 
 
 def _crystal_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
-    """What people said and wrote, the newest first. What tools have answered is long, and says nothing of anybody."""
-    noted = {note.id for note in material.notes}
-    told = [one for one in material.crystals if one.id not in noted and one.trust is not Trust.DATA]
-    for one in sorted(told, key=_newest_first):
-        yield LabelledSource((one.id,), one.text, one.importance, one.kind, one.at.isoformat(), one.trust)
+    """What people said and wrote, the newest first.
+
+    What tools have answered is long, and says nothing of anybody.
+    """
+    note_ids = {note.id for note in material.notes}
+    crystals = [
+        crystal for crystal in material.crystals if crystal.id not in note_ids and crystal.trust is not Trust.DATA
+    ]
+    for crystal in sorted(crystals, key=_newest_first):
+        yield LabelledSource(
+            (crystal.id,), crystal.text, crystal.importance, crystal.kind, crystal.at.isoformat(), crystal.trust
+        )
 
 
 def _newest_first(crystal: Crystal) -> tuple[int, float, str]:
@@ -102,8 +117,10 @@ def _newest_first(crystal: Crystal) -> tuple[int, float, str]:
 
 
 def _insight_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
-    for one in material.insights:
-        yield LabelledSource(one.sources, one.text, one.importance, "insight", material.now.isoformat(), one.trust)
+    for insight in material.insights:
+        yield LabelledSource(
+            insight.sources, insight.text, insight.importance, "insight", material.now.isoformat(), insight.trust
+        )
 
 
 def _format_line(section: Section | None, text: str, locked: str) -> str:
@@ -111,13 +128,13 @@ def _format_line(section: Section | None, text: str, locked: str) -> str:
 
 
 def _format_source(source: LabelledSource) -> str:
-    whose = {Trust.DATA: ", from a tool", Trust.PERSON: ", by a person"}.get(source.trust, "")
-    return f"({source.kind}, {source.importance:g}, {source.at[:10]}{whose}) {_one_line(source.text)}"
+    suffix = {Trust.DATA: ", from a tool", Trust.PERSON: ", by a person"}.get(source.trust, "")
+    return f"({source.kind}, {source.importance:g}, {source.at[:10]}{suffix}) {_one_line(source.text)}"
 
 
 def _one_line(text: str) -> str:
     """On one line, so that no text can look like another one's label."""
-    return inert(to_line(text, MAX_TEXT_CHARACTERS))
+    return escape_markup(to_line(text, MAX_TEXT_CHARACTERS))
 
 
 def _fit(texts: Mapping[str, str], budget: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from inmind.core.text import inert, shortened
+from inmind.core.text import escape_markup, shorten
 from inmind.dreams import economics, skills
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.model import Model, Question
@@ -58,16 +58,16 @@ def propose_by_model(material: DreamMaterial, model: Model, *, seconds: float, c
         error = "; ".join(check(proposal)) if check else ""
         if not error:
             return proposal
-    reason = f"{model.name} answered with nothing that can be used: {shortened(error, MAX_ERROR_CHARACTERS)}"
+    reason = f"{model.name} answered with nothing that can be used: {shorten(error, MAX_ERROR_CHARACTERS)}"
     raise ModelFailed(reason=reason)
 
 
 def build_question(material: DreamMaterial, labels: Labels) -> Question:
     parts = [f'<memory part="{part}">\n{text}\n</memory>' for part, text in labels.parts.items() if text]
-    known = "\n".join(inert(line) for line in _context_lines(material))
+    context = "\n".join(escape_markup(line) for line in _context_lines(material))
     return Question(
         system=_SYSTEM,
-        prompt="\n\n".join([*parts, f'<memory part="now">\n{known}\n</memory>', _TASK]),
+        prompt="\n\n".join([*parts, f'<memory part="now">\n{context}\n</memory>', _TASK]),
         schema=ANSWER_SCHEMA,
     )
 
@@ -75,25 +75,25 @@ def build_question(material: DreamMaterial, labels: Labels) -> Question:
 def _context_lines(material: DreamMaterial) -> Iterator[str]:
     """What is told by itself, and what counts most right now."""
     if material.mood:
-        yield f"Mood: {shortened(material.mood, 100)}"
+        yield f"Mood: {shorten(material.mood, 100)}"
     heavier = {
         section: weight for section, weight in section_weights(material.levels).items() if weight > _MIN_SECTION_WEIGHT
     }
-    for section, weight in sorted(heavier.items(), key=lambda one: -one[1]):
+    for section, weight in sorted(heavier.items(), key=lambda totals: -totals[1]):
         yield f"Counts more right now: {section} (x{weight:.1f})"
-    yield from (f"Not known: {shortened(gap.topic, 100)}" for gap in material.gaps)
+    yield from (f"Not known: {shorten(gap.topic, 100)}" for gap in material.gaps)
     yield from (
-        f"Practised: {shortened(skills.skill_line(one), 160)}"
-        for one in skills.emerging_skills(material.skills)[:_MAX_SKILLS]
+        f"Practised: {shorten(skills.skill_line(totals), 160)}"
+        for totals in skills.emerging_skills(material.skills)[:_MAX_SKILLS]
     )
-    for one in material.economics:
-        yield from (f"Economics: {shortened(line, 200)}" for line in economics.economics_lines(one))
+    for totals in material.economics:
+        yield from (f"Economics: {shorten(line, 200)}" for line in economics.economics_lines(totals))
     yield f"Time: {material.now:%Y-%m-%d %H:%M} UTC"
 
 
 def _retry_text(error: str) -> str:
     return (
-        f"\n\nYour last answer could not be used: {inert(shortened(error, MAX_ERROR_CHARACTERS))}\nAnswer again."
+        f"\n\nYour last answer could not be used: {escape_markup(shorten(error, MAX_ERROR_CHARACTERS))}\nAnswer again."
         if error
         else ""
     )

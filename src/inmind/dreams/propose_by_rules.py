@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from inmind.core.events.base import Origin, Trust
-from inmind.core.language.prose import beginning
+from inmind.core.language.prose import first_sentences
 from inmind.dreams import economics, skills
 from inmind.dreams.affect.state import level_in_note
 from inmind.dreams.classify import classify_section
@@ -55,63 +55,76 @@ def propose_by_rules(material: DreamMaterial, *, settled: Sequence[Edit] = ()) -
 
     `besides`: edits that are settled already. What they say is said, and the lines that they name are left to them.
     """
-    done = [
+    closed = [
         edit
         for edit in _retire_closed_loops(material)
         if not any(edit.line in edited_lines(other) for other in settled)
     ]
-    named = {line for edit in (*settled, *done) for line in edited_lines(edit)}
-    board = _build_index(material, settled, named)
-    wishes = [wish for wish in _new_lines(material) if not _is_covered(wish, settled)]
-    for wish in sorted(wishes, key=lambda wish: (wish.at, wish.sources, wish.text)):
-        board.merge_in(wish)
-    count = section_weights(material.levels)
-    said = sorted(board.edits(), key=lambda edit: (-edit.importance * count[edit.section], edit.at, edit.text))
-    news = material.notes or material.crystals or material.insights
+    settled_lines = {line for edit in (*settled, *closed) for line in edited_lines(edit)}
+    index = _build_index(material, settled, settled_lines)
+    adds = [add for add in _new_lines(material) if not _is_covered(add, settled)]
+    for add in sorted(adds, key=lambda add: (add.at, add.sources, add.text)):
+        index.merge_in(add)
+    weights = section_weights(material.levels)
+    edits = sorted(index.edits(), key=lambda edit: (-edit.importance * weights[edit.section], edit.at, edit.text))
+    has_news = material.notes or material.crystals or material.insights
     return Proposal(
-        edits=(*_refresh_derived_lines(material), *done, *said, *(_place_adopted(material, named) if news else ()))
+        edits=(
+            *_refresh_derived_lines(material),
+            *closed,
+            *edits,
+            *(_place_adopted(material, settled_lines) if has_news else ()),
+        )
     )
 
 
 def _is_covered(add: Add, settled: Sequence[Edit]) -> bool:
-    """Do those that name what it is made of keep its numbers, its names and what it is about? To be named is not to be
+    """Do those that name what it is made of keep its numbers, its names and what it is about?
+
+    To be named is not to be
     said."""
     sources = {*add.sources}
-    theirs = (edit for edit in settled if not isinstance(edit, Retire) and not sources.isdisjoint(edit.sources))
-    said = " ".join(edit.text for edit in theirs)
-    return bool(said) and not lost_facts(add.text, said) and shared_word_ratio(add.text, said) >= MIN_SHARED_WORDS
+    settled_edits = (edit for edit in settled if not isinstance(edit, Retire) and not sources.isdisjoint(edit.sources))
+    text = " ".join(edit.text for edit in settled_edits)
+    return bool(text) and not lost_facts(add.text, text) and shared_word_ratio(add.text, text) >= MIN_SHARED_WORDS
 
 
-def _build_index(material: DreamMaterial, settled: Sequence[Edit], named: Collection[str]) -> LineIndex:
-    """What the page says. Lines that are told from counts, and pointers, say nothing that another could say anew."""
-    board = LineIndex()
+def _build_index(material: DreamMaterial, settled: Sequence[Edit], settled_lines: Collection[str]) -> LineIndex:
+    """What the page says.
+
+    Lines that are told from counts, and pointers, say nothing that another could say anew.
+    """
+    index = LineIndex()
     for section, text in material.page.all_entries():
         line = material.dream_lines.get(text)
-        if text in named or section is Section.POINTERS:
+        if text in settled_lines or section is Section.POINTERS:
             continue
         if line is None:
-            board.add_fixed(Add(section=section or Section.ACTIVE, text=text, sources=(), trust=Trust.PERSON))
+            index.add_fixed(Add(section=section or Section.ACTIVE, text=text, sources=(), trust=Trust.PERSON))
         elif not is_derived(line):
-            board.add_line(line)
+            index.add_line(line)
     for edit in settled:
         if not isinstance(edit, Retire):
-            board.add_fixed(edit)
-    return board
+            index.add_fixed(edit)
+    return index
 
 
 # -- what wants a line -------------------------------------------------------------------------------------
 
 
 def _new_lines(material: DreamMaterial) -> Iterator[Add]:
-    noted = {note.id for note in material.notes}
+    note_ids = {note.id for note in material.notes}
     yield from (_add_from_note(note) for note in material.notes if not note.superseded and not _is_mood_note(note.text))
     yield from (_add_from_fact(one) for one in find_user_facts(material.crystals))
-    yield from (_add_from_crystal(one) for one in material.crystals if one.id not in noted and _deserves_line(one))
+    yield from (_add_from_crystal(one) for one in material.crystals if one.id not in note_ids and _deserves_line(one))
     yield from (_add_from_insight(one, material) for one in material.insights)
 
 
 def _is_mood_note(note: str) -> bool:
-    """That somebody was pleased, or cross, is felt and found again. On the page nobody could make anything of it."""
+    """That somebody was pleased, or cross, is felt and found again.
+
+    On the page nobody could make anything of it.
+    """
     return bool(level_in_note(note)) and "): the user " in note
 
 
@@ -167,40 +180,43 @@ def _add_from_insight(one: Insight, material: DreamMaterial) -> Add:
 
 
 def _deserves_line(crystal: Crystal) -> bool:
-    """What somebody has put into memory beside notes. Talk is learned from, pages and things are looked up."""
-    written = crystal.kind != "episode" and not crystal.path and crystal.source == "memory"
-    ours = crystal.origin in (Origin.DREAM, Origin.FILE)  # it stands on the page already, in its own words
-    holds = not crystal.superseded_by and not crystal.merged_into and crystal.lifecycle not in HIDDEN_LIFECYCLES
-    return written and not ours and holds and crystal.importance >= _MIN_IMPORTANCE
+    """What somebody has put into memory beside notes.
+
+    Talk is learned from, pages and things are looked up.
+    """
+    is_written = crystal.kind != "episode" and not crystal.path and crystal.source == "memory"
+    is_own = crystal.origin in (Origin.DREAM, Origin.FILE)  # it stands on the page already, in its own words
+    is_current = not crystal.superseded_by and not crystal.merged_into and crystal.lifecycle not in HIDDEN_LIFECYCLES
+    return is_written and not is_own and is_current and crystal.importance >= _MIN_IMPORTANCE
 
 
 def _place(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple[Section, str]:
     """The section that a text belongs to, and the line that it is there."""
     if level := level_in_note(text):
-        mark = {"dopamine": WIN_PREFIX, "cortisol": AVOID_PREFIX}.get(level, "")
-        section = Section.ACTIVE if mark or trust is Trust.DATA else Section.BOND
-        why = text.partition("): ")[2]
-        return section, mark + to_line(why, MAX_LINE_CHARACTERS - len(mark)) if why else to_line(text)
+        prefix = {"dopamine": WIN_PREFIX, "cortisol": AVOID_PREFIX}.get(level, "")
+        section = Section.ACTIVE if prefix or trust is Trust.DATA else Section.BOND
+        cause = text.partition("): ")[2]
+        return section, prefix + to_line(cause, MAX_LINE_CHARACTERS - len(prefix)) if cause else to_line(text)
     if trust is Trust.DATA:
         return Section.ACTIVE, quote_tool_text(text)
     section = classify_section(text, kind=kind, trust=trust)
-    mark = (
+    prefix = (
         (WIN_PREFIX if valence > 0 else AVOID_PREFIX)
         if abs(valence) >= MIN_VALENCE and section is Section.ACTIVE
         else ""
     )
-    return section, mark + to_line(text, MAX_LINE_CHARACTERS - len(mark))
+    return section, prefix + to_line(text, MAX_LINE_CHARACTERS - len(prefix))
 
 
 def quote_tool_text(text: str) -> str:
     """The line of what a tool delivered: data, and quoted as that."""
-    said = to_line(text.replace('"', "'"), MAX_LINE_CHARACTERS - 20)
-    return f'(from a tool) "{said}"'
+    line = to_line(text.replace('"', "'"), MAX_LINE_CHARACTERS - 20)
+    return f'(from a tool) "{line}"'
 
 
 def to_line(text: str, max_characters: int = MAX_LINE_CHARACTERS) -> str:
     """A text on one line, as much of it as a line holds."""
-    return beginning(" ".join(text.split()), max_characters)
+    return first_sentences(" ".join(text.split()), max_characters)
 
 
 # -- what is told anew -------------------------------------------------------------------------------------
@@ -208,20 +224,20 @@ def to_line(text: str, max_characters: int = MAX_LINE_CHARACTERS) -> str:
 
 def _refresh_derived_lines(material: DreamMaterial) -> Iterator[Add | Retire]:
     """What is no longer so goes, what is so now comes, what stands there as it is stays."""
-    wanted = {edit.text: edit for edit in (*_gap_lines(material), *_skill_lines(material), *_economics_adds(material))}
-    standing = {text for _, text in material.page.all_entries()}
+    derived = {edit.text: edit for edit in (*_gap_lines(material), *_skill_lines(material), *_economics_adds(material))}
+    on_page = {text for _, text in material.page.all_entries()}
     for text, line in material.dream_lines.items():
-        if text in standing and text not in wanted and is_derived(line):
+        if text in on_page and text not in derived and is_derived(line):
             yield Retire(line=text)
-    yield from (edit for text, edit in wanted.items() if text not in standing)
+    yield from (edit for text, edit in derived.items() if text not in on_page)
 
 
 def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:
     """A loop that is done is past: its line leaves for a pointer that finds what was asked for."""
-    standing = {text for _, text in material.page.all_entries()}
+    on_page = {text for _, text in material.page.all_entries()}
     for text in material.closed_loops:
         line = material.dream_lines.get(text)
-        if line is None or text not in standing:
+        if line is None or text not in on_page:
             continue
         for pointer in candidate_pointers(loop_text(text)):
             if material.search(pointer.keywords).issuperset(line.sources):
@@ -251,7 +267,7 @@ def _skill_lines(material: DreamMaterial) -> Iterator[Add]:
 
 
 def _economics_adds(material: DreamMaterial) -> Iterator[Add]:
-    for text in (line for one in material.economics for line in economics.economics_lines(one)):
+    for text in (line for totals in material.economics for line in economics.economics_lines(totals)):
         yield Add(section=Section.NICHE, text=text, sources=(), kind=_ECONOMICS_KIND, at=material.now.isoformat())
 
 
@@ -270,7 +286,7 @@ _GAP_REASONS = {
 # -- what people wrote before the first dream --------------------------------------------------------------
 
 
-def _place_adopted(material: DreamMaterial, named: Collection[str]) -> list[Rewrite]:
+def _place_adopted(material: DreamMaterial, settled_lines: Collection[str]) -> list[Rewrite]:
     """A few of their entries, into their sections, word for word, as the last to leave these.
 
     Those that no line holds whole stay where they are: half of what a person wrote is not what they wrote. So do those
@@ -278,15 +294,15 @@ def _place_adopted(material: DreamMaterial, named: Collection[str]) -> list[Rewr
     """
     if not material.page.header:
         return []
-    seeds = (
+    adopted = (
         text
         for _, text in parse_page(_SUBHEADING.split(material.page.preamble)[0]).all_entries()
         if text in material.adopted
     )
-    whole = (
+    one_line_texts = (
         text
-        for text in seeds
-        if len(text) <= MAX_LINE_CHARACTERS and not _NOT_ONE_LINE.search(text) and text not in named
+        for text in adopted
+        if len(text) <= MAX_LINE_CHARACTERS and not _NOT_ONE_LINE.search(text) and text not in settled_lines
     )
     return [
         Rewrite(
@@ -295,7 +311,7 @@ def _place_adopted(material: DreamMaterial, named: Collection[str]) -> list[Rewr
             text=to_line(text),
             importance=MIN_PROTECTED_IMPORTANCE,
         )
-        for text in islice(whole, MAX_ADOPTED_PER_DREAM)
+        for text in islice(one_line_texts, MAX_ADOPTED_PER_DREAM)
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inmind.core.language.prose import compiled, is_greeting, sentences
+from inmind.core.language.prose import compile_cached, is_greeting, split_sentences
 from inmind.dreams.names import names_in_sentences
 from inmind.dreams.requests import any_of, is_request, normalize_sentence
 from inmind.search.query_parse import keywords
@@ -24,10 +24,10 @@ def questions_in(sentences: Iterable[str]) -> Iterator[str]:
 
 
 def is_question(sentence: str) -> bool:
-    said = normalize_sentence(sentence)
-    if not (compiled(_QUESTION_END).search(said) or compiled(_QUESTION_START).match(said)):
+    text = normalize_sentence(sentence)
+    if not (compile_cached(_QUESTION_END).search(text) or compile_cached(_QUESTION_START).match(text)):
         return False
-    if is_greeting(said) or compiled(_SMALL_TALK).fullmatch(said) or compiled(_TAG_QUESTION).search(said):
+    if is_greeting(text) or compile_cached(_SMALL_TALK).fullmatch(text) or compile_cached(_TAG_QUESTION).search(text):
         return False
     return _has_topic(sentence) and not is_request(sentence)
 
@@ -35,21 +35,21 @@ def is_question(sentence: str) -> bool:
 def _has_topic(sentence: str) -> bool:
     """A word alone is not enough, but for a name and for what in Chinese takes two characters: only whoever knows what
     came before can answer "what happened?"."""
-    telling = keywords(sentence)
-    return len(telling) > 1 or any(not word.isascii() for word in telling) or bool(names_in_sentences([sentence]))
+    words = keywords(sentence)
+    return len(words) > 1 or any(not word.isascii() for word in words) or bool(names_in_sentences([sentence]))
 
 
 def split_unanswered(reply: str) -> tuple[bool, str]:
     """Does a reply say that it does not know? And what it says apart from that."""
-    said = sentences(reply)
-    known = [one for one in said if not _says_unknown(one)]
-    return len(known) < len(said), "\n".join(known)
+    reply_sentences = split_sentences(reply)
+    answers = [sentence for sentence in reply_sentences if not _says_unknown(sentence)]
+    return len(answers) < len(reply_sentences), "\n".join(answers)
 
 
 def _says_unknown(sentence: str) -> bool:
-    said = normalize_sentence(sentence)
-    found = compiled(_UNKNOWN).search(said)
-    return found is not None and not compiled(_ANSWERS_ANYWAY).search(said, found.end())
+    text = normalize_sentence(sentence)
+    match = compile_cached(_UNKNOWN).search(text)
+    return match is not None and not compile_cached(_ANSWERS_ANYWAY).search(text, match.end())
 
 
 _QUESTION_END = r"[?？]\W*$|[吗嗎呢么]\W*$"

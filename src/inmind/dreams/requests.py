@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
-from inmind.core.language.prose import compiled
+from inmind.core.language.prose import compile_cached
 from inmind.entities.nouns import singular
 
 MAX_REQUEST_SENTENCES = 4
@@ -22,7 +22,7 @@ MAX_NOUN_CHARACTERS = 40
 
 def normalize_sentence(sentence: str) -> str:
     """In small letters, with one kind of apostrophe, and without what is only quoted: that is somebody else's word."""
-    return compiled(_QUOTED).sub(" ", sentence).strip().lower().replace("’", "'")
+    return compile_cached(_QUOTED).sub(" ", sentence).strip().lower().replace("’", "'")
 
 
 def any_of(*patterns: str) -> str:
@@ -35,52 +35,58 @@ _QUOTED = '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`'
 
 def find_request(sentences: Sequence[str]) -> str:
     """The first thing that is asked for, as a verb and a noun; empty where nothing is."""
-    return next((task for one in sentences[:MAX_REQUEST_SENTENCES] if (task := _parse_task(one))), "")
+    return next((task for sentence in sentences[:MAX_REQUEST_SENTENCES] if (task := _parse_task(sentence))), "")
 
 
 def is_request(sentence: str) -> bool:
-    """Is somebody to do something, and not only to say something? "Can you tell me when it leaves?" is a question."""
-    said = normalize_sentence(sentence)
-    polite = compiled(_POLITE_REQUEST).match(said) or compiled(_POLITE_REQUEST_ZH).match(said)
+    """Is somebody to do something, and not only to say something?
+
+    "Can you tell me when it leaves?" is a question.
+    """
+    text = normalize_sentence(sentence)
+    polite = compile_cached(_POLITE_REQUEST).match(text) or compile_cached(_POLITE_REQUEST_ZH).match(text)
     return bool(polite or _parse_task(sentence))
 
 
 def _parse_task(sentence: str) -> str:
-    if compiled(_HAN).search(sentence):
+    if compile_cached(_HAN).search(sentence):
         return _parse_chinese_task(sentence)
-    found = compiled(_ENGLISH_REQUEST).match(" ".join(sentence.lower().replace("’", "'").split()))
-    if found is None or found["verb"] not in _VERBS:
+    match = compile_cached(_ENGLISH_REQUEST).match(" ".join(sentence.lower().replace("’", "'").split()))
+    if match is None or match["verb"] not in _VERBS:
         return ""
-    noun = _find_object(found["rest"])
-    return f"{found['verb']}{found['particle'] or ''} {noun}" if noun else ""
+    noun = _find_object(match["rest"])
+    return f"{match['verb']}{match['particle'] or ''} {noun}" if noun else ""
 
 
 def _find_object(rest: str) -> str:
     """The last noun in front of whatever leads on: of "the failing test in parser.py", the test."""
-    clause = compiled(_CLAUSE).match(rest)
+    clause = compile_cached(_CLAUSE).match(rest)
     tokens = takewhile(lambda token: token not in _CLAUSE_BREAKS, (clause[0] if clause else "").split())
     nouns = [bare for token in tokens if (bare := token.strip("\"'`*()[]#")) and bare not in _SKIPPED_WORDS]
-    named = [noun for noun, behind in pairwise([*nouns, ""]) if not _is_number(noun, behind)]
-    if not named or named[-1] in _PRONOUNS:
+    heads = [noun for noun, next_word in pairwise([*nouns, ""]) if not _is_number(noun, next_word)]
+    if not heads or heads[-1] in _PRONOUNS:
         return ""
-    head = "file" if compiled(_FILE).search(named[-1]) else singular(named[-1])
+    head = "file" if compile_cached(_FILE).search(heads[-1]) else singular(heads[-1])
     return head if len(head) <= MAX_NOUN_CHARACTERS else ""
 
 
 def _is_number(noun: str, next_word: str) -> bool:
-    """Does it only say which one? Of "module number 3" it is the module that the work is done to."""
-    is_number = compiled(_NUMBER).fullmatch
+    """Does it only say which one?
+
+    Of "module number 3" it is the module that the work is done to.
+    """
+    is_number = compile_cached(_NUMBER).fullmatch
     return bool(is_number(noun) or (noun in _NUMBER_WORDS and next_word and is_number(next_word)))
 
 
 def _parse_chinese_task(sentence: str) -> str:
-    found = compiled(_REQUEST_ZH).match(sentence)
-    if found is None:
+    match = compile_cached(_REQUEST_ZH).match(sentence)
+    if match is None:
         return ""
-    rest = found["before"] or found["behind"] or ""
-    noun = compiled(_MEASURE_WORD_ZH).sub("", rest.rpartition("的")[2].strip(), count=1)
-    heads: list[str] = compiled(_HEAD_NOUN_ZH).findall(noun)
-    return f"{found['verb']}{heads[0]}" if heads else ""
+    rest = match["before"] or match["behind"] or ""
+    noun = compile_cached(_MEASURE_WORD_ZH).sub("", rest.rpartition("的")[2].strip(), count=1)
+    heads: list[str] = compile_cached(_HEAD_NOUN_ZH).findall(noun)
+    return f"{match['verb']}{heads[0]}" if heads else ""
 
 
 _HAN = "[一-鿿]"

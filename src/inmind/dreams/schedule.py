@@ -1,8 +1,8 @@
-"""When a dream comes by itself: every two hours if there is something to dream of, and early when something was felt.
+"""When a dream is due: every two hours if there is new material, and earlier after strong affect.
 
-It is decided from what the journal has, so any number of processes come to the same answer, and one that is started
-again and again dreams no oftener. Time is taken as it is told: a clock that jumps ahead brings one dream, and one that
-is set back brings one as well and none after it, since what counts is the last dream in order, not the latest date.
+The decision depends on the journal only, so all processes decide the same, and frequent restarts do not cause more
+dreams. Clock changes are tolerated: a jump ahead causes one dream; setting the clock back causes one dream and no more,
+because the last dream in order counts, not the latest date.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from inmind.core.frozen import frozen
 from inmind.dreams.state import DreamingState
 
 FAILURES_BEFORE_BACKOFF = 3
-"""Failures in a row from which on each doubles the wait: of dreams, and of a model that is asked for them."""
+"""Consecutive failures, of dreams or of the model, from which each further one doubles the wait."""
 
 MAX_WAIT = timedelta(days=1)
-"""That a wait may double to."""
+"""Upper bound of a doubled wait."""
 
 
 @frozen(kw_only=True)
 class DreamSchedule:
+    """Intervals between dreams, from the settings."""
+
     interval: timedelta
     first_delay: timedelta
     spike_interval: timedelta
     min_crystals: int
-    """New crystals."""
+    """New crystals that a scheduled dream requires."""
 
 
 def due_trigger(
@@ -38,10 +40,10 @@ def due_trigger(
     strong_affect: bool,
     count_new: Callable[[int], int],
 ) -> str:
-    """Why a dream is due now: `schedule` or `spike`; empty where none is. One that was left in the middle is due for
-    the reason for which it began, unless whoever goes on with it dies time and again.
+    """The trigger of a dream that is due now, `schedule` or `spike`; empty if none is.
 
-    `fresh`: how many new crystals there are, of at most so many. `awake`: for how long whoever asks has been at it.
+    An unfinished dream is due with its original trigger, unless it has failed repeatedly. `count_new(limit)`: number of
+    new crystals, counted up to `limit`. `uptime`: how long the calling process has been running.
     """
     running = dreaming.running
     if running is not None and running.is_held(now):
@@ -54,10 +56,10 @@ def due_trigger(
     ):
         return running.trigger
     elapsed = _elapsed(dreaming.last_started_at, now)
-    wait = _backoff(dreaming.failures)
-    if strong_affect and elapsed >= max(schedule.spike_interval, wait(schedule.spike_interval)) and count_new(1):
+    backoff = _backoff(dreaming.failures)
+    if strong_affect and elapsed >= max(schedule.spike_interval, backoff(schedule.spike_interval)) and count_new(1):
         return "spike"
-    if elapsed < wait(schedule.interval) or uptime < schedule.first_delay:
+    if elapsed < backoff(schedule.interval) or uptime < schedule.first_delay:
         return ""
     return "schedule" if count_new(schedule.min_crystals) >= schedule.min_crystals else ""
 
@@ -70,27 +72,27 @@ def next_due_at(
     strong_affect: bool,
     count_new: Callable[[int], int],
 ) -> datetime | None:
-    """When a dream will be due if nothing happens until then; None where none will be.
+    """When a dream will be due without further events; None if none will be.
 
-    It is asked behind `trigger`: what that has said no to by now may be due by the clock alone.
+    It is called after `due_trigger` returned nothing; since then a dream may have become due by time.
     """
     running = dreaming.running
     if running is not None and running.is_held(now):
         return running.lease_until
     if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF:
         return now
-    elapsed, wait = _elapsed(dreaming.last_started_at, now), _backoff(dreaming.failures)
+    elapsed, backoff = _elapsed(dreaming.last_started_at, now), _backoff(dreaming.failures)
     if strong_affect and count_new(1):
-        delay = max(schedule.spike_interval, wait(schedule.spike_interval))
+        delay = max(schedule.spike_interval, backoff(schedule.spike_interval))
     elif count_new(schedule.min_crystals) >= schedule.min_crystals:
-        delay = wait(schedule.interval)
+        delay = backoff(schedule.interval)
     else:
         return None
     return now if elapsed >= delay else now + delay - elapsed
 
 
 def may_ask_model(dreaming: DreamingState, schedule: DreamSchedule, now: datetime) -> bool:
-    """Shall a model be asked? One that has failed time and again is left alone for a while, and rules go on."""
+    """False while a model that failed repeatedly is not asked again. Rules propose meanwhile."""
     if dreaming.model_failures < FAILURES_BEFORE_BACKOFF:
         return True
     return _elapsed(dreaming.model_asked_at, now) >= _backoff(dreaming.model_failures)(schedule.interval)

@@ -1,9 +1,8 @@
-"""Which of many texts say nearly the same, without holding each against each.
+"""Group similar texts without comparing every pair.
 
-Texts are sets of words, and two are alike by the words they share of all they have (Jaccard). Whatever two sets share,
-they share it somewhere, and if it is much, some of it is rare: of two sets of fifteen that are alike, at least three
-shared words are among the nine rarest of either. So each is held only against those that it meets so often under its
-rarest words, and of these only against the first of every group.
+A text is a set of words; similarity is the Jaccard index. Similar sets share many words, and some of these are rare: of
+two similar sets of fifteen words, at least three shared words are among the nine rarest of each. So each set is
+compared only with groups that share enough of its rarest words, and only with the first member of each group.
 """
 
 from __future__ import annotations
@@ -17,46 +16,57 @@ from typing import Final
 MIN_SIMILARITY: Final = 0.6
 
 MIN_SHARED_RARE_WORDS: Final = 3
-"""How often two sets have to meet before they are compared. More would mean to look under more words."""
+"""Shared rare words from which two sets are compared. A higher number would require indexing more words."""
 
 MAX_GROUPS_PER_WORD: Final = 16
-"""Groups that are looked at under one word, the last ones: a rare word of so many groups is not rare."""
+"""Groups kept for each word, the latest ones. A word of more groups is not rare."""
 
 
 def group_similar(sets: Sequence[frozenset[str]]) -> list[list[int]]:
-    """The places of those that are alike, in their order; each group is of what its first one is like."""
-    rarity = Counter(chain.from_iterable(sets))
-    found: list[list[int]] = []
-    wanted: list[int] = []
-    """For each group, how often one meets what is like its first."""
-    exactly: dict[frozenset[str], int] = {}
-    under: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MAX_GROUPS_PER_WORD))
-    for place, words in enumerate(sets):
-        group = exactly.get(words)
+    """Indexes of similar sets, grouped, in order.
+
+    All members are similar to the first of their group.
+    """
+    frequencies = Counter(chain.from_iterable(sets))
+    groups: list[list[int]] = []
+    min_matches: list[int] = []
+    """For each group, the rare words that a set similar to its first member shares at least."""
+    group_by_words: dict[frozenset[str], int] = {}
+    groups_by_word: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MAX_GROUPS_PER_WORD))
+    for index, words in enumerate(sets):
+        group = group_by_words.get(words)
         if group is None and words:
-            rare, often = _index_words(words, rarity), _min_shared_rare_words(words)
-            met = Counter(chain.from_iterable(under[word] for word in rare if word in under))
-            near = (one for one, times in met.items() if times >= often or times >= wanted[one])
-            best, nearest = max(((jaccard(words, sets[found[one][0]]), -one) for one in near), default=(0.0, 0))
-            group = -nearest if best >= MIN_SIMILARITY else len(found)
-            if group == len(found):
-                found.append([])
-                wanted.append(often)
-                for word in rare:
-                    under[word].append(group)
-            exactly[words] = group
+            index_words, required = _index_words(words, frequencies), _min_shared_rare_words(words)
+            match_counts = Counter(
+                chain.from_iterable(groups_by_word[word] for word in index_words if word in groups_by_word)
+            )
+            candidates = (
+                candidate
+                for candidate, count in match_counts.items()
+                if count >= required or count >= min_matches[candidate]
+            )
+            similarity, group_key = max(
+                ((jaccard(words, sets[groups[candidate][0]]), -candidate) for candidate in candidates), default=(0.0, 0)
+            )
+            group = -group_key if similarity >= MIN_SIMILARITY else len(groups)
+            if group == len(groups):
+                groups.append([])
+                min_matches.append(required)
+                for word in index_words:
+                    groups_by_word[word].append(group)
+            group_by_words[words] = group
         if group is not None:
-            found[group].append(place)
-    return found
+            groups[group].append(index)
+    return groups
 
 
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared) if shared else 0.0
+def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
+    shared = len(first & second)
+    return shared / (len(first) + len(second) - shared) if shared else 0.0
 
 
 def _min_shared_words(words: frozenset[str]) -> int:
-    """How many words at least it has in common with everything that it is like."""
+    """The minimum number of words shared with any similar set."""
     return ceil(MIN_SIMILARITY * len(words))
 
 
@@ -65,11 +75,14 @@ def _min_shared_rare_words(words: frozenset[str]) -> int:
 
 
 def _index_words(words: frozenset[str], frequencies: Counter[str]) -> list[str]:
-    """The words under which it is kept and looked for: behind the last of them, too few are left to be alike without
-    having met often enough before. A word that nobody else has is not worth keeping."""
-    often = sorted((frequencies[word], word) for word in words)
+    """The rarest words, by which a set is indexed and looked up.
+
+    The remaining words are too few for a similar set that does not share enough of these. Words of a single set are
+    left out.
+    """
+    by_frequency = sorted((frequencies[word], word) for word in words)
     return [
         word
-        for times, word in often[: len(words) - _min_shared_words(words) + _min_shared_rare_words(words)]
-        if times > 1
+        for count, word in by_frequency[: len(words) - _min_shared_words(words) + _min_shared_rare_words(words)]
+        if count > 1
     ]

@@ -1,9 +1,9 @@
-"""Where dreaming stands in a resource: whether somebody dreams right now, and what the dreams so far have left.
+"""State of dreaming of a resource, folded from the journal: the running dream, and results of the dreams so far.
 
-There is no lock beside the journal. Whoever begins a dream says so by an event, and while that holds nobody else does;
-the number of the event and the name of its holder are the token by which one who was too slow finds out that the dream
-is another's by now. What holds is told by the clock alone: no process has to be alive, or dead, or reachable, for the
-next one to go on. Each stage that a dream has reached is an event too, so the next one goes on from there.
+There is no lock besides the journal. An event starts a dream; while its lease holds, no other process starts one. The
+number of that event and the name of its holder are a fencing token: a slow process finds out that another one has taken
+the dream over. Only the clock decides whether a lease holds, so no process has to be alive or reachable for the next
+one to continue. Each stage is an event too, from which the next process resumes.
 """
 
 from __future__ import annotations
@@ -36,51 +36,51 @@ from inmind.core.frozen import frozen
 from inmind.documents.document import MEMORY_PAGE_PATH
 
 RULES = "rules"
-"""Who proposes where no model does."""
+"""The proposer of a dream without a model."""
 
 LIMIT_REACHED = "limit reached: "
-"""How the reason begins for which a model was not asked at all: it says nothing of the model."""
+"""Prefix of the fallback reason if a rate limit prevented the call. It does not count as a failure of the model."""
 
 LEASE_DURATION = timedelta(seconds=60)
-"""How long a dream holds without saying more. Whoever finds one that was killed waits for no longer."""
+"""Duration of a lease without renewal, and so the longest wait after the process of a dream was killed."""
 
 MAX_RESUME_AGE = timedelta(days=1)
-"""For how long a dream that was left in the middle is worth going on with. What it proposes was weighed by what there
-was then, by the levels and the mood of then: after a day a new one sees more, whatever was paid for the old one."""
+"""Age up to which an unfinished dream is resumed. A proposal depends on the input, levels and mood of its time. After a
+day a new dream knows more, whatever the old one has cost."""
 
 Stage = Literal["begun", "gathered", "proposed", "checked"]
 
 PHASE_AFTER: Mapping[Stage, str] = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit"}
-"""The phase that a dream is in behind each stage."""
+"""The phase that follows each stage."""
 
 
 @frozen(kw_only=True)
 class ActiveDream:
-    """A dream that has begun and not ended."""
+    """A dream that has started and not ended."""
 
     dream: int
     started_at: datetime
     lease_until: datetime
     gathered_at: datetime
-    """The time by which it has gathered; before that, when it began."""
+    """The time as of which its input was gathered; before that, its start."""
     trigger: str = "asked"
     proposer: str = RULES
     holder: str = ""
     gathered: int = 0
     proposed: int = 0
     checked: int = 0
-    """Numbers of the events by which it has reached these stages; 0 where it has not."""
+    """Sequence numbers of the events of these stages; 0 for a stage that is not reached."""
     answers: tuple[int, ...] = ()
-    """Numbers of the events that have what a model has answered to what was gathered."""
+    """Sequence numbers of the model's answers to the gathered input."""
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
-    """Of all that was answered and proposed for it."""
+    """Price and tokens of all answers and proposals."""
     released: bool = False
-    """Whoever had it has left it to others, in good order: nothing of it has failed."""
+    """The holder released it for another process. This is not a failure."""
 
     @property
     def stage(self) -> Stage:
-        """The last one that it has reached."""
+        """The last stage that was reached."""
         if self.checked:
             return "checked"
         if self.proposed:
@@ -89,7 +89,7 @@ class ActiveDream:
 
     @property
     def has_paid_work(self) -> bool:
-        """Is there something to go on with that has cost something, or may have?"""
+        """True if there is an answer or a proposal to resume from, which may have cost money."""
         return bool(self.proposed or self.answers)
 
     @property
@@ -97,12 +97,15 @@ class ActiveDream:
         return self.proposer != RULES
 
     def is_held(self, now: datetime) -> bool:
-        """For one lease, and one more where its clock is ahead of this one. What ends later than that was told by a
-        clock that is wrong, and must not keep everybody out until then."""
+        """True while the lease holds.
+
+        A lease that ends more than two durations ahead was written by a wrong clock and does not hold. One duration is
+        allowed for a holder whose clock is ahead.
+        """
         return self.lease_until - 2 * LEASE_DURATION <= now < self.lease_until
 
     def is_resumable(self, now: datetime) -> bool:
-        """Is it worth going on with? Not where a clock that is wrong, then or now, does not tell how old it is."""
+        """True if it is young enough to resume. False if a wrong clock makes its age unknown."""
         return -LEASE_DURATION <= now - self.gathered_at < MAX_RESUME_AGE
 
 
@@ -112,30 +115,32 @@ def _empty() -> dict[str, Any]:
 
 @frozen(kw_only=True)
 class DreamingState:
+    """The folded state."""
+
     running: ActiveDream | None = None
     last_started_at: datetime | None = None
-    """When the last dream began, whatever became of it."""
+    """Start of the last dream, whatever its outcome."""
     model_asked_at: datetime | None = None
-    """When the last one began for which a model was asked."""
+    """Start of the last dream that used a model."""
     last_done_at: datetime | None = None
-    """When the last one began that came to its end: what came in since then is new."""
+    """The time as of which the last committed dream gathered its input. Later input is new."""
     last_dream: int = 0
-    """That one, unless it was undone."""
+    """Number of the last committed dream that was not undone."""
     failures: int = 0
-    """Dreams in a row that came to nothing."""
+    """Consecutive dreams that failed."""
     model_failures: int = 0
-    """Dreams in a row for which a model was asked in vain."""
+    """Consecutive dreams in which the model failed."""
     day_tokens: tuple[str, int] = ("", 0)
-    """A day, and the tokens that models have read and written on it."""
+    """A UTC day, and the tokens that models used on it."""
     last_seq: int = 0
     journal_position: int = 0
-    """Up to where notes, and sessions, have been looked at: see Dreamt."""
+    """Up to where the resource's stream, and the whole journal, were read: see DreamCommitted."""
     lines: Mapping[str, PageLine] = field(default_factory=_empty)
-    """Those on the page that dreams have written, by their text."""
+    """Lines on the page that dreams wrote, by their text."""
     user_lines: Mapping[str, str] = field(default_factory=_empty)
-    """Entries on the page that people have written, with the crystals that have their words."""
+    """Entries on the page that users wrote, with the crystal of each."""
     adopted_entries: frozenset[str] = frozenset()
-    """Those among them that were there before the first dream."""
+    """Entries of these from before the first dream."""
     page_adopted: bool = False
     gaps: tuple[KnowledgeGap, ...] = ()
     skills: tuple[LearnedSkill, ...] = ()
@@ -193,7 +198,7 @@ class DreamingState:
                 from inmind.dreams.page.adopt_existing import (
                     chunk_by_entry,
                     entry_texts,
-                )  # needed once in the life of a resource
+                )  # needed once for each resource
 
                 chunks = {
                     entry: f"{event.stream}#{event.seq + 1 + place}" for entry, place in chunk_by_entry(text).items()
@@ -234,8 +239,10 @@ class DreamingState:
         return replace(self, running=running, day_tokens=self._add_tokens(payload.tokens, at))
 
     def _apply_takeover(self, running: ActiveDream, previous: ActiveDream, at: datetime) -> DreamingState:
-        """Whoever held it came to nothing, unless it was left to others; but a model that has answered already was not
-        asked in vain."""
+        """Count a failure of the previous holder, unless it released the dream.
+
+        The model failed only if it had not answered yet.
+        """
         unasked = not previous.has_paid_work
         return replace(
             self,
@@ -264,7 +271,7 @@ class DreamingState:
         )
 
     def tokens_on(self, now: datetime) -> int:
-        """Tokens that models have taken on this day, in UTC."""
+        """Tokens that models used on this UTC day."""
         day, tokens = self.day_tokens
         return tokens if day == _day(now) else 0
 
@@ -272,12 +279,15 @@ class DreamingState:
         return (_day(at), self.tokens_on(at) + sum(tokens)) if any(tokens) else self.day_tokens
 
     def _uncounted_tokens(self, tokens: tuple[int, int]) -> tuple[int, int]:
-        """What of a dream's tokens has not been counted with what was answered and proposed for it."""
+        """The part of a dream's tokens that was not counted with its answers and proposals."""
         counted = self.running.tokens if self.running else (0, 0)
         return max(0, tokens[0] - counted[0]), max(0, tokens[1] - counted[1])
 
     def _count_model_failures(self, committed: DreamCommitted) -> int:
-        """A dream for which no model was asked says nothing of the model."""
+        """Model failures in a row after this commit.
+
+        A dream without a model does not change the number.
+        """
         if committed.fallback_reason and not committed.fallback_reason.startswith(LIMIT_REACHED):
             return self.model_failures + 1
         return self.model_failures if committed.proposer == RULES else 0
@@ -297,8 +307,11 @@ class DreamingState:
         )
 
     def _apply_page(self, text: str) -> DreamingState:
-        """What is no longer on the page is no line of it: said there again by somebody, it is theirs."""
-        from inmind.dreams.page.page import parse_page  # most who open a memory meet no dream
+        """Forget lines that are gone from the page.
+
+        If a user adds the same text again, it is a user's line.
+        """
+        from inmind.dreams.page.page import parse_page  # imported here: most processes see no dream
 
         standing = {entry for _, entry in parse_page(text).all_entries()}
         return replace(

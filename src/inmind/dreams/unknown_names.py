@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inmind.core.language.prose import compiled
+from inmind.core.language.prose import compile_cached
 from inmind.dreams.names import names_in_sentences
 from inmind.dreams.questions import is_question
 from inmind.dreams.requests import any_of, is_request, normalize_sentence
@@ -35,11 +35,11 @@ def _unknown_names(sentence: str) -> Iterator[str]:
 
 def _is_not_narrative(sentence: str, names: list[str]) -> bool:
     """Somebody asks for something, gives an answer, or says who they are."""
-    said = normalize_sentence(sentence)
-    if compiled(_INTRODUCTION).search(said) or compiled(_REQUEST).search(said):
+    text = normalize_sentence(sentence)
+    if compile_cached(_INTRODUCTION).search(text) or compile_cached(_REQUEST).search(text):
         return True
-    others = len(sentence.split()) - sum(len(name.split()) for name in names)
-    if not compiled(_HAN).search(sentence) and others < MIN_OTHER_WORDS:
+    other_words = len(sentence.split()) - sum(len(name.split()) for name in names)
+    if not compile_cached(_HAN).search(sentence) and other_words < MIN_OTHER_WORDS:
         return True
     return is_question(sentence) or is_request(sentence)
 
@@ -52,19 +52,19 @@ def _is_well_known(name: str) -> bool:
 
 def _is_explained(name: str, sentence: str) -> bool:
     """By what stands around it where it comes up first; what one of a list is, all of them are."""
-    before, _, behind = sentence.partition(name)
-    around = (before, compiled(_LISTED).sub("", before))
+    before, _, after = sentence.partition(name)
+    around = (before, compile_cached(_LISTED).sub("", before))
     explained = (
-        any(compiled(_EXPLAINED_BEFORE).search(one) for one in around)
-        or compiled(_EXPLAINED_AFTER).match(behind) is not None
+        any(compile_cached(_EXPLAINED_BEFORE).search(one) for one in around)
+        or compile_cached(_EXPLAINED_AFTER).match(after) is not None
     )
-    return explained or _is_set_apart(before, behind)
+    return explained or _is_set_apart(before, after)
 
 
-def _is_set_apart(before: str, behind: str) -> bool:
+def _is_set_apart(before: str, after: str) -> bool:
     """Whoever is spoken to is: "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!". So is a name
     that says who was meant: "one of them, Rex, barks"."""
-    ends = behind.startswith((",", "!", " -")) or not behind.strip(".!?。！？ ")
+    ends = after.startswith((",", "!", " -")) or not after.strip(".!?。！？ ")
     return ends and (len(before.split()) <= 1 or before.rstrip().endswith((",", "，")))
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from inmind.core.events.base import Origin, Trust
 from inmind.core.frozen import frozen
-from inmind.core.language.prose import own_words, sentences
+from inmind.core.language.prose import own_words, split_sentences
 from inmind.history.compaction.rule_detection import find_rules
 from inmind.search.crystal import Crystal
 
@@ -45,13 +45,15 @@ class UserFact:
 
 def find_user_facts(crystals: Iterable[Crystal]) -> list[UserFact]:
     """What is new in them, in the order in which it was said; what was said twice, as it was said last."""
-    newest = sorted((one for one in crystals if _is_user_message(one)), key=lambda one: (one.at, one.id), reverse=True)
-    found: dict[str, UserFact] = {}
-    for one in (sentence for crystal in newest for sentence in _facts_in(crystal)):
-        found.setdefault(one.text.casefold(), one)
-        if len(found) == MAX_FACTS:
+    newest = sorted(
+        (item for item in crystals if _is_user_message(item)), key=lambda item: (item.at, item.id), reverse=True
+    )
+    facts: dict[str, UserFact] = {}
+    for item in (sentence for crystal in newest for sentence in _facts_in(crystal)):
+        facts.setdefault(item.text.casefold(), item)
+        if len(facts) == MAX_FACTS:
             break
-    return sorted(found.values(), key=lambda one: (one.at, one.source, one.text))
+    return sorted(facts.values(), key=lambda item: (item.at, item.source, item.text))
 
 
 def to_third_person(line: str) -> str:
@@ -59,19 +61,21 @@ def to_third_person(line: str) -> str:
 
     To compare it with other lines, never to show it: only its beginning is turned.
     """
-    spoken = _SPEAKER_LINE.fullmatch(line)
-    if not spoken:
+    match = _SPEAKER_LINE.fullmatch(line)
+    if not match:
         return line
-    who, said = spoken["who"], _LEAD_IN.sub("", spoken["said"], count=1)
-    who = "用户" if who == _USER and _HAN.search(said) else who
-    for first, third in _THIRD_PERSON:
-        if match := first.match(said):
-            return who + match.expand(third) + said[match.end() :]
-    return said
+    who, sentence = match["who"], _LEAD_IN.sub("", match["said"], count=1)
+    who = "用户" if who == _USER and _HAN.search(sentence) else who
+    for pattern, replacement in _THIRD_PERSON:
+        if person_match := pattern.match(sentence):
+            return who + person_match.expand(replacement) + sentence[person_match.end() :]
+    return sentence
 
 
 class _FactPattern(NamedTuple):
-    """One way to say such a thing. `cues`: words of which a text has one, or it has not this form: looking for these
+    """One way to say such a thing.
+
+    `cues`: words of which a text has one, or it has not this form: looking for these
     takes a fraction of the time, and most messages have none."""
 
     kind: str
@@ -262,36 +266,38 @@ def _is_user_message(crystal: Crystal) -> bool:
 
 
 def _facts_in(crystal: Crystal) -> Iterator[UserFact]:
-    who = crystal.speaker if crystal.speaker not in ("", "user") else _USER
-    text = crystal.text[:_MAX_MESSAGE_CHARACTERS].removeprefix(f"{who}: ")
-    for kind, importance, said in (*_pattern_facts(text), *_rule_facts(text)):
+    speaker = crystal.speaker if crystal.speaker not in ("", "user") else _USER
+    text = crystal.text[:_MAX_MESSAGE_CHARACTERS].removeprefix(f"{speaker}: ")
+    for kind, importance, sentence in (*_pattern_facts(text), *_rule_facts(text)):
         at = crystal.at.isoformat()
-        yield UserFact(text=f"{who}: {said}", kind=kind, importance=importance, source=crystal.id, at=at)
+        yield UserFact(text=f"{speaker}: {sentence}", kind=kind, importance=importance, source=crystal.id, at=at)
 
 
 def _pattern_facts(text: str) -> Iterator[tuple[str, float, str]]:
     low = text.lower()
-    forms = [
-        form for form in _FACT_PATTERNS if any(map(low.__contains__, form.cues)) and _compiled(form.pattern).search(low)
+    patterns = [
+        pattern
+        for pattern in _FACT_PATTERNS
+        if any(map(low.__contains__, pattern.cues)) and _compiled(pattern.pattern).search(low)
     ]
-    if not forms:
+    if not patterns:
         return
-    for sentence in (" ".join(one.split()) for line in own_words(text) for one in sentences(line)):
+    for sentence in (" ".join(sentence.split()) for line in own_words(text) for sentence in split_sentences(line)):
         if len(sentence) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(sentence):
             low = sentence.lower()
-            form = next((form for form in forms if _compiled(form.pattern).search(low)), None)
-            if form and not _compiled(_NOT_A_FACT).search(low):
-                yield form.kind, form.importance, sentence
+            pattern = next((pattern for pattern in patterns if _compiled(pattern.pattern).search(low)), None)
+            if pattern and not _compiled(_NOT_A_FACT).search(low):
+                yield pattern.kind, pattern.importance, sentence
 
 
 def _rule_facts(text: str) -> Iterator[tuple[str, float, str]]:
     low = text.lower()
     if not any(map(low.__contains__, _STANDING_CUES)):
         return
-    for order, said in find_rules(text):
-        meant = order == "rule" and len(said) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(said)
-        if meant and _compiled(_STANDING_RULE).search(said.lower()):
-            yield "preference", _RULE_IMPORTANCE, said
+    for kind, sentence in find_rules(text):
+        is_rule = kind == "rule" and len(sentence) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(sentence)
+        if is_rule and _compiled(_STANDING_RULE).search(sentence.lower()):
+            yield "preference", _RULE_IMPORTANCE, sentence
 
 
 @cache

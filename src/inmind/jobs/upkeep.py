@@ -19,7 +19,7 @@ from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.settings import Settings
 from inmind.core.streams import ANONYMOUS, PRIVATE
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.dreams.affect.auto_notes import due_notes
 from inmind.dreams.affect.state import is_strong_affect
 from inmind.dreams.schedule import DreamSchedule, due_trigger, may_ask_model, next_due_at
@@ -60,8 +60,8 @@ class Upkeep:
     """True if everything that was due is done. False if time ran out; the next round continues."""
 
     def __str__(self) -> str:
-        dreams, notes = counted(len(self.dreams), "dream"), counted(self.notes, "automatic note")
-        text = f"upkeep: {dreams}, {counted(len(self.consolidated), 'resource')} consolidated, {notes}"
+        dreams, notes = count_noun(len(self.dreams), "dream"), count_noun(self.notes, "automatic note")
+        text = f"upkeep: {dreams}, {count_noun(len(self.consolidated), 'resource')} consolidated, {notes}"
         return text if self.finished else f"{text} (unfinished)"
 
     def merged_with(self, other: Upkeep) -> Upkeep:

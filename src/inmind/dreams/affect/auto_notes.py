@@ -13,7 +13,7 @@ from typing import Final
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
-from inmind.core.text import inert, shortened
+from inmind.core.text import escape_markup, shorten
 from inmind.dreams.affect.state import HIGH_LEVEL, QUIET_PERIOD, AffectState, SpikeCause, high_level_note, is_recent
 
 NOTE_IMPORTANCE: Final = 0.8
@@ -67,5 +67,5 @@ def _build_note(
 
 def _quote(why: str) -> str:
     """Words with the name of a tool in them, which its maker has chosen: data, and quoted as that."""
-    said = shortened(inert(why), _MAX_CAUSE_CHARACTERS).replace('"', "'")
+    said = shorten(escape_markup(why), _MAX_CAUSE_CHARACTERS).replace('"', "'")
     return f'"{said}"'

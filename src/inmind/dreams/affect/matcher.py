@@ -85,7 +85,9 @@ class _ClausePosition:
     patterns: LanguagePatterns
 
     def is_meant(self, said: Saying) -> bool:
-        """Is it meant where it stands? Whoever is angry may well ask, and who asks if something is good or urgent does
+        """Is it meant where it stands?
+
+        Whoever is angry may well ask, and who asks if something is good or urgent does
         not say that it is."""
         if self._is_reported():
             return False

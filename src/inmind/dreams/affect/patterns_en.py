@@ -18,7 +18,7 @@ _LEAD_IN = (
     r"yep|yes|yup) )*"
 )
 # A word behind it would make something else of it: "great job" is no great job offer.
-_NO_MORE_WORDS = r"(?! ?[\w'&/-])"
+_END = r"(?! ?[\w'&/-])"
 _VERY = r"(?:(?:so|very|really|truly|quite|extremely|super|absolutely|incredibly|totally|completely|just|such) )*"
 _I_AM = r"(?:i'm|i am|we're|we are)"
 _IT_IS = r"(?:this|that|it)(?:'s| is)"
@@ -36,17 +36,17 @@ _BUSINESS = (
 )
 _SPOILS = r"(?:breaking (?!\w+ down)|ruining|deleting|wasting|ignoring|messing|screwing)"
 _THANKS = one_of(
-    rf"(?:(?:so |very )?many |big |huge |much |heartfelt |a (?:million|thousand|big|huge) )?{_THANK}(?:{_NO_MORE_WORDS}|"
-    rf" (?:{_MUCH}|{_FRIEND}){_NO_MORE_WORDS}| (?:{_MUCH} )?for (?!{_BUSINESS}|{_SPOILS})| to you\b|"
+    rf"(?:(?:so |very )?many |big |huge |much |heartfelt |a (?:million|thousand|big|huge) )?{_THANK}(?:{_END}|"
+    rf" (?:{_MUCH}|{_FRIEND}){_END}| (?:{_MUCH} )?for (?!{_BUSINESS}|{_SPOILS})| to you\b|"
     r" (?:i|i'll|i'm|you|you're|you've|that|that's|this|it|it's)\b)",
-    rf"i (?:do )?{_VERY}appreciate (?:(?:it|this|that){_NO_MORE_WORDS}|you\b|your\b|all\b|how\b|what you\b|"
+    rf"i (?:do )?{_VERY}appreciate (?:(?:it|this|that){_END}|you\b|your\b|all\b|how\b|what you\b|"
     r"the (?:\w+ )?(?:help|effort|time|work|patience|explanation|support)\b)",
-    rf"(?:(?:really|much|greatly|deeply|so|very much) appreciated?|appreciate (?:it|that|you|the help|your \w+)){_NO_MORE_WORDS}",
+    rf"(?:(?:really|much|greatly|deeply|so|very much) appreciated?|appreciate (?:it|that|you|the help|your \w+)){_END}",
     r"(?:i )?(?:can't|cannot|can not|couldn't) thank you enough",
-    rf"(?:i |i'd )?(?:just )?(?:want(?:ed)? to|have to|must|(?:would )?like to) (?:say )?{_THANK}(?:{_NO_MORE_WORDS}| (?:for|"
+    rf"(?:i |i'd )?(?:just )?(?:want(?:ed)? to|have to|must|(?:would )?like to) (?:say )?{_THANK}(?:{_END}| (?:for|"
     r"so)\b)",
     rf"{_I_AM} {_VERY}(?:forever |deeply )?(?:grateful|thankful) (?:for (?:your|all|the help|this)|to you|that you)\b",
-    rf"i owe you (?:one|big(?: time)?|a (?:beer|coffee|drink)){_NO_MORE_WORDS}",
+    rf"i owe you (?:one|big(?: time)?|a (?:beer|coffee|drink)){_END}",
     rf"{_I_AM} much obliged",
 )
 _FORMULA = rf"(?:many |big |much )?{_THANK}(?: {_MUCH})?(?: {_HELP})?(?: in advance)?"
@@ -73,34 +73,34 @@ _NICELY = r"(?:perfectly|great|beautifully|like a charm|wonders|well|flawlessly|
 _FINALLY = r"(?:(?:finally|actually|now|indeed|totally|really) )*"
 _PRAISE = one_of(
     rf"(?:what (?:an? )?)?{_VERY}{_GOOD} (?:job|work|catch|stuff|thinking|find|fix|answer|explanation|"
-    rf"debugging)(?:{_NO_MORE_WORDS}|"
+    rf"debugging)(?:{_END}|"
     r" (?:on|with|as always|as usual|again|here|there|so far|today|everyone|\w+ing (?:that|this|it|the)|my friend|"
     r"buddy|"
     r"mate|man)\b)",
-    rf"well done(?:{_NO_MORE_WORDS}| (?:on|with|for|my|mate|again)\b)",
-    rf"(?:bravo|kudos|hats off|chapeau)(?:{_NO_MORE_WORDS}| (?:to you|for|on)\b)",
-    rf"good (?:bot|boy|girl|robot){_NO_MORE_WORDS}",
-    rf"you {_VERY}(?:rock|rule|nailed (?:it|this|that)|crushed it|killed it|did (?:it|great|well|amazing)){_NO_MORE_WORDS}",
+    rf"well done(?:{_END}| (?:on|with|for|my|mate|again)\b)",
+    rf"(?:bravo|kudos|hats off|chapeau)(?:{_END}| (?:to you|for|on)\b)",
+    rf"good (?:bot|boy|girl|robot){_END}",
+    rf"you {_VERY}(?:rock|rule|nailed (?:it|this|that)|crushed it|killed it|did (?:it|great|well|amazing)){_END}",
     rf"you {_VERY}(?:made my (?:day|week)|did (?:an? )?(?:\w+ )?{_GOOD} (?:job|work))\b",
     rf"you(?:'re| are| really are| truly are| were) {_VERY}(?:the best|{_GOOD}|good at this|"
     r"an? (?:(?:absolute|real|true|total) )?(?:life ?-?saver|genius|star|legend|hero|gem|wizard|magician|rock ?star|"
     r"champ|"
-    rf"treasure|god ?send)){_NO_MORE_WORDS}",
+    rf"treasure|god ?send)){_END}",
     rf"you(?:'re| are| were|'ve been| have been) {_VERY}(?:of )?(?:(?:great|huge|big|a great|a huge|a big) help|"
     r"helpful)\b",
-    rf"you(?:'ve| have) (?:been|done) {_VERY}(?:{_GOOD}{_NO_MORE_WORDS}|(?:an? )?{_GOOD} (?:job|work))",
+    rf"you(?:'ve| have) (?:been|done) {_VERY}(?:{_GOOD}{_END}|(?:an? )?{_GOOD} (?:job|work))",
     r"you(?:'ve)? (?:just |really )?(?:saved|rescued) (?:me|us|my|our|the day)\b",
     rf"(?:{_IT_IS} )?{_VERY}exactly what (?:i|we) (?:needed|wanted|asked for|meant|had in mind|(?:was|"
     r"were) looking for)",
     rf"(?:that|this|it|which) {_FINALLY}(?:worked|did the trick|does the trick|(?:fixed|solved|sorted|nailed|cracked) "
-    rf"(?:it|everything|the \w+))(?: {_NICELY})?{_NO_MORE_WORDS}",
-    rf"(?:it|everything|all) {_FINALLY}works(?: {_NICELY})*{_NO_MORE_WORDS}",
-    rf"(?:works|worked) {_NICELY}{_NO_MORE_WORDS}",
+    rf"(?:it|everything|the \w+))(?: {_NICELY})?{_END}",
+    rf"(?:it|everything|all) {_FINALLY}works(?: {_NICELY})*{_END}",
+    rf"(?:works|worked) {_NICELY}{_END}",
     rf"(?:that|this)(?:'s| is) {_VERY}(?:{_GOOD}|genius|helpful|"
-    rf"much better){_NO_MORE_WORDS}(?<!good)(?<!nice)(?<!great)(?<!solid)",
+    rf"much better){_END}(?<!good)(?<!nice)(?<!great)(?<!solid)",
     rf"{_I_AM} {_VERY}(?:impressed|blown away|happy)(?: (?:with|by) (?:you\b|your\b|this\b|that\b|how you\b)|"
-    rf"{_NO_MORE_WORDS}(?<!happy))",
-    rf"i {_VERY}love (?:it|this|that|what you\S*(?: \w+)?|your (?:work|answer|fix|solution|design|idea)s?){_NO_MORE_WORDS}",
+    rf"{_END}(?<!happy))",
+    rf"i {_VERY}love (?:it|this|that|what you\S*(?: \w+)?|your (?:work|answer|fix|solution|design|idea)s?){_END}",
     r"(?:i )?couldn't have (?:done|said) (?:it|this|that) (?:better|without you)",
 )
 
@@ -127,7 +127,7 @@ _ANGER = one_of(
     r"not (?:even )?(?:listening|helping|reading|paying attention)|wasting my (?:\w+ )?time|ignoring (?:me|what|my)|"
     r"driving me (?:crazy|mad|insane|nuts))\b",
     r"(?:are|r) you (?:even|actually|really|fucking) (?:reading|listening|paying|trying|looking|kidding|serious)\b",
-    rf"(?:are you|you've got to be|you're) kidding me{_NO_MORE_WORDS}",
+    rf"(?:are you|you've got to be|you're) kidding me{_END}",
     r"(?:did|do|can|have) you even (?:read|look|test|run|try|tried|bother|check|listen|know|understand|think)",
     rf"(?:why (?:do|did|are|would|must|{_SWEARING} (?:do|did|would)) )?you (?:(?:always|keep|kept|constantly|still|"
     r"never|just|"
@@ -152,18 +152,18 @@ _ANGER = one_of(
     r"(?:already|(?:not|never) to|(?:a |like )?(?:\w+ )?(?:times|hundred|thousand|million)|twice|(?:over|again) and)\b",
     rf"what {_SWEARING} (?:are|were|did|have|is) (?:you|this|wrong|that)\b",
     r"(?:what is|what's) (?:fucking )?wrong with you\b",
-    rf"wtf(?:{_NO_MORE_WORDS}| (?:are|were|did|have) you\b| is (?:this|wrong with you)\b)",
+    rf"wtf(?:{_END}| (?:are|were|did|have) you\b| is (?:this|wrong with you)\b)",
     r"stop (?:ignoring (?:me|what i|my)|wasting my|lying|making (?:things|stuff|shit|excuses)|hallucinating|"
     r"apologi[sz]ing|"
     r"inventing (?:things|stuff)|breaking (?:my|everything|things|stuff)|messing (?:with my|up|things)|being so \w+|"
     r"screwing|arguing|doing (?:that|this|things i))\b",
     rf"{_IT_IS} {_VERY}(?:(?:utterly|fucking|bloody|beyond) )*(?:unacceptable|ridiculous|garbage|bullshit|useless|"
     r"trash|crap|"
-    rf"outrageous|infuriating|pathetic|absurd|a (?:joke|disgrace)){_NO_MORE_WORDS}",
+    rf"outrageous|infuriating|pathetic|absurd|a (?:joke|disgrace)){_END}",
     rf"{_I_AM} {_VERY}(?:angry|mad|furious|annoyed|fed up|disappointed|frustrated|pissed(?: off)?|sick(?: and tired)?|"
     r"tired|"
     r"disgusted) (?:at|with|of|by|in) (?:you\b|your\b|this (?:bot|assistant|nonsense|garbage))",
-    rf"(?:fuck|screw|damn|f\*+) you\b|(?:just )?shut up{_NO_MORE_WORDS}|you (?:\w+ )?(?:suck\b|idiot|moron|piece of)|go to hell",
+    rf"(?:fuck|screw|damn|f\*+) you\b|(?:just )?shut up{_END}|you (?:\w+ )?(?:suck\b|idiot|moron|piece of)|go to hell",
     rf"{_THANK} (?:a lot )?for (?:nothing\b|{_SPOILS})",
     r"worst (?:\w+ )?(?:answer|assistant|bot|ai|agent|response|advice|help|service|code)\b.*\b(?:ever|seen|had)\b",
     r"you(?:'ve| have)? (?:just )?wasted (?:my|an?|\w+) (?:\w+ )?(?:time|hours?|day|money)",
@@ -191,7 +191,7 @@ _EVENT = (
 _URGENCY = one_of(
     rf"{_SYSTEM}(?:'s| (?:is|are|(?:just )?went|ha(?:s|ve) gone)) (?:(?:completely|totally|still|currently|all|now|"
     r"again|"
-    rf"just) )*(?:down|offline|unreachable|on fire|crashing|dead|not responding)(?:{_NO_MORE_WORDS}| (?:and|since|right now|"
+    rf"just) )*(?:down|offline|unreachable|on fire|crashing|dead|not responding)(?:{_END}| (?:and|since|right now|"
     r"again|now|"
     r"because|for (?:all|every\w*|our|half|hours|an hour|\d+)|in production|due to)\b)",
     r"(?:(?:all|our|the) )*(?:customers|users|clients|people|nobody|no one) (?:can't|cannot|can not|can|are unable to) "
@@ -202,17 +202,17 @@ _URGENCY = one_of(
     r"under attack|being (?:hacked|attacked|ddosed)|(?:having|in the middle of) an? (?:\w+ )?(?:outage|incident))",
     r"(?:there's|there is|we have|we've got|we got) an? (?:\w+ )?(?:outage|emergency|sev ?-?[01]|p0)\b"
     r"(?! (?:plan|contact|fund|exit|room))",
-    rf"{_IT_IS} {_VERY}(?:an? )?(?:urgent(?:{_NO_MORE_WORDS}| (?:matter|request|issue|problem|and|because|since|as)\b)|"
-    rf"(?:real )?emergency{_NO_MORE_WORDS}|time[- ](?:critical|sensitive){_NO_MORE_WORDS}|(?:p0|sev ?-?[01])\b)",
-    rf"(?:super |very |really |extremely )?urgent(?:{_NO_MORE_WORDS}| (?:help|request|issue|problem)\b)|(?:emergency|mayday|"
-    rf"sos){_NO_MORE_WORDS}",
+    rf"{_IT_IS} {_VERY}(?:an? )?(?:urgent(?:{_END}| (?:matter|request|issue|problem|and|because|since|as)\b)|"
+    rf"(?:real )?emergency{_END}|time[- ](?:critical|sensitive){_END}|(?:p0|sev ?-?[01])\b)",
+    rf"(?:super |very |really |extremely )?urgent(?:{_END}| (?:help|request|issue|problem)\b)|(?:emergency|mayday|"
+    rf"sos){_END}",
     r"(?:i|we) (?:(?:really|desperately|absolutely|just) )*(?:need|must have|have to have) (?:this|it|that|them|these|"
     r"those|"
     r"(?:the|an?) (?:\w+ )?(?:fix|answer|solution|report|results?|workaround|hotfix|rollback))"
-    rf"(?: (?:to be )?{_READY})? (?:{_SOON}|{_NOW}{_NO_MORE_WORDS}|before (?:the|my|our) {_EVENT})",
+    rf"(?: (?:to be )?{_READY})? (?:{_SOON}|{_NOW}{_END}|before (?:the|my|our) {_EVENT})",
     r"(?:i|we) urgently need\b",
     r"(?:this|it|that|the (?:fix|report|site|release)) (?:has to|needs to|must|should) (?:be|go) "
-    rf"{_READY} (?:{_SOON}|{_NOW}{_NO_MORE_WORDS})",
+    rf"{_READY} (?:{_SOON}|{_NOW}{_END})",
     rf"(?:my|the|our) {_EVENT} (?:is|starts|begins|leaves|closes|ends|is due) {_SOON}",
     rf"(?:it|this|that|the \w+)(?:'s| is) due {_SOON}",
     rf"(?:we|i)(?:'re| are|'m| am)? (?:go(?:ing)? live|launch(?:ing)?|ship(?:ping)?|present(?:ing)?|demo(?:ing)?|"
@@ -220,7 +220,7 @@ _URGENCY = one_of(
     rf"(?:i|we)(?:'ve)? (?:only )?(?:have|got) (?:(?:only|just|about|less than) )*{_FEW} min(?:ute)?s? (?:left|until|"
     r"before|"
     r"till|to (?:fix|submit|finish))",
-    rf"hurry(?: up)?(?:{_NO_MORE_WORDS}| (?:i|we|the)\b)|{_I_AM} (?:almost |nearly )?(?:running )?out of time{_NO_MORE_WORDS}|"
+    rf"hurry(?: up)?(?:{_END}| (?:i|we|the)\b)|{_I_AM} (?:almost |nearly )?(?:running )?out of time{_END}|"
     r"every (?:minute|second) counts",
 )
 

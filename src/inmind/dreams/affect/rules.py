@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from inmind.core.encoding import digest_of
 from inmind.core.frozen import frozen
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.dreams.affect.matcher import Saying, compiled, find_sayings
 from inmind.dreams.affect.patterns_en import ENGLISH
 from inmind.dreams.affect.patterns_zh import CHINESE
@@ -47,7 +47,10 @@ class ToolOutcome:
 
 
 def may_have_affect(text: str) -> bool:
-    """Could these be words that are felt? Every message is asked this, so it takes next to no time."""
+    """Could these be words that are felt?
+
+    Every message is asked this, so it takes next to no time.
+    """
     return len(text) <= MAX_MESSAGE_CHARACTERS and any(forms.find_cues(text) for forms in _LANGUAGES)
 
 
@@ -64,7 +67,7 @@ def signal_from_outcome(outcome: ToolOutcome, affect: AffectState, now: datetime
     """What a call is felt as: a failure, unless the same has just been felt; or that something works again."""
     run = parse_run(outcome.tool, outcome.arguments)
     about = _outcome_key(outcome, run)
-    name = shortened(outcome.tool, _MAX_NAME_CHARACTERS) or "a tool"
+    name = shorten(outcome.tool, _MAX_NAME_CHARACTERS) or "a tool"
     if outcome.failed or (run and has_failures(outcome.result)):
         if is_recent(affect.failing.get(about), now, QUIET_PERIOD):
             return None

@@ -47,7 +47,10 @@ def has_failures(result: Any) -> bool:
 
 
 def has_passed(result: Any) -> bool:
-    """Does it say that tests have passed? A run that found none has not failed, and is no success either."""
+    """Does it say that tests have passed?
+
+    A run that found none has not failed, and is no success either.
+    """
     end = _tail(result)
     return bool(compiled(_PASSES).search(end)) and not compiled(_NONE_RAN).search(end)
 

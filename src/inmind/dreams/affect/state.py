@@ -125,7 +125,10 @@ def is_strong_affect(levels: Levels) -> bool:
 
 
 def is_recent(at: datetime | None, now: datetime, within: timedelta) -> bool:
-    """Was it just now? What lies ahead was dated by a clock that has been put right since, and does not count."""
+    """Was it just now?
+
+    What lies ahead was dated by a clock that has been put right since, and does not count.
+    """
     return at is not None and timedelta() <= now - at < within
 
 

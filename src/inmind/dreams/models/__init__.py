@@ -1,10 +1,10 @@
-"""Models that dreams can ask: whatever speaks OpenAI's chat completions, Anthropic's messages, or a function.
+"""Models for dreams: OpenAI-compatible servers, Anthropic, or a function.
 
     OpenAICompatible("http://localhost:11434/v1", "qwen3")
     Anthropic("claude-sonnet-4-5")
     lambda prompt: my_model(prompt)
 
-Nothing leaves the machine unless one is given.
+Without a model, nothing leaves the machine.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = [
     "Anthropic",
     "FunctionModel",
     "Model",
+    "ModelReply",
     "OpenAICompatible",
     "Question",
-    "ModelReply",
-    "model_from_settings",
     "as_model",
+    "model_from_settings",
 ]
 
 
 def as_model(given: Model | Callable[..., Any] | None) -> Model | None:
-    """What a host gives as a model: one of these, a function, or none."""
+    """Convert what a host passes as `model`: a Model, a function, or None."""
     if given is None or isinstance(given, Model):
         return given
     if callable(given) and not isinstance(given, type):
@@ -42,7 +42,7 @@ def as_model(given: Model | Callable[..., Any] | None) -> Model | None:
 
 
 def model_from_settings(settings: ModelSettings) -> Model | None:
-    """The model that settings name; none where they name none."""
+    """The model named in the settings, or None."""
     if not settings.name:
         return None
     if settings.provider == "anthropic":

@@ -1,4 +1,4 @@
-"""Whatever speaks Anthropic's messages. An answer of a certain form is asked for as the only tool there is."""
+"""Client for the Anthropic Messages API. A schema is enforced through a single required tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from inmind.core.encoding import to_json
-from inmind.core.http import Json, Server
+from inmind.core.http import HttpEndpoint, Json
 from inmind.dreams.model import ModelReply, Question
 from inmind.dreams.models.response import count_tokens, object_list
 from inmind.errors import ModelFailed, short_repr
@@ -15,13 +15,15 @@ from inmind.errors import ModelFailed, short_repr
 KEY_ENV = "ANTHROPIC_API_KEY"
 DEFAULT_URL = "https://api.anthropic.com"
 API_VERSION = "2023-06-01"
-"""Of the protocol."""
 
 _ANSWER_TOOL: Final = "answer"
 
 
 class Anthropic:
-    """`url` ends where `/v1/messages` would follow. Without `key`, what the variable `key_env` holds is sent."""
+    """A model of the Anthropic API.
+
+    `url` is the part before `/v1/messages`. Without `key`, the environment variable `key_env` is used.
+    """
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class Anthropic:
         key_env: str = KEY_ENV,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._server = Server(url=url or DEFAULT_URL, key=key, key_env=key_env or KEY_ENV, pause=pause)
+        self._server = HttpEndpoint(url=url or DEFAULT_URL, key=key, key_env=key_env or KEY_ENV, sleep=pause)
         self._model = model
         self.name = f"anthropic:{model}"
 
@@ -49,7 +51,7 @@ class Anthropic:
         if question.schema is not None:
             tool = {"name": _ANSWER_TOOL, "description": "Gives the answer.", "input_schema": question.schema}
             body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _ANSWER_TOOL}}
-        return _parse_reply(self._server.ask("v1/messages", body, headers=auth_headers, seconds=seconds))
+        return _parse_reply(self._server.request("v1/messages", body, headers=auth_headers, seconds=seconds))
 
 
 def auth_headers(key: str) -> dict[str, str]:
@@ -59,12 +61,12 @@ def auth_headers(key: str) -> dict[str, str]:
 def _parse_reply(answer: Json) -> ModelReply:
     ended = answer.get("stop_reason")
     if ended == "refusal":
-        raise ModelFailed(reason="it refused to answer")
+        raise ModelFailed(reason="the model refused to answer")
     said = object_list(answer, "content")
     inputs = [to_json(one["input"]) for one in said if one.get("type") == "tool_use" and "input" in one]
     texts = [text for one in said if one.get("type") == "text" and isinstance(text := one.get("text"), str)]
     if not inputs and not texts:
-        raise ModelFailed(reason=f"it answered without a text, with {short_repr(sorted(answer))}")
+        raise ModelFailed(reason=f"the response has no text, only {short_repr(sorted(answer))}")
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return ModelReply(
         text=inputs[0] if inputs else "".join(texts),

@@ -1,4 +1,4 @@
-"""A function as a model: a host's own, of any library, or a script in a test."""
+"""A function as a model, for any client library or for a test."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from inmind.errors import InmindError, ModelFailed
 
 
 class FunctionModel:
-    """Asked with all of the question as one text, or with the `Question` where its first parameter is annotated so.
+    """Calls a function with the question as one text.
 
-    It may answer with a text, with the JSON itself as a mapping, or with a `Reply`, which also tells what it cost. How
-    long it takes is its own affair: nothing can end a function from outside.
+    If the first parameter is annotated as `Question`, the function gets the Question instead. It may return a text, the
+    JSON as a mapping, or a `ModelReply`, which also has the token counts. Its time is not limited: a function cannot be
+    stopped from outside.
     """
 
     def __init__(self, function: Callable[..., Any], *, name: str = "") -> None:
@@ -36,34 +37,37 @@ class FunctionModel:
             case Mapping():
                 return ModelReply(text=self._to_json(cast("Mapping[str, Any]", answer)))
             case Coroutine():
-                answer.close()  # or Python warns of one that nobody awaited
-                raise self._failed("is asynchronous, and a function is needed that answers")
+                answer.close()  # otherwise Python warns that it was never awaited
+                raise self._failed("is asynchronous: pass a synchronous function")
             case _:
-                raise self._failed(f"answered with {type(answer).__name__}, and not with a text")
+                raise self._failed(f"returned {type(answer).__name__} instead of a text")
 
     def _call(self, asked: Question | str) -> object:
         try:
             return self._function(asked)
         except InmindError:
             raise
-        except Exception as error:  # a foreign model may raise anything
+        except Exception as error:  # a host's function may raise anything
             raise self._failed(f"raised {type(error).__name__}: {error}") from error
 
     def _to_json(self, answer: Mapping[str, Any]) -> str:
         try:
             return to_json(dict(answer))
         except (TypeError, ValueError, RecursionError) as error:
-            raise self._failed(f"answered with something that JSON does not know ({error})") from error
+            raise self._failed(f"returned a value that cannot be encoded as JSON ({error})") from error
 
     def _failed(self, what: str) -> ModelFailed:
         return ModelFailed(reason=f"{self.name} {what}")
 
 
 def _takes_question(function: Callable[..., Any]) -> bool:
-    """By its annotation alone: who says nothing gets a text, which every model takes."""
+    """True if the first parameter is annotated as Question.
+
+    Without an annotation a function gets a text.
+    """
     try:
         first = next(iter(inspect.signature(function).parameters.values()), None)
-    except (TypeError, ValueError):  # something built in, whose parameters nobody knows
+    except (TypeError, ValueError):  # a builtin without a signature
         return False
     return first is not None and first.annotation in (
         Question,

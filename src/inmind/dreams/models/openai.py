@@ -1,23 +1,26 @@
-"""Whatever speaks OpenAI's chat completions: a provider's server, or llama.cpp, Ollama, vLLM and their kin at home."""
+"""Client for OpenAI-compatible chat completions: OpenAI, llama.cpp, Ollama, vLLM and others."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from inmind.core.http import Json, Refused, Server, bearer
+from inmind.core.http import HttpEndpoint, Json, RequestRefused, bearer
 from inmind.dreams.model import ModelReply, Question
 from inmind.dreams.models.response import count_tokens, object_field, object_list
 from inmind.errors import ModelFailed, short_repr
 
 KEY_ENV = "OPENAI_API_KEY"
 
-# What bounds an answer has a newer name, and those who want it refuse the older one.
+# The newer name of `max_tokens`. Servers that require it reject the older one.
 _MAX_COMPLETION_TOKENS = "max_completion_tokens"
 
 
 class OpenAICompatible:
-    """`url` ends where `/chat/completions` would follow. Without `key`, what the variable `key_env` holds is sent."""
+    """A model of an OpenAI-compatible server.
+
+    `url` is the part before `/chat/completions`. Without `key`, the environment variable `key_env` is used.
+    """
 
     def __init__(
         self,
@@ -28,7 +31,7 @@ class OpenAICompatible:
         key_env: str = KEY_ENV,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._server = Server(url=url, key=key, key_env=key_env or KEY_ENV, pause=pause)
+        self._server = HttpEndpoint(url=url, key=key, key_env=key_env or KEY_ENV, sleep=pause)
         self._model = model
         self.name = f"openai:{model}"
 
@@ -42,10 +45,10 @@ class OpenAICompatible:
             body = {"model": self._model, "messages": _messages(question), bound: question.max_tokens, **forms[0]}
             try:
                 return _parse_reply(self._post(body, until - time.monotonic()))
-            except Refused as error:
+            except RequestRefused as error:
                 if error.status not in (400, 422):
                     raise
-                if bound != _MAX_COMPLETION_TOKENS and _MAX_COMPLETION_TOKENS in error.said:
+                if bound != _MAX_COMPLETION_TOKENS and _MAX_COMPLETION_TOKENS in error.body:
                     bound = _MAX_COMPLETION_TOKENS
                 elif len(forms) > 1:
                     forms = forms[1:]
@@ -53,7 +56,7 @@ class OpenAICompatible:
                     raise
 
     def _post(self, body: Json, seconds: float) -> Json:
-        return self._server.ask("chat/completions", body, headers=bearer, seconds=seconds)
+        return self._server.request("chat/completions", body, headers=bearer, seconds=seconds)
 
 
 def _messages(question: Question) -> list[Json]:
@@ -61,7 +64,7 @@ def _messages(question: Question) -> list[Json]:
 
 
 def _response_formats(question: Question) -> list[Json]:
-    """How the answer is to be, the strictest first: servers differ in what they can hold a model to."""
+    """Response formats, strictest first. Servers differ in what they support."""
     if question.schema is None:
         return [{}]
     strict = {"name": "answer", "strict": True, "schema": question.schema}
@@ -74,9 +77,9 @@ def _parse_reply(answer: Json) -> ModelReply:
     message = object_field(choice, "message")
     ended = choice.get("finish_reason")
     if refusal := message.get("refusal"):
-        raise ModelFailed(reason=f"it refused: {short_repr(refusal)}")
+        raise ModelFailed(reason=f"the model refused: {short_repr(refusal)}")
     if ended == "content_filter":
-        raise ModelFailed(reason="its answer was filtered by its provider")
+        raise ModelFailed(reason="the provider filtered the answer")
     return ModelReply(
         text=_text(message.get("content"), answer),
         tokens=count_tokens(answer, ("prompt_tokens",), ("completion_tokens",)),
@@ -85,10 +88,10 @@ def _parse_reply(answer: Json) -> ModelReply:
 
 
 def _text(content: object, answer: Json) -> str:
-    """A text, or parts of which some are."""
+    """The text of a message, which may be a string or a list of parts."""
     if isinstance(content, str):
         return content
     parts = [part.get("text") for part in object_list({"content": content}, "content")]
     if not any(isinstance(part, str) for part in parts):
-        raise ModelFailed(reason=f"it answered without a text, with {short_repr(sorted(answer))}")
+        raise ModelFailed(reason=f"the response has no text, only {short_repr(sorted(answer))}")
     return "".join(part for part in parts if isinstance(part, str))

@@ -1,4 +1,4 @@
-"""Members of a provider's answer, whatever it turns out to be: what is not of the right kind is not there."""
+"""Read fields of a provider's response. A field of the wrong type is treated as missing."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from inmind.core.http import Json
 
 
 def object_field(value: Mapping[str, Any], name: str) -> Json:
-    """An object of an object."""
+    """The object in a field, or an empty one."""
     inside = value.get(name)
     return cast(Json, inside) if isinstance(inside, dict) else {}
 
 
 def object_list(value: Mapping[str, Any], name: str) -> list[Json]:
-    """The objects in a list of an object."""
+    """The objects of a list in a field."""
     inside = value.get(name)
     listed = cast("list[object]", inside) if isinstance(inside, list) else []
     return [cast(Json, one) for one in listed if isinstance(one, dict)]
 
 
 def count_tokens(answer: Json, input_fields: Iterable[str], output_fields: Iterable[str]) -> tuple[int, int]:
-    """What was read and written, by the names that a provider counts them under."""
+    """Input and output tokens, as sums of these usage fields."""
     usage = object_field(answer, "usage")
     return _sum(usage, input_fields), _sum(usage, output_fields)
 

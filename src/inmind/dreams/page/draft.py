@@ -116,7 +116,9 @@ class PageDraft:
         self._insert(self._part_for(section), entry_text(entry), entry)
 
     def remove(self, text: str) -> list[_Position]:
-        """It stands here no more, and where it stood. What people wrote goes however often they did; of a line of ours
+        """It stands here no more, and where it stood.
+
+        What people wrote goes however often they did; of a line of ours
         somebody may have said the very same elsewhere, and that stays."""
         if text not in self:
             return []

@@ -88,7 +88,9 @@ def evict_lines(
     bond: Collection[str],
     max_leaving: int,
 ) -> Eviction:
-    """Bring a page inside its room. `added` are lines that this dream brings; of the others so many may leave.
+    """Bring a page inside its room.
+
+    `added` are lines that this dream brings; of the others so many may leave.
     `before`, `bond`: the page, and what its Bond said, before anything was done.
 
     Each step takes one line from those that may go, so it ends; what no search would find again stays.
@@ -105,7 +107,9 @@ def evict_lines(
 
 
 def is_derived(line: PageLine) -> bool:
-    """Does every dream tell it from what it knows? So with a figure that memory has worked out itself, of no source in
+    """Does every dream tell it from what it knows?
+
+    So with a figure that memory has worked out itself, of no source in
     particular."""
     figure = line.section == Section.NICHE and (line.kind == "economics" or not line.sources)
     return line.section in DERIVED_SECTIONS or figure
@@ -214,7 +218,9 @@ def _user_lines(draft: PageDraft, context: RewriteContext) -> list[PageLine]:
 
 
 class _PageMeasure:
-    """How long a page is. It is written and measured anew before anybody hears that it is short enough; as long as it
+    """How long a page is.
+
+    It is written and measured anew before anybody hears that it is short enough; as long as it
     is too long by far, what has changed since is added up instead.
 
     Tokens of lines do not add up to those of a page: each is rounded, by up to one for each change. And a heading of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.dreams.page.pointers import distinctive_words
 
 MAX_ENTRY_CHARACTERS = 500
@@ -19,7 +19,7 @@ MIN_SHARED_WORDS = 0.25
 
 def normalize_line(text: str) -> str:
     """The text as one entry of a list: on one line, with nothing hidden in it, and unable to be anything else."""
-    return _LEADING_MARKS.sub("", " ".join(inert(text).split())).strip()
+    return _LEADING_MARKS.sub("", " ".join(escape_markup(text).split())).strip()
 
 
 def normalize_words(text: str) -> str:
@@ -37,7 +37,10 @@ def find_names(text: str) -> frozenset[str]:
 
 
 def is_negated(text: str) -> bool:
-    """Does it say that something is not so, or is not to be? Without that word it would say the opposite."""
+    """Does it say that something is not so, or is not to be?
+
+    Without that word it would say the opposite.
+    """
     return _NEGATION.search(text) is not None
 
 
@@ -74,7 +77,10 @@ def shares_topic(text: str, *sources: str) -> bool:
 
 
 def is_related(text: str, other: str) -> bool:
-    """Do they speak of the same thing at all? In scripts without spaces two signs in a row are enough of a word."""
+    """Do they speak of the same thing at all?
+
+    In scripts without spaces two signs in a row are enough of a word.
+    """
     return shared_word_ratio(text, other) > 0 or not _character_pairs(text).isdisjoint(_character_pairs(other))
 
 

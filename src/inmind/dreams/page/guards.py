@@ -61,7 +61,10 @@ def run_guards(change: PageChange) -> tuple[GuardVerdict, ...]:
 
 
 def is_mass_drop(before: int, after: int) -> bool:
-    """Of so many characters, are only so few left? A page that was over its room has to have become shorter."""
+    """Of so many characters, are only so few left?
+
+    A page that was over its room has to have become shorter.
+    """
     return before > MIN_MATURE_CHARACTERS and 2 * after < min(before, MAX_PAGE_CHARACTERS)
 
 
@@ -88,7 +91,10 @@ def _check_pointers(after: MemoryPage, lines: Mapping[str, PageLine]) -> str:
 
 
 def _check_substance(before: MemoryPage, after: MemoryPage) -> str:
-    """Headings with next to nothing under them. A page that has never said more is young, and not collapsed."""
+    """Headings with next to nothing under them.
+
+    A page that has never said more is young, and not collapsed.
+    """
     was, now = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
     return f"{now} characters are no state" if now < MIN_SUBSTANCE_CHARACTERS <= was else ""
 
@@ -114,7 +120,10 @@ def line_set(text: str) -> frozenset[str]:
 
 
 def contains_lines(text: str, lines: Collection[str]) -> bool:
-    """Is each of its lines one of these, whole? "Use tabs" does not stand where "Never use tabs" does."""
+    """Is each of its lines one of these, whole?
+
+    "Use tabs" does not stand where "Never use tabs" does.
+    """
     return all(line in lines for line in line_set(text))
 
 

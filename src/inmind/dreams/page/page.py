@@ -23,7 +23,7 @@ from textwrap import dedent
 from typing import Literal, NamedTuple
 
 from inmind.core.frozen import frozen
-from inmind.core.text import Cut, cut
+from inmind.core.text import TruncatedText, truncate
 from inmind.core.tokens import Counter
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.sections import Section, section_from_heading
@@ -72,7 +72,10 @@ class MemoryPage:
 
 
 def parse_page(text: str) -> MemoryPage:
-    """The page that a text is. The state begins with its title; where that is missing, with the first line of ours."""
+    """The page that a text is.
+
+    The state begins with its title; where that is missing, with the first line of ours.
+    """
     mark = _BOM if text.startswith(_BOM) else ""
     lines = text.removeprefix(mark).split("\n")
     blocks = list(split_blocks(lines))
@@ -178,7 +181,9 @@ def _find_state_start(lines: Sequence[str], blocks: Sequence[Block]) -> int | No
 
 
 def _entry_end(lines: Sequence[str], begin: int, block_end: Callable[[int], int]) -> int:
-    """Behind the last line of an entry. A blank line ends a paragraph; an item goes on behind it where it is indented,
+    """Behind the last line of an entry.
+
+    A blank line ends a paragraph; an item goes on behind it where it is indented,
     since an editor may have taken the indent from the blank line."""
     item, own = _LIST_MARK.match(lines[begin]) is not None, _indent(lines[begin])
     end = block_end(begin)
@@ -259,11 +264,11 @@ def _render_part(part: PagePart) -> str:
     return "".join(shown)
 
 
-def truncate_page(text: str, *, budget: int, count: Counter, pointer: str) -> Cut:
+def truncate_page(text: str, *, budget: int, count: Counter, pointer: str) -> TruncatedText:
     """Its first entries, as many as fit above the pointer: half an entry can lose its "not", and a heading with nothing
     under it says nothing. Where not even one fits, it is cut like any text."""
     if count(text) <= budget:
-        return Cut(text, 0)
+        return TruncatedText(text, 0)
     lines = text.split("\n")
     ends = [block.end for block in split_blocks(lines) if block.kind == "entry"]
 
@@ -272,5 +277,5 @@ def truncate_page(text: str, *, budget: int, count: Counter, pointer: str) -> Cu
 
     kept = bisect_right(ends, budget, key=lambda end: count(shown(end)))
     if not kept:
-        return cut(text, budget=budget, count=count, pointer=pointer)
-    return Cut(shown(ends[kept - 1]), len(lines) - ends[kept - 1])
+        return truncate(text, budget=budget, count=count, pointer=pointer)
+    return TruncatedText(shown(ends[kept - 1]), len(lines) - ends[kept - 1])

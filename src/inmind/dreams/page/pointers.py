@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from inmind.core.frozen import frozen
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 
 MAX_POINTERS = 20
 """More of them are a sign that the page forgets faster than it is read."""
@@ -43,8 +43,8 @@ def parse_pointer(line: str) -> Pointer | None:
 
 def make_pointer(*topics: str, keywords: str) -> Pointer:
     """A pointer that can be read again from its line, whatever the words are."""
-    each = (shortened(_POINTER_SYNTAX.sub(" ", topic), MAX_TOPIC_CHARACTERS) for topic in topics)
-    topic = shortened(TOPIC_SEPARATOR.join(filter(None, each)), 2 * MAX_TOPIC_CHARACTERS)
+    each = (shorten(_POINTER_SYNTAX.sub(" ", topic), MAX_TOPIC_CHARACTERS) for topic in topics)
+    topic = shorten(TOPIC_SEPARATOR.join(filter(None, each)), 2 * MAX_TOPIC_CHARACTERS)
     return Pointer(topic, _fit_words(_POINTER_SYNTAX.sub(" ", keywords), MAX_KEYWORDS_CHARACTERS))
 
 

@@ -68,7 +68,9 @@ def _merge_candidates(lines: Sequence[PageLine], least: PageLine) -> Iterator[tu
 
 
 def _write_pointer(draft: PageDraft, line: PageLine, context: RewriteContext) -> None:
-    """A pointer for the page. One to the same topic takes it in, if both are still found by that; where somebody has
+    """A pointer for the page.
+
+    One to the same topic takes it in, if both are still found by that; where somebody has
     written the very same, that is it."""
     topic = _parse(line).topic.casefold()
     for text in draft.dream_pointers():

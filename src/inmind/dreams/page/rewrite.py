@@ -14,7 +14,7 @@ from functools import cache
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.draft import PageDraft, RewriteContext
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
@@ -70,7 +70,10 @@ class RewriteResult:
 
 
 def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) -> RewriteResult:
-    """What becomes of a page by these edits. The same of the same, and nothing more of the same twice."""
+    """What becomes of a page by these edits.
+
+    The same of the same, and nothing more of the same twice.
+    """
     rewriting = _PageRewriter(before, replace(context, search=cache(context.search)))
     for edit in edits:
         rewriting.apply(edit)
@@ -107,7 +110,7 @@ class _PageRewriter:
                     self._retire(edit)
         except _EditRefused as refused:
             what = edit.line if isinstance(edit, Retire) else edit.text
-            self._refused.append(f"{type(edit).__name__.lower()} {shortened(what, 80)!r}: {refused}")
+            self._refused.append(f"{type(edit).__name__.lower()} {shorten(what, 80)!r}: {refused}")
 
     def finish(self) -> RewriteResult:
         sheet, ground = self._draft, self._context
@@ -142,7 +145,7 @@ class _PageRewriter:
             changed_lines=tuple(line for one, line in sheet.dream_lines.items() if ground.dream_lines.get(one) != line),
             retired_lines=(*self._retired, *fit.evicted),
             verdicts=run_guards(change),
-            refused=(*self._refused, *(f"no room for {shortened(line.text, 80)!r}" for line in fit.not_added)),
+            refused=(*self._refused, *(f"no room for {shorten(line.text, 80)!r}" for line in fit.not_added)),
         )
 
     def _add(self, edit: Add) -> None:
@@ -230,7 +233,7 @@ class _PageRewriter:
         if not edit.topic:
             sheet.remove(line.text)
         elif not replace_with_pointer(sheet, line, [make_pointer(edit.topic, keywords=edit.keywords)], ground):
-            raise _EditRefused(f"a search for {shortened(edit.keywords, 80)!r} does not find it")
+            raise _EditRefused(f"a search for {shorten(edit.keywords, 80)!r} does not find it")
         self._retired_count += not is_lossless(line)
         self._retired.append(line)
 
@@ -258,18 +261,18 @@ class _PageRewriter:
     def _find_rewritable(self, text: str) -> PageLine:
         """A line that dreams may say anew."""
         if text not in self._draft:
-            raise _EditRefused(f"{shortened(text, 80)!r} is not there any more")
+            raise _EditRefused(f"{shorten(text, 80)!r} is not there any more")
         if (line := self._draft.dream_lines.get(text)) is not None:
             return line
         if text not in self._context.adopted_entries or self._draft.is_unwritten:
-            raise _EditRefused(f"somebody wrote {shortened(text, 80)!r}")
+            raise _EditRefused(f"somebody wrote {shorten(text, 80)!r}")
         return user_line(text, self._draft, self._context)
 
     def _least_trust(self, sources: Iterable[str], trust: Trust, section: Section) -> Trust:
         """The least of its sources, each of which there has to be."""
         for source in sources:
             if not self._context.source_text(source):
-                raise _EditRefused(f"there is no {shortened(source, 80)!r}")
+                raise _EditRefused(f"there is no {shorten(source, 80)!r}")
             trust = min(trust, self._context.source_trust(source))
         if trust <= Trust.DATA and section in IDENTITY_SECTIONS:
             raise _EditRefused(f"{section} is nothing that tools or the web have a say in")
@@ -300,7 +303,9 @@ class _PageRewriter:
         return there if there in self._draft else None
 
     def _add_sources(self, there: str, line: PageLine) -> None:
-        """A line of ours is made of these sources as well. Somebody else's stays as it is, and one about people is not
+        """A line of ours is made of these sources as well.
+
+        Somebody else's stays as it is, and one about people is not
         made of what tools say."""
         own = self._draft.dream_lines.get(there)
         if own is not None and own.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA:

@@ -29,7 +29,7 @@ from inmind.core.events.dreams import (
     PageLine,
 )
 from inmind.core.frozen import frozen
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note
 from inmind.dreams.page.merge import merge_pages
@@ -87,7 +87,7 @@ class Dream:
             return f"{text} in phase {self.phase}"
         if self.status == "failed":
             return f"{text} in phase {self.phase}: {self.reason}"
-        notes, lines = counted(len(self.notes), "note"), counted(len(self.lines), "line")
+        notes, lines = count_noun(len(self.notes), "note"), count_noun(len(self.lines), "line")
         return f"{text} by {self.by}: {notes} taken in, {lines} written"
 
 

@@ -21,7 +21,7 @@ from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamUnderway, PageAdopted, PageLine
 from inmind.core.frozen import frozen
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import remove_pieces
 from inmind.dreams.classify import classify_section
@@ -126,7 +126,7 @@ class Dreamer:
         proposal = (resumed and resumed.proposal) or self._propose(
             lease, gathered, model_options, resumed.answers if resumed else ()
         )
-        lease.enter_phase("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
+        lease.enter_phase("check", f"{count_noun(len(proposal.edits), 'edit')} by {proposal.by}")
         self._files.read_edits()
         gathered = _with_cached_search(gathered)
         self._check(lease, gathered, proposal)
@@ -167,7 +167,7 @@ class Dreamer:
         answers: Sequence[DreamAnswered],
     ) -> Proposal:
         notes, crystals = len(gathered.material.notes), sum(gathered.crystal_counts.values())
-        lease.enter_phase("propose", f"{counted(notes, 'note')}, {counted(crystals, 'new crystal')}")
+        lease.enter_phase("propose", f"{count_noun(notes, 'note')}, {count_noun(crystals, 'new crystal')}")
         proposal = self._make_proposal(lease, gathered.material, model_options, answers)
         lease.record_proposal(proposal)
         return proposal
@@ -394,7 +394,7 @@ def _record_metrics(lease: DreamLease, trigger: str, error: BaseException | None
     outcome = "done"
     if error is not None:
         outcome = "LEFT" if isinstance(error, LeaseReleased) else error_code(error)
-    metrics.dreamt(
+    metrics.count_dream(
         outcome=outcome,
         by=lease.proposer,
         trigger=trigger,
