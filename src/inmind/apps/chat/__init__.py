@@ -1,1 +1,1 @@
-"""`inmind chat`: an agent in the terminal, with working memory, on whichever endpoint there is."""
+"""`inmind chat`: an agent with working memory in the terminal."""

@@ -1,7 +1,7 @@
-"""The chat as a whole: message by message, with what a person is shown after each, until somebody leaves.
+"""The chat loop: reads messages, runs them, and prints notes, until the user leaves.
 
-On a terminal whatever fails is a line, and the chat goes on. In a pipe nobody could say what to do about it, so the
-first failure is the end, with the exit code that every command has for it.
+On a terminal an error is printed and the chat continues. In a pipe the first error ends the process, with its exit
+code.
 """
 
 from __future__ import annotations
@@ -15,110 +15,115 @@ from typing import Any
 
 import typer
 
-from inmind.apps.chat.endpoint import explained
-from inmind.apps.chat.output import Screen
-from inmind.apps.chat.resume import told, where_it_was
-from inmind.apps.chat.sigint import Interruptions
-from inmind.apps.chat.slash_commands import LEAVING, Leave, is_command, obey, unescaped
-from inmind.apps.chat.status import status_line
-from inmind.apps.chat.turn import Conversation, Turn
+from inmind.apps.chat.conversation import ChatConversation
+from inmind.apps.chat.endpoint import explain_error
+from inmind.apps.chat.output import ChatOutput
+from inmind.apps.chat.slash_commands import QUIT_WORDS, QuitChat, is_command, run_command, unescape
+from inmind.apps.chat.status import describe_last_exchange, describe_other_changes, status_line
+from inmind.apps.chat.turn import ChatTurn
 from inmind.apps.cli.exit_codes import MODEL, print_error
+from inmind.apps.signals import InterruptHandler
 from inmind.core.frozen import frozen
 from inmind.errors import InmindError, ModelFailed
 from inmind.memory.memory import Memory
 from inmind.session.session import Session
 
-AGAIN = "What was said is kept; /retry asks again."
+RETRY_HINT = "Your message is saved; /retry asks again."
 
 
 @frozen
 class Chat:
     memory: Memory
-    conversation: Conversation
-    screen: Screen
-    interruptions: Interruptions
+    conversation: ChatConversation
+    output: ChatOutput
+    interruptions: InterruptHandler
 
     @property
     def session(self) -> Session:
         return self.conversation.session
 
     def greet(self, id: str) -> None:
-        """Whom one talks to, and where one was; `id` is what the session is called, or will be."""
-        endpoint, begun = self.conversation.endpoint, self.conversation.begun
-        self.screen.aside(f"{endpoint}, session {id}{' again' if begun else ''}.")
-        self.screen.aside("/help lists commands, Ctrl-D leaves.")
-        if endpoint.assumed:
-            self.screen.aside(
-                f"Window unknown, {endpoint.window:,} tokens assumed: --window or [model] window says it."
+        """Print the endpoint, the session id, and for a resumed session its last exchange."""
+        endpoint, resumed = self.conversation.endpoint, self.conversation.is_started
+        self.output.print_note(f"{endpoint}, session {id}{' (resumed)' if resumed else ''}.")
+        self.output.print_note("/help lists commands, Ctrl-D quits.")
+        if endpoint.is_window_assumed:
+            self.output.print_note(
+                f"Context window unknown, assuming {endpoint.window:,} tokens: set --window or window of [model]."
             )
-        if begun:
-            for line in where_it_was(self.session.state.title, self.conversation.last, width=self.screen.width):
-                self.screen.aside(line)
+        if resumed:
+            for line in describe_last_exchange(
+                self.session.state.title, self.conversation.last_exchange, width=self.output.width
+            ):
+                self.output.print_note(line)
 
-    def hold(self, messages: Iterator[str]) -> None:
+    def run(self, messages: Iterator[str]) -> None:
         for message in messages:
             try:
-                for line in told(self.conversation.meanwhile(), width=self.screen.width):
-                    self.screen.aside(line)
-                if self.screen.interactive and message in LEAVING:
+                for line in describe_other_changes(self.conversation.poll_other_changes(), width=self.output.width):
+                    self.output.print_note(line)
+                if self.output.interactive and message in QUIT_WORDS:
                     break
                 if is_command(message):
-                    with redirect_stdout(sys.stderr) if self.screen.as_json else nullcontext():
-                        obey(self, message)
+                    with redirect_stdout(sys.stderr) if self.output.as_json else nullcontext():
+                        run_command(self, message)
                 else:
-                    self.answer(partial(self.conversation.say, unescaped(message)))
-            except Leave:
+                    self.answer(partial(self.conversation.say, unescape(message)))
+            except QuitChat:
                 break
             except InmindError as error:
-                self._fail(error)
-        if self.conversation.begun:
-            self.screen.aside(f"Kept: `inmind chat --session {self.session.id}` goes on with it.")
+                self._report_error(error)
+        if self.conversation.is_started:
+            self.output.print_note(f"Saved. `inmind chat --session {self.session.id}` continues it.")
 
-    def answer(self, ask: Callable[[], Turn]) -> None:
-        """Hear one answer, and see what it took."""
+    def answer(self, ask: Callable[[], ChatTurn]) -> None:
+        """Run one turn and print its notes and status."""
         turn = ask()
         for notice in turn.notices:
-            self.screen.aside(notice)
-        if turn.ended:
-            self.screen.aside(f"({turn.ended})")
-        if self.screen.as_json:
-            self.screen.tells({**self._unsaid, **_in_full(turn)})
+            self.output.print_note(notice)
+        if turn.end_reason:
+            self.output.print_note(f"({turn.end_reason})")
+        if self.output.as_json:
+            self.output.print_json({**self._empty_answer, **_turn_json(turn)})
         else:
             things = [entity.name or entity.id for entity in self.session.entities]
-            self.screen.aside(status_line(turn, things, self.conversation.endpoint.prices, width=self.screen.width))
-        if turn.stopped and not self.screen.interactive:
+            self.output.print_note(
+                status_line(turn, things, self.conversation.endpoint.prices, width=self.output.width)
+            )
+        if turn.is_stopped and not self.output.interactive:
             raise KeyboardInterrupt
 
-    def _fail(self, error: InmindError) -> None:
+    def _report_error(self, error: InmindError) -> None:
         by_model = isinstance(error, ModelFailed)
-        why = explained(error, self.conversation.endpoint) if by_model else str(error)
-        if self.screen.interactive:
-            self.screen.complain(f"{why} {AGAIN}" if by_model else why)
+        why = explain_error(error, self.conversation.endpoint) if by_model else str(error)
+        if self.output.interactive:
+            self.output.print_error(f"{why} {RETRY_HINT}" if by_model else why)
             return
-        if self.screen.as_json:
-            self.screen.tells({**self._unsaid, "error": {"code": error.code, "message": why}})
+        if self.output.as_json:
+            self.output.print_json({**self._empty_answer, "error": {"code": error.code, "message": why}})
         if not by_model:
             raise error
-        print_error(error.code, f"{why} What was said is kept in session {self.session.id}.")
+        print_error(error.code, f"{why} The message is saved in session {self.session.id}.")
         raise typer.Exit(MODEL)
 
     @property
-    def _unsaid(self) -> dict[str, Any]:
-        """An answer in JSON before there is one."""
+    def _empty_answer(self) -> dict[str, Any]:
+        """JSON of an answer with all keys empty."""
         nothing = dict.fromkeys(
             ("call", "text", "tools", "ended", "tokens", "cached_share", "percent", "band", "error")
         )
-        return {"session": self.session.id if self.conversation.begun else None, **nothing}
+        return {"session": self.session.id if self.conversation.is_started else None, **nothing}
 
 
-def _in_full(turn: Turn) -> dict[str, Any]:
+def _turn_json(turn: ChatTurn) -> dict[str, Any]:
     return {
         "call": turn.report.call,
         "text": turn.text,
         "tools": [
-            {"name": used.name, "arguments": _read(used.arguments), "error": used.outcome.error} for used in turn.tools
+            {"name": used.name, "arguments": _parse_arguments(used.arguments), "error": used.output.error}
+            for used in turn.tools
         ],
-        "ended": turn.ended,
+        "ended": turn.end_reason,
         "tokens": turn.tokens,
         "cached_share": round(turn.cached_share, 3),
         "percent": round(turn.report.tokens_percent, 1),
@@ -126,8 +131,8 @@ def _in_full(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _read(arguments: str) -> Any:
-    """As the model meant them, or as it wrote them where that is no JSON."""
+def _parse_arguments(arguments: str) -> Any:
+    """Parsed arguments, or the text if it is not JSON."""
     try:
         return json.loads(arguments or "{}")
     except (ValueError, RecursionError):

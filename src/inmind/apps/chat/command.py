@@ -1,4 +1,4 @@
-"""`inmind chat`: finds out whom to talk to, opens what there is to remember, and begins."""
+"""`inmind chat`: finds the endpoint, opens the memory and starts the chat."""
 
 from __future__ import annotations
 
@@ -19,141 +19,161 @@ from inmind.apps.cli.exit_codes import exit_with
 from inmind.errors import InvalidInput, ModelFailed, NotFound
 
 if TYPE_CHECKING:
-    from inmind.apps.chat.output import Screen
+    from inmind.apps.chat.output import ChatOutput
     from inmind.memory.memory import Memory
     from inmind.session.session import Session
 
-NAMELESS = "me"
-"""Whose memory it is, where the system has no name for its user."""
+DEFAULT_USER = "me"
+"""Resource if the system has no user name."""
 
 
 def chat(
-    model: Annotated[str, typer.Option(metavar="NAME", help="By default the only one that the endpoint has.")] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="Of the endpoint, like http://127.0.0.1:8080/v1.")] = "",
-    provider: Annotated[str, typer.Option(metavar="openai|anthropic", help="Whose protocol it speaks.")] = "",
+    model: Annotated[str, typer.Option(metavar="NAME", help="Model; default: the only one of the endpoint.")] = "",
+    base_url: Annotated[
+        str, typer.Option(metavar="URL", help="URL of the endpoint, such as http://127.0.0.1:8080/v1.")
+    ] = "",
+    provider: Annotated[str, typer.Option(metavar="openai|anthropic", help="Protocol of the endpoint.")] = "",
     session: Annotated[
         str | None,
-        typer.Option(metavar="SESSION", help="Go on with this one, or begin it.", autocompletion=complete_sessions),
+        typer.Option(metavar="SESSION", help="Continue or create this session.", autocompletion=complete_sessions),
     ] = None,
-    go_on: Annotated[bool, typer.Option("--continue", help="Go on with the last session of this folder.")] = False,
+    go_on: Annotated[bool, typer.Option("--continue", help="Continue the last session of this folder.")] = False,
     resource: Annotated[
         str | None,
         typer.Option(
             metavar="RESOURCE",
-            help="Whose memory it is; by default that of your user name.",
+            help="Owner of the memory; default: your user name.",
             autocompletion=complete_resources,
         ),
     ] = None,
     key_env: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the variable with the key, if not that of the provider.")
+        str, typer.Option(metavar="NAME", help="Environment variable with the API key; default: the provider's.")
     ] = "",
     window: Annotated[
         int,
-        typer.Option(metavar="TOKENS", help="What the model takes, if not what the endpoint says.", show_default=False),
+        typer.Option(metavar="TOKENS", help="Context window; default: as the endpoint reports.", show_default=False),
     ] = 0,
     timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0, help="Of silence, after which it is given up.", show_default=False),
+        typer.Option(metavar="SECONDS", min=0, help="Timeout without any data.", show_default=False),
     ] = 0.0,
-    allow_writes: Annotated[bool, typer.Option("--allow-writes", help="Let files be written without asking.")] = False,
-    no_tools: Annotated[bool, typer.Option("--no-tools", help="For a model that cannot call any.")] = False,
+    allow_writes: Annotated[bool, typer.Option("--allow-writes", help="Allow writing files without asking.")] = False,
+    no_tools: Annotated[
+        bool, typer.Option("--no-tools", help="Offer no tools, for a model that cannot call them.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Talk to an agent that has working memory. It can list, read, search and write files of the working directory.
+    """Chat with an agent that has working memory.
 
-    The endpoint is the one that is named here, else that of [model] in config.toml, else what there is a key for in the
-    environment: OPENAI_API_KEY with OPENAI_BASE_URL, ANTHROPIC_API_KEY with ANTHROPIC_BASE_URL. A local server needs
-    none. In a pipe each line is a message, and the answers alone are the output, with --json an object a line. /help
-    lists what can be asked of the chat itself.
+    It can list, read, search and write files of the working directory.
+
+        The endpoint is taken from the options, else from [model] in config.toml, else from the environment:
+        OPENAI_API_KEY with OPENAI_BASE_URL, or ANTHROPIC_API_KEY with ANTHROPIC_BASE_URL. A local server needs no key.
+        If stdin is a pipe, each line is a message and only the answers are printed, with --json one object per line.
+        /help lists the commands of the chat.
     """
     from inmind.apps.chat.chat import Chat
-    from inmind.apps.chat.endpoint import Wanted, completed, endpoint_of, explained, exposed, missing_key
-    from inmind.apps.chat.file_tools import Workplace
-    from inmind.apps.chat.input import messages, piped, remembered, typed
-    from inmind.apps.chat.output import Screen
-    from inmind.apps.chat.sigint import Interruptions
-    from inmind.apps.chat.turn import Conversation
-    from inmind.core.http import WAITS, Server
+    from inmind.apps.chat.conversation import ChatConversation
+    from inmind.apps.chat.endpoint import (
+        EndpointOptions,
+        complete_endpoint,
+        explain_error,
+        exposes_key,
+        find_endpoint,
+        missing_key,
+    )
+    from inmind.apps.chat.file_tools import FileTools
+    from inmind.apps.chat.input import line_editor, pipe_reader, read_messages, terminal_reader
+    from inmind.apps.chat.output import ChatOutput
+    from inmind.apps.signals import InterruptHandler
+    from inmind.core.http import RETRY_DELAYS_SECONDS, HttpEndpoint
     from inmind.memory.memory import Memory
 
-    told = read_settings().model
-    screen = Screen(interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json, as_json=as_json)
-    wanted = Wanted(provider=provider, url=base_url, model=model, key_env=key_env, window=window)
-    found = endpoint_of(wanted, told, os.environ)
-    if found is None:
-        if variable := missing_key(wanted):
-            exit_with("NOT_FOUND", f"{variable} is not set; --base-url names an endpoint that needs none")
-        return _offer_the_demo(screen)
-    if exposed(found, os.environ):
-        print(f"inmind: {found.key_env} goes to {found.url} for everybody on the way to read", file=sys.stderr)
-    # A person decides himself whether to try again; in a pipe nobody can.
-    server = Server(url=found.url, key_env=found.key_env, waits=() if screen.interactive else WAITS)
-    interruptions = Interruptions()
+    settings = read_settings().model
+    output = ChatOutput(interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json, as_json=as_json)
+    options = EndpointOptions(provider=provider, url=base_url, model=model, key_env=key_env, window=window)
+    selected = find_endpoint(options, settings, os.environ)
+    if selected is None:
+        if variable := missing_key(options):
+            exit_with("NOT_FOUND", f"{variable} is not set; --base-url can name an endpoint without a key")
+        return _offer_demo(output)
+    if exposes_key(selected, os.environ):
+        print(f"inmind: {selected.key_env} is sent to {selected.url} unencrypted", file=sys.stderr)
+    # A user can retry; a pipe cannot, so the client does.
+    server = HttpEndpoint(
+        url=selected.url, key_env=selected.key_env, retry_delays=() if output.interactive else RETRY_DELAYS_SECONDS
+    )
+    interruptions = InterruptHandler()
     try:
-        endpoint = completed(found, server, choose=screen.chooses if screen.interactive else None)
+        endpoint = complete_endpoint(selected, server, choose=output.choose if output.interactive else None)
     except ModelFailed as error:
-        exit_with(error.code, explained(error, found))
+        exit_with(error.code, explain_error(error, selected))
     with Memory.open(selected_place()) as memory:
-        id = _session_id(memory, session, resource, go_on=go_on)
-        refuses = None if allow_writes else screen.refuses
-        workplace = (
+        id = _session_id(memory, session, resource, continue_last=go_on)
+        refuse_write = None if allow_writes else output.refuse_write
+        file_tools = (
             None
             if no_tools
-            else Workplace(Path.cwd(), home=memory.home, refuses=refuses, may_stop=interruptions.may_stop)
+            else FileTools(
+                Path.cwd(), home=memory.home, refuse_write=refuse_write, interruptible=interruptions.interruptible
+            )
         )
-        begin = partial(_opened, memory, id, resource, window=endpoint.window, tools=not no_tools)
-        conversation = Conversation(
-            begin() if id in memory else begin,
+        open_session = partial(_open_session, memory, id, resource, window=endpoint.window, tools=not no_tools)
+        conversation = ChatConversation(
+            open_session() if id in memory else open_session,
             endpoint,
             server,
-            workplace,
-            listener=screen,
-            interruptions=interruptions,
-            patience=timeout or told.seconds,
+            file_tools,
+            listener=output,
+            interrupts=interruptions,
+            timeout=timeout or settings.seconds,
         )
-        talk = Chat(memory, conversation, screen, interruptions)
-        with interruptions.heeded(), remembered(memory.home) if screen.interactive else nullcontext():
-            if screen.interactive:
+        running = Chat(memory, conversation, output, interruptions)
+        with interruptions.install(), line_editor(memory.home) if output.interactive else nullcontext():
+            if output.interactive:
                 memory.start_upkeep()
-                talk.greet(id)
-            read = typed(interruptions) if screen.interactive else piped(interruptions)
-            talk.hold(messages(read))
+                running.greet(id)
+            read = terminal_reader(interruptions) if output.interactive else pipe_reader(interruptions)
+            running.run(read_messages(read))
     return None
 
 
-def _offer_the_demo(screen: Screen) -> None:
-    from inmind.apps.chat.endpoint import DEMO, HOW_TO
+def _offer_demo(output: ChatOutput) -> None:
+    from inmind.apps.chat.endpoint import DEMO_COMMAND, SETUP_HELP
 
-    print(HOW_TO, file=sys.stdout if screen.interactive else sys.stderr)
-    if not screen.interactive:
-        exit_with("NOT_FOUND", f"nothing says which endpoint to talk to; `{DEMO}` needs none")
-    if screen.confirms("See the demonstration instead, which needs none?"):
+    print(SETUP_HELP, file=sys.stdout if output.interactive else sys.stderr)
+    if not output.interactive:
+        exit_with("NOT_FOUND", f"no endpoint configured; `{DEMO_COMMAND}` needs none")
+    if output.confirm("Run the demo instead, which needs no endpoint?"):
         from inmind.apps.demo.command import demo
 
         demo()
 
 
-def _session_id(memory: Memory, named: str | None, resource: str | None, *, go_on: bool) -> str:
-    if named is not None and go_on:
-        raise InvalidInput(field="--continue", expected="nothing beside --session")
-    if named is not None:
-        return named
-    if not go_on:
+def _session_id(memory: Memory, session: str | None, resource: str | None, *, continue_last: bool) -> str:
+    if session is not None and continue_last:
+        raise InvalidInput(field="--continue", expected="no --session: the two cannot be combined")
+    if session is not None:
+        return session
+    if not continue_last:
         return f"chat-{datetime.now():%Y-%m-%d}-{secrets.token_hex(3)}"
     latest = memory.latest(resource=resource)
     if latest is None:
-        raise NotFound(what="session in", name=str(Path.cwd()), hint="without --continue one is begun")
+        raise NotFound(what="session in", name=str(Path.cwd()), hint="without --continue a new one is created")
     return latest.id
 
 
-def _opened(memory: Memory, id: str, resource: str | None, *, window: int, tools: bool) -> Session:
-    """The session, begun if need be for whoever sits here: who chats twice wants to be known the second time."""
-    owner = resource if resource is not None or id in memory else _user()
+def _open_session(memory: Memory, id: str, resource: str | None, *, window: int, tools: bool) -> Session:
+    """Open or create the session.
+
+    A new one belongs to the user of this system, so that the next chat shares its memory.
+    """
+    owner = resource if resource is not None or id in memory else _user_name()
     return memory.session(id, resource=owner, window=window, memory_tools=tools)
 
 
-def _user() -> str:
+def _user_name() -> str:
     try:
         return getuser()
-    except (KeyError, OSError):  # in a container, where the number of its user has no name
-        return NAMELESS
+    except (KeyError, OSError):  # for example in a container without an entry for the user id
+        return DEFAULT_USER

@@ -1,7 +1,7 @@
-"""Whom a chat is held with: by what is asked for, else by config.toml, else by what the environment has keys for.
+"""Finds the endpoint of a chat: from the options, else from config.toml, else from the environment.
 
-Deciding that is a pure function over the three; what is left open, the endpoint is asked itself: which model it has,
-and how much that takes. A key stays in the environment: here is only the name of its variable.
+The choice is a pure function of these three. The model and its context window are then requested from the endpoint if
+they are not set. API keys stay in the environment; only the name of the variable is used here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from inmind.apps.chat.providers import PROVIDERS, Provider
+from inmind.apps.chat.providers import PROVIDERS, ChatProtocol
 from inmind.core.frozen import frozen
-from inmind.core.http import Json, Refused, Server
+from inmind.core.http import HttpEndpoint, Json, RequestRefused
 from inmind.core.settings import ModelSettings
 from inmind.dreams.models.anthropic import DEFAULT_URL as ANTHROPIC_URL
 from inmind.dreams.models.anthropic import KEY_ENV as ANTHROPIC_KEY
@@ -25,33 +25,33 @@ from inmind.errors import InmindError, InvalidInput, ModelFailed
 from inmind.memory.session_opener import DEFAULT_WINDOW, MIN_WINDOW
 
 
-class Known(NamedTuple):
-    """Where a provider is, and which variables of the environment say otherwise."""
+class ProviderDefaults(NamedTuple):
+    """Default URL of a provider, and its environment variables."""
 
     key_env: str
     url_env: str
     url: str
 
 
-KNOWN: Mapping[str, Known] = {
-    "openai": Known(OPENAI_KEY, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
-    "anthropic": Known(ANTHROPIC_KEY, "ANTHROPIC_BASE_URL", ANTHROPIC_URL),
+PROVIDER_DEFAULTS: Mapping[str, ProviderDefaults] = {
+    "openai": ProviderDefaults(OPENAI_KEY, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    "anthropic": ProviderDefaults(ANTHROPIC_KEY, "ANTHROPIC_BASE_URL", ANTHROPIC_URL),
 }
 
-MOST_NAMED = 8
-"""Models that are named to whoever has to choose among them."""
+MAX_NAMED_MODELS = 8
+"""Maximum number of models in a message."""
 
-MADE_BY: Mapping[str, re.Pattern[str]] = {
-    "openai": re.compile(r"(chat)?gpt-(?!oss)|o\d"),  # gpt-oss is served by everybody
+MODEL_NAMES: Mapping[str, re.Pattern[str]] = {
+    "openai": re.compile(r"(chat)?gpt-(?!oss)|o\d"),  # gpt-oss runs on any server
     "anthropic": re.compile("claude"),
 }
-"""How the models of a provider are called, by how their names begin."""
+"""Prefixes of model names by provider."""
 
-LOOKING = 5.0
-"""Seconds for a list of models. Whoever named a model waits for nothing else."""
+LIST_SECONDS = 5.0
+"""Timeout of the list of models."""
 
-HOW_TO = """\
-A chat needs a model that answers at some endpoint. Any of these will do:
+SETUP_HELP = """\
+A chat needs a model at an endpoint. Use one of these:
 
   a provider's key   export ANTHROPIC_API_KEY=…
                      inmind chat --model claude-…
@@ -63,15 +63,15 @@ A chat needs a model that answers at some endpoint. Any of these will do:
   llama.cpp          llama-server --jinja -m model.gguf
                      inmind chat --base-url http://127.0.0.1:8080/v1
 
-For good, [model] in the home's config.toml names it: provider, url, name, key_env, window.
+To save it, set [model] in the home's config.toml: provider, url, name, key_env, window.
 """
 
-DEMO = "inmind demo"
+DEMO_COMMAND = "inmind demo"
 
 
 @frozen(kw_only=True)
-class Wanted:
-    """What was asked for by name; nothing is asked for where it is empty."""
+class EndpointOptions:
+    """Options of the command line; empty if not given."""
 
     provider: str = ""
     url: str = ""
@@ -81,192 +81,200 @@ class Wanted:
 
 
 @frozen(kw_only=True)
-class Endpoint:
+class ChatEndpoint:
     provider: str
     url: str
     model: str = ""
     key_env: str = ""
     window: int = 0
-    """Tokens that the model takes; 0 until somebody has said so."""
-    assumed: bool = False
-    """Nobody has said so, not even the endpoint: the window is a guess."""
+    """Context window in tokens; 0 if unknown."""
+    is_window_assumed: bool = False
+    """The endpoint did not report the window; it is a guess."""
     prices: tuple[float, float] = (0.0, 0.0)
-    """For a million tokens, read and written; nothing where nobody has said what they cost."""
+    """Price per million input and output tokens; 0 if unknown."""
 
     def __str__(self) -> str:
-        a_file = self.model.startswith("/")  # that a server has read
-        name = self.model.rpartition("/")[2] if a_file else self.model
+        is_file = self.model.startswith("/")  # some servers use the path of the model file
+        name = self.model.rpartition("/")[2] if is_file else self.model
         return f"{name} at {self.url}"
 
     @property
-    def protocol(self) -> Provider:
+    def protocol(self) -> ChatProtocol:
         return PROVIDERS[self.provider]
 
 
-class Unnamed(InvalidInput):
-    """Nobody has said which model is meant, and what the endpoint lists does not decide it."""
+class ModelNotChosen(InvalidInput):
+    """No model is set, and the endpoint does not have exactly one."""
 
     def __init__(self, url: str, models: Sequence[str]) -> None:
-        expected = _choice(models, url)
+        expected = _model_choices(models, url)
         InmindError.__init__(self, f"--model: expected {expected}")
         self.field, self.value, self.expected = "--model", "", expected
 
 
-Choose = Callable[[Sequence[str]], str]
-"""Somebody who says which of several models is meant; nothing where he does not."""
+ChooseModel = Callable[[Sequence[str]], str]
+"""Returns the model that the user picks; empty for none."""
 
 
-def endpoint_of(wanted: Wanted, told: ModelSettings, environment: Mapping[str, str]) -> Endpoint | None:
-    """The endpoint that is meant; None where nothing says which."""
-    if wanted.provider and wanted.provider not in PROVIDERS:
-        raise InvalidInput(field="--provider", value=wanted.provider, expected=f"one of {', '.join(PROVIDERS)}")
-    for field, window in (("--window", wanted.window), ("settings.model.window", told.window)):
+def find_endpoint(
+    options: EndpointOptions, settings: ModelSettings, environment: Mapping[str, str]
+) -> ChatEndpoint | None:
+    """The endpoint to use; None if none is configured."""
+    if options.provider and options.provider not in PROVIDERS:
+        raise InvalidInput(field="--provider", value=options.provider, expected=f"one of {', '.join(PROVIDERS)}")
+    for field, window in (("--window", options.window), ("settings.model.window", settings.window)):
         if window and window < MIN_WINDOW:
-            raise InvalidInput(field=field, value=window, expected=f"tokens, {MIN_WINDOW} or more")
-    if wanted.key_env and not environment.get(wanted.key_env):
-        raise InvalidInput(field="--key-env", value=wanted.key_env, expected="a variable that holds a key")
-    found = _named(wanted) if wanted.url else None
-    found = found or _configured(wanted, told) or _in_environment(wanted, environment)
+            raise InvalidInput(field=field, value=window, expected=f"{MIN_WINDOW} tokens or more")
+    if options.key_env and not environment.get(options.key_env):
+        raise InvalidInput(field="--key-env", value=options.key_env, expected="an environment variable that is set")
+    found = _from_options(options) if options.url else None
+    found = found or _from_settings(options, settings) or _from_environment(options, environment)
     if found is None:
         return None
     return replace(
         found,
-        model=wanted.model or found.model,
-        key_env=wanted.key_env or found.key_env,
-        window=wanted.window or found.window,
+        model=options.model or found.model,
+        key_env=options.key_env or found.key_env,
+        window=options.window or found.window,
     )
 
 
-def missing_key(wanted: Wanted) -> str:
-    """The variable whose key would have been enough, where a name says whose; empty where none does."""
-    provider = wanted.provider or _maker(wanted.model)
-    return KNOWN[provider].key_env if provider else ""
+def missing_key(options: EndpointOptions) -> str:
+    """Variable whose key is missing for the given provider or model; empty if none is implied."""
+    provider = options.provider or _provider_of_model(options.model)
+    return PROVIDER_DEFAULTS[provider].key_env if provider else ""
 
 
-def exposed(endpoint: Endpoint, environment: Mapping[str, str]) -> bool:
-    """Does a key leave this machine for everybody on its way to read?"""
+def exposes_key(endpoint: ChatEndpoint, environment: Mapping[str, str]) -> bool:
+    """True if the API key would be sent unencrypted to another machine."""
     parts = urlsplit(endpoint.url)
-    return parts.scheme == "http" and bool(environment.get(endpoint.key_env)) and not _is_here(parts.hostname or "")
+    return parts.scheme == "http" and bool(environment.get(endpoint.key_env)) and not _is_local(parts.hostname or "")
 
 
-def completed(endpoint: Endpoint, server: Server, *, choose: Choose | None = None) -> Endpoint:
-    """With what nobody has said, as far as the endpoint says it itself."""
+def complete_endpoint(
+    endpoint: ChatEndpoint, server: HttpEndpoint, *, choose: ChooseModel | None = None
+) -> ChatEndpoint:
+    """Fill in the model and the window from the endpoint's list of models."""
     if endpoint.model and endpoint.window:
         return endpoint
     try:
-        listed = server.ask(endpoint.protocol.models, None, headers=endpoint.protocol.headers, seconds=LOOKING)
+        response = server.request(
+            endpoint.protocol.models_path, None, headers=endpoint.protocol.headers, seconds=LIST_SECONDS
+        )
     except ModelFailed:
         if not endpoint.model:
             raise
-        listed = Json()
-    return with_what_it_lists(endpoint, listed, choose=choose)
+        response = Json()
+    return apply_model_list(endpoint, response, choose=choose)
 
 
-def with_what_it_lists(endpoint: Endpoint, listed: Json, *, choose: Choose | None = None) -> Endpoint:
-    """The only model that is there, or the chosen one, if none was named; and how much it takes, where the list says
-    that."""
-    models = [one for one in object_list(listed, "data") if isinstance(one.get("id"), str)]
+def apply_model_list(endpoint: ChatEndpoint, response: Json, *, choose: ChooseModel | None = None) -> ChatEndpoint:
+    """Set the model to the only or chosen one, and the window if the list has it."""
+    models = [one for one in object_list(response, "data") if isinstance(one.get("id"), str)]
     if not endpoint.model:
         names = [str(one["id"]) for one in models]
         name = names[0] if len(names) == 1 else choose(names) if names and choose else ""
         if not name:
-            raise Unnamed(endpoint.url, names)
+            raise ModelNotChosen(endpoint.url, names)
         endpoint = replace(endpoint, model=name)
-    window = endpoint.window or next(_windows(models, endpoint.model), 0)
-    return replace(endpoint, window=window or DEFAULT_WINDOW, assumed=not window)
+    window = endpoint.window or next(_context_windows(models, endpoint.model), 0)
+    return replace(endpoint, window=window or DEFAULT_WINDOW, is_window_assumed=not window)
 
 
-def explained(error: ModelFailed, endpoint: Endpoint) -> str:
-    """What went wrong, and what to do about it beside trying again."""
+def explain_error(error: ModelFailed, endpoint: ChatEndpoint) -> str:
+    """The reason of a failure, with a hint other than to retry."""
     reason = error.reason if error.reason.endswith((".", "!", "?")) else f"{error.reason}."
-    status, said = (error.status, error.said) if isinstance(error, Refused) else (0, _without_places(error.reason))
+    status, message = (
+        (error.status, error.body) if isinstance(error, RequestRefused) else (0, _without_urls(error.reason))
+    )
     if status in (401, 403):
-        return f"{reason} It wants another key: set {endpoint.key_env}."
+        return f"{reason} Set a valid key in {endpoint.key_env}."
     if status == 404:
-        return " ".join([reason, *_not_there(endpoint)])
-    if _ABOUT_TOOLS.search(said):
-        return f"{reason} A model that cannot call tools is talked to with --no-tools."
+        return " ".join([reason, *_not_found_hints(endpoint)])
+    if _TOOLS_ERROR.search(message):
+        return f"{reason} If the model cannot call tools, pass --no-tools."
     if "(ConnectError" in error.reason:
         return f"{reason} Is the server running?"
     return reason
 
 
-def _not_there(endpoint: Endpoint) -> Iterator[str]:
-    """What may be wrong where an endpoint knows nothing of what it was asked for: first its address."""
-    bare = endpoint.provider == "openai" and urlsplit(endpoint.url).path in ("", "/")
-    if bare:
-        yield f"Is {endpoint.url.rstrip('/')}/v1 meant?"
+def _not_found_hints(endpoint: ChatEndpoint) -> Iterator[str]:
+    """Possible causes of a 404: first the URL, then the model."""
+    without_path = endpoint.provider == "openai" and urlsplit(endpoint.url).path in ("", "/")
+    if without_path:
+        yield f"Did you mean {endpoint.url.rstrip('/')}/v1?"
     if endpoint.model:
-        yield f"{'Or else, is' if bare else 'Is'} {endpoint.model!r} a model of {'it' if bare else endpoint.url}?"
+        start, server = ("Otherwise, is", "it") if without_path else ("Is", endpoint.url)
+        yield f"{start} {endpoint.model!r} a model of {server}?"
 
 
-_ABOUT_TOOLS = re.compile(r"\btools?(?:\b|_)|\bjinja\b", re.IGNORECASE)
+_TOOLS_ERROR = re.compile(r"\btools?(?:\b|_)|\bjinja\b", re.IGNORECASE)
 
 
-def _without_places(reason: str) -> str:
-    """What a server said, without where it was asked: a host may be called anything."""
+def _without_urls(reason: str) -> str:
+    """The message without URLs: a host name may contain anything."""
     return re.sub(r"https?://\S+", "", reason)
 
 
-def _is_here(host: str) -> bool:
+def _is_local(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _named(wanted: Wanted) -> Endpoint:
-    provider = wanted.provider or "openai"
-    return Endpoint(provider=provider, url=wanted.url, key_env=KNOWN[provider].key_env)
+def _from_options(options: EndpointOptions) -> ChatEndpoint:
+    provider = options.provider or "openai"
+    return ChatEndpoint(provider=provider, url=options.url, key_env=PROVIDER_DEFAULTS[provider].key_env)
 
 
-def _configured(wanted: Wanted, told: ModelSettings) -> Endpoint | None:
-    """What config.toml names, unless somebody else is asked for."""
-    if not (told.name or told.url) or wanted.provider not in ("", told.provider):
+def _from_settings(options: EndpointOptions, settings: ModelSettings) -> ChatEndpoint | None:
+    """The endpoint of config.toml, unless the options name another provider."""
+    if not (settings.name or settings.url) or options.provider not in ("", settings.provider):
         return None
-    known, same = KNOWN[told.provider], wanted.model in ("", told.name)
-    return Endpoint(
-        provider=told.provider,
-        url=told.url or known.url,
-        model=told.name,
-        key_env=told.key_env or known.key_env,
-        window=told.window if same or not told.name else 0,
-        prices=(told.input_price, told.output_price) if same else (0.0, 0.0),
+    defaults, same = PROVIDER_DEFAULTS[settings.provider], options.model in ("", settings.name)
+    return ChatEndpoint(
+        provider=settings.provider,
+        url=settings.url or defaults.url,
+        model=settings.name,
+        key_env=settings.key_env or defaults.key_env,
+        window=settings.window if same or not settings.name else 0,
+        prices=(settings.input_price, settings.output_price) if same else (0.0, 0.0),
     )
 
 
-def _in_environment(wanted: Wanted, environment: Mapping[str, str]) -> Endpoint | None:
-    """By what there is a key for. Where there is one for either, the name of the model decides."""
-    there = {
+def _from_environment(options: EndpointOptions, environment: Mapping[str, str]) -> ChatEndpoint | None:
+    """The endpoint of the environment; if both providers have keys, the model's name decides."""
+    urls = {
         name: environment.get(known.url_env) or (known.url if environment.get(known.key_env) else "")
-        for name, known in KNOWN.items()
+        for name, known in PROVIDER_DEFAULTS.items()
     }
-    liked = wanted.provider or _maker(wanted.model) or "openai"
-    others = [] if wanted.provider else [one for one in there if one != liked]
-    provider = next((one for one in (liked, *others) if there[one]), None)
+    preferred = options.provider or _provider_of_model(options.model) or "openai"
+    others = [] if options.provider else [one for one in urls if one != preferred]
+    provider = next((one for one in (preferred, *others) if urls[one]), None)
     if provider is None:
         return None
-    return Endpoint(provider=provider, url=there[provider], key_env=KNOWN[provider].key_env)
+    return ChatEndpoint(provider=provider, url=urls[provider], key_env=PROVIDER_DEFAULTS[provider].key_env)
 
 
-def _maker(model: str) -> str:
-    """Whose model it is by its name; empty where that says nothing."""
-    return next((provider for provider, named in MADE_BY.items() if named.match(model)), "")
+def _provider_of_model(model: str) -> str:
+    """Provider of a model by its name; empty if unknown."""
+    return next((provider for provider, named in MODEL_NAMES.items() if named.match(model)), "")
 
 
-def _choice(models: Sequence[str], url: str) -> str:
+def _model_choices(models: Sequence[str], url: str) -> str:
     if not models:
-        return f"the name of a model, since {url} lists none"
-    names = ", ".join(models[:MOST_NAMED])
-    more = f" and {len(models) - MOST_NAMED} more" if len(models) > MOST_NAMED else ""
+        return f"the name of a model, because {url} lists none"
+    names = ", ".join(models[:MAX_NAMED_MODELS])
+    more = f" and {len(models) - MAX_NAMED_MODELS} more" if len(models) > MAX_NAMED_MODELS else ""
     return f"one of the models of {url}: {names}{more}"
 
 
-def _windows(models: list[Json], name: str) -> Iterator[int]:
-    """How much a model takes, by the names that servers have for it: what it runs with before what it was made for."""
+def _context_windows(models: list[Json], name: str) -> Iterator[int]:
+    """Context window by the fields that servers use: the runtime size before the trained one."""
     for model in models:
-        if model["id"] == name or len(models) == 1:  # a server that has only one takes any name for it
+        if model["id"] == name or len(models) == 1:  # a server with one model accepts any name
             meta = object_field(model, "meta")
-            run_with = (model.get("max_model_len"), meta.get("n_ctx"))
-            made_for = (model.get("context_length"), model.get("max_input_tokens"), meta.get("n_ctx_train"))
-            yield from (size for size in (*run_with, *made_for) if type(size) is int and size >= MIN_WINDOW)
+            runtime_sizes = (model.get("max_model_len"), meta.get("n_ctx"))
+            trained_sizes = (model.get("context_length"), model.get("max_input_tokens"), meta.get("n_ctx_train"))
+            yield from (size for size in (*runtime_sizes, *trained_sizes) if type(size) is int and size >= MIN_WINDOW)

@@ -1,8 +1,8 @@
-"""The files of one folder, as tools: what a model may list, read, search and write, and how no path of its leads out.
+"""File tools of the chat: list, read, search and write files of one folder, and nothing outside of it.
 
-A model's path is taken apart and walked step by step through descriptors, and a link is never followed: what a name
-meant a moment ago does not matter. Hidden files are left alone, whatever they are: most keys and most things that run
-by themselves are in one. So is memory's own home, where opening the database beside SQLite would drop its locks.
+A path is opened step by step with directory descriptors, and links are never followed, so a concurrent change cannot
+redirect it. Hidden files are never accessed: most keys and startup files are hidden. The memory's home is never
+accessed either: opening its database here would drop SQLite's locks.
 """
 
 from __future__ import annotations
@@ -17,67 +17,67 @@ from pathlib import Path
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.core.text import counted, shortened
+from inmind.core.text import count_noun, shorten
 from inmind.session.recorded import HostCall
 
-MOST_BYTES = 1_000_000
-"""Of a file: what is larger is no text that anybody has written."""
+MAX_FILE_BYTES = 1_000_000
+"""Maximum size of a file."""
 
-MOST_CHARACTERS = 20_000
-"""Of one answer: one that fills the window helps nobody."""
+MAX_RESULT_CHARS = 20_000
+"""Maximum length of a result, so that it does not fill the context window."""
 
-MOST_LISTED = 200
-MOST_FOUND = 50
-MOST_SEARCHED = 20_000
-"""Files that one search looks into."""
+MAX_LISTED = 200
+MAX_MATCHES = 50
+MAX_SEARCHED_FILES = 20_000
+"""Maximum number of files of one search."""
 
-LONGEST_LINE = 300
-"""Characters of a line that was found."""
+MAX_LINE_CHARS = 300
+"""Maximum length of a matching line."""
 
-SEARCHING = 5.0
-"""Seconds: a person waits."""
+SEARCH_SECONDS = 5.0
+"""Time limit of a search."""
 
 Json = dict[str, Any]
 
 
-class Unfit(Exception):
-    """Why a call was not carried out, as the model is told."""
+class ToolCallError(Exception):
+    """The reason why a call was not executed, as the model reads it."""
 
 
 @frozen
-class Outcome:
-    said: str
-    """To the model."""
-    gist: str
-    """To the person, in a few words."""
+class ToolOutput:
+    text: str
+    """For the model."""
+    summary: str
+    """For the user, in a few words."""
     error: bool = False
 
 
 @frozen
-class Change:
-    """What a file would become."""
+class FileChange:
+    """A proposed change of a file."""
 
     path: str
     before: str | None
-    """None where there is no such file yet."""
+    """None for a new file."""
     after: str
 
 
 @frozen
-class Writing:
-    """What a file is to become, now that nobody has anything against it."""
+class PendingWrite:
+    """An approved write."""
 
-    steps: tuple[str, ...]
+    parts: tuple[str, ...]
     data: bytes
-    then: Outcome
+    result: ToolOutput
 
 
 @frozen
-class Tool:
+class FileTool:
     description: str
     properties: Mapping[str, Json]
     required: tuple[str, ...]
-    decide: Callable[[Workplace, Json], Outcome | Writing]
+    run: Callable[[FileTools, Json], ToolOutput | PendingWrite]
 
     @property
     def parameters(self) -> Json:
@@ -85,146 +85,151 @@ class Tool:
         return {"type": "object", "properties": dict(self.properties), **closed}
 
 
-class Workplace:
-    """`home`: where memory is kept, if in a folder. `refuses` says of a change why it may not be; None allows all.
-    `may_stop` is around all that a person may stop: looking, asking, and never the write itself."""
+class FileTools:
+    """Executes file tool calls below `root`.
+
+    `home` is the folder of the memory, if any. `refuse_write` returns why a change is refused; None allows all.
+    `interruptible` wraps everything that the user may interrupt: reading and asking, never the write.
+    """
 
     def __init__(
         self,
         root: Path,
         *,
         home: Path | None,
-        refuses: Callable[[Change], str] | None = None,
-        may_stop: Callable[[], AbstractContextManager[None]] = nullcontext,
+        refuse_write: Callable[[FileChange], str] | None = None,
+        interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._root, self._home, self._refuses, self._may_stop = root, home, refuses, may_stop
-        self._ours: tuple[os.stat_result, ...] = ()
+        self._root, self._home, self._refuse_write, self._interruptible = root, home, refuse_write, interruptible
+        self._memory_files: tuple[os.stat_result, ...] = ()
 
-    def carry_out(self, call: HostCall) -> Outcome:
-        """What a call comes to. What is wrong with it is an answer too: an agent must be able to go on."""
+    def execute(self, call: HostCall) -> ToolOutput:
+        """Result of a call. Errors are results too, so that the model can continue."""
         tool = TOOLS[call.name]
         try:
-            with self._may_stop():
-                self._ours = (self._home.stat(), *_statuses(self._home)) if self._home else ()
-                decided = tool.decide(self, _checked(call, tool))
-            if isinstance(decided, Outcome):
-                return decided
-            self._put(decided)
-            return decided.then
-        except Unfit as error:
-            return Outcome(str(error), shortened(str(error), LONGEST_LINE), error=True)
+            with self._interruptible():
+                self._memory_files = (self._home.stat(), *_statuses(self._home)) if self._home else ()
+                result = tool.run(self, _check_arguments(call, tool))
+            if isinstance(result, ToolOutput):
+                return result
+            self._write(result)
+            return result.result
+        except ToolCallError as error:
+            return ToolOutput(str(error), shorten(str(error), MAX_LINE_CHARS), error=True)
         except OSError as error:
             why = os.strerror(error.errno or 0)
-            return Outcome(f"That did not work: {why}.", why, error=True)
+            return ToolOutput(f"Failed: {why}.", why, error=True)
 
-    def list_files(self, asked: Json) -> Outcome:
-        path = asked.get("path", ".")
-        with self._within(_steps(path)) as folder, os.scandir(folder) as entries:
-            there = sorted(entries, key=lambda entry: entry.name)
-            hidden = sum(_is_hidden(entry.name) for entry in there)
-            seen = list(_listed(entry for entry in there if not _is_hidden(entry.name)))
-        lines = [*seen[:MOST_LISTED], *_left(len(seen) - MOST_LISTED, "more")]
-        lines += [f"({counted(hidden, 'hidden one')} left out)"] if hidden else []
-        return Outcome("\n".join(lines) or "(nothing is there)", counted(len(seen), "name"))
+    def list_files(self, arguments: Json) -> ToolOutput:
+        path = arguments.get("path", ".")
+        with self._open_folder(_split_path(path)) as folder, os.scandir(folder) as entries:
+            sorted_entries = sorted(entries, key=lambda entry: entry.name)
+            hidden = sum(_is_hidden(entry.name) for entry in sorted_entries)
+            visible = list(_format_entries(entry for entry in sorted_entries if not _is_hidden(entry.name)))
+        lines = [*visible[:MAX_LISTED], *_count_note(len(visible) - MAX_LISTED, "more")]
+        lines += [f"({count_noun(hidden, 'hidden name')} left out)"] if hidden else []
+        return ToolOutput("\n".join(lines) or "(empty folder)", count_noun(len(visible), "name"))
 
-    def read_file(self, asked: Json) -> Outcome:
-        text = self._text(asked["path"])
+    def read_file(self, arguments: Json) -> ToolOutput:
+        text = self._text(arguments["path"])
         lines = _lines(text)
-        first = asked.get("line", 1)
+        first = arguments.get("line", 1)
         if not 1 <= first <= max(1, len(lines)):
-            raise Unfit(f"{asked['path']} has {counted(len(lines), 'line')}: there is no line {first}.")
-        shown = list(_fitting(lines[first - 1 :], MOST_CHARACTERS))
-        left = len(lines) - (first - 1) - len(shown)
-        said = "".join(shown)
-        if left:
-            said += f"\n({counted(left, 'more line')}: read on with line={first + len(shown)})"
-        return Outcome(said or "(the file is empty)", counted(len(shown), "line"))
+            raise ToolCallError(f"{arguments['path']} has {count_noun(len(lines), 'line')}: there is no line {first}.")
+        shown = list(_fit_lines(lines[first - 1 :], MAX_RESULT_CHARS))
+        remaining = len(lines) - (first - 1) - len(shown)
+        text_shown = "".join(shown)
+        if remaining:
+            text_shown += f"\n({count_noun(remaining, 'more line')}: read on with line={first + len(shown)})"
+        return ToolOutput(text_shown or "(the file is empty)", count_noun(len(shown), "line"))
 
-    def search_files(self, asked: Json) -> Outcome:
-        wanted, until = asked["text"].casefold(), time.monotonic() + SEARCHING
-        if not wanted.strip():
-            raise Unfit("text: expected something to look for.")
-        found: list[str] = []
-        whole = True
-        for number, (path, text) in enumerate(self._texts(asked.get("path", "."))):
-            if number >= MOST_SEARCHED or time.monotonic() > until:
-                whole = False
+    def search_files(self, arguments: Json) -> ToolOutput:
+        query, deadline = arguments["text"].casefold(), time.monotonic() + SEARCH_SECONDS
+        if not query.strip():
+            raise ToolCallError("text: expected a text to search for.")
+        matches: list[str] = []
+        is_complete = True
+        for number, (path, text) in enumerate(self._walk_texts(arguments.get("path", "."))):
+            if number >= MAX_SEARCHED_FILES or time.monotonic() > deadline:
+                is_complete = False
                 break
-            lines = ((place, line) for place, line in enumerate(_lines(text), 1) if wanted in line.casefold())
-            found += [f"{path}:{place}: {shortened(line, LONGEST_LINE)}" for place, line in lines]
-            if len(found) > MOST_FOUND:
+            lines = ((place, line) for place, line in enumerate(_lines(text), 1) if query in line.casefold())
+            matches += [f"{path}:{place}: {shorten(line, MAX_LINE_CHARS)}" for place, line in lines]
+            if len(matches) > MAX_MATCHES:
                 break
-        lines = [*found[:MOST_FOUND], *_left(len(found) - MOST_FOUND, "or more further ones")]
-        lines += [] if whole else ["(not all files were looked into: search a folder below)"]
-        return Outcome("\n".join(lines) or "Nothing was found.", counted(min(len(found), MOST_FOUND), "line"))
+        lines = [*matches[:MAX_MATCHES], *_count_note(len(matches) - MAX_MATCHES, "or more further matches")]
+        lines += [] if is_complete else ["(not all files were searched: search a subfolder)"]
+        return ToolOutput("\n".join(lines) or "No matches.", count_noun(min(len(matches), MAX_MATCHES), "line"))
 
-    def write_file(self, asked: Json) -> Outcome | Writing:
-        path, after = asked["path"], asked["text"]
-        if len(after.encode()) > MOST_BYTES:
-            raise Unfit(f"text: expected at most {MOST_BYTES:,} bytes.")
-        before = self._as_it_is(path)
-        size = counted(len(_lines(after)), "line")
+    def write_file(self, arguments: Json) -> ToolOutput | PendingWrite:
+        path, after = arguments["path"], arguments["text"]
+        if len(after.encode()) > MAX_FILE_BYTES:
+            raise ToolCallError(f"text: expected at most {MAX_FILE_BYTES:,} bytes.")
+        before = self._current_text(path)
+        size = count_noun(len(_lines(after)), "line")
         if before == after:
-            return Outcome(f"{path} says that already.", "as it is")
-        if self._refuses is not None and (why := self._refuses(Change(path, before, after))):
-            raise Unfit(f"Not written, {why}.")
-        if self._as_it_is(path) != before:
-            raise Unfit(f"Not written, since {path} was changed while the person was asked: read it again.")
-        then = Outcome(f"{'Wrote' if before is not None else 'Created'} {path}: {size}.", size)
-        return Writing(_steps(path), after.encode(), then)
+            return ToolOutput(f"{path} already has this text.", "unchanged")
+        if self._refuse_write is not None and (why := self._refuse_write(FileChange(path, before, after))):
+            raise ToolCallError(f"Not written: {why}.")
+        if self._current_text(path) != before:
+            raise ToolCallError(f"Not written: {path} changed while the user was asked. Read it again.")
+        result = ToolOutput(f"{'Wrote' if before is not None else 'Created'} {path}: {size}.", size)
+        return PendingWrite(_split_path(path), after.encode(), result)
 
-    def _texts(self, path: str) -> Iterator[tuple[str, str]]:
-        """Every text below a folder, or the one file that is named."""
-        steps = _steps(path)
-        with suppress(OSError, Unfit):
-            yield "/".join(steps), self._text(path)
+    def _walk_texts(self, path: str) -> Iterator[tuple[str, str]]:
+        """All text files below a folder, or the named file."""
+        parts = _split_path(path)
+        with suppress(OSError, ToolCallError):
+            yield "/".join(parts), self._text(path)
             return
-        with self._within(steps) as top:
-            for way, folders, leaves, folder in os.fwalk(".", dir_fd=top):
-                folders[:] = sorted(one for one in folders if not _is_hidden(one) and not self._is_ours(folder, one))
-                between = [*steps, *(step for step in way.split("/") if step != ".")]
+        with self._open_folder(parts) as top:
+            for subfolder, folders, leaves, folder in os.fwalk(".", dir_fd=top):
+                folders[:] = sorted(
+                    one for one in folders if not _is_hidden(one) and not self._is_memory_file(folder, one)
+                )
+                between = [*parts, *(step for step in subfolder.split("/") if step != ".")]
                 for leaf in sorted(leaves):
-                    with suppress(OSError, Unfit):
+                    with suppress(OSError, ToolCallError):
                         if not _is_hidden(leaf):
-                            yield _spelt("/".join([*between, leaf])), self._read(folder, leaf)
+                            yield _decode_name("/".join([*between, leaf])), self._read(folder, leaf)
 
-    def _as_it_is(self, path: str) -> str | None:
+    def _current_text(self, path: str) -> str | None:
         try:
             return self._text(path)
         except FileNotFoundError:
             return None
 
     def _text(self, path: str) -> str:
-        *between, leaf = _steps(path) or ("",)
-        with self._within(between) as folder:
+        *between, leaf = _split_path(path) or ("",)
+        with self._open_folder(between) as folder:
             return self._read(folder, leaf)
 
     def _read(self, folder: int, leaf: str) -> str:
         name = leaf or "."
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            raise Unfit(f"{name} is a link, and links are not followed.")
+            raise ToolCallError(f"{name} is a link; links are not followed.")
         if stat.S_ISDIR(status.st_mode):
-            raise Unfit(f"{name} is a folder.")
-        if not stat.S_ISREG(status.st_mode) or self._is_ours(folder, leaf):
-            raise Unfit(f"{name} is not a file to be read.")
-        if status.st_size > MOST_BYTES:
-            raise Unfit(f"{name} has {status.st_size:,} bytes, and at most {MOST_BYTES:,} are read.")
+            raise ToolCallError(f"{name} is a folder.")
+        if not stat.S_ISREG(status.st_mode) or self._is_memory_file(folder, leaf):
+            raise ToolCallError(f"{name} cannot be read as a file.")
+        if status.st_size > MAX_FILE_BYTES:
+            raise ToolCallError(f"{name} has {status.st_size:,} bytes; at most {MAX_FILE_BYTES:,} are read.")
         descriptor = os.open(leaf, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            raise Unfit(f"{name} is not a text.") from error
+            raise ToolCallError(f"{name} is not a UTF-8 text.") from error
         if "\x00" in text:
-            raise Unfit(f"{name} is not a text.")
+            raise ToolCallError(f"{name} is not a UTF-8 text.")
         return text
 
-    def _put(self, writing: Writing) -> None:
-        """All of the bytes or none of them, in the place of what stood there and with its permissions."""
-        *between, leaf = writing.steps
-        with self._within(between, create=True) as folder:
+    def _write(self, pending: PendingWrite) -> None:
+        """Replace the file atomically and keep its permissions."""
+        *between, leaf = pending.parts
+        with self._open_folder(between, create=True) as folder:
             mode = None
             with suppress(FileNotFoundError):
                 mode = stat.S_IMODE(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -235,86 +240,86 @@ class Workplace:
                 with os.fdopen(descriptor, "wb") as file:
                     if mode is not None:
                         os.fchmod(descriptor, mode)
-                    file.write(writing.data)
+                    file.write(pending.data)
                     file.flush()
                     os.fsync(descriptor)
                 os.rename(part, leaf, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
-                with suppress(OSError):  # why it failed is what counts
+                with suppress(OSError):  # keep the original error
                     os.unlink(part, dir_fd=folder)
                 raise
 
     @contextmanager
-    def _within(self, steps: Sequence[str], *, create: bool = False) -> Generator[int]:
-        """The descriptor of a folder below the root, walked to without following a link."""
+    def _open_folder(self, parts: Sequence[str], *, create: bool = False) -> Generator[int]:
+        """Descriptor of a folder below the root, opened without following links."""
         if self._home is not None and self._root.is_relative_to(self._home):
-            raise Unfit("This folder is where memory itself is kept: there are no files to work on.")
+            raise ToolCallError("This folder is inside the memory's home: file tools cannot be used here.")
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         folder = os.open(self._root, flags & ~os.O_NOFOLLOW)
         try:
-            for step in steps:
-                if self._is_ours(folder, step):
-                    raise Unfit(f"{step} is where memory itself is kept: use its own tools.")
+            for step in parts:
+                if self._is_memory_file(folder, step):
+                    raise ToolCallError(f"{step} is the memory's home: use the memory tools.")
                 if create:
                     with suppress(FileExistsError):
                         os.mkdir(step, dir_fd=folder)
                 try:
                     inner = os.open(step, flags, dir_fd=folder)
                 except NotADirectoryError as error:
-                    raise Unfit(f"{step} is a file or a link, and links are not followed.") from error
+                    raise ToolCallError(f"{step} is a file or a link; links are not followed.") from error
                 os.close(folder)
                 folder = inner
             yield folder
         finally:
             os.close(folder)
 
-    def _is_ours(self, folder: int, name: str) -> bool:
-        """Is this the home of memory, or one of its files under another name?"""
+    def _is_memory_file(self, folder: int, name: str) -> bool:
+        """True for the memory's home and its files, also under another name."""
         with suppress(OSError):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            return any(os.path.samestat(status, one) for one in self._ours)
+            return any(os.path.samestat(status, one) for one in self._memory_files)
         return False
 
 
 def _statuses(folder: Path) -> Iterator[os.stat_result]:
-    """Of what is in a folder of memory's, where files come and go."""
+    """Status of the entries of a folder; entries may disappear in between."""
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
                 yield entry.stat(follow_symlinks=False)
 
 
-def _checked(call: HostCall, tool: Tool) -> Json:
-    """The arguments of a call, if they are what the tool takes."""
+def _check_arguments(call: HostCall, tool: FileTool) -> Json:
+    """The validated arguments of a call."""
     given = call.arguments
     if not isinstance(given, dict):
-        raise Unfit("arguments: expected an object of JSON.")
-    asked: Json = {}
+        raise ToolCallError("arguments: expected a JSON object.")
+    arguments: Json = {}
     for name, value in given.items():  # pyright: ignore[reportUnknownVariableType] -- a model wrote it
         if name not in tool.properties:
-            raise Unfit(f"{name!r}: expected only {', '.join(tool.properties)}.")
+            raise ToolCallError(f"{name!r}: expected only {', '.join(tool.properties)}.")
         wanted = str if tool.properties[name]["type"] == "string" else int
         if type(value) is not wanted:  # pyright: ignore[reportUnknownArgumentType]
-            raise Unfit(f"{name}: expected {'a text' if wanted is str else 'a whole number'}.")
-        asked[name] = value
-    if not all(_is_encodable(value) for value in asked.values()):
-        raise Unfit("arguments: expected text without half of a surrogate pair.")
+            raise ToolCallError(f"{name}: expected {'a text' if wanted is str else 'a whole number'}.")
+        arguments[name] = value
+    if not all(_is_encodable(value) for value in arguments.values()):
+        raise ToolCallError("arguments: expected text without unpaired surrogates.")
     for name in tool.required:
-        if name not in asked:
-            raise Unfit(f"{name}: expected, and missing.")
-    return asked
+        if name not in arguments:
+            raise ToolCallError(f"{name}: required but missing.")
+    return arguments
 
 
-def _steps(path: str) -> tuple[str, ...]:
-    """A path below the root, step by step; one that could lead elsewhere is refused, however it is spelt."""
+def _split_path(path: str) -> tuple[str, ...]:
+    """Parts of a path below the root; any other path is refused."""
     if path.startswith(("/", "~")) or "\\" in path or not path.isprintable():
-        raise Unfit(f"{path!r}: expected a path below the working directory, like src/app.py.")
-    steps = tuple(step for step in path.split("/") if step not in ("", "."))
-    if ".." in steps:
-        raise Unfit(f"{path!r} leads out of the working directory.")
-    if any(_is_hidden(step) for step in steps):
-        raise Unfit(f"{path!r} is hidden, and hidden files are left alone.")
-    return steps
+        raise ToolCallError(f"{path!r}: expected a path below the working directory, such as src/app.py.")
+    parts = tuple(step for step in path.split("/") if step not in ("", "."))
+    if ".." in parts:
+        raise ToolCallError(f"{path!r} is outside of the working directory.")
+    if any(_is_hidden(step) for step in parts):
+        raise ToolCallError(f"{path!r} is hidden; hidden files cannot be accessed.")
+    return parts
 
 
 def _is_encodable(value: object) -> bool:
@@ -329,61 +334,64 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".")
 
 
-def _listed(entries: Iterable[os.DirEntry[str]]) -> Iterator[str]:
+def _format_entries(entries: Iterable[os.DirEntry[str]]) -> Iterator[str]:
     for entry in entries:
-        name = _spelt(entry.name)
+        name = _decode_name(entry.name)
         if entry.is_symlink():
             yield f"{name} (a link)"
         elif entry.is_dir(follow_symlinks=False):
             yield f"{name}/"
         else:
-            with suppress(FileNotFoundError):  # it has gone meanwhile
+            with suppress(FileNotFoundError):  # removed in between
                 yield f"{name} ({entry.stat(follow_symlinks=False).st_size:,} bytes)"
 
 
-def _spelt(name: str) -> str:
-    """A name as text. One that is none in UTF-8 has backslashes in it, which no path may have."""
+def _decode_name(name: str) -> str:
+    """A name as text.
+
+    Bytes that are not UTF-8 become backslash escapes, which no path may contain.
+    """
     return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def _lines(text: str) -> list[str]:
-    """As editors count them: many another character ends a line elsewhere."""
+    """Lines as editors count them; str.splitlines splits at more characters."""
     return StringIO(text).readlines()
 
 
-def _left(number: int, what: str) -> list[str]:
+def _count_note(number: int, what: str) -> list[str]:
     return [f"({number} {what})"] if number > 0 else []
 
 
-def _fitting(lines: Sequence[str], most: int) -> Iterator[str]:
-    """As many lines as have room; of a first one that has none, its beginning."""
+def _fit_lines(lines: Sequence[str], room: int) -> Iterator[str]:
+    """Leading lines that fit; the start of the first one if even that is too long."""
     for place, line in enumerate(lines):
-        if (most := most - len(line)) < 0:
+        if (room := room - len(line)) < 0:
             if not place:
-                yield f"{line[:most]}… (the line goes on)"
+                yield f"{line[:room]}… (line is cut)"
             return
         yield line
 
 
-_PATH: Json = {"type": "string", "description": "Below the working directory, like src/app.py."}
-_FOLDER: Json = {"type": "string", "description": "A folder below the working directory; all of it by default."}
-_LINE: Json = {"type": "integer", "minimum": 1, "description": "The line to begin with; the first by default."}
+_PATH: Json = {"type": "string", "description": "Below the working directory, such as src/app.py."}
+_FOLDER: Json = {"type": "string", "description": "A folder below the working directory; default: all of it."}
+_LINE: Json = {"type": "integer", "minimum": 1, "description": "First line to read; default: 1."}
 
-TOOLS: Mapping[str, Tool] = {
-    "list_files": Tool(
-        "List a folder: its files with their sizes, and its folders.", {"path": _FOLDER}, (), Workplace.list_files
+TOOLS: Mapping[str, FileTool] = {
+    "list_files": FileTool(
+        "List a folder: files with sizes, and subfolders.", {"path": _FOLDER}, (), FileTools.list_files
     ),
-    "read_file": Tool("Read a text file.", {"path": _PATH, "line": _LINE}, ("path",), Workplace.read_file),
-    "search_files": Tool(
-        "Find the lines that have a text in them, in all files of a folder. Case does not matter.",
+    "read_file": FileTool("Read a text file.", {"path": _PATH, "line": _LINE}, ("path",), FileTools.read_file),
+    "search_files": FileTool(
+        "Find lines that contain a text, in all files of a folder. Ignores case.",
         {"text": {"type": "string"}, "path": _FOLDER},
         ("text",),
-        Workplace.search_files,
+        FileTools.search_files,
     ),
-    "write_file": Tool(
-        "Write a whole text file, a new one or in the place of the old. The person may refuse it.",
-        {"path": _PATH, "text": {"type": "string", "description": "All of the file."}},
+    "write_file": FileTool(
+        "Write a whole text file; creates or replaces it. The user may refuse it.",
+        {"path": _PATH, "text": {"type": "string", "description": "The whole file."}},
         ("path", "text"),
-        Workplace.write_file,
+        FileTools.write_file,
     ),
 }

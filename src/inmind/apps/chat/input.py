@@ -1,4 +1,4 @@
-"""What is typed, message by message: on a terminal with a line editor and its history, in a pipe line by line."""
+"""Reads messages: from a terminal with a line editor and history, or from a pipe line by line."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from inmind.apps.chat.sigint import Interruptions
+from inmind.apps.signals import InterruptHandler
 from inmind.errors import InvalidInput
 
-HISTORY = "chat-history"
-"""In the home, for its owner alone. What begins with a space is not kept there."""
+HISTORY_FILE = "chat-history"
+"""File in the home, private to the user. Lines that start with a space are not stored."""
 
-MOST_REMEMBERED = 1_000
-"""Lines of it."""
+MAX_HISTORY_LINES = 1_000
 
-PROMPT, MORE = "> ", "… "
+PROMPT, CONTINUATION_PROMPT = "> ", "… "
 
-Read = Callable[[bool], str | None]
-"""The next line; whether it goes on with one that ended in a backslash. None where there is no further one."""
+ReadLine = Callable[[bool], str | None]
+"""Returns the next line, or None at the end. The argument is True for a continuation line."""
 
 
-def messages(read: Read) -> Iterator[str]:
-    """What is said, each message of as many lines as a backslash at their end joins; what is empty says nothing."""
+def read_messages(read: ReadLine) -> Iterator[str]:
+    """Messages; lines that end in a backslash are joined, empty ones are skipped."""
     while (line := read(False)) is not None:
         lines = [line]
         while lines[-1].endswith("\\") and (more := read(True)) is not None:
@@ -34,30 +33,30 @@ def messages(read: Read) -> Iterator[str]:
             yield message
 
 
-def typed(interruptions: Interruptions) -> Read:
-    """Lines of a person. Ctrl-C and Ctrl-D both say that this is all."""
+def terminal_reader(interrupts: InterruptHandler) -> ReadLine:
+    """Reads lines from the terminal. Ctrl-C and Ctrl-D end the input."""
     private = False
 
     def read(goes_on: bool) -> str | None:
         nonlocal private
-        interruptions.forget()
+        interrupts.discard()
         try:
-            with interruptions.may_stop():
-                line = input(MORE if goes_on else PROMPT)
+            with interrupts.interruptible():
+                line = input(CONTINUATION_PROMPT if goes_on else PROMPT)
         except (EOFError, KeyboardInterrupt):
             print()
             return None
         private = private if goes_on else line.startswith(" ")
         if not private:
-            _remember(line)
+            _add_to_history(line)
         return line
 
     return read
 
 
-def piped(interruptions: Interruptions) -> Read:
+def pipe_reader(interrupts: InterruptHandler) -> ReadLine:
     def read(_: bool) -> str | None:
-        with interruptions.may_stop():
+        with interrupts.interruptible():
             line = sys.stdin.buffer.readline()
         try:
             return line.decode().rstrip("\r\n") if line else None
@@ -68,23 +67,23 @@ def piped(interruptions: Interruptions) -> Read:
 
 
 @contextmanager
-def remembered(home: Path | None) -> Generator[None]:
-    """A line editor with what was typed in earlier chats; without that where it cannot be had, or there is no home."""
+def line_editor(home: Path | None) -> Generator[None]:
+    """Enable readline with the history of earlier chats, if available."""
     try:
         import readline
-    except ImportError:  # Python can be built without it
+    except ImportError:  # not part of every Python build
         yield
         return
     readline.set_auto_history(False)
-    readline.set_history_length(MOST_REMEMBERED)
-    if "libedit" not in (readline.__doc__ or ""):  # Python turns it off: what is pasted would be a message a line
+    readline.set_history_length(MAX_HISTORY_LINES)
+    if "libedit" not in (readline.__doc__ or ""):  # Python disables it; a pasted text would become one message per line
         readline.parse_and_bind("set enable-bracketed-paste on")
-    with nullcontext() if home is None else _kept_in(home / HISTORY):
+    with nullcontext() if home is None else _history_in(home / HISTORY_FILE):
         yield
 
 
 @contextmanager
-def _kept_in(file: Path) -> Generator[None]:
+def _history_in(file: Path) -> Generator[None]:
     import readline
 
     with suppress(OSError):
@@ -98,17 +97,17 @@ def _kept_in(file: Path) -> Generator[None]:
             readline.write_history_file(file)
 
 
-def forget(message: str) -> None:
-    """What was taken back is not offered again: the last lines that said it."""
+def remove_from_history(message: str) -> None:
+    """Remove the last lines of this message from the history."""
     with suppress(ImportError):
         import readline
 
-        for line in reversed([message] if _place_of(message) is not None else message.split("\n")):
-            if (place := _place_of(line)) is not None:
+        for line in reversed([message] if _history_index(message) is not None else message.split("\n")):
+            if (place := _history_index(line)) is not None:
                 readline.remove_history_item(place)
 
 
-def _remember(line: str) -> None:
+def _add_to_history(line: str) -> None:
     with suppress(ImportError):
         import readline
 
@@ -117,18 +116,18 @@ def _remember(line: str) -> None:
             readline.add_history(line)
 
 
-def _place_of(line: str) -> int | None:
-    """Where it stands last among what was typed."""
+def _history_index(line: str) -> int | None:
+    """Index of the last such line in the history."""
     import readline
 
     for place in range(readline.get_current_history_length(), 0, -1):
         if (readline.get_history_item(place) or "").removesuffix("\\").strip() == line.strip():
-            return place - 1  # they are shown from 1 on, and removed from 0 on
+            return place - 1  # readline reads from index 1 but removes from index 0
     return None
 
 
 def _make_private(file: Path) -> None:
-    """The file is there, nobody else may read it, and it is no way to anywhere else."""
+    """Create the file if needed, readable only by its owner; refuses a link."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(descriptor, 0o600)

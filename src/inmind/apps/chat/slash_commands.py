@@ -1,11 +1,11 @@
-"""What can be asked of the chat itself, between two messages. What `inmind` shows elsewhere is shown here the same."""
+"""Commands of the chat, such as /show and /undo. They share their output with the `inmind` commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from inmind.apps.chat.input import forget
+from inmind.apps.chat.input import remove_from_history
 from inmind.apps.cli import dreams
 from inmind.apps.cli.compact import print_compaction
 from inmind.apps.cli.console import print_lines, print_text
@@ -14,67 +14,67 @@ from inmind.apps.cli.show import show_entities, show_overview, show_prompt, show
 from inmind.core.events.base import Origin
 from inmind.core.frozen import frozen
 from inmind.core.streams import ANONYMOUS
-from inmind.core.text import counted, shortened
+from inmind.core.text import count_noun, shorten
 from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput, NotFound
 from inmind.search.render import render_hits
 
 if TYPE_CHECKING:
     from inmind.apps.chat.chat import Chat
-    from inmind.apps.chat.turn import Exchange
+    from inmind.apps.chat.turn import ChatExchange
 
-SIGN = "/"
+PREFIX = "/"
 
-LEAVING = ("exit", "quit")
-"""What people say to leave, with a slash or without."""
+QUIT_WORDS = ("exit", "quit")
+"""Words that quit the chat, with or without a slash."""
 
 
-class Leave(Exception):
-    """The person has had enough."""
+class QuitChat(Exception):
+    """The user quits."""
 
 
 def is_command(message: str) -> bool:
-    """Is this for the chat itself? A path begins with a slash too, and has another; two of them say one."""
-    return message.startswith(SIGN) and SIGN not in message.split()[0].removeprefix(SIGN)
+    """True for a line that starts with one slash. A path has another slash, and // escapes one."""
+    return message.startswith(PREFIX) and PREFIX not in message.split()[0].removeprefix(PREFIX)
 
 
-def unescaped(message: str) -> str:
-    return message.removeprefix(SIGN) if message.startswith(SIGN * 2) else message
+def unescape(message: str) -> str:
+    return message.removeprefix(PREFIX) if message.startswith(PREFIX * 2) else message
 
 
 @frozen(kw_only=True)
-class Command:
-    takes: str = ""
-    """What stands behind its name; required unless it is in brackets."""
+class SlashCommand:
+    argument: str = ""
+    """Its argument in the help; optional if in brackets."""
     help: str
-    looks: bool = True
-    """It is about what was said, and means nothing before anything was: looking must not begin a session."""
+    needs_session: bool = True
+    """It has no meaning before the first message; it must not create a session."""
     run: Callable[[Chat, str], None]
 
 
-def obey(chat: Chat, line: str) -> None:
-    """Do what a line asks for. One that asks for nothing there is says what there is."""
-    name, _, rest = line.removeprefix(SIGN).partition(" ")
-    command = COMMANDS.get("quit" if name in LEAVING else name)
+def run_command(chat: Chat, line: str) -> None:
+    """Run a command; an unknown one raises InvalidInput with the list of commands."""
+    name, _, rest = line.removeprefix(PREFIX).partition(" ")
+    command = COMMANDS.get("quit" if name in QUIT_WORDS else name)
     if command is None:
-        there = " ".join(f"{SIGN}{one}" for one in COMMANDS)
-        raise InvalidInput(field="command", value=f"{SIGN}{name}", expected=f"one of {there}")
-    if command.takes and not command.takes.startswith("[") and not rest.strip():
-        raise InvalidInput(field=f"{SIGN}{name}", value=rest, expected=command.takes)
-    if command.looks and not chat.conversation.begun:
-        print_text("Nothing was said yet.")
+        available = " ".join(f"{PREFIX}{one}" for one in COMMANDS)
+        raise InvalidInput(field="command", value=f"{PREFIX}{name}", expected=f"one of {available}")
+    if command.argument and not command.argument.startswith("[") and not rest.strip():
+        raise InvalidInput(field=f"{PREFIX}{name}", value=rest, expected=command.argument)
+    if command.needs_session and not chat.conversation.is_started:
+        print_text("No messages yet.")
         return
     command.run(chat, rest.strip())
 
 
 def _show(chat: Chat, what: str) -> None:
-    shown = _SHOWN.get(what or "entities")
-    if shown is None:
-        raise InvalidInput(field="/show", value=what, expected=f"one of {', '.join(_SHOWN)}")
-    shown(chat.session.id)
+    command = _SHOW_COMMANDS.get(what or "entities")
+    if command is None:
+        raise InvalidInput(field="/show", value=what, expected=f"one of {', '.join(_SHOW_COMMANDS)}")
+    command(chat.session.id)
 
 
-_SHOWN: Mapping[str, Callable[[str], None]] = {
+_SHOW_COMMANDS: Mapping[str, Callable[[str], None]] = {
     "prompt": show_prompt,
     "entities": show_entities,
     "scratchpad": show_scratchpad,
@@ -84,26 +84,26 @@ _SHOWN: Mapping[str, Callable[[str], None]] = {
 
 
 def _undo(chat: Chat, _: str) -> None:
-    last = chat.conversation.last
+    last = chat.conversation.last_exchange
     if last is None:
-        print_text("Nothing is left to take back.")
+        print_text("Nothing to undo.")
         return
-    if not last.here and not _may_go(chat, last):
+    if not last.is_from_this_chat and not _confirm_undo(chat, last):
         return
-    said, messages = chat.conversation.take_back()
-    forget(said)
-    print_text(f"Taken back, {counted(messages, 'message')} in all: {shortened(said, 60)}")
-    print_text("The conversation goes on before it. Files, notes and pages that were written stay as they are.")
+    question, messages = chat.conversation.remove_last_exchange()
+    remove_from_history(question)
+    print_text(f"Removed {count_noun(messages, 'message')}: {shorten(question, 60)}")
+    print_text("Files, notes and pages that were written are not changed.")
 
 
-def _may_go(chat: Chat, last: Exchange) -> bool:
-    """Whether an exchange may be taken back that was not said here: somebody may be in the middle of it."""
-    if not chat.screen.interactive:
-        hint = "the last one was said before it, or elsewhere; at a terminal /undo asks about it"
-        raise NotFound(what="exchange of this chat to take back in", name=chat.session.id, hint=hint)
+def _confirm_undo(chat: Chat, last: ChatExchange) -> bool:
+    """Ask before an exchange of another chat is removed: it may still be running there."""
+    if not chat.output.interactive:
+        hint = "the last one is from another chat; on a terminal /undo asks for confirmation"
+        raise NotFound(what="exchange of this chat to undo in", name=chat.session.id, hint=hint)
     try:
-        with chat.interruptions.may_stop():
-            return chat.screen.confirms(f"Not said here: {shortened(last.said, 40)}\nTake it back?")
+        with chat.interruptions.interruptible():
+            return chat.output.confirm(f"From another chat: {shorten(last.question, 40)}\nRemove it?")
     except KeyboardInterrupt:
         print_text("")
         return False
@@ -112,19 +112,19 @@ def _may_go(chat: Chat, last: Exchange) -> bool:
 def _dream(chat: Chat, _: str) -> None:
     resource = chat.session.resource
     if resource == ANONYMOUS:
-        raise InvalidInput(field="/dream", value=resource, expected="a chat that was begun with --resource")
-    chat.screen.waits()
+        raise InvalidInput(field="/dream", value=resource, expected="a chat with --resource")
+    chat.output.show_waiting()
     try:
-        with chat.interruptions.called_off() as called_off:
-            dreamt = chat.memory.dream(resource, cancelled=called_off)
-    except KeyboardInterrupt:  # the second one, while a model was waited for
-        if not chat.screen.interactive:
+        with chat.interruptions.cancellable() as cancelled:
+            dream = chat.memory.dream(resource, cancelled=cancelled)
+    except KeyboardInterrupt:  # the second Ctrl-C, while waiting for the model
+        if not chat.output.interactive:
             raise
         chat.memory.resource(resource).cancel_dream()
-        dreamt = chat.memory.resource(resource).dreams()[0]
+        dream = chat.memory.resource(resource).dreams()[0]
     finally:
-        chat.screen.has_heard()
-    print_lines(dreams.describe_dream(dreamt))
+        chat.output.end_answer()
+    print_lines(dreams.describe_dream(dream))
 
 
 def _compact(chat: Chat, _: str) -> None:
@@ -132,47 +132,47 @@ def _compact(chat: Chat, _: str) -> None:
 
 
 def _note(chat: Chat, text: str) -> None:
-    taken = chat.session.note(text, origin=Origin.USER)
-    print_text(f"Noted at {format_timestamp(taken.date)} as {taken.id}.")
+    note = chat.session.note(text, origin=Origin.USER)
+    print_text(f"Saved at {format_timestamp(note.date)} as {note.id}.")
 
 
 def _search(chat: Chat, words: str) -> None:
     hits = chat.session.search(words)
-    print_text(render_hits(hits) if hits else "Nothing was found.")
+    print_text(render_hits(hits) if hits else "No hits.")
 
 
 def _session(chat: Chat, _: str) -> None:
     session = chat.session
     print_text(f"Session {session.id} of {session.resource}, with {chat.conversation.endpoint}.")
     print_text(
-        f"`inmind chat --session {session.id}` goes on with it, `inmind show prompt {session.id}` looks into it."
+        f"`inmind chat --session {session.id}` continues it, `inmind show prompt {session.id}` shows its prompt."
     )
 
 
 def _retry(chat: Chat, _: str) -> None:
-    chat.answer(chat.conversation.again)
+    chat.answer(chat.conversation.retry)
 
 
 def _help(_: Chat, __: str) -> None:
     for name, command in COMMANDS.items():
-        print_text(f"  {f'{SIGN}{name} {command.takes}':<16} {command.help}")
-    print_text("  A backslash at the end of a line goes on in the next; // at its beginning says a slash.")
+        print_text(f"  {f'{PREFIX}{name} {command.argument}':<16} {command.help}")
+    print_text("  A backslash at the end of a line continues it; // at the start sends a slash.")
     print_text("  Ctrl-C stops an answer.")
 
 
 def _quit(_: Chat, __: str) -> None:
-    raise Leave
+    raise QuitChat
 
 
-COMMANDS: Mapping[str, Command] = {
-    "show": Command(takes="[WHAT]", help=f"What is in mind: {', '.join(_SHOWN)}.", run=_show),
-    "note": Command(takes="TEXT", help="Keep something beyond this chat.", looks=False, run=_note),
-    "search": Command(takes="WORDS", help="Find what was ever said, noted or seen.", run=_search),
-    "retry": Command(help="Ask for the last answer again.", run=_retry),
-    "undo": Command(help="Take back the last exchange.", run=_undo),
-    "compact": Command(help="Archive what is old, and make room.", run=_compact),
-    "dream": Command(help="Bring MEMORY.md up to date, now.", run=_dream),
-    "session": Command(help="What this chat is called, and how to come back to it.", run=_session),
-    "help": Command(help="This list.", looks=False, run=_help),
-    "quit": Command(help="Leave, as /exit and Ctrl-D do; everything is kept.", looks=False, run=_quit),
+COMMANDS: Mapping[str, SlashCommand] = {
+    "show": SlashCommand(argument="[WHAT]", help=f"Show {', '.join(_SHOW_COMMANDS)}.", run=_show),
+    "note": SlashCommand(argument="TEXT", help="Save a note.", needs_session=False, run=_note),
+    "search": SlashCommand(argument="WORDS", help="Search everything that was said, noted or seen.", run=_search),
+    "retry": SlashCommand(help="Ask for the last answer again.", run=_retry),
+    "undo": SlashCommand(help="Remove the last exchange.", run=_undo),
+    "compact": SlashCommand(help="Archive old messages.", run=_compact),
+    "dream": SlashCommand(help="Update MEMORY.md now.", run=_dream),
+    "session": SlashCommand(help="Show the session id and how to continue.", run=_session),
+    "help": SlashCommand(help="This list.", needs_session=False, run=_help),
+    "quit": SlashCommand(help="Quit, like /exit and Ctrl-D; everything is saved.", needs_session=False, run=_quit),
 }

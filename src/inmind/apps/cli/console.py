@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inmind.core.paths import checked_url, default_place, refuse_database, shown_url
+from inmind.core.paths import check_database_url, default_place, redact_url, refuse_database
 from inmind.core.settings import Settings, settings_of
 from inmind.core.text import printable
 from inmind.errors import InmindError, InvalidInput, NotFound
@@ -41,10 +41,10 @@ def select_place(home: Path | None, db: str | None = None) -> None:
     """Set the home or database that the following commands use."""
     global _selected
     if home is not None and db is not None:
-        raise InvalidInput(field="--db", value=shown_url(db), expected="no --home: the two cannot be combined")
+        raise InvalidInput(field="--db", value=redact_url(db), expected="no --home: the two cannot be combined")
     if home is not None:
         refuse_database(str(home), "--home", "--db")
-    _selected = home if db is None else checked_url(db, "--db")
+    _selected = home if db is None else check_database_url(db, "--db")
 
 
 def refuse_place(expected: str) -> None:
@@ -53,7 +53,7 @@ def refuse_place(expected: str) -> None:
     For commands that do not use them; the environment is ignored.
     """
     if _selected is not None:
-        field, value = ("--home", str(_selected)) if isinstance(_selected, Path) else ("--db", shown_url(_selected))
+        field, value = ("--home", str(_selected)) if isinstance(_selected, Path) else ("--db", redact_url(_selected))
         raise InvalidInput(field=field, value=value, expected=expected)
 
 
@@ -154,7 +154,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     class PipeConsole(Console):
@@ -162,7 +162,7 @@ def console() -> Console:
             """Raise; rich would exit with an exit code of its choice."""
             raise BrokenPipeError
 
-    return PipeConsole(highlight=False)
+    return PipeConsole(stderr=stderr, highlight=False)
 
 
 def one_line_console() -> Console:

@@ -12,7 +12,7 @@ import typer
 
 from inmind.apps.cli.console import JsonOption, console, print_json, progress_bar, selected_place
 from inmind.apps.cli.exit_codes import STORAGE
-from inmind.core.text import counted, printable
+from inmind.core.text import count_noun, printable
 
 if TYPE_CHECKING:
     from inmind.apps.doctor import DoctorFinding, DoctorReport
@@ -89,8 +89,8 @@ def _summary(found: DoctorReport) -> str:
     troubles, warnings = len(found.with_verdict(Verdict.TROUBLE)), len(found.with_verdict(Verdict.WARNING))
     if not troubles and not warnings:
         return f"{found.home}: no problems found."
-    counts = [counted(troubles, "trouble")] if troubles else []
-    counts += [counted(warnings, "warning")] if warnings else []
+    counts = [count_noun(troubles, "trouble")] if troubles else []
+    counts += [count_noun(warnings, "warning")] if warnings else []
     return f"{found.home}: {', '.join(counts)}."
 
 

@@ -32,7 +32,7 @@ from inmind.apps.cli.console import (
 )
 from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.signals import handle_signals
-from inmind.core.text import counted, printable
+from inmind.core.text import count_noun, printable
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.state import LIMIT_REACHED
@@ -144,7 +144,7 @@ def undo_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
         if as_json:
             return print_json(dream_json(undone))
         wait = "waits" if len(undone.notes) == 1 else "wait"
-        notes = f", and its {counted(len(undone.notes), 'note')} {wait} again" if undone.notes else ""
+        notes = f", and its {count_noun(len(undone.notes), 'note')} {wait} again" if undone.notes else ""
         print_text(f"Dream {undone.id} of {undone.resource} is undone: MEMORY.md is as before it{notes}.")
     return None
 
@@ -163,8 +163,8 @@ def describe_dream(dream: Dream) -> Iterator[str]:
             undone = ", since undone" if dream.status == "undone" else ""
             added, removed = _added_lines(dream.before, dream.after), _added_lines(dream.after, dream.before)
             yield (
-                f"{name} is done, by {dream.by} in {dream.seconds:.2f} s{undone}: {counted(len(dream.notes), 'note')} "
-                f"merged, {counted(len(added), 'line')} added to MEMORY.md, {len(removed)} removed."
+                f"{name} is done, by {dream.by} in {dream.seconds:.2f} s{undone}: "
+                f"{count_noun(len(dream.notes), 'note')} merged, {count_noun(len(added), 'line')} added to MEMORY.md, {len(removed)} removed."
             )
             yield from (f"+ {line}" for line in added)
             yield from (f"- {line}" for line in removed)

@@ -24,8 +24,8 @@ from inmind.apps.cli.console import (
     progress_bar,
     selected_place,
 )
-from inmind.core.paths import shown_url
-from inmind.core.text import counted, printable
+from inmind.core.paths import redact_url
+from inmind.core.text import count_noun, printable
 from inmind.errors import InvalidInput
 from inmind.memory.memory import Memory
 from inmind.store.file_operations import fsync_folder, make_private_folder
@@ -76,7 +76,7 @@ def import_(
     with _open_bundle(file) as bundle, _open_target() as memory, progress_bar("importing") as watch:
         imported = memory.import_bundle(bundle, only_new=only_new, watch=watch)
     place = selected_place()
-    shown = shown_url(place) if isinstance(place, str) else str(place)
+    shown = redact_url(place) if isinstance(place, str) else str(place)
     if as_json:
         return print_json({"home": shown, **asdict(imported)})
     return print_lines(_describe_import(imported, shown))
@@ -157,10 +157,10 @@ def _name_file_argument() -> Generator[None]:
 
 def _describe_export(exported: Exported) -> Iterator[str]:
     counts = (
-        f"{counted(exported.sessions, 'session')}, {counted(exported.resources, 'resource')}, "
-        f"{counted(exported.events, 'event')}"
+        f"{count_noun(exported.sessions, 'session')}, {count_noun(exported.resources, 'resource')}, "
+        f"{count_noun(exported.events, 'event')}"
     )
-    extra_files = f" and {counted(exported.extra_files, 'extra file')}" if exported.extra_files else ""
+    extra_files = f" and {count_noun(exported.extra_files, 'extra file')}" if exported.extra_files else ""
     yield f"Exported {counts}{extra_files} to {exported.path}: {exported.bytes:,} bytes, verified."
     yield f"SHA-256 {exported.sha256}"
     for name in exported.left_out:
@@ -170,7 +170,7 @@ def _describe_export(exported: Exported) -> Iterator[str]:
 def _describe_import(imported: Imported, home: str) -> Iterator[str]:
     if imported.events or imported.keys or imported.extra_files:
         streams = f"{imported.added} new, {imported.extended} continued, {imported.unchanged} unchanged"
-        yield f"Imported {counted(imported.events, 'event')} into {home}; sessions and resources: {streams}."
+        yield f"Imported {count_noun(imported.events, 'event')} into {home}; sessions and resources: {streams}."
     else:
         yield f"Everything is in {home} already; nothing was changed."
     for name in imported.extra_files:
@@ -178,4 +178,4 @@ def _describe_import(imported: Imported, home: str) -> Iterator[str]:
     for name in imported.left_out:
         yield f"Left out: {name} (a database cannot store extra files)"
     if imported.missing_sources:
-        yield f"{counted(imported.missing_sources, 'event')} without their source events."
+        yield f"{count_noun(imported.missing_sources, 'event')} without their source events."

@@ -27,7 +27,7 @@ from inmind.apps.replay import (
     sum_reports,
 )
 from inmind.apps.replay.report import AgentCost, IdUses, percentile
-from inmind.core.text import counted, printable, shortened
+from inmind.core.text import count_noun, printable, shorten
 from inmind.history.compaction.policy import CompressionPolicy
 from inmind.types import Rates
 
@@ -191,7 +191,7 @@ def _describe_uses(uses: IdUses, noun: str) -> Iterator[str]:
         yield f"The tool calls use no {noun}s."
         return
     yield (
-        f"Of {counted(len(uses), noun)} in tool calls {uses.known} had appeared before "
+        f"Of {count_noun(len(uses), noun)} in tool calls {uses.known} had appeared before "
         f"({uses.user_given} first from the user): {uses.held} held, {uses.visible} only in the history."
     )
     if uses.lost:
@@ -218,8 +218,8 @@ def _describe_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
     if several:
         reasons = ", ".join(f"{count} because {reason}" for reason, count in sorted(several.by_reason.items()))
         yield (
-            f"{counted(len(several), 'compaction')} ({reasons}) moved {counted(several.messages, 'message')} with "
-            f"{several.tokens:,} tokens into {counted(several.archives, 'archive page')}; the largest stub has "
+            f"{count_noun(len(several), 'compaction')} ({reasons}) moved {count_noun(several.messages, 'message')} "
+            f"with {several.tokens:,} tokens into {count_noun(several.archives, 'archive page')}; the largest stub has "
             f"{several.largest_stub:,} tokens."
         )
     if report.when_full is not None:
@@ -229,8 +229,8 @@ def _describe_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
 
 def _describe_prompts(report: ReplayReport) -> Iterator[str]:
     yield (
-        f"Of {counted(report.prompts, 'prompt')} {report.over_window} exceeded the window; {report.unpaired} calls or "
-        f"results were unpaired; {len(report.missing)} of {report.expected_items:,} retained items were missing."
+        f"Of {count_noun(report.prompts, 'prompt')} {report.over_window} exceeded the window; {report.unpaired} calls "
+        f"or results were unpaired; {len(report.missing)} of {report.expected_items:,} retained items were missing."
     )
     if report.omitted:
         yield f"{report.omitted:,} more did not fit, and the prompt stated that."
@@ -245,7 +245,8 @@ def _skipped_recordings(replayed: FileReports) -> Iterator[str]:
             yield f"Nothing was replayed in {whole.name}: {whole.skip_reason}."
         else:
             for why, count in silent.items():
-                yield f"Nothing was replayed in {count} of {counted(len(reports), 'recording')} of {whole.name}: {why}."
+                recordings = count_noun(len(reports), "recording")
+                yield f"Nothing was replayed in {count} of {recordings} of {whole.name}: {why}."
 
 
 def _list_problems(report: ReplayReport) -> Iterator[str]:
@@ -254,13 +255,13 @@ def _list_problems(report: ReplayReport) -> Iterator[str]:
     invented = [use for use in report.ids.each if use.never_seen]
     for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("Never seen before", "id", invented)):
         if uses:
-            yield f"{what}: {counted(len(uses), noun)}"
+            yield f"{what}: {count_noun(len(uses), noun)}"
         for use in uses[:MAX_LISTED_IDS]:
             yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
         if len(uses) > MAX_LISTED_IDS:
             yield f"  and {len(uses) - MAX_LISTED_IDS} more: see --json"
     for one in report.missing[:MAX_LISTED_IDS]:
-        yield f"Missing: {one.kind} {shortened(one.text, 60)!r}, prompt {one.prompt} of {one.recording}"
+        yield f"Missing: {one.kind} {shorten(one.text, 60)!r}, prompt {one.prompt} of {one.recording}"
 
 
 def _format_ratio(ratio: float | None) -> str:

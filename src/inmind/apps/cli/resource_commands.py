@@ -24,7 +24,7 @@ from inmind.apps.cli.console import (
     resolve_resource,
 )
 from inmind.apps.cli.dreams import describe_dream, dream_summary_json
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
 from inmind.dreams.affect.levels import BASELINES, SPIKES
@@ -75,7 +75,7 @@ def show_state(
             )
         print_text(text.rstrip("\n") if text.strip() else f"MEMORY.md of {resource} is empty.")
         print_text("")
-        print_text(f"{counted(waiting, 'note')} waiting for a dream. Mood: {mood}.")
+        print_text(f"{count_noun(waiting, 'note')} waiting for a dream. Mood: {mood}.")
         print_text(next(describe_dream(last)) if last else "No dreams yet.")
         for line in (line for one in books for line in told_in_short(one)):
             print_text(f"{line}.")
@@ -192,11 +192,11 @@ def _resolve_owner(memory: Memory, whose: str | None) -> str:
 def _economics_rows(economics: CurrencyTotals) -> Iterator[tuple[str, str]]:
     yield (
         "earned",
-        f"{format_amount(economics.earned)} in {counted(economics.earnings, 'sale')}, "
-        f"{counted(economics.buyers, 'buyer')}",
+        f"{format_amount(economics.earned)} in {count_noun(economics.earnings, 'sale')}, "
+        f"{count_noun(economics.buyers, 'buyer')}",
     )
     if economics.spendings:
-        yield "spent", f"{format_amount(economics.spent)}, {counted(economics.spendings, 'time')}"
+        yield "spent", f"{format_amount(economics.spent)}, {count_noun(economics.spendings, 'time')}"
     if economics.listed:
         yield "offered", ", ".join(economics.listed)
     if economics.top:

@@ -16,7 +16,7 @@ from inmind.apps.cli.console import (
 )
 from inmind.apps.cli.upkeep import NO_START_DELAY
 from inmind.apps.worker.status import MAX_COUNT, DreamStatus, WorkerStatus, get_status
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.documents.notes_page import format_timestamp
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.job_status import QueueStatus
@@ -63,7 +63,7 @@ def _describe_queue(queue: QueueStatus) -> str:
     parts = [f"{queue.waiting} waiting{waits}", f"{queue.running} running", f"{queue.stalled} stalled"]
     parts += [f"{queue.later} to be retried"] if queue.later else []
     parts += [f"{queue.failed} given up"]
-    workers = "" if queue.workers is None else f"; {counted(queue.workers, 'worker')}"
+    workers = "" if queue.workers is None else f"; {count_noun(queue.workers, 'worker')}"
     return ", ".join(parts) + workers
 
 
@@ -89,4 +89,4 @@ def _bounded_count(count: int) -> str:
 
 def bounded_count_of(count: int, what: str) -> str:
     """A count with its noun; above MAX as "more than MAX"."""
-    return f"more than {MAX_COUNT} {what}s" if count > MAX_COUNT else counted(count, what)
+    return f"more than {MAX_COUNT} {what}s" if count > MAX_COUNT else count_noun(count, what)

@@ -30,7 +30,7 @@ from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.tenants import open_tenants
 from inmind.apps.tenants.move import TenantCopy, create, move
 from inmind.core.paths import default_home, is_database
-from inmind.core.text import counted, printable
+from inmind.core.text import count_noun, printable
 from inmind.errors import InvalidInput, StoreError
 from inmind.store.tenants import Inventory, Tenants
 
@@ -231,4 +231,4 @@ def _contents_text(tenants: Tenants, name: str) -> str:
 
 
 def _inventory_text(inventory: Inventory) -> str:
-    return f"{counted(len(inventory.versions), 'stream')}, {counted(inventory.events, 'event')}"
+    return f"{count_noun(len(inventory.versions), 'stream')}, {count_noun(inventory.events, 'event')}"

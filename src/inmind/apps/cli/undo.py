@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from inmind.apps.cli.console import JsonOption, SessionArgument, open_existing_session, print_json, print_text
 from inmind.core.frozen import frozen
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.history.compaction.report import CompactionUndoReport
 from inmind.session.state import SessionState
 
@@ -67,8 +67,8 @@ class _UndoSummary:
     def describe(self) -> Iterator[str]:
         yield from map(str, self.sent_again)
         for one in self.archived_again:
-            yield f"Archived again: {counted(one.messages, 'message')}, in {', '.join(one.stay)}."
+            yield f"Archived again: {count_noun(one.messages, 'message')}, in {', '.join(one.stay)}."
         if self.messages:
-            yield f"Removed from the conversation: {counted(self.messages, 'message')}."
+            yield f"Removed from the conversation: {count_noun(self.messages, 'message')}."
         if pages := sorted((*self.as_before, *(f"{path} (removed)" for path in self.removed))):
             yield f"Restored: {', '.join(pages)}."

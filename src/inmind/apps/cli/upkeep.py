@@ -10,7 +10,7 @@ import typer
 
 from inmind.apps.cli.console import JsonOption, open_existing_memory, print_json, print_lines, print_text, progress_bar
 from inmind.apps.cli.dreams import describe_dream, dream_summary_json
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.jobs.upkeep import Upkeep
 
 NO_START_DELAY = {"dream.first_minutes": 0}
@@ -38,7 +38,7 @@ def describe_upkeep(done: Upkeep) -> Iterator[str]:
         if one.merged or one.superseded or one.expired:
             yield f"{resource}: {one.merged} merged, {one.superseded} superseded, {one.expired} expired."
     if done.notes:
-        yield f"{counted(done.notes, 'note')} added about affect levels that stay high."
+        yield f"{count_noun(done.notes, 'note')} added about affect levels that stay high."
     for dream in done.dreams:
         yield next(describe_dream(dream))
 

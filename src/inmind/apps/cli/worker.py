@@ -22,7 +22,7 @@ from inmind.apps.cli.status import bounded_count_of
 from inmind.apps.cli.upkeep import NO_START_DELAY, describe_upkeep, upkeep_json
 from inmind.apps.signals import handle_signals
 from inmind.apps.worker.status import RemainingWork, remaining_work
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InmindError, InvalidInput, ReadOnly
 from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
@@ -83,7 +83,7 @@ class _WorkerOutput:
                 f"Waiting: {bounded_count_of(remaining.dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
             )
         if remaining.jobs:
-            self.print_note(f"To be retried: {counted(remaining.jobs, 'failed job')}.")
+            self.print_note(f"To be retried: {count_noun(remaining.jobs, 'failed job')}.")
 
 
 def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
@@ -128,7 +128,7 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
                 works.run_once()
             else:
                 out.print_note(
-                    f"Running upkeep on {memory.location} every {every:g} s, {counted(jobs, 'concurrent job')}."
+                    f"Running upkeep on {memory.location} every {every:g} s, {count_noun(jobs, 'concurrent job')}."
                 )
                 works.run(every)
             return out.print_note("Stopped.") if works.is_stopping else out.print_summary(remaining_work(upkeep, queue))

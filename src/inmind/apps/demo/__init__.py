@@ -1,1 +1,1 @@
-"""The demonstration of `make run`: five promises, each kept before the eyes of whoever watches."""
+"""`inmind demo`: a demonstration in five acts that check their own claims."""

@@ -1,7 +1,6 @@
-"""The fourth act: a process dies in the middle of a write, and the next one finds all that was acknowledged.
+"""Act 4: a process dies during a write, and the next one finds everything that was acknowledged.
 
-Nothing about the death is pretended: see `doomed`. What was acknowledged is what that process had said, and this one
-had heard, before it died.
+The crash is real: see `crash_child`. Acknowledged notes are those that the child has printed before it died.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 from inmind.apps.demo import crash_child
-from inmind.apps.demo.script import Act, Stage, labelled
+from inmind.apps.demo.script import DemoAct, DemoContext, label_line
 from inmind.apps.doctor import DoctorReport, Verdict, run_checks
 from inmind.apps.signals import handle_signals
 from inmind.core.frozen import frozen
@@ -23,105 +22,114 @@ from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
 from inmind.memory.memory import Memory
 
-TITLE = "A crash: a process kills itself in the middle of a write"
+TITLE = "A crash: a process is killed during a write"
 
-SECONDS = 60
-"""For a process that takes a few dozen notes, also on a slow disk."""
+TIMEOUT_SECONDS = 60
+"""Time limit of the child process, also on a slow disk."""
 
 
 @frozen(kw_only=True)
-class Aftermath:
-    """What the next process meets."""
+class RecoveryResult:
+    """State that the next process finds."""
 
-    found: Sequence[str]
+    notes: Sequence[str]
     milliseconds: float
-    """Until the session was open again."""
-    goes_on: bool
-    """It takes another note."""
-    examined: DoctorReport
+    """Time until the session was open again."""
+    accepts_writes: bool
+    """Another note can be saved."""
+    report: DoctorReport
 
     @property
-    def sound(self) -> bool:
-        return self.examined.verdict is not Verdict.TROUBLE
+    def is_intact(self) -> bool:
+        return self.report.verdict is not Verdict.TROUBLE
 
 
-def play(stage: Stage) -> Act:
+def play(stage: DemoContext) -> DemoAct:
     home = stage.folder / "crashed"
-    died = _died(home)
-    killed = died.returncode == -signal.SIGKILL
-    told = [crash_child.note(int(number)) for number in died.stdout.split()]
-    after = _came_back(home)
-    lost = [text for text in told if text not in after.found]
-    half = [text for text in after.found if text not in told and text != crash_child.note(len(told) + 1)]
-    end = "SIGKILL, with half a page of one more note in the log" if killed else f"nothing: {_last(died.stderr)}"
-    return Act(
+    child = _run_child(home)
+    killed = child.returncode == -signal.SIGKILL
+    acknowledged = [crash_child.note_text(int(number)) for number in child.stdout.split()]
+    recovered = _reopen(home)
+    lost = [text for text in acknowledged if text not in recovered.notes]
+    partial = [
+        text
+        for text in recovered.notes
+        if text not in acknowledged and text != crash_child.note_text(len(acknowledged) + 1)
+    ]
+    end = "SIGKILL, with half a page of another note in the log" if killed else f"nothing: {_last_line(child.stderr)}"
+    return DemoAct(
         lines=[
-            labelled("safe", f"{len(told)} notes, each acknowledged before the next was begun"),
-            labelled("killed by", end),
-            labelled("back", f"in {after.milliseconds:.0f} ms, with nothing to be done by hand"),
-            labelled("found", f"{len(told) - len(lost)} of {len(told)} acknowledged notes; half ones: {len(half)}"),
-            labelled("doctor", _diagnosis(after.examined)),
+            label_line("safe", f"{len(acknowledged)} notes, each acknowledged before the next one"),
+            label_line("killed by", end),
+            label_line("back", f"in {recovered.milliseconds:.0f} ms, without manual repair"),
+            label_line(
+                "found",
+                f"{len(acknowledged) - len(lost)} of {len(acknowledged)} acknowledged notes; incomplete ones: {len(partial)}",
+            ),
+            label_line("doctor", _doctor_text(recovered.report)),
         ],
         facts={
             "killed": killed,
-            "acknowledged": len(told),
-            "found": len(told) - len(lost),
+            "acknowledged": len(acknowledged),
+            "found": len(acknowledged) - len(lost),
             "lost": lost,
-            "half": half,
-            "milliseconds": after.milliseconds,
-            "troubles": [finding.message for finding in after.examined.with_verdict(Verdict.TROUBLE)],
+            "half": partial,
+            "milliseconds": recovered.milliseconds,
+            "troubles": [finding.message for finding in recovered.report.with_verdict(Verdict.TROUBLE)],
         },
         promises={
-            "the process dies in the middle of a write": killed and len(told) == crash_child.TOLD,
-            "everything acknowledged is there": bool(told) and not lost,
-            "nothing is half": not half,
-            "the home is sound, and takes notes again": after.sound and after.goes_on,
+            "the process dies in the middle of a write": killed and len(acknowledged) == crash_child.NOTE_COUNT,
+            "everything acknowledged is there": bool(acknowledged) and not lost,
+            "nothing is half": not partial,
+            "the home is sound, and takes notes again": recovered.is_intact and recovered.accepts_writes,
         },
     )
 
 
-def _died(home: Path) -> subprocess.CompletedProcess[str]:
+def _run_child(home: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", crash_child.__name__, str(home)]
-    came: list[int] = []
+    received: list[int] = []
     with ExitStack() as undisturbed:
-        # A process that has begun, and that nobody has hold of yet, would go on alone.
-        undisturbed.enter_context(handle_signals(lambda which, _: came.append(which), signal.SIGINT, signal.SIGTERM))
-        with subprocess.Popen(  # noqa: S603 -- this very Python, and a module of ours
+        # Without this, a signal during Popen would leave the child running without a parent.
+        undisturbed.enter_context(
+            handle_signals(lambda which, _: received.append(which), signal.SIGINT, signal.SIGTERM)
+        )
+        with subprocess.Popen(  # noqa: S603 -- this Python and a module of this package
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C reaches this process alone, which then ends that one
+            start_new_session=True,  # Ctrl-C reaches only this process, which then kills the child
         ) as process:
             try:
                 undisturbed.close()
-                for which in came:
+                for which in received:
                     signal.raise_signal(which)
-                said, complained = process.communicate(timeout=SECONDS)
+                said, complained = process.communicate(timeout=TIMEOUT_SECONDS)
             except BaseException:
                 process.kill()
                 raise
     return subprocess.CompletedProcess(command, process.returncode, said, complained)
 
 
-def _last(complaint: str) -> str:
-    return complaint.strip().rpartition("\n")[2]
+def _last_line(stderr: str) -> str:
+    return stderr.strip().rpartition("\n")[2]
 
 
-def _came_back(home: Path) -> Aftermath:
-    begun = perf_counter()
+def _reopen(home: Path) -> RecoveryResult:
+    started = perf_counter()
     with Memory.open(home, embedder=None) as memory:
         session = memory.session(crash_child.SESSION)
-        took = 1000 * (perf_counter() - begun)
+        took = 1000 * (perf_counter() - started)
         found = [note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH))]
-        goes_on = bool(session.note("Here again.").id)
-    examined = run_checks(home, online=False, embedder=None)
-    return Aftermath(found=found, milliseconds=took, goes_on=goes_on, examined=examined)
+        accepts_writes = bool(session.note("Here again.").id)
+    report = run_checks(home, online=False, embedder=None)
+    return RecoveryResult(notes=found, milliseconds=took, accepts_writes=accepts_writes, report=report)
 
 
-def _diagnosis(examined: DoctorReport) -> str:
-    if troubles := examined.with_verdict(Verdict.TROUBLE):
+def _doctor_text(report: DoctorReport) -> str:
+    if troubles := report.with_verdict(Verdict.TROUBLE):
         return "; ".join(finding.message for finding in troubles)
-    checked = {finding.check: finding.message for finding in examined.findings}
+    checked = {finding.check: finding.message for finding in report.findings}
     return f"database: {checked['database']}; events: {checked['events']}"

@@ -1,4 +1,4 @@
-"""The first act: somebody builds a page by talking about "it", and memory says which thing that is."""
+"""Act 1: a user refers to things as "it", and memory resolves the references."""
 
 from __future__ import annotations
 
@@ -11,16 +11,28 @@ from rich.text import Text
 from inmind import Prompt
 from inmind.apps.cli.console import plain_table
 from inmind.apps.cli.prompt_view import bar, legend, report_json
-from inmind.apps.demo.script import Act, Agent, Said, Stage, assistant, call, labelled, line, result, tool, user
+from inmind.apps.demo.script import (
+    ChatMessage,
+    DemoAct,
+    DemoContext,
+    ScriptedAgent,
+    assistant,
+    call,
+    label_line,
+    result,
+    text_line,
+    tool,
+    user,
+)
 from inmind.core.frozen import frozen
 from inmind.core.text import printable
 from inmind.entities.references.result import Resolution
 
-TITLE = '"It", "the other one": a page is built by talking'
+TITLE = 'References: "it" and "the other one"'
 
 SESSION, RESOURCE = "about-us", "ada"
 
-EDITOR = Agent(
+EDITOR = ScriptedAgent(
     system="You edit a website. Use the tools; answer in one sentence.",
     tools=(
         tool("cms_createPage", "Create a page."),
@@ -32,22 +44,22 @@ EDITOR = Agent(
 )
 
 
-ASKED = "?"
-"""More than one thing may be meant: whoever guesses does the wrong thing half of the time."""
+AMBIGUOUS = "?"
+"""Several entities match: the agent has to ask."""
 
 
 @frozen
-class Turn:
-    """What somebody says, and what the agent does about it."""
+class DemoTurn:
+    """A message of the user, and the scripted reaction of the agent."""
 
-    said: str
-    meant: str | None
-    """The id of what it refers to, or ASKED; None where it refers to nothing."""
-    done: Sequence[Said]
+    text: str
+    expected: str | None
+    """Id that it refers to, or AMBIGUOUS; None if it refers to nothing."""
+    messages: Sequence[ChatMessage]
 
 
 TURNS = (
-    Turn(
+    DemoTurn(
         "Create a page called About Us.",
         None,
         [
@@ -56,7 +68,7 @@ TURNS = (
             assistant("The page About Us is there."),
         ],
     ),
-    Turn(
+    DemoTurn(
         "Add a hero section to it.",
         "page-123",
         [
@@ -65,7 +77,7 @@ TURNS = (
             assistant("The hero section is in."),
         ],
     ),
-    Turn(
+    DemoTurn(
         "Find pictures of mountains for it.",
         "sec-456",
         [
@@ -74,8 +86,8 @@ TURNS = (
             assistant("There are two."),
         ],
     ),
-    Turn("Use the picture.", ASKED, [assistant("Which picture: dawn.jpg or lake.jpg?")]),
-    Turn(
+    DemoTurn("Use the picture.", AMBIGUOUS, [assistant("Which picture: dawn.jpg or lake.jpg?")]),
+    DemoTurn(
         "The first one.",
         "img-789",
         [
@@ -84,7 +96,7 @@ TURNS = (
             assistant("Dawn it is."),
         ],
     ),
-    Turn(
+    DemoTurn(
         "No, the other one.",
         "img-790",
         [
@@ -95,71 +107,72 @@ TURNS = (
     ),
 )
 
-INVENTED = {"page": "page-132"}
-"""Two digits that have changed places, as models do."""
+INVENTED_ARGUMENTS = {"page": "page-132"}
+"""An id with two swapped digits, a typical error of models."""
 
 
-def play(stage: Stage) -> Act:
+def play(stage: DemoContext) -> DemoAct:
     session = stage.memory.session(SESSION, resource=RESOURCE, cwd="/website")
-    understood: list[Resolution] = []
+    resolutions: list[Resolution] = []
     prompts: list[Prompt] = []
     for turn in TURNS:
-        understood.append(session.resolve(turn.said))
-        prompts += EDITOR.talks(session, [user(turn.said), *turn.done])
-    checked = session.check_call("cms_publish", INVENTED)
+        resolutions.append(session.resolve(turn.text))
+        prompts += EDITOR.run_script(session, [user(turn.text), *turn.messages])
+    checked = session.check_call("cms_publish", INVENTED_ARGUMENTS)
     last = prompts[-1]
-    return Act(
+    return DemoAct(
         lines=[
-            _table(understood),
-            labelled(
+            _table(resolutions),
+            label_line(
                 "caught",
-                f'{checked.tool}("{INVENTED["page"]}"): {"; ".join(finding.why for finding in checked.unknown)}',
+                f'{checked.tool}("{INVENTED_ARGUMENTS["page"]}"): '
+                f"{'; '.join(finding.why for finding in checked.unknown)}",
             ),
-            line(f"What the model is sent, call {last.call}:", "dim"),
+            text_line(f"The prompt of call {last.call}:", "dim"),
             *bar(last.report, width=stage.width),
             *legend(last.report, width=stage.width),
         ],
         facts={
-            "said": [_facts(one) for one in understood],
+            "said": [_facts(one) for one in resolutions],
             "invented_id": [{"id": finding.id, "why": finding.why} for finding in checked.unknown],
             "prompt": report_json(last.report),
         },
         promises={
-            "every reference is understood, or asked about": all(map(_is_meant, TURNS, understood)),
+            "every reference is understood, or asked about": all(map(_is_expected, TURNS, resolutions)),
             "an id that was never seen is caught": bool(checked.unknown),
         },
         prompt=(last, session.explain(last.call)),
     )
 
 
-def _is_meant(turn: Turn, resolution: Resolution) -> bool:
-    if turn.meant == ASKED:
+def _is_expected(turn: DemoTurn, resolution: Resolution) -> bool:
+    if turn.expected == AMBIGUOUS:
         return resolution.verdict == "ambiguous" and bool(resolution.question)
-    return (resolution.entity.id if resolution.entity else None) == turn.meant
+    return (resolution.entity.id if resolution.entity else None) == turn.expected
 
 
-def _table(understood: Sequence[Resolution]) -> Table:
+def _table(resolutions: Sequence[Resolution]) -> Table:
     table = plain_table(Column(), Column(), show_header=False)
-    for one in understood:
+    for one in resolutions:
         table.add_row(Text(one.text), _answer(one))
     return table
 
 
-def _answer(one: Resolution) -> Text:
-    if one.question:
-        return Text.assemble(("asks: ", "yellow"), printable(one.question))
-    if one.entity is None:
-        return Text("nothing in mind yet", "dim")
-    words = next((reference.text for reference in one.references), one.text)
-    return Text.assemble((f"{words.lower()} → ", "green"), printable(str(one.entity)))
+def _answer(resolution: Resolution) -> Text:
+    if resolution.question:
+        return Text.assemble(("asks: ", "yellow"), printable(resolution.question))
+    if resolution.entity is None:
+        return Text("no reference", "dim")
+    words = next((reference.text for reference in resolution.references), resolution.text)
+    return Text.assemble((f"{words.lower()} → ", "green"), printable(str(resolution.entity)))
 
 
-def _facts(one: Resolution) -> dict[str, Any]:
+def _facts(resolution: Resolution) -> dict[str, Any]:
     return {
-        "text": one.text,
-        "verdict": one.verdict,
-        "ids": [entity.id for entity in one.entities],
-        "confidence": one.confidence,
-        "question": one.question,
-        "why": one.why,
+        "text": resolution.text,
+        "verdict": resolution.verdict,
+        "ids": [entity.id for entity in resolution.entities],
+        "confidence": resolution.confidence,
+        "question": resolution.question,
+        "why": resolution.why,
     }

@@ -1,7 +1,7 @@
-"""How the demonstration is told: a stage, conversations that are written down beforehand, and what an act has shown.
+"""Shared parts of the demo: context, scripted conversations, and the result of an act.
 
-No model is called; its replies are written in the acts. All else is what the library really does, so an act can fail:
-it names the promises that it is there to keep, and says of each whether it was kept.
+No model is called; its replies are scripted. Everything else is what the library really does, so an act can fail: it
+lists its promises, and whether each one was kept.
 """
 
 from __future__ import annotations
@@ -20,93 +20,93 @@ from inmind.core.frozen import frozen
 from inmind.core.text import printable
 from inmind.prompt.explain import Explanation
 
-Said = dict[str, Any]
-"""A message in the words of OpenAI's chat completions."""
-Line = Text | Table
+ChatMessage = dict[str, Any]
+"""A message in the OpenAI chat completions format."""
+DemoLine = Text | Table
 
 INDENT = 3
 
 
 @frozen(kw_only=True)
-class Stage:
+class DemoContext:
     memory: Memory
     folder: Path
-    """For whatever an act needs beside the memory. All of it is thrown away in the end."""
+    """Temporary folder for other files of an act."""
     width: int
-    """Of the lines of an act."""
+    """Width of the lines."""
 
 
 @frozen(kw_only=True)
-class Act:
-    """What was shown: lines for people, the same facts for programs."""
+class DemoAct:
+    """Result of an act: lines for people, facts for programs."""
 
-    lines: Sequence[Line]
+    lines: Sequence[DemoLine]
     facts: Mapping[str, Any]
     promises: Mapping[str, bool]
-    """What the act is there to show, and whether it was so."""
+    """Claims of the act, and whether each one holds."""
     prompt: tuple[Prompt, Explanation] | None = None
-    """The one that its bar is drawn of, for whoever wants to read it."""
+    """The prompt of its bar, for --verbose."""
 
     @property
     def broken(self) -> tuple[str, ...]:
         return tuple(promise for promise, kept in self.promises.items() if not kept)
 
 
-def user(text: str) -> Said:
+def user(text: str) -> ChatMessage:
     return {"role": "user", "content": text}
 
 
-def assistant(text: str) -> Said:
+def assistant(text: str) -> ChatMessage:
     return {"role": "assistant", "content": text}
 
 
-def call(id: str, name: str, **arguments: Any) -> Said:
+def call(id: str, name: str, **arguments: Any) -> ChatMessage:
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
 
 
-def result(id: str, **result: Any) -> Said:
+def result(id: str, **result: Any) -> ChatMessage:
     return {"role": "tool", "tool_call_id": id, "content": json.dumps(result)}
 
 
-def tool(name: str, description: str) -> Said:
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": _ANYTHING}}
+def tool(name: str, description: str) -> ChatMessage:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": _ANY_OBJECT}}
 
 
-_ANYTHING = {"type": "object"}
+_ANY_OBJECT = {"type": "object"}
 
 
 @frozen(kw_only=True)
-class Agent:
-    """Whose replies are written in the acts."""
+class ScriptedAgent:
+    """An agent with scripted replies."""
 
     system: str
-    tools: Sequence[Said]
+    tools: Sequence[ChatMessage]
 
-    def talks(self, session: Session, messages: Iterable[Said]) -> Iterator[Prompt]:
-        """What it is sent, call by call, while all of this is said: a model is asked before each message of its own."""
+    def run_script(self, session: Session, messages: Iterable[ChatMessage]) -> Iterator[Prompt]:
+        """Add the messages, and yield the prompt before each reply of the agent."""
         for message in messages:
             if message["role"] == "assistant":
                 yield session.prepare(system=self.system, tools=self.tools)
             session.add([message])
 
 
-def line(text: str, style: str = "") -> Text:
+def text_line(text: str, style: str = "") -> Text:
     return Text(printable(text), style)
 
 
-def labelled(label: str, text: str | Text, style: str = "cyan") -> Table:
-    """A line with a word in front of it, under which it goes on where it is too long."""
+def label_line(label: str, text: str | Text, style: str = "cyan") -> Table:
+    """A line with a label; a long text wraps in its own column."""
     grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, width=LABEL)
+    grid.add_column(no_wrap=True, width=LABEL_WIDTH)
     grid.add_column()
-    grid.add_row(Text(label, style), line(text) if isinstance(text, str) else text)
+    grid.add_row(Text(label, style), text_line(text) if isinstance(text, str) else text)
     return grid
 
 
-LABEL = 9
-"""Columns of the words in front."""
+LABEL_WIDTH = 9
+"""Width of the labels in columns."""
 
 
-def indented(one: Line) -> Padding:
-    return Padding(one, (0, 0, 0, INDENT), expand=False)
+def indent(line: DemoLine) -> Padding:
+    return Padding(line, (0, 0, 0, INDENT), expand=False)

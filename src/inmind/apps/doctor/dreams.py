@@ -9,7 +9,7 @@ from inmind.apps.doctor.result import Check, DoctorFinding, FixHints, Subject
 from inmind.apps.doctor.streams import CheckedStream
 from inmind.core.events.dreams import DreamCommitted, DreamFailed
 from inmind.core.streams import ANONYMOUS
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, parse_notes
 from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
@@ -42,7 +42,7 @@ def check_dreams(checked: CheckedStream[ResourceState], now: datetime, hints: Fi
     notes = waiting_notes(checked)
     since = min((_parse_time(note.at) for note in notes), default=now)
     if now - since > MAX_NOTE_AGE:
-        message = f"{counted(len(notes), 'note')} of {checked.owner} waiting, the oldest since {since:%Y-%m-%d}"
+        message = f"{count_noun(len(notes), 'note')} of {checked.owner} waiting, the oldest since {since:%Y-%m-%d}"
         yield NOTES.warning(message, f"{run_dream}, or keep {hints.inmind('worker')} running")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from inmind.apps.doctor.result import Check, DoctorFinding, FixHints, Subject
 from inmind.core.frozen import frozen
 from inmind.core.paths import DATABASE, INDEX
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.store.atomic_files import DAMAGED_SUFFIX, is_leftover
 from inmind.store.filesystem import Mount
 from inmind.store.sqlite.connection import find_remains
@@ -268,7 +268,7 @@ def check_disk(mount: Mount, space: DiskSpace, home: Path, hints: FixHints) -> I
 def check_size(scan: FolderScan, hints: FixHints) -> DoctorFinding:
     files = scan.files
     log = sum(entry.size for entry in files if entry.path == f"{DATABASE}-wal")
-    total = f"{format_bytes(sum(entry.size for entry in files))} in {counted(len(files), 'file')}"
+    total = f"{format_bytes(sum(entry.size for entry in files))} in {count_noun(len(files), 'file')}"
     if log <= MAX_WAL_BYTES:
         return SIZE.ok(f"{total}, including {format_bytes(log)} of write-ahead log")
     users = hints.shell("fuser", hints.home / DATABASE)

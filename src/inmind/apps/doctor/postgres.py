@@ -10,9 +10,9 @@ from typing import Any
 
 from inmind.apps.doctor import environment, search
 from inmind.apps.doctor.result import Check, DoctorFinding, DoctorReport, Subject, sort_findings
-from inmind.core.paths import CONFIG, shown_url
+from inmind.core.paths import CONFIG, redact_url
 from inmind.core.settings import settings_in
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.errors import InvalidInput, StoreError
 
 CONNECTION = Check(Subject.PLACE, "connection")
@@ -32,7 +32,7 @@ _DURABILITY_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 def check_server(url: str, *, online: bool) -> DoctorReport:
     findings = [environment.check_versions(), environment.check_extras(), *_run_checks(url, online=online)]
-    return DoctorReport(home=shown_url(url), findings=sort_findings(findings))
+    return DoctorReport(home=redact_url(url), findings=sort_findings(findings))
 
 
 def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
@@ -59,7 +59,7 @@ def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
     except psycopg.Error as error:
         reason = str(error).strip().partition("\n")[0]
         if connected is None:
-            yield CONNECTION.trouble(f"{shown_url(url)}: {reason}", _RETRY_HINT)
+            yield CONNECTION.trouble(f"{redact_url(url)}: {reason}", _RETRY_HINT)
         else:
             yield OPENS.trouble(reason, _RETRY_HINT)
     except StoreError as error:
@@ -68,7 +68,7 @@ def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
 
 def _check_version(connection: Any, url: str, min_version: int) -> DoctorFinding:
     (version, role) = connection.execute("SELECT current_setting('server_version'), current_user").fetchone()
-    message = f"{shown_url(url)}, connected as {role}, PostgreSQL {version}"
+    message = f"{redact_url(url)}, connected as {role}, PostgreSQL {version}"
     if connection.info.server_version < min_version * 10_000:
         return CONNECTION.trouble(message, f"upgrade the server to PostgreSQL {min_version} or later")
     return CONNECTION.ok(message)
@@ -118,7 +118,7 @@ def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
     (owners,) = connection.execute("SELECT quote_ident(current_user) || '.owners'").fetchone()
     asked = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- quoted by the server
     (total, behind) = connection.execute(asked).fetchone()
-    message = f"{counted(behind, 'owner')} of {total:,} behind; the next search indexes the rest"
+    message = f"{count_noun(behind, 'owner')} of {total:,} behind; the next search indexes the rest"
     yield INDEXED.ok(message if behind else "up to date")
     (vector,) = connection.execute("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'vector'").fetchone()
     found, finding = search.check_embedder("auto", online=online)

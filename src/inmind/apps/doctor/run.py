@@ -20,9 +20,9 @@ from inmind.apps.doctor.result import DoctorFinding, DoctorReport, FixHints, Ver
 from inmind.apps.doctor.sqlite_readonly import ReadMode, ReadOnlyStore, read_undisturbed
 from inmind.apps.doctor.streams import CheckedStream
 from inmind.core.frozen import frozen
-from inmind.core.paths import DATABASE, checked_url, default_home, default_place, is_database
+from inmind.core.paths import DATABASE, check_database_url, default_home, default_place, is_database
 from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.errors import StoreBusy, StoreError
 from inmind.search.embedders.base import Embedder
 from inmind.session.state import ResourceState, SessionState
@@ -59,7 +59,7 @@ def run_checks(
     """
     place = default_place() if home is None else home
     if isinstance(place, str) and is_database(place):
-        return check_server(checked_url(place, "home"), online=online)
+        return check_server(check_database_url(place, "home"), online=online)
     default, path = default_home().expanduser().absolute(), Path(place).expanduser().absolute()
     hints = FixHints(path, is_default=path == default)
     presence = folder.check_home(path, hints)
@@ -174,7 +174,7 @@ def _collect_findings(
         folder.unchanged_entries(survey.leftovers, home), home, hints, restored_by, context.clock()
     )
     sessions = sum(one.name.startswith(SESSION_PREFIX) for one in checks)
-    both = f"{counted(sessions, 'session')} and {counted(len(checks) - sessions, 'resource')}"
+    both = f"{count_noun(sessions, 'session')} and {count_noun(len(checks) - sessions, 'resource')}"
     return add_ok_findings(
         findings,
         {
@@ -188,7 +188,7 @@ def _collect_findings(
             search.SKIPPED: "no unreadable messages",
             dreams.LEASES: "none expired",
             dreams.FAILURES: "none repeated",
-            dreams.NOTES: f"{counted(sum(one.notes for one in checks), 'note')} waiting",
+            dreams.NOTES: f"{count_noun(sum(one.notes for one in checks), 'note')} waiting",
         },
     )
 

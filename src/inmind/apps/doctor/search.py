@@ -12,7 +12,7 @@ from inmind.apps.doctor.streams import CheckedStream
 from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.session import MessageAdded
 from inmind.core.paths import INDEX
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError
 from inmind.search.crystal_texts import message_reader
 from inmind.search.embedders import create_embedder as embedder_of
@@ -66,7 +66,7 @@ def _check_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple
         return status, INDEXED.warning(
             f"{BATCH_SIZE} or more events behind: the next search has to wait for them", upkeep
         )
-    behind = f", {counted(status.behind, 'event')} behind" if status.behind else ""
+    behind = f", {count_noun(status.behind, 'event')} behind" if status.behind else ""
     return status, INDEXED.ok(f"intact{behind}")
 
 
@@ -112,7 +112,7 @@ def check_embeddings(status: IndexStatus, found: Embedder, hints: FixHints) -> I
         message = f"created by {', '.join(others)}, but {found.name} is in use: keyword search only until rebuilt"
         yield VECTORS.warning(message, upkeep)
     elif done + MAX_MISSING < status.crystals:
-        message = f"{counted(status.crystals - done, 'crystal')} without embeddings: found by keywords only"
+        message = f"{count_noun(status.crystals - done, 'crystal')} without embeddings: found by keywords only"
         yield VECTORS.warning(message, upkeep)
     elif status.crystals:
-        yield VECTORS.ok(f"for {done:,} of {counted(status.crystals, 'crystal')}")
+        yield VECTORS.ok(f"for {done:,} of {count_noun(status.crystals, 'crystal')}")

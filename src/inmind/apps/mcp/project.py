@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from inmind.core.frozen import frozen
-from inmind.core.paths import checked_name, require_resource
+from inmind.core.paths import check_name, require_resource
 from inmind.core.streams import ANONYMOUS
 from inmind.errors import InvalidInput, NotFound
 
@@ -106,7 +106,7 @@ class ServerDefaults:
         return cls(
             project=Project.at(folder.resolve()) if folder else None,
             is_fixed=cwd is not None,
-            session=session_name and checked_name(session_name, "session"),
+            session=session_name and check_name(session_name, "session"),
             resource=resource_name and require_resource(resource_name),
             all_resources=all_resources,
         )

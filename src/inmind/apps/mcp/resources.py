@@ -21,7 +21,7 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Re
 from inmind.apps.mcp.project import Project, ServerDefaults, SessionTarget
 from inmind.apps.mcp.session_pool import SessionPool
 from inmind.core.streams import ANONYMOUS
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.entities.render import BANNER, render_block
 from inmind.errors import NotFound
@@ -48,7 +48,7 @@ def list_resources(target: SessionTarget) -> list[Resource]:
         *(
             Resource(
                 uri=_uri(kind, names[whose]),
-                name=f"{title} of {inert(names[whose])}",
+                name=f"{title} of {escape_markup(names[whose])}",
                 description=what,
                 mime_type=mime,
             )
@@ -71,7 +71,7 @@ def read_resource(uri: str, pool: SessionPool, defaults: ServerDefaults, project
     Listed resources always exist, if only as an empty text.
     """
     if uri == SESSIONS:
-        return inert(_read_sessions(pool, defaults, project)), _JSON
+        return escape_markup(_read_sessions(pool, defaults, project)), _JSON
     kind, _, quoted = uri.removeprefix(SCHEME).partition("/")
     name = unquote(quoted)
     if not uri.startswith(SCHEME) or kind not in _KINDS or not name:
@@ -90,19 +90,19 @@ def _read_memory(pool: SessionPool, defaults: ServerDefaults, project: Project |
     if not (defaults.all_resources or name == defaults.owner_of(project)) or not pool.memory.has_resource(name):
         raise NotFound(what="resource", name=name, hint="it does not exist, or you have no access")
     documents = pool.memory.resource(name).state.documents
-    return inert(
+    return escape_markup(
         "\n".join(text for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH) if (text := documents.text(path))) or EMPTY_TEXT
     )
 
 
 def _read_overview(pool: SessionPool, defaults: ServerDefaults, project: Project | None, name: str) -> str:
-    return inert(pool.session(defaults.target(name, project=project), create=False).overview)
+    return escape_markup(pool.session(defaults.target(name, project=project), create=False).overview)
 
 
 def _read_entities(pool: SessionPool, defaults: ServerDefaults, project: Project | None, name: str) -> str:
     """The entity block as in a prompt: inert except its banner."""
     text = render_block(pool.session(defaults.target(name, project=project), create=False).entities)
-    return f"{BANNER}{inert(text.removeprefix(BANNER))}"
+    return f"{BANNER}{escape_markup(text.removeprefix(BANNER))}"
 
 
 _READERS = {"memory": _read_memory, "overview": _read_overview, "entities": _read_entities}
@@ -151,7 +151,7 @@ def build_prompt(name: str, session: Session) -> GetPromptResult:
     if name == IN_MIND:
         text = f"Summarize what you have in mind and what you would do next. This is your memory:\n\n{state}"
     else:
-        session_id, resource = inert(session.id), inert(session.resource)
+        session_id, resource = escape_markup(session.id), escape_markup(session.resource)
         pages = session.call_tool("memory_list").text
         text = (
             f"You take over session {session_id} of {resource}. Its working memory:\n\n{state}\n\n"

@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from inmind.apps.mcp.project import ServerDefaults, SessionTarget
-from inmind.core.paths import as_file
+from inmind.core.paths import to_file_name
 from inmind.errors import Closed, InvalidInput, NotFound
 from inmind.memory.memory import Memory
 from inmind.session.legacy_files import find_legacy
@@ -123,6 +123,6 @@ class SessionPool:
         home = self.memory.home
         return (
             home is not None
-            and bool(find_legacy(home, as_file(id)))
+            and bool(find_legacy(home, to_file_name(id)))
             and all(info.id != id for info in self.memory.sessions(resource=resource))
         )

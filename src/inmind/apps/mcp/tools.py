@@ -14,7 +14,7 @@ from typing import Any, cast
 from mcp_types import CallToolResult, TextContent, Tool
 
 from inmind.core.frozen import frozen
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.errors import InmindError, InvalidInput
 from inmind.memory.session_opener import default_layers
 from inmind.session.tools.base import ToolResult
@@ -100,7 +100,7 @@ def error_result(error: InmindError) -> CallToolResult:
 
 def error_text(error: InmindError) -> str:
     """Text of an error, made inert: it may contain names chosen by others."""
-    return inert(f"{error.code}: {error}")
+    return escape_markup(f"{error.code}: {error}")
 
 
 def _with_handles(tool: Mapping[str, Any], *, tracked: bool, all_resources: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from inmind.apps.replay.files import Recording
 from inmind.apps.replay.prompt_checks import message_text
 from inmind.core.encoding import to_json
 from inmind.core.messages import FORMATS
-from inmind.core.text import places_of
+from inmind.core.text import id_positions
 
 HEAD = -1
 """Location of the system prompt and the tools, before the conversation."""
@@ -35,7 +35,7 @@ class IdLocations:
     def locations(self, id: str) -> tuple[int, ...]:
         """Indexes of the messages that contain it, in order; `HEAD` comes first."""
         if id not in self._found:
-            texts = {bisect_right(self._starts, found) - 1 for found in places_of(id, self._text)}
+            texts = {bisect_right(self._starts, found) - 1 for found in id_positions(id, self._text)}
             self._found[id] = tuple(text + HEAD for text in sorted(texts))
         return self._found[id]
 

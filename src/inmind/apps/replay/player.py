@@ -30,7 +30,7 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
 from inmind.core.pricing import Usage
-from inmind.core.text import stands_in
+from inmind.core.text import contains_id
 from inmind.entities.extract.tool_name import parse_tool_name
 from inmind.entities.ids.arguments import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
@@ -242,7 +242,7 @@ class _Player:
                     kind=found.kind,
                     known=locations.appeared_before(found.id, stop),
                     held=_is_in_window(entities, found),
-                    in_prompt=stands_in(sent.text, found.id),
+                    in_prompt=contains_id(sent.text, found.id),
                     in_bare=sent_bare and locations.is_sent(found.id, self._bare.host.start, stop),
                     user_given=locations.is_first_from_user(found.id),
                 )

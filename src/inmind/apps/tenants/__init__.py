@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inmind.core.paths import is_database, shown_url
+from inmind.core.paths import is_database, redact_url
 from inmind.errors import InvalidInput
 from inmind.store.tenants import Tenants
 
@@ -21,5 +21,5 @@ def open_tenants(place: str | Path) -> Tenants:
         if not (error.name or "").startswith("psycopg"):
             raise
         expected = 'the postgres extra: pip install "inmind[postgres]"'
-        raise InvalidInput(field="url", value=shown_url(str(place)), expected=expected) from error
+        raise InvalidInput(field="url", value=redact_url(str(place)), expected=expected) from error
     return TenantRoles(str(place))

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import apsw
 
-from inmind.core.paths import DATABASE, as_file, checked_home
+from inmind.core.paths import DATABASE, check_home, to_file_name
 from inmind.errors import Damaged, InmindError, InvalidInput, NotDurable, StorageFull, StoreBusy, UnsafeStorage
 from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 from inmind.store.file_operations import fsync_folder, make_private_folder, translate_os_error
@@ -49,7 +49,7 @@ class TenantHomes:
     """The tenants of one folder."""
 
     def __init__(self, folder: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
-        self._folder = checked_home(folder).absolute()
+        self._folder = check_home(folder).absolute()
         self._busy_seconds = busy_seconds
         if os.path.lexists(self._folder / DATABASE):
             expected = "a folder of homes, not a home"
@@ -85,7 +85,7 @@ class TenantHomes:
 
     @contextmanager
     def create(self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None) -> Generator[Path]:
-        home = self._folder / as_file(check_tenant_name(name))
+        home = self._folder / to_file_name(check_tenant_name(name))
         with suppress(OSError):
             os.rmdir(home)
         if os.path.lexists(home):
@@ -105,7 +105,7 @@ class TenantHomes:
             fsync_folder(self._folder)
 
     def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder has no password
-        return str(self._folder / as_file(check_tenant_name(name)))
+        return str(self._folder / to_file_name(check_tenant_name(name)))
 
     def admit(self, name: str, password: str) -> None:
         """No-op: access is decided by the permissions of the folder."""
@@ -147,7 +147,7 @@ class TenantHomes:
         for entry in entries:
             with suppress(InvalidInput):
                 name = check_tenant_name(unquote(entry.name))
-                if as_file(name) == entry.name and _is_home(Path(entry.path)):
+                if to_file_name(name) == entry.name and _is_home(Path(entry.path)):
                     yield name, Path(entry.path)
 
     def _home(self, name: str) -> Path:
@@ -159,7 +159,7 @@ class TenantHomes:
             if there == name:
                 return home
         with suppress(OSError):
-            os.rmdir(self._folder / as_file(name))  # empty folder of an interrupted erase
+            os.rmdir(self._folder / to_file_name(name))  # empty folder of an interrupted erase
         raise tenant_not_found(name, self.place, (one for one, _ in self._homes()))
 
     @contextmanager

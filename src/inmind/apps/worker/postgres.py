@@ -70,7 +70,7 @@ class DatabaseWorker:
             try:
                 self._jobs.create_tables()
                 if rounds.ident is None:
-                    metrics.watch_queue(self._gauges)
+                    metrics.observe_queue(self._gauges)
                     rounds.start()
                 asyncio.run(self._run_jobs(work, wait=True))
                 if not self._stopping.is_set():
@@ -130,7 +130,7 @@ class DatabaseWorker:
         except Exception:
             log.exception("%s failed", task)
         finally:
-            metrics.worked(task=task, outcome=outcome)
+            metrics.count_job(task=task, outcome=outcome)
 
     def _record_queue_error(self, error: Exception) -> None:
         """Record an outage. procrastinate does not report the reason of a failed connection.

@@ -142,12 +142,14 @@ class WorkerTasks:
             )
             why = f"no heartbeat of its worker for {unheard:g} s" if job.is_worker_dead else why
             log.warning("restarting job %s: %s", _job_name(job.task, job.owner), why)
-            metrics.worked(task=job.task, outcome="stalled")
+            metrics.count_job(task=job.task, outcome="stalled")
         for job in given_up:
             log.error("giving up job %s: %d workers died during it", _job_name(job.task, job.owner), job.attempts + 1)
-            metrics.worked(task=job.task, outcome="failed")
+            metrics.count_job(task=job.task, outcome="failed")
             if job.owner:
-                self._give_up(job.owner, self.jobs.owner_status(job.owner), f"{job.attempts + 1} workers died during it")
+                self._give_up(
+                    job.owner, self.jobs.owner_status(job.owner), f"{job.attempts + 1} workers died during it"
+                )
         return len(again)
 
     def _unreported_jobs(self, worker: int | None) -> list[int]:
@@ -214,7 +216,7 @@ def _record_outcome(task: str, *, last: bool = True) -> Generator[None]:
             log.warning("%s failed: %s", task, _error_text(error))
         raise
     finally:
-        metrics.worked(task=task, outcome=outcome)
+        metrics.count_job(task=task, outcome=outcome)
 
 
 def _job_name(task: str, owner: str) -> str:
