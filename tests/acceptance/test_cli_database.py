@@ -23,7 +23,7 @@ from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.doctor import search
 from inmind.apps.mcp.token import ENV_VARIABLE
-from inmind.core.paths import checked_url, default_place, shown_url
+from inmind.core.paths import check_database_url, default_place, redact_url
 from inmind.errors import InmindError, InvalidInput
 from inmind.store.postgres import database
 from inmind.store.postgres.connection import Connection, connect
@@ -126,7 +126,7 @@ def test_a_database_is_named_before_or_behind_a_command_or_by_the_environment(
     monkeypatch.setenv("INMIND_DB", db)
     assert inmind("sessions").stdout == wanted
     with Memory.open() as memory:
-        assert (memory.location, memory.home) == (shown_url(db), None)
+        assert (memory.location, memory.home) == (redact_url(db), None)
     with Memory.open(home) as memory:
         memory.session("elsewhere")
     assert "elsewhere" in inmind("--home", str(home), "sessions").stdout
@@ -237,10 +237,10 @@ def test_a_folder_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_url_is_shown_with_who_where_and_which() -> None:
-    assert shown_url("postgresql://ada:pw@db.example:5432/memory") == "postgresql://ada@db.example:5432/memory"
-    assert shown_url("postgresql:///m?host=/run/pg&password=pw") == "postgresql:///m?host=/run/pg"
-    assert shown_url("postgresql://ada:p%40w:x@a,b:5/m?sslmode=require") == "postgresql://ada@a,b:5/m?sslmode=require"
-    assert checked_url("postgresql://ada:pw@[::1]:5432/m", "x").startswith("postgresql://")
+    assert redact_url("postgresql://ada:pw@db.example:5432/memory") == "postgresql://ada@db.example:5432/memory"
+    assert redact_url("postgresql:///m?host=/run/pg&password=pw") == "postgresql:///m?host=/run/pg"
+    assert redact_url("postgresql://ada:p%40w:x@a,b:5/m?sslmode=require") == "postgresql://ada@a,b:5/m?sslmode=require"
+    assert check_database_url("postgresql://ada:pw@[::1]:5432/m", "x").startswith("postgresql://")
 
 
 def test_without_its_extra_a_database_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +263,7 @@ def test_names_are_completed_from_a_database(db: str) -> None:
 def test_looking_into_a_database_does_not_make_a_memory(tenant_url: str) -> None:
     for arguments in (["sessions"], ["search", "tabs"], ["status"], ["export", "all.inmind"], ["note", "tea"]):
         said = in_one_line(inmind("--db", tenant_url, *arguments))
-        assert said.startswith(f"inmind: NOT_FOUND: no memory at {shown_url(tenant_url)!r}"), said
+        assert said.startswith(f"inmind: NOT_FOUND: no memory at {redact_url(tenant_url)!r}"), said
         assert "--db" in said
     line = ["inmind", "--db", f"'{tenant_url}'", "show", "overview", "supp"]
     told = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
@@ -303,7 +303,7 @@ def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -
     assert (ran.exit_code, {verdict for verdict, _ in told.values()}) == (0, {"ok"})
     assert told["durability"][1] == "fsync on, full_page_writes on, synchronous_commit on"
     assert "lets t_" in told["connection"][1]
-    assert json.loads(ran.stdout)["home"] == shown_url(tenant_url)
+    assert json.loads(ran.stdout)["home"] == redact_url(tenant_url)
 
 
 def test_a_doctor_says_that_a_database_takes_no_writes(db: str) -> None:
@@ -405,7 +405,7 @@ def test_a_home_moves_into_a_database_and_back(home: Path, tenant_url: str, tmp_
     assert inmind("--db", tenant_url, "show", "page", "config.toml").exit_code == 3
     assert inmind("--db", tenant_url, "show", "page", "config.toml.imported").stdout == "[dream]\nenabled = false\n"
     again = inmind("--db", tenant_url, "import", "one.inmind").stdout
-    assert again.startswith(f"All of it is in {shown_url(tenant_url)} already; nothing was changed.\n")
+    assert again.startswith(f"All of it is in {redact_url(tenant_url)} already; nothing was changed.\n")
     with Memory.open(tenant_url, embedder=None) as memory:
         assert memory.settings.dream.enabled
         assert memory.session("support-42").prompt(2).request == sent

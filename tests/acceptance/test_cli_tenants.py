@@ -178,7 +178,7 @@ def test_who_has_to_do_without_vectors_is_told_by_whom_they_come(server: Server)
     where = ["--db", server.url("operator", password=PASSWORD, database="plain", tcp=True)]
     ran = here("create", "ada", *where)
     assert (ran.exit_code, ran.stdout.count("\n")) == (0, 1)
-    assert "has no pgvector: search goes by words until a superuser says CREATE EXTENSION vector" in ran.stderr
+    assert "has no pgvector: search uses words only until a superuser runs CREATE EXTENSION vector" in ran.stderr
     assert here("erase", "ada", "--yes", *where).exit_code == 0
     tell(server.url(), "DROP DATABASE plain")
 

@@ -384,7 +384,7 @@ def test_who_could_not_be_erased_is_let_in_as_before(roles: TenantRoles, admin: 
 def test_a_tenant_is_told_of_no_other(roles: TenantRoles) -> None:
     address = made(roles, "ada")
     made(roles, "bob")
-    with pytest.raises(InvalidInput, match="a superuser, or a role that may create roles"):
+    with pytest.raises(InvalidInput, match="a superuser, or a role with CREATEROLE"):
         TenantRoles(address)
 
 
@@ -581,7 +581,7 @@ def test_an_operators_url_that_leads_to_a_pooler_is_refused(server: Server, post
         )
         with (
             pgbouncer.pooler(Path(folder), config, port=port, users='"postgres" ""\n'),
-            pytest.raises(InvalidInput, match="leads to the server itself, and not to a pooler"),
+            pytest.raises(InvalidInput, match="of the server itself, not of a pooler"),
         ):
             TenantRoles(f"postgresql://postgres@127.0.0.1:{port}/{DATABASE}?sslmode=disable")
 

@@ -1,9 +1,9 @@
-"""What a forked child must not inherit: connections, and locks that a thread of the parent was holding.
+"""Fork handlers: a forked child must not inherit connections, or locks held by threads of the parent.
 
-A lock that was held at the moment of the fork is held for ever in the child, so its owner is told to start anew.
-A connection is worse. SQLite keeps the locks of a process in its own memory, and the child gets a copy of that:
-every connection it opens believes to hold locks that only the parent has, and once the parent is gone, others
-delete the log that the child is writing to. So no connection is open while a fork happens.
+A lock that was held at the moment of the fork is never released in the child, so its owner must create a new one.
+A connection is worse. SQLite keeps the locks of a process in memory, and the child gets a copy of it: every connection
+that it opens seems to hold locks that only the parent has, and once the parent is gone, others delete the log that the
+child writes to. So no SQLite connection is open while a fork happens.
 """
 
 from __future__ import annotations
@@ -18,29 +18,36 @@ import apsw
 
 
 class HasAfterFork(Protocol):
+    """An object with a handler for the child."""
+
     def after_fork(self) -> None:
-        """In the child, before anything else runs: drop what belongs to the parent. Must not touch the world."""
+        """Called in the child before anything else runs: drop what belongs to the parent.
+
+        It must not do I/O.
+        """
         ...
 
 
 class HasForkHooks(HasAfterFork, Protocol):
+    """An object with handlers before and after a fork."""
+
     def before_fork(self) -> None:
-        """In the thread that forks: let nobody in, and let go of everything that must not be copied."""
+        """Called in the forking thread: lock the object and release what must not be copied."""
         ...
 
     def after_fork_in_parent(self) -> None:
-        """In the parent: let everybody in again."""
+        """Called in the parent: unlock the object."""
         ...
 
 
 _AFTER_FORK: weakref.WeakSet[HasAfterFork] = weakref.WeakSet()
 _AROUND_FORK: weakref.WeakKeyDictionary[HasForkHooks, None] = weakref.WeakKeyDictionary()
-"""In the order in which they came. Who came later may be using who came earlier, and never the other way round: so the
-last is held first, as its own calls would take the locks."""
+"""In order of registration. A later object may use an earlier one, never the other way round, so the last is locked
+first: the same order in which its calls take the locks."""
 
 
 class _ForkState:
-    """Held by the thread that forks, from its first look at who there is: nobody can join them meanwhile."""
+    """Locked by the forking thread, so that no object can register during the fork."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -51,18 +58,22 @@ _fork_state = _ForkState()
 
 
 def register_after_fork(owner: HasAfterFork) -> None:
+    """Call the object's `after_fork` in forked children."""
     _AFTER_FORK.add(owner)
 
 
 def register_around_fork(owner: HasForkHooks) -> None:
-    """Before it has anything to let go of."""
+    """Call all three handlers. Register an object before it has anything to release."""
     with _fork_state.lock:
         _AFTER_FORK.add(owner)
         _AROUND_FORK[owner] = None
 
 
 class SqliteConnectionOwner:
-    """Whoever has a connection to SQLite, and a lock around it: nobody is inside while a fork happens."""
+    """Base class of objects with a SQLite connection and a lock.
+
+    The connection is closed during a fork.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -70,7 +81,10 @@ class SqliteConnectionOwner:
         register_around_fork(self)
 
     def before_fork(self) -> None:
-        """With the lock in hand no thread is inside SQLite, whose own locks the child could never open again."""
+        """Take the lock and close the connection.
+
+        With the lock no thread is inside SQLite, whose mutexes the child could never unlock.
+        """
         self._lock.acquire()
         if self._connection is not None and not self._connection.in_transaction:
             with suppress(apsw.Error):
@@ -81,12 +95,12 @@ class SqliteConnectionOwner:
         self._lock.release()
 
     def after_fork(self) -> None:
-        """A connection is here only if the fork came from the middle of a transaction, as a signal handler's can.
+        """Leak the connection if the fork happened inside a transaction, as in a signal handler.
 
-        It then has to stay as it is, beyond any destructor's reach.
+        It must not be closed in the child, not even by a destructor.
         """
         if self._connection is not None:
-            import ctypes  # hardly any fork needs it
+            import ctypes  # imported late: rarely needed
 
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
             self._connection = None

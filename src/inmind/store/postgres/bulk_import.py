@@ -67,7 +67,7 @@ class PostgresImport:
 
     def add_receipt(self, receipt: Receipt) -> bool:
         stream, key, appended = self._lock_stream(receipt.stream), receipt.key, receipt.appended
-        row = self._execute("key_at", (stream.id, key.value)).fetchone()
+        row = self._execute("receipt_by_id", (stream.id, key.value)).fetchone()
         if row is None:
             values = (key.request, appended.first, appended.last, to_microseconds(appended.at))
             self._execute("add_key", (stream.id, key.value, *values))
@@ -86,21 +86,21 @@ class PostgresImport:
                 copy.write_row(row)
         changed, self._changed_streams = self._changed_streams, {}
         streams = [(met.id, met.owner, met.version) for met in changed.values()]
-        self._execute("grow_streams", [*map(list, zip(*streams, strict=True))])
+        self._execute("update_streams", [*map(list, zip(*streams, strict=True))])
         owners = [(owner, self._last_positions[owner]) for owner in {met.owner for met in changed.values()}]
-        self._execute("grow_owners", [*map(list, zip(*owners, strict=True))])
+        self._execute("update_owners", [*map(list, zip(*owners, strict=True))])
 
     def _lock_stream(self, name: str) -> _ImportedStream:
         if (stream := self._streams.get(name)) is None:
-            id, owner, version = self._fetch_row("meet_stream", name)
+            id, owner, version = self._fetch_row("lock_stream", name)
             stream = self._streams[name] = _ImportedStream(id, owner, version)
             if owner and owner not in self._last_positions:
-                self._last_positions[owner] = self._fetch_row("hold_owner", owner)[1]
+                self._last_positions[owner] = self._fetch_row("lock_owner_by_id", owner)[1]
         return stream
 
     def _lock_owner(self, name: str) -> int:
         if name not in self._owner_ids:
-            id, position = self._fetch_row("meet_owner", name)
+            id, position = self._fetch_row("lock_owner", name)
             self._owner_ids[name] = id
             self._last_positions.setdefault(id, position)
         return self._owner_ids[name]
@@ -111,7 +111,7 @@ class PostgresImport:
         Positions reserved before it was locked may be too low.
         """
         while not self._reserved_positions or self._reserved_positions[-1] <= self._last_positions[owner]:
-            rows = self._execute("reserve", (BATCH_SIZE,)).fetchall()
+            rows = self._execute("reserve_positions", (BATCH_SIZE,)).fetchall()
             self._reserved_positions = [number for (number,) in reversed(rows)]
         self._last_positions[owner] = position = self._reserved_positions.pop()
         return position

@@ -38,6 +38,6 @@ class ServerClock:
         wrong = before + (after - before) / 2 - there
         wrong = wrong if abs(wrong) > TOLERANCE + (after - before) / 2 else timedelta()
         if abs(wrong - self._offset) > TOLERANCE:
-            message = "the clock of this machine is %g s ahead of the database's; using the database's time"
+            message = "the clock of this machine differs from the database's by %g s; using the database's time"
             log.warning(message, round(wrong.total_seconds(), 1))
         self._offset = wrong

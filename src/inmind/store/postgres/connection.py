@@ -51,7 +51,7 @@ class Cursor(RawCursor[Any]):
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection that stops waiting at a deadline, be it for a lock, a slow disk or the network."""
+    """A connection that stops waiting at a deadline, for a lock, a slow disk or the network."""
 
     deadline: float | None = None
     grace: float = 0.0

@@ -20,7 +20,7 @@ from typing import TypeVar, cast
 import psycopg
 
 from inmind.core.fork import register_after_fork
-from inmind.core.paths import shown_url
+from inmind.core.paths import redact_url
 from inmind.errors import (
     InvalidInput,
     NotFound,
@@ -80,7 +80,7 @@ class Database:
 
         `create`: create a missing schema instead of raising NotFound.
         """
-        self._conninfo, self.place = conninfo_for(url), shown_url(url)
+        self._conninfo, self.place = conninfo_for(url), redact_url(url)
         limits = limits_in(url)
         self._seconds, self._max_connections = (
             seconds or limits.seconds or CALL_SECONDS,
@@ -349,7 +349,10 @@ class Database:
         return self.schema
 
     def _check_server(self, connection: Connection) -> None:
-        """Check version, durability settings and encoding, for each connection: a role or pooler may differ."""
+        """Check version, durability settings and encoding of the server.
+
+        Checked for each connection, because a role or a pooler may differ.
+        """
         version = connection.info.server_version // 10_000
         if version < MIN_VERSION:
             raise UnsafeStorage(place=self.place, reason=f"it is PostgreSQL {version}, and {MIN_VERSION} is needed")

@@ -1,7 +1,7 @@
-"""Whom workers look after in a tenant's schema, and the queue of what they have to do.
+"""The job queue of a tenant's schema, and which resources need maintenance.
 
-The queue is procrastinate's; its tables are made here, by the first worker, as steps of our own. What is asked here
-goes through the same connections as everything else: as safe behind a pooler, and with the same deadline.
+The queue is procrastinate's; the first worker creates its tables with our migrations. All queries use the same
+connections as the store: they work through a pooler and have the same deadline.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import Database
 
 MIGRATIONS = ("jobs_0001",)
-"""Appended and never edited, like those of the journal."""
+"""Named migrations, appended and never edited."""
 
 _PACKAGE = "inmind.store.postgres"
 
 _STEP_PLACEHOLDER = "-- ---- the step ----"
 
 MAX_QUEUED = 20_000
-"""Jobs that a look leaves in the queue at most, more than workers do in a minute: what is more the next one finds."""
+"""Jobs in the queue after a scan, more than workers do in a minute. The next scan adds the rest."""
 
 ANALYZE_THRESHOLD = 100
-"""Jobs that change what is known of the table."""
+"""New jobs after which the table's statistics are updated."""
 
 FAILED_JOB_DAYS = 7
-"""For which a job that was given up can be looked at."""
+"""Days for which failed jobs are kept."""
 
 
 @frozen
 class OwnerStatus:
-    """An owner as it was when somebody began to look after it."""
+    """An owner's state when its maintenance started."""
 
     position: int
-    """Of its last event."""
+    """Position of its last event."""
     maintained_position: int
-    """Up to where it was looked after; below 0 where it never was."""
+    """Position up to which it was maintained; negative if never."""
     maintained_at: datetime
 
     @property
@@ -54,22 +54,24 @@ class OwnerStatus:
 
 @frozen
 class StalledJob:
-    """A job that nobody does any more."""
+    """A job whose worker no longer works on it."""
 
     id: int
     task: str
     owner: str
     attempts: int
     is_worker_dead: bool
-    """Of its worker, for so long that it must be dead."""
+    """The worker has sent no heartbeat for too long."""
 
 
 class Jobs:
+    """The job queue of one tenant."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = database.statements("jobs")
         self.identity = ""
-        """Tells these jobs from those of every other database."""
+        """Unique id of this queue."""
 
     @property
     def schema(self) -> str:
@@ -77,32 +79,32 @@ class Jobs:
 
     @property
     def tables_exist(self) -> bool:
-        """Has a worker ever been here?"""
+        """True if a worker has ever run here."""
         return self._table_exists("tenant.procrastinate_jobs")
 
     def create_tables(self) -> None:
-        """The tables, where they are not there yet; of several processes, each step has one winner."""
+        """Create or migrate the tables. If several processes do so, one of them runs each step."""
         while (have := self._schema_version()) < len(MIGRATIONS):
             with self._database.transaction() as connection:
-                connection.execute(self._sql("one_steps"))
+                connection.execute(self._sql("lock_migrations"))
                 if self._schema_version() == have:
                     self._run_script(connection, load_script(MIGRATIONS[have], package=_PACKAGE))
-                    connection.execute(self._sql("add_step"), (have + 1, MIGRATIONS[have]))
+                    connection.execute(self._sql("add_migration"), (have + 1, MIGRATIONS[have]))
         self._create_procrastinate_tables()
-        self.identity = self._fetch_row("steps")[1]
+        self.identity = self._fetch_row("schema_version")[1]
 
     def _create_procrastinate_tables(self) -> None:
-        """The tables of procrastinate, up to what the one that is installed wants."""
+        """Create or migrate the tables of the installed procrastinate."""
         import procrastinate
 
         steps, version = procrastinate_migrations(), procrastinate.__version__
         while (have := self._procrastinate_version()) != steps[-1]:
             if have and have not in steps:
-                made = self._fetch_row("engine")[1]
-                reason = f"its queue is of procrastinate {made}, and {version} is installed: install that one"
+                made = self._fetch_row("procrastinate_version")[1]
+                reason = f"its queue belongs to procrastinate {made}, and {version} is installed: install {made}"
                 raise ReadOnly(place=self._database.place, reason=reason)
             with self._database.transaction() as connection:
-                connection.execute(self._sql("one_steps"))
+                connection.execute(self._sql("lock_migrations"))
                 if self._procrastinate_version() == have:
                     step = steps[steps.index(have) + 1] if have else steps[-1]
                     around = load_script("engine", package=_PACKAGE)
@@ -112,67 +114,69 @@ class Jobs:
                             _STEP_PLACEHOLDER, procrastinate_migration(step) if have else procrastinate_schema()
                         ),
                     )
-                    connection.execute(self._sql("engine_is"), (step, version))
+                    connection.execute(self._sql("set_procrastinate_version"), (step, version))
 
     def _procrastinate_version(self) -> str:
-        """The last of its steps; empty before the first."""
-        return (self._fetch_row("engine") or ("",))[0]
+        """The last applied migration of procrastinate; empty before the first."""
+        return (self._fetch_row("procrastinate_version") or ("",))[0]
 
     def _run_script(self, connection: Connection, statements: str) -> None:
-        """Many of them, with nothing put in: the server takes them as one text."""
+        """Run several statements without parameters, sent as one text."""
         text = self._database.in_schema(statements).encode()
         psycopg.ClientCursor(cast("psycopg.Connection[Any]", connection)).execute(text)
 
     def claim_scan(self, interval: float) -> bool:
-        """Has nobody done so for nearly so many seconds? Of all who ask at once, one is told yes."""
+        """Claim the periodic scan; True for one caller per interval."""
         asked = (0.9 * interval,)
-        return self._database.write(lambda connection: connection.execute(self._sql("may_look"), asked).get or False)
+        return self._database.write(lambda connection: connection.execute(self._sql("claim_scan"), asked).get or False)
 
     def enqueue_due(self, now: datetime, max_dreams: int = MAX_QUEUED) -> int:
-        """Make a job for everybody who has news or is due; how many there were.
+        """Enqueue a job for each owner with new events or a due timer; returns their number.
 
-        One at a time looks. `dreams`: so many of those whose dreams wait for room.
+        One process scans at a time. `max_dreams`: limit for owners whose dreams wait for a free slot.
         """
         with self._database.transaction() as connection:
-            connection.execute(self._sql("one_looks"))
-            room = MAX_QUEUED - connection.execute(self._sql("todo")).get
+            connection.execute(self._sql("lock_queue"))
+            room = MAX_QUEUED - connection.execute(self._sql("count_todo")).get
             made = (
-                connection.execute(self._sql("look"), (to_microseconds(now), room, max_dreams)).get if room > 0 else 0
+                connection.execute(self._sql("enqueue_due"), (to_microseconds(now), room, max_dreams)).get if room > 0 else 0
             )
             if made >= ANALYZE_THRESHOLD:
                 connection.execute(self._sql("analyze"))
             return made
 
     def enqueue(self, task: str, *, concurrency: int = 1) -> None:
-        """Jobs of a task that is nobody's in particular, so many of which may run beside each other."""
+        """Enqueue jobs of a task without an owner, of which `concurrency` may run at once."""
         with self._database.transaction() as connection:
-            connection.execute(self._sql("one_looks"))
-            connection.execute(self._sql("defer"), (task, concurrency))
+            connection.execute(self._sql("lock_queue"))
+            connection.execute(self._sql("enqueue"), (task, concurrency))
 
     def owner_status(self, owner: str) -> OwnerStatus:
-        position, seen, tended = self._fetch_row("standing", owner) or (0, -1, 0)
+        position, seen, tended = self._fetch_row("owner_status", owner) or (0, -1, 0)
         return OwnerStatus(position, seen, from_microseconds(tended))
 
     def mark_maintained(
         self, owner: str, *, position: int, at: datetime, due: datetime, reason: str = "", waits_for_dream: bool = False
     ) -> None:
-        """`waits`: for room for its dream."""
+        """Record that an owner was maintained. `waits_for_dream`: its dream waits for a free slot."""
         values = (owner, position, to_microseconds(at), to_microseconds(due), reason, waits_for_dream)
-        self._database.write(lambda connection: connection.execute(self._sql("tended"), values), retryable=True)
+        self._database.write(lambda connection: connection.execute(self._sql("mark_maintained"), values), retryable=True)
 
     def dreams_ahead(self, owner: str, limit: int) -> int:
-        """How many have waited for room for a dream for longer, of so many at most."""
-        return self._fetch_row("ahead", owner, limit)[0]
+        """Number of owners that have waited longer for a dream, at most `limit`."""
+        return self._fetch_row("dreams_ahead", owner, limit)[0]
 
     def jobs_of_worker(self, worker: int) -> list[int]:
-        """Jobs that it has, as far as the queue knows."""
-        return [job for (job,) in self._fetch_rows("of_worker", worker)]
+        """Ids of the jobs that the queue has assigned to a worker."""
+        return [job for (job,) in self._fetch_rows("jobs_of_worker", worker)]
 
     def recover_stalled(
         self, *, dead_after: float, max_seconds: float, max_attempts: int, lost: Sequence[int] = ()
     ) -> tuple[list[StalledJob], list[StalledJob]]:
-        """Give jobs of dead workers to others, and these that nobody has; answers with those, and with those that have
-        had enough tries."""
+        """Return jobs of dead workers, and the `lost` ones, to the queue.
+
+        Returns the retried jobs, and those that failed because they reached `max_attempts`.
+        """
         retried: list[StalledJob] = []
         failed: list[StalledJob] = []
         with self._database.transaction() as connection:
@@ -181,14 +185,14 @@ class Jobs:
                 enough = job.attempts + 1 >= max_attempts
                 connection.execute(self._sql("fail" if enough else "retry"), (job.id,))
                 (failed if enough else retried).append(job)
-            connection.execute(self._sql("forget"), (FAILED_JOB_DAYS,))
+            connection.execute(self._sql("delete_old_jobs"), (FAILED_JOB_DAYS,))
         return retried, failed
 
-    # -- looking -------------------------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------------------
 
     def queue_status(self, *, dead_after: float) -> QueueStatus:
-        waiting, later, running, failed, stalled = self._fetch_row("queue", dead_after)
-        workers, seconds = self._fetch_row("workers", dead_after)[0], self._fetch_row("waiting_since")[0]
+        waiting, later, running, failed, stalled = self._fetch_row("queue_status", dead_after)
+        workers, seconds = self._fetch_row("count_workers", dead_after)[0], self._fetch_row("oldest_wait_seconds")[0]
         return QueueStatus(
             waiting=waiting,
             waiting_seconds=round(max(0.0, seconds), 1),
@@ -200,29 +204,29 @@ class Jobs:
         )
 
     def sample_owners(self, limit: int) -> list[str]:
-        """Of everybody there is, so many; also before the first worker."""
-        return [name for (name,) in self._fetch_rows("some_owners", limit)]
+        """Some owners, at most `limit`. Works before the first worker has run."""
+        return [name for (name,) in self._fetch_rows("sample_owners", limit)]
 
     def count_due(self, now: datetime, limit: int = MAX_QUEUED) -> tuple[int, datetime | None]:
-        """How many owners there is something to do for, of so many at most, and since when for the first."""
-        count, since = self._fetch_row("due", to_microseconds(now), limit)
+        """Number of owners with work to do, at most `limit`, and since when the first one has."""
+        count, since = self._fetch_row("count_due", to_microseconds(now), limit)
         return count, None if since is None else from_microseconds(since)
 
     def count_waiting_dreams(self, limit: int) -> int:
-        """How many dreams wait for room, of so many at most."""
-        return self._fetch_row("waiting", limit)[0]
+        """Number of dreams that wait for a free slot, at most `limit`."""
+        return self._fetch_row("count_waiting_dreams", limit)[0]
 
     def failing_owners(self, limit: int) -> list[tuple[str, str, datetime]]:
-        """Owners that were given up for a while, why, and until when."""
-        return [(name, reason, from_microseconds(due)) for name, reason, due in self._fetch_rows("failing", limit)]
+        """Owners whose maintenance is suspended after failures, the reason, and until when."""
+        return [(name, reason, from_microseconds(due)) for name, reason, due in self._fetch_rows("failing_owners", limit)]
 
     def active_owners(self, limit: int) -> list[str]:
-        """Owners for whom something is being done, or has just happened."""
-        found = [*self._fetch_rows("in_hand", limit), *self._fetch_rows("latest", limit)]
+        """Owners with a running job or a recent event."""
+        found = [*self._fetch_rows("working_owners", limit), *self._fetch_rows("latest_owners", limit)]
         return list(dict.fromkeys(name for (name,) in found))
 
     def _schema_version(self) -> int:
-        return self._fetch_row("steps")[0] if self._table_exists("tenant.job_steps") else 0
+        return self._fetch_row("schema_version")[0] if self._table_exists("tenant.job_steps") else 0
 
     def _table_exists(self, table: str) -> bool:
         found, name = "SELECT to_regclass($1) IS NOT NULL", self._database.in_schema(table)
@@ -237,14 +241,14 @@ class Jobs:
 
 
 def procrastinate_schema() -> str:
-    """All tables and functions of the procrastinate that is installed."""
+    """SQL of all tables and functions of the installed procrastinate."""
     from procrastinate.schema import SchemaManager
 
     return SchemaManager.get_schema()
 
 
 def procrastinate_migrations() -> list[str]:
-    """By their names, in order: those that lead there from any earlier version."""
+    """Names of its migrations, in order."""
     from procrastinate.schema import migrations_path
 
     return sorted(path.stem for path in migrations_path.glob("*.sql"))

@@ -1,8 +1,8 @@
-"""A few connections to one database, each lent to one thread at a time and made by whoever needs one more.
+"""A pool of connections to one database, without threads.
 
-No thread works behind it. So what stands in the way of a connection is told at once to who asked for it, a server that
-is back is found by the very next call, and a fork meets nothing that it would stop in the middle. (A pool that connects
-in the background lets callers wait for its own next try, and knows of ten dead connections only one at a time.)
+A connection is used by one thread at a time and opened by the thread that needs it. So the caller gets a connection
+error at once, a server that is back is used by the next call, and a fork interrupts no background work. (A pool that
+connects in the background makes callers wait for its next attempt, and detects ten dead connections one at a time.)
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from inmind.errors import Closed
 from inmind.store.postgres.connection import Connection, is_alive
 
 MAX_AGE_SECONDS = 3600.0
-"""Seconds after which a connection is made anew: a name may have come to mean another server since."""
+"""Older connections are reopened: the host name may resolve to another server by now."""
 
 MAX_IDLE_SECONDS = 60.0
-"""Seconds after which a connection that nobody has needed is given back to the server. One is kept."""
+"""Connections idle for longer are closed, except one."""
 
 
 class PoolExhausted(Exception):
-    """All connections were lent for as long as somebody could wait."""
+    """All connections were in use until the deadline."""
 
 
 class Pool:
+    """A pool of at most `max_size` connections."""
+
     def __init__(self, create: Callable[[float], Connection], *, max_size: int) -> None:
-        """`make`: a connection, by a deadline."""
+        """`create`: opens a connection before a deadline."""
         self._create, self._max_size = create, max_size
         self._changed = threading.Condition(threading.Lock())
         self._borrowed = 0
@@ -43,7 +45,7 @@ class Pool:
         self._closed = False
 
     def borrow(self, deadline: float) -> Connection:
-        """Raises Exhausted, or whatever `make` raises."""
+        """Take a connection. Raises PoolExhausted, or an error of `create`."""
         with self._changed:
             while self._borrowed >= self._max_size:
                 if not self._changed.wait(deadline - time.monotonic()):
@@ -57,7 +59,7 @@ class Pool:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Kept for the next one, unless it is closed, was left in the middle of something, or is old."""
+        """Return a connection. It is closed if it is broken, old, or inside a transaction."""
         idle = not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
         with self._changed:
             kept = idle and not self._closed and not _is_old(connection)
@@ -70,7 +72,7 @@ class Pool:
             one.close()
 
     def drop_idle(self) -> None:
-        """Where one connection turns out to lead nowhere, the others lead there too."""
+        """Close all idle connections: if one is dead, the others probably are too."""
         with self._changed:
             idle = [*self._idle]
             self._idle.clear()
@@ -79,29 +81,29 @@ class Pool:
             connection.close()
 
     def close(self) -> None:
-        """Those that are lent are closed when they come back."""
+        """Close the pool. Borrowed connections are closed when they are given back."""
         with self._changed:
             self._closed = True
         self.drop_idle()
 
     def after_fork(self) -> None:
-        """In the child: all connections are the parent's.
+        """Detach the parent's connections in a forked child.
 
-        They must not be used here, nor closed, which would say good-bye for the parent. But as long as the child has
-        them too the server would not notice when the parent is gone, nor let go of what it held: so each leads nowhere
-        from now on.
+        The child must not use them, nor close them, which would end the parent's session. But while the child has their
+        sockets open, the server would not notice that the parent is gone and would keep its locks. So each descriptor
+        is replaced by a socket that leads nowhere.
         """
         for connection in self._all:
             with suppress(psycopg.Error, OSError):
-                ours, nobody = socket.socketpair()
-                nobody.close()
-                os.dup2(ours.fileno(), connection.fileno(), inheritable=False)
-                ours.close()
+                dead_end, peer = socket.socketpair()
+                peer.close()
+                os.dup2(dead_end.fileno(), connection.fileno(), inheritable=False)
+                dead_end.close()
         self._changed, self._borrowed = threading.Condition(threading.Lock()), 0
         self._idle, self._inherited, self._all = deque(), self._all, set()
 
     def _take_idle(self, deadline: float) -> Connection | None:
-        """The one that was used last: so the others rest, and are given back."""
+        """Take the connection that was used last, so that the others become idle and are closed."""
         with self._changed:
             if self._closed:
                 raise Closed
@@ -125,7 +127,10 @@ class Pool:
         self._changed.notify()
 
     def _take_unneeded(self) -> list[Connection]:
-        """Those that have rested for long. They are in the order in which they came back."""
+        """Take connections that were idle for long.
+
+        They are in the order in which they were given back.
+        """
         gone: list[Connection] = []
         while len(self._idle) > 1 and time.monotonic() - self._idle[0].used_at > MAX_IDLE_SECONDS:
             gone.append(self._idle.popleft())

@@ -91,7 +91,7 @@ class PostgresStore:
             row = self._run_append("append", values, retryable=key is not None)
         else:
             row = self._run_append(
-                "append_beside", [*values, *_batch_values(companion, stamp)], retryable=key is not None
+                "append_with_companion", [*values, *_batch_values(companion, stamp)], retryable=key is not None
             )
         repeated, request, first, last, then = row
         if repeated and key is not None and request != key.request:
@@ -125,7 +125,7 @@ class PostgresStore:
             last_event = rows[-1][0], rows[-1][1]
 
     def last_position(self, *, owner: str | None = None) -> int:
-        return self._fetch_rows("position", (owner,))[0][0]
+        return self._fetch_rows("last_position", (owner,))[0][0]
 
     @contextmanager
     def consistent_read(self) -> Generator[None]:
@@ -164,7 +164,7 @@ class PostgresStore:
     def bulk_import(self) -> Generator[PostgresImport]:
         with self.database.transaction() as connection:
             try:
-                connection.execute(self._sql("refuse_older"), (len(MIGRATIONS),))
+                connection.execute(self._sql("refuse_newer_schema"), (len(MIGRATIONS),))
             except psycopg.Error as error:
                 self._refuse_if_newer_schema(error)
                 raise
@@ -181,7 +181,7 @@ class PostgresStore:
     def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
         return [
             stream_info_from_row(row)
-            for row in self._fetch_rows("begun", (prefix, f"{prefix}\U0010ffff", limit, owner))
+            for row in self._fetch_rows("stream_infos", (prefix, f"{prefix}\U0010ffff", limit, owner))
         ]
 
     def summary(self, stream: str) -> StreamSummary:
@@ -191,7 +191,7 @@ class PostgresStore:
         )
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        self._write_idempotent("keep_snapshot", (stream, snapshot.seq, snapshot.fold_version, snapshot.body))
+        self._write_idempotent("save_snapshot", (stream, snapshot.seq, snapshot.fold_version, snapshot.body))
 
     def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
         rows = self._fetch_rows("snapshot", (stream, fold_version, _clamp(_MAX_INTEGER if until is None else until)))
@@ -200,7 +200,7 @@ class PostgresStore:
     def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
         return {
             path: PublishedVersion(digest=digest, seq=seq)
-            for path, digest, seq in self._fetch_rows("published", (stream,))
+            for path, digest, seq in self._fetch_rows("published_versions", (stream,))
         }
 
     def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None:
@@ -213,15 +213,15 @@ class PostgresStore:
         """
         values = (window.name, window.start_microseconds, amount, limit, window.expired_before)
         return self.database.write(
-            lambda connection: connection.execute(self._sql("allow"), values).fetchone() is not None, retryable=True
+            lambda connection: connection.execute(self._sql("try_consume"), values).fetchone() is not None, retryable=True
         )
 
     def adjust_usage(self, window: RateWindow, amount: int) -> None:
         values = (window.name, window.start_microseconds, amount)
-        self.database.write(lambda connection: connection.execute(self._sql("settle"), values))
+        self.database.write(lambda connection: connection.execute(self._sql("adjust_usage"), values))
 
     def usage(self, window: RateWindow) -> int:
-        rows = self._fetch_rows("used", (window.name, window.start_microseconds))
+        rows = self._fetch_rows("usage", (window.name, window.start_microseconds))
         return rows[0][0] if rows else 0
 
     def close(self) -> None:

@@ -1,11 +1,11 @@
-"""Tenants of a PostgreSQL database: each is a role, with a schema of its name that nobody else may look into.
+"""Tenants of a PostgreSQL database: each is a role with a schema of its name that no other role may read.
 
-A tenant is given no right but to connect, and owns its schema. It is made by an operator: a superuser, or a role that
-may create roles (CREATEROLE) and has CREATE on the database. Whatever is made or erased is one transaction.
+A tenant may only connect, and owns its schema. It is created by an operator: a superuser, or a role with CREATEROLE and
+with CREATE on the database. Creating or erasing a tenant is one transaction.
 
-A tenant may have put anything into its schema, and who asks there may run it. An operator who had only put on the
-tenant's role would lose it by one RESET ROLE. So operators never read there themselves: they send a delegate, a role
-of a minute that may become the tenant and nothing else.
+A tenant may have put anything into its schema, and querying it may run that code. An operator who only used SET ROLE
+would lose the protection by one RESET ROLE. So operators never read there themselves: they use a delegate, a
+short-lived role that may become the tenant and nothing else.
 """
 
 from __future__ import annotations
@@ -14,21 +14,15 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from inmind.core.frozen import frozen
-from inmind.core.paths import checked_url, shown_url
 from inmind.errors import (
     InmindError,
     InvalidInput,
-    OutcomeUnknown,
     StoreBusy,
     StoreError,
-    StoreUnavailable,
     UnsafeStorage,
 )
 from inmind.store.named_sql import load_queries
@@ -40,8 +34,8 @@ from inmind.store.postgres.connection import (
     with_identifiers,
     with_literal,
 )
-from inmind.store.postgres.database import MIN_VERSION
-from inmind.store.postgres.errors import first_line, invalid_url, is_connection_lost, is_login_refused, translate_error
+from inmind.store.postgres.errors import translate_error
+from inmind.store.postgres.operator_connection import OperatorConnection
 from inmind.store.postgres.store import PostgresStore
 from inmind.store.postgres.url import url_for_login, url_with_role
 from inmind.store.tenants import (
@@ -56,76 +50,30 @@ from inmind.store.tenants import (
     tenant_not_found,
 )
 
-REQUIRED_RIGHTS = "a superuser, or a role that may create roles (CREATEROLE) and has CREATE on the database"
-
-STEP_SECONDS = 600.0
-"""That one step may take: a large tenant has much to count and to drop."""
-
 COUNT_SECONDS = 60.0
-"""Seconds for counting what a tenant has while nobody can write."""
+"""Timeout for counting a tenant's events while it is locked."""
 
 DELEGATE_PREFIX = "inmind_delegate_"
-"""How the names of delegates begin."""
+"""Prefix of the names of delegates."""
 
 _LOCK_TIMEOUT = "5s"
-"""For a lock that a connection of the tenant holds, before that connection is ended."""
+"""How long to wait for a lock of a tenant's connection before that connection is ended."""
 
-_DIRECT_SETTING = "inmind.operator"
-"""A setting of ours that PostgreSQL takes from whoever connects, and that means nothing to it."""
 
 _MAX_LOCK_ATTEMPTS = 3
-_HAS_DEPENDENTS, _INSUFFICIENT_PRIVILEGE = "2BP01", "42501"
 _UNUSED_ROLE_NAME = (
-    "a name that no role of this server has: roles are a server's, so a tenant of another database of it is moved "
-    "into a folder first, and from there"
+    "a name that no role of this server has: roles belong to the server, so move a tenant of another database on it "
+    "to a folder first, and from there"
 )
 _ALREADY_EXISTS = ("42710", "42P06", "23505")
 _VECTOR_ERRORS = tuple(psycopg.errors.lookup(state) for state in ("42501", "0A000", "58P01", "3F000", *_ALREADY_EXISTS))
 _sql = load_queries("tenants", package="inmind.store.postgres")
 
 
-class TenantRoles:
-    """The Tenants of one database, by an operator's URL, which leads to the server itself and not to a pooler."""
+class TenantRoles(OperatorConnection):
+    """The tenants of one database, managed by an operator."""
 
-    def __init__(self, url: str, *, seconds: float = STEP_SECONDS) -> None:
-        self._url, self.place, self._seconds = checked_url(url, "url"), shown_url(url), seconds
-        self._connection = self._connect()
-        try:
-            self._is_superuser, may_create_roles, self._database, number = self._fetch_row("operator")
-        except BaseException:
-            self.close()
-            raise
-        if not self._is_superuser and not may_create_roles:  # a tenant has no business with others
-            self.close()
-            raise InvalidInput(field="url", value=self.place, expected=REQUIRED_RIGHTS)
-        self._version = number // 10_000
-        if self._version < MIN_VERSION:
-            self.close()
-            reason = f"it is PostgreSQL {self._version}, and {MIN_VERSION} is needed"
-            raise UnsafeStorage(place=self.place, reason=reason)
-
-    def _connect(self) -> Connection:
-        """With a word of its own for the server, which a pooler does not take, or keeps to itself."""
-        told = conninfo_to_dict(settings := conninfo_for(self._url))
-        options = f"{told.get('options') or ''} -c {_DIRECT_SETTING}=said"
-        try:
-            connection = connect(make_conninfo(settings, options=options.strip()), time.monotonic() + self._seconds)
-        except psycopg.Error as error:
-            if "unsupported startup parameter" in first_line(error):
-                raise self._pooler_error() from error
-            if is_login_refused(error):
-                raise invalid_url(error, place=self.place) from error
-            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
-        if connection.execute("SELECT current_setting($1, true)", (_DIRECT_SETTING,)).get != "said":
-            connection.close()
-            raise self._pooler_error()
-        return connection
-
-    def _pooler_error(self) -> InvalidInput:
-        expected = "an operator's URL that leads to the server itself, and not to a pooler"
-        return InvalidInput(field="url", value=self.place, expected=expected)
-
-    # -- those there are -----------------------------------------------------------------------------------
+    # -- existing tenants ----------------------------------------------------------------------------------
 
     def list_all(self) -> Sequence[Tenant]:
         return [
@@ -137,7 +85,7 @@ class TenantRoles:
         self._require(name)
         delegate, password = f"{DELEGATE_PREFIX}{secrets.token_hex(8)}", secrets.token_urlsafe(24)
         with self._transaction() as connection:
-            for (left,) in connection.execute(_sql("late_delegates"), (f"{DELEGATE_PREFIX}%",)).fetchall():
+            for (left,) in connection.execute(_sql("expired_delegates"), (f"{DELEGATE_PREFIX}%",)).fetchall():
                 self._drop_role(connection, left)
             [(until,)] = connection.execute("SELECT (now() + interval '1 day')::text").fetchall()
             connection.execute(with_identifiers("CREATE ROLE {} LOGIN NOINHERIT", delegate))
@@ -150,7 +98,10 @@ class TenantRoles:
         try:
             yield url_with_role(self.address(delegate, password), name)
         finally:
-            with suppress(InmindError), self._transaction() as connection:  # one that is left is nobody's, for a day
+            with (
+                suppress(InmindError),
+                self._transaction() as connection,
+            ):  # a delegate that remains expires after a day
                 self._drop_role(connection, delegate)
 
     def inventory(self, name: str) -> Inventory:
@@ -160,7 +111,7 @@ class TenantRoles:
     def identity(self, name: str) -> object:
         return next(iter(self._fetch_rows("identity", check_tenant_name(name))), None)
 
-    def is_within(self, others: Tenants, name: str) -> bool:  # noqa: ARG002 -- no schema is in another
+    def is_within(self, others: Tenants, name: str) -> bool:  # noqa: ARG002 -- schemas are not nested
         return False
 
     def _find(self, name: str) -> Tenant | None:
@@ -174,14 +125,14 @@ class TenantRoles:
             raise tenant_not_found(name, self.place, (one.name for one in self.list_all()))
         return found
 
-    # -- one more ------------------------------------------------------------------------------------------
+    # -- creating ------------------------------------------------------------------------------------------
 
     @contextmanager
     def create(self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None) -> Generator[str]:
         found = self._find(name)
         if found is not None and not self._can_continue(found, continues):
             raise name_exists(name)
-        [(has_role, has_schema)] = self._fetch_rows("is_taken", name)
+        [(has_role, has_schema)] = self._fetch_rows("name_exists", name)
         if found is None and has_role and not has_schema:
             raise InvalidInput(field="name", value=name, expected=_UNUSED_ROLE_NAME)
         if found is None and has_schema:
@@ -213,15 +164,15 @@ class TenantRoles:
         return url_for_login(self._url, check_tenant_name(name), password and check_password(password), defaults=usual)
 
     def admit(self, name: str, password: str) -> None:
-        """The server is told what proves the password, and never the password: it may write down what it is told."""
+        """See Tenants. The server gets a verifier, never the password: it may log statements."""
         self._require(name)
         with self._translate_errors() as connection:
             connection.execute(with_literal("ALTER ROLE {} LOGIN PASSWORD", name, self._scram_verifier(name, password)))
 
     def missing_features(self, name: str) -> str:
-        if any(usable for _, usable in self._fetch_rows("vectors", name)):
+        if any(usable for _, usable in self._fetch_rows("pgvector_schema", name)):
             return ""
-        return f"{self.place} has no pgvector: search goes by words until a superuser says CREATE EXTENSION vector"
+        return f"{self.place} has no pgvector: search uses words only until a superuser runs CREATE EXTENSION vector"
 
     def _scram_verifier(self, name: str, password: str) -> str:
         given = check_password(password).encode()
@@ -237,31 +188,34 @@ class TenantRoles:
             return
         asked = with_identifiers("GRANT CONNECT ON DATABASE {} TO {}", self._database, name)
         connection.execute(asked)
-        if not connection.execute(_sql("may_connect"), (name,)).get:  # some refusals are mere warnings
-            reason = f"not everybody may connect, and this operator cannot say: {asked.as_string(None)}"
+        if not connection.execute(_sql("may_connect"), (name,)).get:  # some refusals are only warnings
+            reason = f"PUBLIC may not connect, and this operator is not allowed to run: {asked.as_string(None)}"
             raise UnsafeStorage(place=self.place, reason=reason)
 
     def _revoke_public_create(self, connection: Connection) -> None:
-        """Nobody but an operator may make what other tenants' statements could take for something else."""
-        for what, of in connection.execute(_sql("open_doors")).fetchall():
+        """Revoke CREATE from PUBLIC.
+
+        Objects of one tenant could otherwise shadow those that another tenant's statements use.
+        """
+        for what, of in connection.execute(_sql("public_create_grants")).fetchall():
             asked = with_identifiers(f"REVOKE CREATE ON {what} {{}} FROM PUBLIC", of)
             with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
                 connection.execute(asked)
-            if (what, of) in connection.execute(_sql("open_doors")).fetchall():  # some refusals are mere warnings
-                reason = f"everybody may create things there, and its owner has to say: {asked.as_string(None)}"
+            if (what, of) in connection.execute(_sql("public_create_grants")).fetchall():  # some refusals are only warnings
+                reason = f"PUBLIC may create objects there; its owner has to run: {asked.as_string(None)}"
                 raise UnsafeStorage(place=self.place, reason=reason)
 
     def _enable_pgvector(self, name: str) -> None:
-        """What vectors are searched with, where it is at hand and the operator may; else search goes by words."""
-        if not self._fetch_rows("vectors", name) and self._fetch_rows("vectors_are_available") == [(True,)]:
+        """Enable pgvector if it is available and permitted; otherwise search uses words only."""
+        if not self._fetch_rows("pgvector_schema", name) and self._fetch_rows("pgvector_available") == [(True,)]:
             with self._translate_errors() as connection, suppress(*_VECTOR_ERRORS):
                 connection.execute("CREATE EXTENSION vector SCHEMA public")
-        for schema, usable in self._fetch_rows("vectors", name):
+        for schema, usable in self._fetch_rows("pgvector_schema", name):
             if not usable:
                 with self._translate_errors() as connection, suppress(*_VECTOR_ERRORS):
                     connection.execute(with_identifiers("GRANT USAGE ON SCHEMA {} TO {}", schema, name))
 
-    # -- one less ------------------------------------------------------------------------------------------
+    # -- locking and erasing -------------------------------------------------------------------------------
 
     @contextmanager
     def lock(self, name: str) -> Generator[_LockedRole]:
@@ -282,15 +236,18 @@ class TenantRoles:
             try:
                 was = self._count(place, name)
             except StoreError:
-                was = EMPTY_INVENTORY  # whatever it has made of its tables, it can be erased
+                was = EMPTY_INVENTORY  # a tenant with damaged tables can be erased too
             self._drop_role(connection, name)
         return was
 
     @contextmanager
     def _forbid_login(self, name: str) -> Generator[None]:
-        """Nobody comes in any more, and who was in is out. What is not erased then is let in again.
+        """Forbid new logins and end existing connections.
 
-        By a connection of its own: others see it at once, and not when a transaction ends that may be waiting for them.
+        If the tenant is not erased, logins are allowed again.
+
+        It uses a separate connection, so that others see the change at once and not when a transaction ends that may be
+        waiting for them.
         """
         was_let_in = self._require(name).can_log_in
         try:
@@ -311,13 +268,13 @@ class TenantRoles:
                 self._set_role(connection, name)
                 found = self._end_connections(connection, name)
             if found and time.monotonic() > until:
-                raise StoreBusy(place=self.place, seconds=self._seconds, reason="connections of it do not end")
+                raise StoreBusy(place=self.place, seconds=self._seconds, reason="its connections do not end")
 
     @contextmanager
     def _locked(self, name: str) -> Generator[Connection]:
-        """By a lock that goes with its transaction, whatever ends it.
+        """Lock a tenant's tables for one transaction.
 
-        Whoever holds another for too long is cut off.
+        Connections that hold locks for too long are ended.
         """
         with self._transaction() as connection:
             self._grant_role_to_self(connection, name)
@@ -331,13 +288,13 @@ class TenantRoles:
 
     def _try_lock(self, connection: Connection, name: str) -> bool:
         for limit in ("idle_in_transaction_session_timeout", *(["transaction_timeout"] if self._version >= 17 else [])):
-            connection.execute(f"SET LOCAL {limit} = 0")  # others work meanwhile, and this one waits for them
+            connection.execute(f"SET LOCAL {limit} = 0")  # this transaction waits for other work
         connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
         self._set_role(connection, name)
         try:
             if self._has_tables(connection, name):
                 with connection.transaction():
-                    connection.execute(_in_schema("hold", name))
+                    connection.execute(_in_schema("lock_tables", name))
         except psycopg.errors.LockNotAvailable:
             self._end_connections(connection, name)
             return False
@@ -345,26 +302,26 @@ class TenantRoles:
         return True
 
     def _drop_role(self, connection: Connection, role: str) -> None:
-        """A role, its connections and all that it owns; nothing that others have made of that."""
+        """Drop a role, its connections and its objects, but no dependent objects of others."""
         self._extend_deadline(connection)
-        [(number,)] = connection.execute(_sql("role_number"), (role,)).fetchall()
+        [(number,)] = connection.execute(_sql("role_oid"), (role,)).fetchall()
         self._set_role(connection, role)
         self._end_connections(connection, role)
         connection.execute(with_identifiers("DROP OWNED BY {} RESTRICT", role))
         connection.execute("RESET ROLE")
-        for what, of in connection.execute(_sql("granted"), (number,)).fetchall():
+        for what, of in connection.execute(_sql("grants_to_role"), (number,)).fetchall():
             connection.execute(with_identifiers(f"REVOKE ALL ON {what} {{}} FROM {{}}", of, role))
         connection.execute(with_identifiers("DROP ROLE {}", role))
-        left = [what for (what,) in connection.execute(_sql("left_of"), (role, number)).fetchall()]
+        left = [what for (what,) in connection.execute(_sql("remaining_objects"), (role, number)).fetchall()]
         if left:
-            raise StoreError(f"nothing was erased: {', '.join(left)} of {role!r} would be left")
+            raise StoreError(f"nothing was erased: {', '.join(left)} of {role!r} would remain")
 
     def _end_connections(self, connection: Connection, role: str) -> bool:
-        """Were there any?"""
+        """End a role's connections; True if there were any."""
         return bool(connection.execute(_sql("end_connections"), (role,)).fetchall())
 
     def _count(self, place: str, name: str) -> Inventory:
-        """By a delegate: here, and only here, something of the tenant's own could run."""
+        """Count a tenant's events as a delegate: only here could code of the tenant run."""
         until = time.monotonic() + COUNT_SECONDS
         try:
             with connect(conninfo_for(place), until) as connection, connection.limit_to(until):
@@ -379,69 +336,6 @@ class TenantRoles:
     def _has_tables(self, connection: Connection, name: str) -> bool:
         table = f"{quote_identifier(name)}.inmind_steps"
         return bool(connection.execute(_sql("has_tables"), (table,)).get)
-
-    # -- the operator --------------------------------------------------------------------------------------
-
-    def _set_role(self, connection: Connection, name: str) -> None:
-        """To the end of the transaction."""
-        self._grant_role_to_self(connection, name)
-        connection.execute(with_identifiers("SET LOCAL ROLE {}", name))
-
-    def _grant_role_to_self(self, connection: Connection, name: str) -> None:
-        """Whoever may give a role to others may give it to itself."""
-        asked = "may_become_16" if self._version >= 16 else "may_become_15"
-        if not self._is_superuser and not connection.execute(_sql(asked), (name,)).get:
-            connection.execute(with_identifiers(f"GRANT {{}} TO CURRENT_USER{self._grant_options}", name))
-
-    @property
-    def _grant_options(self) -> str:
-        """Without a tenant's rights as long as it is not put on."""
-        return " WITH INHERIT FALSE, SET TRUE" if self._version >= 16 else ""
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @contextmanager
-    def _transaction(self) -> Generator[Connection]:
-        with self._translate_errors() as connection, connection.transaction():
-            yield connection
-
-    @contextmanager
-    def _translate_errors(self, other: Connection | None = None) -> Generator[Connection]:
-        connection = other or self._connection
-        try:
-            with connection.limit_to(time.monotonic() + self._seconds):
-                yield connection
-        except psycopg.Error as error:
-            raise self._translate_error(error, connection) from error
-
-    def _extend_deadline(self, connection: Connection) -> None:
-        """The next step has its own time."""
-        connection.deadline = time.monotonic() + self._seconds
-
-    def _translate_error(self, error: psycopg.Error, connection: Connection) -> InvalidInput | StoreError:
-        if is_connection_lost(error, connection):
-            return OutcomeUnknown(place=self.place, reason=first_line(error))
-        if error.sqlstate == _INSUFFICIENT_PRIVILEGE:
-            return InvalidInput(field="url", value=self.place, expected=f"{REQUIRED_RIGHTS} ({first_line(error)})")
-        if error.sqlstate == _HAS_DEPENDENTS:
-            return StoreError(f"nothing was erased: {first_line(error)}, which are no part of a tenant")
-        return translate_error(error, place=self.place, seconds=self._seconds, writing=True)
-
-    def _fetch_rows(self, name: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._translate_errors() as connection:
-            return connection.execute(_sql(name), values or None).fetchall()
-
-    def _fetch_row(self, name: str) -> tuple[Any, ...]:
-        return self._fetch_rows(name)[0]
 
 
 @frozen

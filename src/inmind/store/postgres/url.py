@@ -1,6 +1,6 @@
-"""What a URL says beside what the driver knows, and URLs of one server for others than whom an operator's URL names.
+"""inmind's parameters in a database URL, and URLs of the same server for other roles.
 
-They are written so that `home.checked_url` can tell what in them is a password, whatever anybody is called.
+URLs are built so that `paths.checked_url` can recognise the password in them, whatever the role is called.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 
 from inmind.core.frozen import frozen
-from inmind.core.paths import checked_url
+from inmind.core.paths import check_database_url
 from inmind.errors import InvalidInput
 
 _CONNECTIONS, _SECONDS = "inmind_connections", "inmind_seconds"
@@ -30,16 +30,16 @@ _PERSONAL_PARAMETERS = (
     "application_name",
     *_OWN_PARAMETERS,
 )
-"""What one who connects says of itself, and no other should."""
+"""Parameters that belong to one role and must not be passed on to another."""
 
 
 @frozen(kw_only=True)
 class UrlLimits:
-    """What a process may use of a server, as far as a URL says it."""
+    """Limits that the URL sets; None if it does not."""
 
     connections: int | None
     seconds: int | None
-    """That a call may take."""
+    """Timeout of a call."""
 
 
 def limits_in(url: str) -> UrlLimits:
@@ -48,25 +48,28 @@ def limits_in(url: str) -> UrlLimits:
 
 
 def invalid_parameters(url: str) -> InvalidInput:
-    """What to say of one that the driver does not take: its own words may be the whole of it, with the password."""
+    """Return the error for a URL that the driver refuses.
+
+    The driver's message may contain the password.
+    """
     known = [*_OWN_PARAMETERS, *(option.keyword.decode() for option in Conninfo.get_defaults())]
-    for name in (pair.partition("=")[0] for pair in checked_url(url, "url").partition("?")[2].split("&")):
+    for name in (pair.partition("=")[0] for pair in check_database_url(url, "url").partition("?")[2].split("&")):
         if name and name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f": did you mean {near[0]!r}?" if near else ""
-            return InvalidInput(field="url", value=name, expected=f"parameters that there are{hint}")
+            return InvalidInput(field="url", value=name, expected=f"known parameters{hint}")
     return InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…")
 
 
 def driver_url(url: str) -> str:
-    """Without what is ours."""
+    """Return the URL without inmind's parameters."""
     where, _, asked = url.partition("?")
     rest = "&".join(pair for pair in asked.split("&") if pair.partition("=")[0] not in _OWN_PARAMETERS)
     return f"{where}?{rest}" if rest else where
 
 
 def url_with_role(url: str, role: str) -> str:
-    """The same credential, with another role in force from the first statement on."""
+    """Return a URL with the same credential that switches to another role on connecting."""
     told = _parameters(url)
     escaped = "".join(f"\\{letter}" if letter == "\\" or letter.isspace() else letter for letter in role)
     told["options"] = f"{told.get('options', '')} -c role={escaped}".strip()
@@ -74,9 +77,9 @@ def url_with_role(url: str, role: str) -> str:
 
 
 def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, str]) -> str:
-    """The same database with another credential.
+    """Return a URL of the same database for another credential.
 
-    `usual`: what the URL leaves open, and another machine cannot know.
+    `defaults`: values that the URL leaves out and that another machine cannot know.
     """
     told = {name: value for name, value in _parameters(url).items() if name not in _PERSONAL_PARAMETERS}
     there = {"host": told["hostaddr"]} if "hostaddr" in told else defaults

@@ -1,7 +1,7 @@
--- The journal: streams of events, and the keys of appends that must not happen twice. A key has its own time: the
--- append it stands for may have had nothing to store.
--- `position` only ever grows at the end of the table, so pages fill up whatever the number of streams,
--- and it is the order in which derived indexes catch up.
+-- The journal: streams of events, and the keys of appends that must not happen twice. A key has its own time,
+-- because its append may have stored no event.
+-- `position` only grows, so rows are always added at the end of the table, whatever the number of streams. It is the
+-- order in which derived indexes read the journal.
 CREATE TABLE streams (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE

@@ -1,5 +1,5 @@
--- What was last written to each live file: the difference between a stale copy and a person's edit.
--- `seq` is how far the journal was then: a version that came later was not confirmed to be shown.
+-- The version last written to each live file, to tell a stale copy from a person's edit.
+-- `seq` is the version of the journal then: a later version was not confirmed as written.
 CREATE TABLE live_files (
     stream INTEGER NOT NULL REFERENCES streams (id),
     path TEXT NOT NULL,

@@ -1,5 +1,4 @@
--- Whose each stream is, as its first event tells: nobody's in particular (the empty name) where that does not, and not
--- known yet (NULL) where there is no event.
+-- The owner of each stream, from its first event: empty if that event names none, NULL if there is no event yet.
 ALTER TABLE streams ADD COLUMN owner TEXT;
 UPDATE streams SET owner = CASE
     WHEN name >= 'resource/' AND name < 'resource0' THEN substr(name, 10)

@@ -1,10 +1,9 @@
--- The schema of the index, and the queries over it. It is derived from the journal and may be deleted at any time; when
--- its shape changes, its version is raised and it is made anew. It holds numbers and stems of words, and no text.
--- Where `crystals.*` is asked for, each column is named: see `records`.
+-- The schema of the index and its queries. The index is derived from the journal and may be deleted at any time; if its
+-- schema changes, its version is raised and it is rebuilt. It holds numbers and word stems, no text.
+-- Queries of `crystals.*` name each column: see `records`.
 
 -- name: schema
--- `upto` is how far the index has followed the journal, and beside it which event stood there. `identity` tells it from
--- what was here before.
+-- `upto` is the last indexed position of the journal, stored with the event there. `identity` changes with each rebuild.
 CREATE TABLE followed (upto INTEGER NOT NULL, event TEXT NOT NULL, at INTEGER NOT NULL, identity BLOB NOT NULL) STRICT;
 INSERT INTO followed VALUES (0, '', 0, randomblob(16));
 CREATE TABLE resources (
@@ -14,8 +13,8 @@ CREATE TABLE resources (
     hidden INTEGER NOT NULL DEFAULT 0,
     newest INTEGER NOT NULL DEFAULT 0
 ) STRICT;
--- What stands in order: the conversation of a session, the notes of a resource, the parts of a page. `shows`: memory has
--- shown something there.
+-- Ordered series: the conversation of a session, the notes of a resource, the parts of a page. `shows`: memory content was
+-- shown there.
 CREATE TABLE series (
     resource INTEGER NOT NULL,
     id INTEGER NOT NULL,
@@ -27,9 +26,9 @@ CREATE TABLE series (
     PRIMARY KEY (resource, id),
     UNIQUE (stream, name)
 ) STRICT, WITHOUT ROWID;
--- `made` only grows, so vectors can follow it. `number` says which series a crystal stands in, and at which place. `gone`
--- is when it was taken back, or said anew. `named`: the speaker is the message's own word, and not only what its text
--- begins with. `ends` is the end that was declared for it; `valid_to` may be one that came with what was said since.
+-- `made` only grows, so embedding can follow it. `number` encodes a crystal's series and its index there. `gone`: when it
+-- was undone or superseded. `named`: the speaker comes from the message's name field, not from the start of its text.
+-- `ends` is the declared end; `valid_to` may come from a later statement.
 CREATE TABLE crystals (
     made INTEGER PRIMARY KEY,
     number INTEGER NOT NULL,
@@ -64,8 +63,8 @@ CREATE TABLE crystals (
     UNIQUE (resource, number)
 ) STRICT;
 CREATE INDEX crystals_by_resource ON crystals (resource);
--- What was taken back, merged or has faded. `resources.hidden` counts how often that changed, so that whoever holds on to
--- these numbers knows when to ask again.
+-- Crystals that were undone, merged or expired. `resources.hidden` counts changes, so that a reader with a cached copy
+-- knows when to read it again.
 CREATE INDEX crystals_hidden ON crystals (resource, number)
 WHERE gone IS NOT NULL OR lifecycle IN ('archived', 'expired');
 CREATE INDEX crystals_by_time ON crystals (resource, at);
@@ -75,15 +74,15 @@ CREATE TABLE speakers (
     messages INTEGER NOT NULL,
     PRIMARY KEY (resource, name)
 ) STRICT, WITHOUT ROWID;
--- Runs of words that memory has shown in a conversation.
+-- Word sequences that memory has shown in a conversation.
 CREATE TABLE shown (
     resource INTEGER NOT NULL,
     series INTEGER NOT NULL,
     run INTEGER NOT NULL,
     PRIMARY KEY (resource, series, run)
 ) STRICT, WITHOUT ROWID;
--- Passages that hold a word, as numbers of 8 bytes end to end, a few together so that adding one is cheap. A word is
--- one resource's, so that one resource's search never meets another's passages.
+-- Passages that contain a word, as concatenated 8-byte numbers in small chunks, so that adding one is cheap. Words are
+-- stored per resource, so that a search never reads another resource's passages.
 CREATE TABLE held (
     resource INTEGER NOT NULL,
     word TEXT NOT NULL,
@@ -92,7 +91,7 @@ CREATE TABLE held (
     PRIMARY KEY (resource, word, chunk)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE embedders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, used INTEGER NOT NULL) STRICT;
--- Up to which crystal of a resource an embedder has been through, and since when somebody makes vectors of what is next.
+-- The last embedded crystal of a resource for each embedder, and since when a process is embedding the next.
 CREATE TABLE embedded (
     embedder INTEGER NOT NULL,
     resource INTEGER NOT NULL,
@@ -171,11 +170,11 @@ INSERT INTO held (resource, word, chunk, passages) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (resource, word, chunk) DO UPDATE SET passages = CAST(passages || excluded.passages AS BLOB);
 
 -- name: word_matches
--- Passages that hold a word, the newest chunk first.
+-- Passages that contain a word, newest chunk first.
 SELECT passages FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT ?3;
 
 -- name: hide_earlier
--- An earlier word on the same thing, in the same series, is found no more.
+-- Hide an earlier statement about the same subject in the same series.
 UPDATE crystals SET gone = ?5 WHERE resource = ?1 AND number BETWEEN ?2 AND ?3 AND about = ?4 AND gone IS NULL
 RETURNING made;
 
@@ -183,7 +182,7 @@ RETURNING made;
 SELECT resource, made, event, about, gone FROM crystals WHERE event > ?1 AND event < ?2;
 
 -- name: set_gone
--- With a time, since when it does no longer.
+-- With the time since when it is no longer valid.
 UPDATE crystals SET gone = ?3 WHERE made = ?2 AND resource = ?1;
 
 -- name: count_speaker
@@ -226,18 +225,18 @@ UPDATE crystals SET accesses = ?3, accessed = ?4, valid_to = ?5, superseded_by =
     lifecycle = ?9 WHERE made = ?2 AND resource = ?1;
 
 -- name: written_crystals
--- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
--- their own, and take no part in merging.
+-- Notes and crystals of dreams, in the order in which they were indexed. Pages and entities have their own versions and
+-- are not merged.
 SELECT crystals.* FROM crystals JOIN series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
 WHERE crystals.resource = ?1 AND rtrim(series.name, char(1)) = 'notes' AND gone IS NULL ORDER BY made;
 
 -- name: fading_crystals
--- What was said in sessions and can leave search: whatever is declared more important than that never does.
+-- Messages of sessions that can expire. More important crystals never do.
 SELECT crystals.* FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL
     AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
 
 -- name: embedders
--- How many crystals each has been through.
+-- Number of embedded crystals for each embedder.
 SELECT embedders.name, count(crystals.made) FROM embedders
 LEFT JOIN embedded ON embedded.embedder = embedders.id
 LEFT JOIN crystals ON crystals.resource = embedded.resource AND crystals.made <= embedded.upto
@@ -272,7 +271,7 @@ WHERE newest > coalesce(embedded.upto, 0) AND (?3 IS NULL OR abs(coalesce(held, 
 ORDER BY resources.id LIMIT ?2;
 
 -- name: claim
--- Nothing, where somebody else has: before or after now, as clocks differ, but not for long.
+-- Returns no row if another process has a recent claim. Clocks differ, so its time may be in the future.
 INSERT INTO embedded (embedder, resource, upto, held) VALUES (?1, ?2, 0, ?3)
 ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(held - ?3) >= ?4 RETURNING held;
 

@@ -1,15 +1,15 @@
 -- name: stream_id
--- The number that stands for a stream's name inside this file.
+-- The id of a stream.
 SELECT id FROM streams WHERE name = ?1;
 
 -- name: add_stream
 INSERT INTO streams (name) VALUES (?1) RETURNING id;
 
 -- name: stream_names
--- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
+-- Streams with a prefix. A range instead of LIKE, so that no character is a wildcard.
 SELECT name FROM streams WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY name LIMIT ?4;
 
--- name: begun
+-- name: stream_infos
 SELECT streams.name, latest.seq, latest.at, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
     opening.opens, opening.sources, opening.body
 FROM streams
@@ -18,7 +18,7 @@ JOIN events AS latest ON latest.stream = streams.id
     AND latest.seq = (SELECT max(seq) FROM events WHERE stream = streams.id)
 WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY latest.at DESC, name LIMIT ?4;
 
--- name: belong
+-- name: set_owner
 UPDATE streams SET owner = ?2 WHERE id = ?1;
 
 -- name: owners
@@ -40,13 +40,13 @@ SELECT seq, at, kind, origin, trust, opens, sources, body FROM events
 WHERE stream = ?1 AND seq > ?2 AND seq <= ?3 AND kind = ?4 ORDER BY seq;
 
 -- name: events_since
--- Events of some kinds in the order in which they were stored, whatever their streams.
+-- Events of some kinds of all streams, in the order in which they were stored.
 SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM events JOIN streams ON streams.id = events.stream
 WHERE events.position > ?1 AND kind IN (SELECT value FROM json_each(?2)) ORDER BY events.position LIMIT ?3;
 
--- name: events_since_of
--- Those of one owner's streams.
+-- name: events_since_of_owner
+-- The same for the streams of one owner.
 SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM events JOIN streams ON streams.id = events.stream
 WHERE events.position > ?1 AND kind IN (SELECT value FROM json_each(?2)) AND streams.owner = ?4
@@ -61,10 +61,10 @@ ORDER BY events.position LIMIT ?4;
 -- name: event_at
 SELECT position, seq, at, kind, origin, trust, opens, sources, body FROM events WHERE stream = ?1 AND seq = ?2;
 
--- name: position
+-- name: last_position
 SELECT coalesce(max(position), 0) FROM events;
 
--- name: position_of
+-- name: last_position_of
 SELECT coalesce(max((SELECT position FROM events WHERE stream = streams.id ORDER BY seq DESC LIMIT 1)), 0)
 FROM streams WHERE owner = ?1;
 
@@ -72,16 +72,16 @@ FROM streams WHERE owner = ?1;
 SELECT kind, count(*), max(at) FROM events WHERE stream = ?1 GROUP BY kind;
 
 -- name: receipt
--- What an earlier append with this idempotency key did.
+-- Result of an earlier append with this key.
 SELECT request, first, last, at FROM keys WHERE stream = ?1 AND key = ?2;
 
 -- name: receipts
--- Behind a key, or from the first one on: no text is less than the empty one, which can be a key.
+-- Keys after a key, or all: NULL is needed for the start, since an empty text is a valid key.
 SELECT key, request, first, last, at FROM keys
 WHERE stream = ?1 AND (?2 IS NULL OR key > ?2) ORDER BY key LIMIT ?3;
 
 -- name: all_receipts
--- Behind a key of a stream; no stream has the number 0.
+-- Keys after a key of a stream. Stream ids start at 1.
 SELECT keys.stream, streams.name, key, request, first, last, at FROM keys JOIN streams ON streams.id = keys.stream
 WHERE (keys.stream, key) > (?1, ?2) ORDER BY keys.stream, key LIMIT ?3;
 
@@ -91,32 +91,32 @@ INSERT INTO keys (stream, key, request, first, last, at) VALUES (?1, ?2, ?3, ?4,
 -- name: snapshot
 SELECT seq, fold, body FROM snapshots WHERE stream = ?1 AND fold = ?2 AND seq <= ?3;
 
--- name: keep_snapshot
--- Only a newer snapshot, or one of another fold, takes the place of the one that is there.
+-- name: save_snapshot
+-- Replaced only by a newer snapshot, or one of another fold version.
 INSERT INTO snapshots (stream, seq, fold, body) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, body = excluded.body
 WHERE excluded.seq > snapshots.seq OR excluded.fold <> snapshots.fold;
 
--- name: published
+-- name: published_versions
 SELECT path, digest, seq FROM live_files WHERE stream = ?1;
 
 -- name: mark_published
 INSERT INTO live_files (stream, path, digest, seq) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest, seq = excluded.seq;
 
--- name: forget_allowances
--- Of windows that nobody is in any more.
+-- name: delete_expired_usage
+-- Windows that are over.
 DELETE FROM allowances WHERE name = ?1 AND start < ?2;
 
--- name: allow
--- So much more, unless that is more than there may be: then no row comes back.
+-- name: try_consume
+-- Returns no row if the limit would be exceeded.
 INSERT INTO allowances (name, start, used) SELECT ?1, ?2, ?3 WHERE ?3 <= ?4
 ON CONFLICT (name, start) DO UPDATE SET used = allowances.used + excluded.used
 WHERE allowances.used + excluded.used <= ?4
 RETURNING used;
 
--- name: settle
+-- name: adjust_usage
 UPDATE allowances SET used = max(0, used + ?3) WHERE name = ?1 AND start = ?2;
 
--- name: used
+-- name: usage
 SELECT used FROM allowances WHERE name = ?1 AND start = ?2;

@@ -1,4 +1,4 @@
--- What a home has, for whoever erases or moves it.
+-- The inventory of a home, for moving or erasing it.
 
 -- name: versions
 SELECT streams.name, coalesce(max(events.seq), 0)

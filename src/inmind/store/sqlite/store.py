@@ -126,7 +126,7 @@ class SqliteStore(SqliteConnectionOwner):
                     connection.execute(_sql("add_event"), (number, *row))
                 if new_rows and not actual:
                     owner = owner_from_first_event(batch.stream, batch.drafts[0].payload)
-                    connection.execute(_sql("belong"), (number, owner))
+                    connection.execute(_sql("set_owner"), (number, owner))
             if key:
                 connection.execute(_sql("add_key"), (stream_ids[0], key.value, key.request, expected + 1, last, stamp))
         for number, batch in zip(stream_ids, batches, strict=True):
@@ -159,7 +159,7 @@ class SqliteStore(SqliteConnectionOwner):
             if owner is None:
                 rows = connection.execute(_sql("events_since"), bounds).fetchall()
             else:
-                rows = connection.execute(_sql("events_since_of"), (*bounds, owner)).fetchall()
+                rows = connection.execute(_sql("events_since_of_owner"), (*bounds, owner)).fetchall()
         return [(row[0], event_or_none(row[1], row[2:])) for row in rows]
 
     def events_up_to(
@@ -177,8 +177,8 @@ class SqliteStore(SqliteConnectionOwner):
     def last_position(self, *, owner: str | None = None) -> int:
         with self._read_connection() as connection:
             if owner is None:
-                return connection.execute(_sql("position")).get
-            return connection.execute(_sql("position_of"), (owner,)).get
+                return connection.execute(_sql("last_position")).get
+            return connection.execute(_sql("last_position_of"), (owner,)).get
 
     def consistent_read(self) -> contextlib.AbstractContextManager[None]:
         """Reads up to a position are consistent without a transaction."""
@@ -231,7 +231,7 @@ class SqliteStore(SqliteConnectionOwner):
     def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
         bounds = (prefix, f"{prefix}\U0010ffff", owner, -1 if limit is None else limit)
         with self._read_connection() as connection:
-            rows = connection.execute(_sql("begun"), bounds).fetchall()
+            rows = connection.execute(_sql("stream_infos"), bounds).fetchall()
         return [stream_info_from_row(row) for row in rows]
 
     def summary(self, stream: str) -> StreamSummary:
@@ -244,7 +244,7 @@ class SqliteStore(SqliteConnectionOwner):
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         with self._write_transaction() as connection:
             number = self._stream_id(connection, stream)
-            connection.execute(_sql("keep_snapshot"), (number, snapshot.seq, snapshot.fold_version, snapshot.body))
+            connection.execute(_sql("save_snapshot"), (number, snapshot.seq, snapshot.fold_version, snapshot.body))
 
     def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
         with self._read_connection() as connection:
@@ -254,7 +254,7 @@ class SqliteStore(SqliteConnectionOwner):
 
     def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
         with self._read_connection() as connection:
-            rows = connection.execute(_sql("published"), (self._stream_id(connection, stream),)).fetchall()
+            rows = connection.execute(_sql("published_versions"), (self._stream_id(connection, stream),)).fetchall()
         return {path: PublishedVersion(digest=digest, seq=seq) for path, digest, seq in rows}
 
     def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None:
@@ -264,17 +264,17 @@ class SqliteStore(SqliteConnectionOwner):
 
     def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
         with self._write_transaction() as connection:
-            connection.execute(_sql("forget_allowances"), (window.name, window.expired_before))
-            row = connection.execute(_sql("allow"), (window.name, window.start_microseconds, amount, limit)).fetchone()
+            connection.execute(_sql("delete_expired_usage"), (window.name, window.expired_before))
+            row = connection.execute(_sql("try_consume"), (window.name, window.start_microseconds, amount, limit)).fetchone()
         return row is not None
 
     def adjust_usage(self, window: RateWindow, amount: int) -> None:
         with self._write_transaction() as connection:
-            connection.execute(_sql("settle"), (window.name, window.start_microseconds, amount))
+            connection.execute(_sql("adjust_usage"), (window.name, window.start_microseconds, amount))
 
     def usage(self, window: RateWindow) -> int:
         with self._read_connection() as connection:
-            return connection.execute(_sql("used"), (window.name, window.start_microseconds)).get or 0
+            return connection.execute(_sql("usage"), (window.name, window.start_microseconds)).get or 0
 
     def close(self) -> None:
         with self._lock:

@@ -1,8 +1,8 @@
--- The journal: streams of events, each of them somebody's, and the keys of appends that must not happen twice.
+-- The journal: streams of events, each with an owner, and the keys of appends that must not happen twice.
 --
--- `position` comes from one sequence, taken while the owner's row is held: so the positions of one owner are in the order
--- in which its events were committed, and whoever follows them misses none. Writers of different owners never wait for
--- each other. `owner` leads every key of `events`, so that the table can be partitioned by it.
+-- `position` comes from one sequence and is taken while the owner's row is locked. So the positions of one owner are in
+-- commit order, and a reader that follows them misses none. Writers of different owners never wait for each other.
+-- `owner` is the first column of every key of `events`, so that the table can be partitioned by it.
 CREATE SEQUENCE tenant.positions;
 CREATE TABLE tenant.owners (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -18,7 +18,7 @@ CREATE TABLE tenant.streams (
     hour bigint GENERATED ALWAYS AS (written / 3600000000) STORED
 ) WITH (fillfactor = 70);
 CREATE INDEX streams_by_owner ON tenant.streams (owner, name);
--- Those of everybody that were written last are found by the hour: an index by the microsecond would change with every append.
+-- The last written streams of all owners are found by the hour: an index by microsecond would change with every append.
 CREATE INDEX streams_by_hour ON tenant.streams (hour DESC);
 CREATE TABLE tenant.events (
     owner bigint NOT NULL,
@@ -58,8 +58,8 @@ CREATE TABLE tenant.live_files (
     PRIMARY KEY (stream, path)
 );
 
--- Whoever knows fewer steps than this schema has taken writes nothing: IM002, with how many there are. And no step is
--- taken until whoever was let through here is done: who has read this table to its end holds off those who lock it.
+-- Raises IM002, with the schema version, if the caller knows fewer migrations than the schema has. Reading the table
+-- also locks it, so that no migration runs until the caller's transaction ends.
 CREATE FUNCTION tenant.refuse_older(known integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE taken integer;
 BEGIN
@@ -69,7 +69,7 @@ BEGIN
     END IF;
 END $$;
 
--- The row of an owner, made where there is none.
+-- The row of an owner, created if there is none.
 CREATE FUNCTION tenant.owner_row(wanted text) RETURNS bigint LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE found_id bigint;
@@ -82,9 +82,9 @@ BEGIN
     RETURN found_id;
 END $$;
 
--- An append: events behind what a stream has, decided on a version, all of them or none. A stream that has moved on is
--- IM001, with its name and where it is now; a key that was used is answered with what it did then. Events are
--- [[kind, origin, trust, sources, body], …]: one value is read in a fraction of the time that many arrays take.
+-- Append events to a stream at an expected version, all or none. Another version raises IM001 with the stream's name and
+-- version; a key that was used before returns the result of that append. Events are
+-- [[kind, origin, trust, sources, body], …]: parsing one value is much faster than many arrays.
 CREATE FUNCTION tenant.append(
     known integer,
     stream_name text, owner_name text, expected bigint, stamp bigint, wanted_key text, wanted_request text, events jsonb,
@@ -135,9 +135,9 @@ BEGIN
     END IF;
 END $$;
 
--- What is appended most: one event, without a key, to a stream that stands where it was decided on. Rows are held by being
--- changed; an owner's that others hold is changed when they let go, and its position is taken then. False where it is
--- none of that, and nothing was done: `append` does it, or says why not.
+-- The most frequent append: one event, without a key, to a stream at the expected version. Rows are locked by updating
+-- them; if another transaction holds the owner's row, the update waits, and the position is taken after that. Returns
+-- False without any effect in all other cases: `append` then does it, or raises.
 CREATE FUNCTION tenant.append_one(
     known integer, stream_name text, expected bigint, stamp bigint,
     kind text, origin text, trust smallint, sources text, body text
@@ -159,8 +159,8 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Two of them, together or not at all; the key is the first one's. Rows are held in one order, whoever appends what
--- beside what, so that nobody waits in a circle.
+-- Two appends, together or not at all; the key belongs to the first. Rows are locked in a fixed order, so that
+-- concurrent calls cannot deadlock.
 CREATE FUNCTION tenant.append_beside(
     known integer,
     stream_name text, owner_name text, expected bigint, stamp bigint, wanted_key text, wanted_request text, events jsonb,

@@ -1,5 +1,5 @@
--- Who has news: something was stored of which the index of deep memory may know nothing yet. It stands by the owner, so
--- that finding them is one short look however many owners there are; while it stands, another append changes no index.
+-- Owners with events that the search index may not have processed yet. The flag is in the owner's row, so that finding
+-- them takes one short query however many owners there are; while it is set, another append changes no index.
 ALTER TABLE tenant.owners ADD COLUMN news boolean NOT NULL DEFAULT true;
 CREATE INDEX owners_with_news ON tenant.owners (name) WHERE news;
 CREATE FUNCTION tenant.has_news() RETURNS trigger LANGUAGE plpgsql AS $$

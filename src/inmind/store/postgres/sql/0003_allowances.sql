@@ -1,4 +1,4 @@
--- How much of something was used in a stretch of time, for whoever may use only so much of it.
+-- Usage counted per time window, for rate limits.
 CREATE TABLE tenant.allowances (
     name text COLLATE "C" NOT NULL,
     start bigint NOT NULL,

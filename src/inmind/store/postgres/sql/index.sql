@@ -1,13 +1,13 @@
--- The schema of the index, and the queries over it, by the same names as in the index of a home. It is derived from the
--- journal and may be dropped at any time; when its shape changes, its version is raised and it is made anew. It holds
--- numbers and stems of words, and no text. Where `crystals.*` is asked for, each column is named: see `records`.
+-- The schema of the index and its queries, with the same names as in the SQLite index. The index is derived from the
+-- journal and may be dropped at any time; if its schema changes, its version is raised and it is rebuilt. It holds numbers
+-- and word stems, no text. Queries of `crystals.*` name each column: see `records`.
 --
--- A resource is numbered like its owner, and followed for itself: whoever takes its news in holds its row to the end. All
--- else has the resource in front, so that one resource's search never meets what is another's.
+-- A resource has the id of its owner and is indexed separately: the indexing transaction locks its row. All other keys
+-- start with the resource, so that a search never reads another resource's rows.
 
 -- name: tables
--- Those of `schema` that are there. Whoever follows begins with the resources: who drops these first waits for all of them.
--- It is read from the catalogue itself: to_regclass() may say what was so before the lock was waited for.
+-- Existing tables of `schema`. Indexing starts with the resources: dropping that table first waits for all indexers. Read
+-- from the catalogue, because to_regclass() may return a result from before a lock was waited for.
 SELECT relname, format('%I.%I', $1::text, relname) FROM pg_catalog.pg_class
 WHERE relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1) AND relkind IN ('r', 'p')
     AND relname IN ('resources', 'followed', 'series', 'crystals', 'speakers', 'shown', 'passages', 'embedders',
@@ -15,15 +15,14 @@ WHERE relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1
 ORDER BY relname <> 'resources', relname;
 
 -- name: schema
--- `identity` tells this index from what was here before; `swept` is the owner up to whom those were told apart since then
--- that have news.
+-- `identity` changes with each rebuild; `swept` is the owner up to which stale owners have been marked since then.
 CREATE TABLE tenant.followed (
     version integer NOT NULL,
     identity bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()),
     swept bigint NOT NULL DEFAULT 0
 );
--- `upto` is how far the owner's events were taken in, and `at` when the one there was stored: by that it is known again.
--- `newest` and `last` are the newest crystal and the last passage, which must be there.
+-- `upto` is the position up to which the owner's events are indexed, and `at` the time of the event there, to recognise it.
+-- `newest` and `last` are the newest crystal and the last passage, which must exist.
 CREATE TABLE tenant.resources (
     id bigint PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
@@ -45,7 +44,7 @@ CREATE TABLE tenant.series (
     PRIMARY KEY (resource, id),
     UNIQUE (stream, name)
 ) WITH (fillfactor = 70);
--- `made` only grows within a resource, so vectors can follow it.
+-- `made` only grows within a resource, so embedding can follow it.
 CREATE TABLE tenant.crystals (
     made bigint GENERATED ALWAYS AS IDENTITY,
     number bigint NOT NULL,
@@ -94,25 +93,24 @@ CREATE TABLE tenant.shown (
     run bigint NOT NULL,
     PRIMARY KEY (resource, series, run)
 );
--- The words of each passage, behind the number of its resource: `42 ferri`. Nothing waits in a list of the index to be
--- sorted in, since each search would have to go through that.
+-- The words of each passage, prefixed with the id of its resource: `42 ferri`. The index has no pending list, which each
+-- search would have to read.
 CREATE TABLE tenant.passages (
     made bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     number bigint NOT NULL,
     words tsvector NOT NULL
 );
 CREATE INDEX ON tenant.passages USING gin (words) WITH (fastupdate = off);
--- `swept` is the resource up to which this embedder has a row for everyone in `embedded`. Who comes later gets one when
--- it grows.
+-- `swept` is the resource up to which this embedder has rows in `embedded`. Later resources get one when they grow.
 CREATE TABLE tenant.embedders (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
     swept bigint NOT NULL DEFAULT 0,
     used bigint NOT NULL
 );
--- Up to which crystal of a resource an embedder has been through, and the newest there is: those who lag are found at a
--- look. Both stand in one row, so that whoever writes one of them misses nothing of the other. `held`: since when
--- somebody makes vectors of what is next.
+-- The last embedded crystal of a resource for each embedder, and the newest crystal, so that resources that lag are found
+-- quickly. Both are in one row, so that concurrent updates are not lost. `held`: since when a process is embedding the
+-- next.
 CREATE TABLE tenant.embedded (
     embedder bigint NOT NULL,
     resource bigint NOT NULL,
@@ -124,15 +122,15 @@ CREATE TABLE tenant.embedded (
 CREATE INDEX ON tenant.embedded (embedder, resource) WHERE newest > upto;
 
 -- name: pgvector
--- The schema that it is in, where the database has it and this role may use it.
+-- The schema of pgvector, if it is installed and this role may use it.
 SELECT quote_ident(nspname) FROM pg_catalog.pg_extension
 JOIN pg_catalog.pg_namespace ON pg_namespace.oid = extnamespace
 WHERE extname = 'vector' AND has_schema_privilege(nspname, 'USAGE')
     AND EXISTS (SELECT FROM pg_catalog.pg_type WHERE typname = 'halfvec' AND typnamespace = extnamespace);
 
 -- name: add_vectors
--- Two bytes for a number, as in the index of a home, so that the same is found. Different embedders have different
--- dimensions, so the column has none of its own.
+-- Two bytes for each number, as in the SQLite index, so that results are the same. Embedders have different dimensions, so
+-- the column has none.
 CREATE TABLE tenant.vectors (
     embedder bigint NOT NULL,
     resource bigint NOT NULL,
@@ -143,7 +141,7 @@ CREATE TABLE tenant.vectors (
 ALTER TABLE tenant.vectors ALTER COLUMN numbers SET STORAGE MAIN;
 
 -- name: lock
--- One at a time makes tables, until its transaction ends: by a lock that nobody outside the schema can take.
+-- One transaction at a time creates tables. Only roles with access to the schema can take this lock.
 LOCK TABLE tenant.inmind_steps IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: add_state
@@ -156,9 +154,9 @@ SELECT version, identity FROM tenant.followed;
 SELECT identity FROM tenant.followed;
 
 -- name: owner_progress
--- How far the events of some owners were taken in: whether there is more, and whether what was taken in last is still
--- where it was put. Behind that, those who have anything here, as `scopes` tells of them. Not by EXISTS: the tables with
--- one row are never analysed, and for the many owners that are guessed then, all events would be read into a hash.
+-- Progress of some owners: whether there are unindexed events, and whether the last indexed one is unchanged. Then the
+-- columns of `scopes` for those with rows here. Without EXISTS: tables with one row are never analysed, and for the row
+-- count that is assumed then, all events would be read into a hash.
 SELECT owners.id, owners.name, owners.news OR coalesce(resources.upto, 0) < owners.position,
     identity IS NOT NULL AND (resources.id IS NULL OR (
         resources.name = owners.name AND resources.upto <= owners.position
@@ -179,7 +177,7 @@ LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resou
 WHERE owners.name = ANY ($1::text[]);
 
 -- name: owners_of
--- Whom streams belong to.
+-- Owners of streams.
 SELECT DISTINCT owners.name FROM tenant.streams JOIN tenant.owners ON owners.id = streams.owner
 WHERE streams.name = ANY ($1::text[]);
 
@@ -187,7 +185,7 @@ WHERE streams.name = ANY ($1::text[]);
 INSERT INTO tenant.resources (id, name) SELECT id, name FROM tenant.owners WHERE id = $1 ON CONFLICT DO NOTHING;
 
 -- name: lock_owner
--- How far it was followed, as of the moment from which on it is held; and how far its owner was, at least.
+-- Position up to which it is indexed, read after locking it, and at least the position of its owner.
 SELECT upto, (SELECT position FROM tenant.owners WHERE owners.id = resources.id)
 FROM tenant.resources WHERE resources.id = $1 FOR UPDATE;
 
@@ -195,7 +193,7 @@ FROM tenant.resources WHERE resources.id = $1 FOR UPDATE;
 SELECT upto FROM tenant.resources WHERE id = $1;
 
 -- name: set_position
--- Its owner has no news, unless something was stored meanwhile.
+-- Clears the owner's flag, unless an event was stored in between.
 WITH told AS (UPDATE tenant.owners SET news = false WHERE id = $1 AND position = $2 AND news)
 UPDATE tenant.resources SET upto = $2, last = greatest(last, $3),
     at = (SELECT events.at FROM tenant.events WHERE owner = $1 AND position = $2)
@@ -205,7 +203,7 @@ WHERE id = $1;
 SELECT name FROM tenant.owners WHERE news AND name > $1 ORDER BY name LIMIT $2;
 
 -- name: mark_stale_owners
--- After an index was made anew: of the next so many owners, those have news that it has not followed to their end.
+-- After a rebuild: mark those of the next owners as stale that are not indexed completely.
 WITH next AS (
     SELECT id, position FROM tenant.owners WHERE id > (SELECT swept FROM tenant.followed) ORDER BY id LIMIT $1
 ), told AS (
@@ -215,7 +213,7 @@ WITH next AS (
 UPDATE tenant.followed SET swept = (SELECT max(id) FROM next) WHERE EXISTS (SELECT FROM next) RETURNING swept;
 
 -- name: delete_resource
--- All that it has here. Whoever is in the middle of an answer sees that this is another index now.
+-- All rows of a resource. A running search sees by the identity that the index has changed.
 WITH words AS (DELETE FROM tenant.passages WHERE words @@ $2::tsquery),
     crystals AS (DELETE FROM tenant.crystals WHERE resource = $1),
     series AS (DELETE FROM tenant.series WHERE resource = $1),
@@ -283,7 +281,7 @@ FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6
 ORDER BY place;
 
 -- name: add_words
--- Answers with the last.
+-- Returns the last one.
 WITH held AS (
     INSERT INTO tenant.passages (number, words)
     SELECT number, array_to_tsvector(string_to_array(words, E'\n'))
@@ -292,7 +290,7 @@ WITH held AS (
 SELECT max(made) FROM held;
 
 -- name: word_matches
--- How many passages hold each word, and of these the newest, as numbers of 8 bytes end to end.
+-- Number of passages with each word, and the newest of them as concatenated 8-byte numbers.
 SELECT asked.place, held.count, held.numbers FROM unnest($1::text[]) WITH ORDINALITY AS asked (word, place)
 CROSS JOIN LATERAL (
     SELECT max(total) AS count, string_agg(int8send(number), ''::bytea ORDER BY made) AS numbers FROM (
@@ -302,7 +300,7 @@ CROSS JOIN LATERAL (
 ) AS held WHERE held.count > 0;
 
 -- name: hide_earlier
--- An earlier word on the same thing, in the same series, is found no more.
+-- Hide an earlier statement about the same subject in the same series.
 UPDATE tenant.crystals SET gone = $5
 WHERE resource = $1 AND number BETWEEN $2 AND $3 AND about = $4 AND gone IS NULL RETURNING made;
 
@@ -310,7 +308,7 @@ WHERE resource = $1 AND number BETWEEN $2 AND $3 AND about = $4 AND gone IS NULL
 SELECT resource, made, event, about, gone FROM tenant.crystals WHERE event > $1 AND event < $2;
 
 -- name: set_gone
--- With a time, since when it does no longer.
+-- With the time since when it is no longer valid.
 UPDATE tenant.crystals SET gone = one.gone
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS one (resource, made, gone)
 WHERE crystals.resource = one.resource AND crystals.made = one.made;
@@ -344,7 +342,7 @@ SELECT crystals.* FROM tenant.crystals WHERE event = $1 AND part = $2;
 SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made;
 
 -- name: crystals_of_events
--- Held to the end: a resource's own follower and that of nobody's may come to the same crystal.
+-- Locked: the indexers of a resource and of the anonymous owner may update the same crystal.
 SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
 
 -- name: count_since
@@ -363,19 +361,19 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]
 WHERE crystals.resource = one.resource AND crystals.made = one.made;
 
 -- name: written_crystals
--- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
--- their own, and take no part in merging.
+-- Notes and crystals of dreams, in the order in which they were indexed. Pages and entities have their own versions and
+-- are not merged.
 SELECT crystals.* FROM tenant.crystals
 JOIN tenant.series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
 WHERE crystals.resource = $1 AND rtrim(series.name, E'\x01') = 'notes' AND gone IS NULL ORDER BY made;
 
 -- name: fading_crystals
--- What was said in sessions and can leave search: whatever is declared more important than that never does.
+-- Messages of sessions that can expire. More important crystals never do.
 SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND made > $2 AND source = 'sessions' AND gone IS NULL
     AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT $3;
 
 -- name: add_embedder
--- Its row is written once in an hour: all who embed would wait for each other there.
+-- Its row is written once an hour, because all embedding processes would wait for each other there.
 WITH known AS (SELECT id FROM tenant.embedders WHERE name = $1), used AS (
     UPDATE tenant.embedders SET used = $2 WHERE name = $1 AND used < $2 - 3600000000
 ), added AS (
@@ -400,7 +398,7 @@ DELETE FROM tenant.embedded WHERE embedder = $1 AND resource = ANY ($2::bigint[]
 DELETE FROM tenant.embedders WHERE id = $1;
 
 -- name: mark_stale_resources
--- A row for each of the next so many resources.
+-- A row for each of the next resources.
 WITH next AS (
     SELECT id, newest FROM tenant.resources WHERE id > (SELECT swept FROM tenant.embedders WHERE name = $1)
     ORDER BY id LIMIT $2
@@ -424,7 +422,7 @@ SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
 ORDER BY made LIMIT $3;
 
 -- name: claim
--- Nothing, where somebody else has: before or after now, as clocks differ, but not for long.
+-- Returns no row if another process has a recent claim. Clocks differ, so its time may be in the future.
 INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest, held)
 SELECT $1, id, 0, newest, $3 FROM tenant.resources WHERE id = $2
 ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(known.held - $3) >= $4 RETURNING held;
@@ -445,8 +443,8 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS one (embedd
 ON CONFLICT (embedder, resource, passage) DO UPDATE SET numbers = excluded.numbers;
 
 -- name: nearest
--- Vectors are of unit length, or zero: the product is the cosine. Each is read once, and only what came of it is sorted.
--- The best $5 are handed out, to be measured as exactly as in a home.
+-- Vectors have unit length or are zero, so the inner product is the cosine. Each is read once, and only the scores are
+-- sorted. The best $5 are returned and scored again exactly, as for SQLite.
 WITH measured AS MATERIALIZED (
     SELECT passage, numbers::pgvector.vector OPERATOR(pgvector.<#>) $3::pgvector.vector AS apart FROM tenant.vectors
     WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2

@@ -1,7 +1,7 @@
--- Jobs: what workers have to do, and the owners that they look after. Made by the first worker, since a memory needs none.
+-- Jobs of workers, and the owners they maintain. Created by the first worker, since a memory works without them.
 
--- Which steps of this kind were taken: a newer procrastinate that wants other tables comes with the next one. `identity`
--- tells these jobs from those of another database, whose numbers are the same.
+-- Applied migrations of the job tables. `identity` distinguishes these jobs from those of another database with the same
+-- ids.
 CREATE TABLE tenant.job_steps (
     number integer PRIMARY KEY,
     name text NOT NULL,
@@ -9,13 +9,13 @@ CREATE TABLE tenant.job_steps (
     identity text NOT NULL DEFAULT md5(random()::text || clock_timestamp()::text)
 );
 
--- When somebody last looked who has something to be done; its one row is held by whoever puts jobs into the queue.
+-- Time of the last scan for work. Its single row is locked while jobs are added to the queue.
 CREATE TABLE tenant.looking (looked timestamptz NOT NULL);
 INSERT INTO tenant.looking VALUES ('-infinity');
 
--- Up to which of its events an owner was looked after, when that was, and when to look again whether or not anything is
--- new. `reason`: why it has failed so often that nobody tries before then; empty where it has not.
--- `waits`: since when a dream waits until dreams_per_hour has room for it; 0 where none does.
+-- The event up to which an owner was maintained, when that was, and when it is due again even without new events.
+-- `reason`: why its maintenance is suspended until then; empty if it is not.
+-- `waits`: since when a dream waits for dreams_per_hour; 0 if none does.
 CREATE TABLE tenant.tending (
     owner bigint PRIMARY KEY REFERENCES tenant.owners (id),
     seen bigint NOT NULL,
@@ -28,8 +28,8 @@ CREATE INDEX tending_that_failed ON tenant.tending (owner) WHERE reason <> '';
 CREATE INDEX tending_by_due ON tenant.tending (due) WHERE waits = 0;
 CREATE INDEX tending_that_waits ON tenant.tending (waits, owner) WHERE waits > 0;
 
--- Who has news for workers stands by the owner, so that whoever looks around meets nobody else, however many there are. An
--- append pays for it only where nothing was new before. What belongs to nobody in particular is not looked after.
+-- The flag for new events is in the owner's row, so that a scan reads only owners with work, however many there are. An
+-- append changes it only if it was not set. Streams without an owner are not maintained.
 ALTER TABLE tenant.owners ADD COLUMN untended boolean NOT NULL DEFAULT true;
 CREATE FUNCTION tenant.is_tended(name text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN name <> '' AND name <> 'default' AND left(name, 1) <> chr(1);
@@ -42,6 +42,6 @@ END $$;
 CREATE TRIGGER owners_are_untended BEFORE UPDATE OF position ON tenant.owners
 FOR EACH ROW WHEN (NOT old.untended) EXECUTE FUNCTION tenant.is_untended();
 
--- procrastinate's own tables are made by its own steps: see engine.sql. This is the last of them that was taken, and by which
--- version.
+-- procrastinate's tables are created by its own migrations: see engine.sql. This is the last one applied, and the version
+-- that applied it.
 CREATE TABLE tenant.engine (step text NOT NULL, version text NOT NULL);

@@ -5,13 +5,13 @@ FROM tenant.append($1::integer, $2, $3, $4::bigint, $5::bigint, $6, $7, $8::json
 -- name: append_one
 SELECT tenant.append_one($1::integer, $2, $3::bigint, $4::bigint, $5, $6, $7::smallint, $8, $9);
 
--- name: append_beside
+-- name: append_with_companion
 SELECT repeated, request, first, last, at
 FROM tenant.append_beside(
     $1::integer, $2, $3, $4::bigint, $5::bigint, $6, $7, $8::jsonb, $9, $10, $11::bigint, $12::jsonb
 );
 
--- name: refuse_older
+-- name: refuse_newer_schema
 SELECT tenant.refuse_older($1::integer);
 
 -- name: events
@@ -25,22 +25,22 @@ FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND event
 WHERE streams.name = $1 AND seq > $2 AND seq <= $3 AND kind = $4 ORDER BY seq;
 
 -- name: events_since
--- Events of some kinds, of one owner or of everybody, in the order in which they were stored. Nothing is prepared, so
--- each is planned for what it is asked: of one owner it goes through that one's part of the primary key.
+-- Events of some kinds, of one owner or of all, in the order in which they were stored. Statements are not prepared, so
+-- each is planned for its arguments: for one owner it reads that owner's part of the primary key.
 SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
 WHERE ($4::text IS NULL OR events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
     AND events.position > $1 AND kind = ANY ($2) ORDER BY events.position LIMIT $3;
 
 -- name: all_events
--- In the order of the primary key, behind a place in it: reading on costs the same wherever that is.
+-- In the order of the primary key, after a key: each batch costs the same.
 SELECT events.owner, events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
 WHERE (events.owner, events.position) > ($1::bigint, $2::bigint) AND events.position <= $3
     AND ($4::text IS NULL OR events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
 ORDER BY events.owner, events.position LIMIT $5;
 
--- name: position
+-- name: last_position
 SELECT coalesce(max(position), 0) FROM tenant.owners WHERE $1::text IS NULL OR name = $1;
 
 -- name: owners
@@ -50,15 +50,15 @@ SELECT name FROM tenant.owners WHERE position > 0 AND ($1::text IS NULL OR name 
 SELECT version FROM tenant.streams WHERE name = $1;
 
 -- name: stream_names
--- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
+-- Streams with a prefix. A range instead of LIKE, so that no character is a wildcard.
 SELECT name FROM tenant.streams
 WHERE name >= $1 AND name < $2
     AND ($4::text IS NULL OR owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
 ORDER BY name LIMIT $3;
 
--- name: begun
--- Which they are is told by their own rows; only of those that are wanted, the first event is read. Everybody's are gone
--- through by the hour, from the last one back, until there are enough; one owner's are all looked at.
+-- name: stream_infos
+-- Selected by the rows of streams; the first event is read only for the result. Streams of all owners are read by the
+-- hour, from the last one back, until there are enough; those of one owner are all read.
 SELECT lately.name, lately.version, lately.written, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
     opening.opens, opening.sources, opening.body
 FROM (
@@ -78,17 +78,17 @@ FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND event
 WHERE streams.name = $1 GROUP BY kind;
 
 -- name: receipt
--- What an earlier append with this idempotency key did.
+-- Result of an earlier append with this key.
 SELECT request, first, last, at FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
 WHERE streams.name = $1 AND key = $2;
 
 -- name: receipts
--- Behind a key, or from the first one on: no text is less than the empty one, which can be a key.
+-- Keys after a key, or all: NULL is needed for the start, since an empty text is a valid key.
 SELECT key, request, first, last, at FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
 WHERE streams.name = $1 AND ($2::text IS NULL OR key > $2) ORDER BY key LIMIT $3;
 
 -- name: all_receipts
--- Behind a key of a stream; no stream has the number 0.
+-- Keys after a key of a stream. Stream ids start at 1.
 SELECT keys.stream, streams.name, key, request, first, last, at
 FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
 WHERE (keys.stream, key) > ($1::bigint, $2::text) ORDER BY keys.stream, key LIMIT $3;
@@ -97,14 +97,14 @@ WHERE (keys.stream, key) > ($1::bigint, $2::text) ORDER BY keys.stream, key LIMI
 SELECT seq, fold, body FROM tenant.snapshots JOIN tenant.streams ON streams.id = snapshots.stream
 WHERE streams.name = $1 AND fold = $2 AND seq <= $3;
 
--- name: keep_snapshot
--- Only a newer snapshot, or one of another fold, takes the place of the one that is there.
+-- name: save_snapshot
+-- Replaced only by a newer snapshot, or one of another fold version.
 INSERT INTO tenant.snapshots AS kept (stream, seq, fold, body)
 SELECT id, $2, $3, $4 FROM tenant.streams WHERE name = $1
 ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, body = excluded.body
 WHERE excluded.seq > kept.seq OR excluded.fold <> kept.fold;
 
--- name: published
+-- name: published_versions
 SELECT path, digest, live_files.seq FROM tenant.live_files JOIN tenant.streams ON streams.id = live_files.stream
 WHERE streams.name = $1;
 
@@ -112,58 +112,58 @@ WHERE streams.name = $1;
 INSERT INTO tenant.live_files (stream, path, digest, seq) SELECT id, $2, $3, $4 FROM tenant.streams WHERE name = $1
 ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest, seq = excluded.seq;
 
--- name: meet_stream
--- Make a stream where there is none, and hold it.
+-- name: lock_stream
+-- Create a stream if there is none, and lock it.
 INSERT INTO tenant.streams AS met (name) VALUES ($1)
 ON CONFLICT (name) DO UPDATE SET name = excluded.name
 RETURNING id, coalesce(owner, 0), version;
 
--- name: meet_owner
--- Make an owner where there is none, and hold it.
+-- name: lock_owner
+-- Create an owner if there is none, and lock it.
 INSERT INTO tenant.owners AS met (name) VALUES ($1)
 ON CONFLICT (name) DO UPDATE SET name = excluded.name
 RETURNING id, position;
 
--- name: hold_owner
+-- name: lock_owner_by_id
 SELECT id, position FROM tenant.owners WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: event_at
 SELECT position, seq, at, kind, origin, trust, opens, sources, body FROM tenant.events
 WHERE owner = $1 AND stream = $2 AND seq = $3;
 
--- name: reserve
+-- name: reserve_positions
 SELECT nextval('tenant.positions') FROM generate_series(1, $1);
 
 -- name: add_events
 COPY tenant.events (owner, position, stream, seq, at, kind, origin, trust, opens, sources, body) FROM STDIN;
 
--- name: grow_streams
+-- name: update_streams
 UPDATE tenant.streams SET owner = grown.owner, version = grown.version, written = (
     SELECT at FROM tenant.events
     WHERE (events.owner, events.stream, events.seq) = (grown.owner, grown.id, grown.version)
 )
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS grown (id, owner, version) WHERE streams.id = grown.id;
 
--- name: grow_owners
+-- name: update_owners
 UPDATE tenant.owners SET position = greatest(owners.position, grown.position)
 FROM unnest($1::bigint[], $2::bigint[]) AS grown (id, position) WHERE owners.id = grown.id;
 
--- name: key_at
+-- name: receipt_by_id
 SELECT request, first, last, at FROM tenant.keys WHERE stream = $1 AND key = $2;
 
 -- name: add_key
 INSERT INTO tenant.keys (stream, key, request, first, last, at) VALUES ($1, $2, $3, $4, $5, $6);
 
--- name: allow
--- So much more, unless that is more than there may be: then no row comes back. Windows that nobody is in any more go.
+-- name: try_consume
+-- Returns no row if the limit would be exceeded. Deletes windows that are over.
 WITH gone AS (DELETE FROM tenant.allowances WHERE name = $1 AND start < $5)
 INSERT INTO tenant.allowances AS counted (name, start, used) SELECT $1, $2, $3 WHERE $3 <= $4
 ON CONFLICT (name, start) DO UPDATE SET used = counted.used + excluded.used
 WHERE counted.used + excluded.used <= $4
 RETURNING used;
 
--- name: settle
+-- name: adjust_usage
 UPDATE tenant.allowances SET used = greatest(0, used + $3) WHERE name = $1 AND start = $2;
 
--- name: used
+-- name: usage
 SELECT used FROM tenant.allowances WHERE name = $1 AND start = $2;

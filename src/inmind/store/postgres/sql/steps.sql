@@ -1,4 +1,4 @@
--- Which steps this schema has taken, each with the program that took it.
+-- Applied migrations, each with the program that applied it.
 CREATE TABLE tenant.inmind_steps (
     number integer PRIMARY KEY,
     name text NOT NULL,
