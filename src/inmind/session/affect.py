@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.events.session import ToolObserved
-from inmind.core.language.prose import begins_as_output, is_headed, is_screen, own_words, sentences
-from inmind.core.text import shortened
+from inmind.core.language.prose import (
+    ends_with_shell_prompt,
+    has_output_heading,
+    own_words,
+    split_sentences,
+    starts_like_output,
+)
+from inmind.core.text import shorten
 from inmind.documents.document import validate_text
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.tool_rules import overview_events
@@ -33,7 +39,7 @@ from inmind.dreams.affect.rules import (
 from inmind.dreams.affect.state import AffectState, level_history
 from inmind.entities.observe import Observation
 from inmind.errors import InvalidInput
-from inmind.session.overview import outcome_of
+from inmind.session.overview import read_outcome
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Decision, Stream, key_for
@@ -59,24 +65,27 @@ class SearchCall(NamedTuple):
 
 
 class Affect:
-    """How things have been going for one resource, as a host sees it: `memory.affect("ada")`.
+    """The affect levels of one resource: `memory.resource("ada").affect`.
 
-    Where affect is switched off the levels rest at their baselines and nothing is raised; the history still tells what
-    was felt before.
+    If affect is disabled, the levels are the baselines and no spike is stored; the history still has earlier spikes.
     """
 
     def __init__(
         self,
-        stream: Stream[ResourceState],
+        open_stream: Callable[[], Stream[ResourceState]],
         store: Store,
         clock: Clock,
         *,
         enabled: bool = True,
-        show: Callable[[], None] = lambda: None,
+        publish: Callable[[Stream[ResourceState]], None] = lambda _: None,
     ) -> None:
-        """`show`: what brings the page of notes up to date."""
-        self._stream, self._store, self._clock, self.enabled = stream, store, clock, enabled
-        self._show = show
+        """`open_stream` reads the store and is called on first use. `publish` updates the live file of the notes."""
+        self._open_stream, self._store, self._clock, self.enabled = open_stream, store, clock, enabled
+        self._publish = publish
+
+    @cached_property
+    def _stream(self) -> Stream[ResourceState]:
+        return self._open_stream()
 
     @property
     def levels(self) -> Levels:
@@ -95,7 +104,7 @@ class Affect:
         """
         if spike not in SPIKES:
             raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
-        what = AffectSpiked(spike, reason=shortened(validate_text(why, field="why"), MAX_REASON_LENGTH))
+        what = AffectSpiked(spike, reason=shorten(validate_text(why, field="why"), MAX_REASON_LENGTH))
         named = key_for(key, "raise", spike, why)
         if not self.enabled:
             return False
@@ -104,12 +113,12 @@ class Affect:
             return Decision(add_auto_notes(owned.affect, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
 
         self._stream.commit(decide, key=named)
-        self._show()
+        self._publish(self._stream)
         return True
 
     def history(self, hours: float = 24, step_minutes: float = 10) -> list[Levels]:
         """The levels of the last hours, a point every so many minutes, each with its time; the last is now."""
-        span, step = _minutes(hours, 60, "hours"), _minutes(step_minutes, 1, "step_minutes")
+        span, step = _to_minutes(hours, 60, "hours"), _to_minutes(step_minutes, 1, "step_minutes")
         steps = int(span / step)
         if steps >= MAX_HISTORY_POINTS:
             raise InvalidInput(
@@ -136,7 +145,7 @@ class SessionAffect:
             return []
         child = state.opened is not None and bool(state.opened.parent)
         news = told[max((place for place, one in enumerate(told) if isinstance(one.content, str)), default=0) :]
-        return self._raised(
+        return self._spikes(
             state, now, [(partial(_signals_for, one, now, child=child), one.origin, one.source) for one in news]
         )
 
@@ -144,11 +153,11 @@ class SessionAffect:
         """The same for what the model has asked its memory."""
         if not self._enabled:
             return []
-        return self._raised(
+        return self._spikes(
             state, now, [(partial(_search_signals, one), Origin.ASSISTANT, one.event) for one in lookups]
         )
 
-    def _raised(
+    def _spikes(
         self, state: SessionState, now: datetime, moving: Iterable[tuple[SignalSource, Origin, str]]
     ) -> list[Draft]:
         """Each is asked what it stirs up once those before it are felt.
@@ -180,21 +189,26 @@ def _search_signals(one: SearchCall, _: AffectState) -> Iterable[AffectSignal]:
 
 def affect_from_text(text: str) -> list[AffectSignal]:
     """What a person's message says that is felt, in their own words."""
-    if not may_have_affect(text) or is_headed(text) or begins_as_output(text) or is_screen(text):
+    if (
+        not may_have_affect(text)
+        or has_output_heading(text)
+        or starts_like_output(text)
+        or ends_with_shell_prompt(text)
+    ):
         return []
-    return signals_from_text([sentence for line in own_words(text) for sentence in sentences(line)])
+    return signals_from_text([sentence for line in own_words(text) for sentence in split_sentences(line)])
 
 
 def tool_outcome(told: ToolObserved) -> ToolOutcome:
     """What came of a call. A search that finds nothing has done what it was asked, whatever it ends with."""
-    outcome = outcome_of(told)
+    outcome = read_outcome(told)
     counts = outcome.failed and bool(
         overview_events([outcome], OverviewLog(), has_worked=lambda _: True, language="en")
     )
     return ToolOutcome(tool=told.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
 
 
-def _minutes(value: object, each: int, field: str) -> float:
+def _to_minutes(value: object, each: int, field: str) -> float:
     """What somebody says in units of so many minutes: no less than a clock tells, and no more than it has told."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not MIN_MINUTES <= value * each <= MAX_MINUTES:
         most = MAX_MINUTES // each

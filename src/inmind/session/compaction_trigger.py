@@ -1,7 +1,7 @@
-"""What has to leave the conversation before the next prompt, or may as well, without anybody having asked.
+"""Decide whether the history has to be compacted before the next prompt.
 
-The window is full; or the overview tells what is old, and everything is written anew anyway; or the host's policy says
-so in this band, or its prices do. Found on values, and carried out by whoever keeps the archive.
+Reasons: the context window is full; the overview covers old messages and the prompt is rewritten anyway; the host's
+policy asks for it at this fill level; or it saves money. Decides on values; `Compactor` carries it out.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from inmind.prompt.pressure import WindowPressure
 from inmind.session.state import SessionState
 
 MIN_NAMED_ID_TOKENS = 100
-"""Tokens of ids below which a stub is not made shorter any more."""
+"""Below this many tokens for ids, a stub is not shortened further."""
 MIN_GAIN_TOKENS = 300
-"""Tokens that a compaction which nothing forces has to make free."""
+"""Tokens that an optional compaction has to free."""
 
 FULL = "the window was full"
 COVERED = "the overview covers it"
@@ -41,117 +41,119 @@ PAYS = "it pays"
 
 @frozen
 class PlannedCompaction:
-    """A compaction that has come due by itself: what leaves, and how it is to be done."""
+    """An automatic compaction: the messages to archive, and how."""
 
     selection: CompactionSelection
     request: CompactionRequest
     based_on: str
-    """The name of what was sent when it was found."""
+    """Digest of the messages that it was planned for."""
 
 
 class CompactionTrigger:
-    """The judgement of one session."""
+    """Plans automatic compactions of one session."""
 
     def __init__(
         self,
         policy: CompressionPolicy,
         meter: TokenMeter,
         *,
-        said: Callable[[History], Sequence[TurnMessage]],
+        messages: Callable[[History], Sequence[TurnMessage]],
         complete: Callable[[SessionState, CompactionRequest], CompactionRequest],
     ) -> None:
-        """`said`: what is sent, message by message. `complete`: a wish, with what is known at the moment."""
-        self._policy, self._meter, self._said, self._complete = policy, meter, said, complete
+        """`messages` returns the messages that are sent. `complete` adds current values to a request."""
+        self._policy, self._meter, self._messages, self._complete = policy, meter, messages, complete
 
-    def plan(self, state: SessionState, crowd: WindowPressure) -> PlannedCompaction | None:
-        """What has to leave before the next prompt, or may as well: nothing, most of the time."""
-        if crowd.cannot_shrink:
+    def plan(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
+        """The compaction that has to, or should, run before the next prompt; usually None."""
+        if pressure.cannot_shrink:
             return None
-        if crowd.is_full:
-            return self._when_full(state, crowd)
-        return self._when_covered(state, crowd) or self._by_policy(state, crowd)
+        if pressure.is_full:
+            return self._when_full(state, pressure)
+        return self._when_covered(state, pressure) or self._by_policy(state, pressure)
 
-    def _when_full(self, state: SessionState, crowd: WindowPressure) -> PlannedCompaction | None:
-        """A stub says all that it has to say, unless nothing could be sent for it."""
-        said = self._said(state.history)
-        wanted = self._complete(
-            state, with_stub_size(CompactionRequest(reason=FULL, strategy="summarize"), crowd.budget.threshold)
+    def _when_full(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
+        """Compact because the window is full. Stubs are shortened only if the prompt would not fit otherwise."""
+        messages = self._messages(state.history)
+        request = self._complete(
+            state, with_stub_size(CompactionRequest(reason=FULL, strategy="summarize"), pressure.budget.threshold)
         )
         while True:
-            stub = estimate_stub_tokens(said, wanted, self._meter)
-            leaving = self._relieved(state.history, said, crowd, stub)
-            gain = self._gain(said, leaving, stub)
-            if crowd.history - gain <= crowd.available - crowd.fixed or wanted.id_tokens < MIN_NAMED_ID_TOKENS:
+            stub = estimate_stub_tokens(messages, request, self._meter)
+            selection = self._select_for_space(state.history, messages, pressure, stub)
+            gain = self._gain(messages, selection, stub)
+            if pressure.history - gain <= pressure.available - pressure.fixed or request.id_tokens < MIN_NAMED_ID_TOKENS:
                 break
-            wanted = replace(wanted, id_tokens=wanted.id_tokens // 2, stub_tokens=wanted.stub_tokens // 2)
-        worth = crowd.is_over or gain >= crowd.min_gain
-        return self._due(state, leaving, wanted) if leaving and worth else None
+            request = replace(request, id_tokens=request.id_tokens // 2, stub_tokens=request.stub_tokens // 2)
+        worth = pressure.is_over or gain >= pressure.min_gain
+        return self._planned(state, selection, request) if selection and worth else None
 
-    def _when_covered(self, state: SessionState, crowd: WindowPressure) -> PlannedCompaction | None:
-        """Where the overview tells it and everything is written anew anyway."""
-        if not (crowd.rewrites_history and state.overview_covers):
+    def _when_covered(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
+        """Compact what the overview covers, if the prompt is rewritten anyway."""
+        if not (pressure.rewrites_history and state.overview_covers):
             return None
-        said = self._said(state.history)
-        leaving = select_covered(said, before_seq=state.overview_covers, keep_recent=self._policy.keep_recent)
-        wanted = self._complete(
-            state, with_stub_size(CompactionRequest(reason=COVERED, target="conversation"), crowd.budget.threshold)
+        messages = self._messages(state.history)
+        selection = select_covered(messages, before_seq=state.overview_covers, keep_recent=self._policy.keep_recent)
+        request = self._complete(
+            state, with_stub_size(CompactionRequest(reason=COVERED, target="conversation"), pressure.budget.threshold)
         )
-        gain = self._gain(said, leaving, estimate_stub_tokens(said, wanted, self._meter))
-        return self._due(state, leaving, wanted) if leaving and gain >= MIN_GAIN_TOKENS else None
+        gain = self._gain(messages, selection, estimate_stub_tokens(messages, request, self._meter))
+        return self._planned(state, selection, request) if selection and gain >= MIN_GAIN_TOKENS else None
 
-    def _by_policy(self, state: SessionState, crowd: WindowPressure) -> PlannedCompaction | None:
-        """What the host's policy asks for in this band, where there is enough to gain and the price agrees."""
-        name = band_for(crowd.percent)
+    def _by_policy(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
+        """Compact as the host's policy asks at this fill level, if it frees enough and pays off."""
+        name = band_for(pressure.percent)
         asks = self._policy.target_for(name)
         rates = self._policy.rates
-        # Where prices decide, they know best; otherwise each message would be followed by a compaction of its own.
-        least = max(MIN_GAIN_TOKENS, crowd.min_gain // 4 if rates else crowd.min_gain)
-        if asks is None or crowd.history < least:
+        # With prices a lower limit is enough. Without them, each message could cause a compaction.
+        least = max(MIN_GAIN_TOKENS, pressure.min_gain // 4 if rates else pressure.min_gain)
+        if asks is None or pressure.history < least:
             return None
         target, keep = asks
-        said = self._said(state.history)
+        messages = self._messages(state.history)
         reason = PAYS if rates else name
-        wanted = CompactionRequest(reason=reason, target=target, strategy="summarize")
-        wanted = self._complete(state, with_stub_size(wanted, crowd.budget.threshold))
-        stub = estimate_stub_tokens(said, wanted, self._meter)
+        request = CompactionRequest(reason=reason, target=target, strategy="summarize")
+        request = self._complete(state, with_stub_size(request, pressure.budget.threshold))
+        stub = estimate_stub_tokens(messages, request, self._meter)
         if rates:
-            leaving = self._relieved(state.history, said, crowd, stub)
+            selection = self._select_for_space(state.history, messages, pressure, stub)
         else:
-            leaving = select_requested(said, target=target, keep_recent=keep)
-        gain = self._gain(said, leaving, stub)
-        worth = crowd.rewrites_history or rates is None or self._pays(rates, said, gain, crowd)
-        return self._due(state, leaving, wanted) if gain >= least and worth else None
+            selection = select_requested(messages, target=target, keep_recent=keep)
+        gain = self._gain(messages, selection, stub)
+        worth = pressure.rewrites_history or rates is None or self._pays(rates, messages, gain, pressure)
+        return self._planned(state, selection, request) if gain >= least and worth else None
 
-    def _relieved(
-        self, history: History, said: Sequence[TurnMessage], crowd: WindowPressure, stub: int
+    def _select_for_space(
+        self, history: History, messages: Sequence[TurnMessage], pressure: WindowPressure, stub: int
     ) -> CompactionSelection:
-        """What leaves when memory itself makes room: for what must survive of it, too."""
+        """Select messages to archive so that the rest fits, including the items that must survive."""
 
-        def leaving(crowd: WindowPressure) -> CompactionSelection:
-            room = crowd.cost_saving_budget if self._policy.rates else crowd.budget
-            return select_for_budget(said, room._replace(stub_tokens=stub), keep_recent=self._policy.keep_recent)
+        def selection(pressure: WindowPressure) -> CompactionSelection:
+            room = pressure.cost_saving_budget if self._policy.rates else pressure.budget
+            return select_for_budget(messages, room._replace(stub_tokens=stub), keep_recent=self._policy.keep_recent)
 
-        first = leaving(crowd)
-        left = crowd.memory + crowd.history - self._gain(said, first, stub)
-        if left + RetainedLayer.budget.max <= crowd.available:  # there is room, however much it is
+        first = selection(pressure)
+        left = pressure.memory + pressure.history - self._gain(messages, first, stub)
+        if left + RetainedLayer.budget.max <= pressure.available:  # the retained items fit at any size
             return first
-        items = unsent_items(retained_items(history, said, first, self._meter).kept, said, first)
+        items = unsent_items(retained_items(history, messages, first, self._meter).kept, messages, first)
         more = self._meter.count(render_items(items)) - self._meter.count(render_items(history.unsent_items))
-        return leaving(crowd.with_reserved(more)) if more > 0 else first
+        return selection(pressure.with_reserved(more)) if more > 0 else first
 
-    def _pays(self, rates: Rates, said: Sequence[TurnMessage], gain: int, crowd: WindowPressure) -> bool:
-        calls = sum(one.speaker == "assistant" and not one.stub for one in said) or 1
-        growth = sum(one.tokens for one in said if not one.stub) / calls
-        stays = max(0, crowd.history - gain) + crowd.memory
+    def _pays(self, rates: Rates, messages: Sequence[TurnMessage], gain: int, pressure: WindowPressure) -> bool:
+        calls = sum(one.speaker == "assistant" and not one.stub for one in messages) or 1
+        growth = sum(one.tokens for one in messages if not one.stub) / calls
+        stays = max(0, pressure.history - gain) + pressure.memory
         return pays_off(rates, freed=gain, rewritten=stays, growth=growth)
 
-    def _gain(self, said: Sequence[TurnMessage], leaving: CompactionSelection, stub: int) -> int:
-        """Tokens that a compaction makes free, at the least."""
-        sizes = [sum(answer.tokens for answer in said[place].results) for place in leaving.outputs]
+    def _gain(self, messages: Sequence[TurnMessage], selection: CompactionSelection, stub: int) -> int:
+        """Tokens that a compaction frees at least."""
+        sizes = [sum(answer.tokens for answer in messages[place].results) for place in selection.outputs]
         outputs, stubs = sum(sizes), sum(map(output_stub_tokens, sizes))
-        whole = sum(said[place].tokens for place in leaving.removed)
-        cut = sum(said[place].tokens - stays for place, stays in leaving.cut.items())
-        return outputs - stubs + whole - stub * len(leaving.runs) + cut
+        whole = sum(messages[place].tokens for place in selection.removed)
+        cut = sum(messages[place].tokens - stays for place, stays in selection.cut.items())
+        return outputs - stubs + whole - stub * len(selection.runs) + cut
 
-    def _due(self, state: SessionState, leaving: CompactionSelection, wanted: CompactionRequest) -> PlannedCompaction:
-        return PlannedCompaction(leaving, wanted, state.history.sent.prefix_digest())
+    def _planned(
+        self, state: SessionState, selection: CompactionSelection, request: CompactionRequest
+    ) -> PlannedCompaction:
+        return PlannedCompaction(selection, request, state.history.sent.prefix_digest())

@@ -1,7 +1,7 @@
-"""The books of a resource: what it earned, spent and offered, as hosts tell it.
+"""Earnings, spending and offers of a resource, as the host reports them.
 
-They are for reading and not for paying: nobody is charged here. Each entry is an event of the resource's stream,
-checked before it gets there and never changed, so the report is a sum that anybody can do again.
+Nothing is paid here. Each entry is an event of the resource's stream, checked before it is stored and never changed;
+the report is the sum of the entries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from typing import Final, Literal, get_args
 
 from inmind.core.events.base import Draft, Event, Origin
@@ -26,12 +27,12 @@ from inmind.store.stream import Decision, Stream, key_for
 
 TradeKind = Literal["earning", "spending", "listing"]
 
-MOST: Final = Decimal(10) ** 15
-MOST_PLACES: Final = 18
+MAX_AMOUNT: Final = Decimal(10) ** 15
+MAX_DECIMAL_PLACES: Final = 18
 """Behind the point: as many as the smallest unit of any currency needs."""
-MOST_NAME: Final = 200
+MAX_NAME_LENGTH: Final = 200
 """Characters of a skill, or of whom it was traded with: they stand on MEMORY.md."""
-MOST_NOTE: Final = 2_000
+MAX_NOTE_LENGTH: Final = 2_000
 
 
 class Economics:
@@ -39,12 +40,17 @@ class Economics:
 
     def __init__(
         self,
-        stream: Stream[ResourceState],
+        open_stream: Callable[[], Stream[ResourceState]],
         store: Store,
         clock: Clock,
         feels: Callable[[], bool],
     ) -> None:
-        self._stream, self._store, self._clock, self._feels = stream, store, clock, feels
+        """`open_stream` reads the store and is called on first use. `feels`: whether an earning changes affect."""
+        self._open_stream, self._store, self._clock, self._feels = open_stream, store, clock, feels
+
+    @cached_property
+    def _stream(self) -> Stream[ResourceState]:
+        return self._open_stream()
 
     def record(
         self,
@@ -65,18 +71,18 @@ class Economics:
         where that is not now. An earning pleases: where affect is on, it is felt.
         """
         trade = TradeRecorded(
-            trade_type=_what(what),
+            trade_type=_entry_kind(what),
             amount=format(_amount(amount), "f"),
             currency=_currency(currency),
-            skill=_line(skill, "skill"),
-            counterparty=_line(buyer, "buyer") or _line(seller, "seller"),
-            note=_bounded(note, "note", MOST_NOTE),
-            date=_when(on),
+            skill=_one_line(skill, "skill"),
+            counterparty=_one_line(buyer, "buyer") or _one_line(seller, "seller"),
+            note=_limited_text(note, "note", MAX_NOTE_LENGTH),
+            date=_entry_date(on),
         )
-        _refuse_what_makes_no_sense(trade, buyer=buyer, seller=seller)
+        _check_consistency(trade, buyer=buyer, seller=seller)
         drafts = [Draft(payload=trade, origin=Origin.OPERATOR)]
         if trade.trade_type == "earning" and self._feels():
-            drafts.append(Draft(payload=AffectSpiked("sale", reason=_told(trade)), origin=Origin.OPERATOR))
+            drafts.append(Draft(payload=AffectSpiked("sale", reason=_describe(trade)), origin=Origin.OPERATOR))
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
             return Decision(add_auto_notes(owned.affect, drafts, now), None)
@@ -94,7 +100,7 @@ def trades(store: Store, stream: str) -> Sequence[Event]:
     return store.read(stream, kind=TradeRecorded.kind)
 
 
-def _refuse_what_makes_no_sense(trade: TradeRecorded, *, buyer: str, seller: str) -> None:
+def _check_consistency(trade: TradeRecorded, *, buyer: str, seller: str) -> None:
     """Each field fits by itself; here they have to fit each other."""
     if trade.trade_type == "listing" and not trade.skill:
         raise InvalidInput(field="skill", value=trade.skill, expected="the skill that is offered")
@@ -108,7 +114,7 @@ def _refuse_what_makes_no_sense(trade: TradeRecorded, *, buyer: str, seller: str
         raise InvalidInput(field="seller", value=seller, expected=f"nobody: {trade.trade_type} has no seller")
 
 
-def _what(what: object) -> TradeKind:
+def _entry_kind(what: object) -> TradeKind:
     for known in get_args(TradeKind):
         if what == known:
             return known
@@ -116,7 +122,7 @@ def _what(what: object) -> TradeKind:
 
 
 def _amount(amount: object) -> Decimal:
-    expected = f"an amount from 0 to {MOST:f} with at most {MOST_PLACES} places behind the point"
+    expected = f"an amount from 0 to {MAX_AMOUNT:f} with at most {MAX_DECIMAL_PLACES} places behind the point"
     if isinstance(amount, bool) or not isinstance(amount, Decimal | int | float | str):
         raise InvalidInput(field="amount", value=amount, expected=expected)
     try:
@@ -125,7 +131,7 @@ def _amount(amount: object) -> Decimal:
         raise InvalidInput(field="amount", value=amount, expected=expected) from error
     exponent = exact.as_tuple().exponent
     # Of what is no number, the exponent is a letter.
-    if not isinstance(exponent, int) or exponent < -MOST_PLACES or not 0 <= exact <= MOST:
+    if not isinstance(exponent, int) or exponent < -MAX_DECIMAL_PLACES or not 0 <= exact <= MAX_AMOUNT:
         raise InvalidInput(field="amount", value=amount, expected=expected)
     return exact.copy_abs()
 
@@ -143,18 +149,18 @@ def _currency(currency: object) -> str:
     return currency.upper()
 
 
-def _line(text: object, field: str) -> str:
-    return " ".join(_bounded(text, field, MOST_NAME).split())
+def _one_line(text: object, field: str) -> str:
+    return " ".join(_limited_text(text, field, MAX_NAME_LENGTH).split())
 
 
-def _bounded(text: object, field: str, most: int) -> str:
+def _limited_text(text: object, field: str, most: int) -> str:
     said = validate_text(text, field=field)
     if len(said) > most:
         raise InvalidInput(field=field, value=said, expected=f"at most {most} characters")
     return said.strip()
 
 
-def _when(on: object) -> str:
+def _entry_date(on: object) -> str:
     if on is None:
         return ""
     moment = parse_time(on.isoformat() if isinstance(on, date) else on) if isinstance(on, date | str) else None
@@ -163,7 +169,7 @@ def _when(on: object) -> str:
     return moment.isoformat()
 
 
-def _told(trade: TradeRecorded) -> str:
+def _describe(trade: TradeRecorded) -> str:
     return f"earned {format_amount(Decimal(trade.amount))} {trade.currency}" + (
         f" with {trade.skill}" if trade.skill else ""
     )

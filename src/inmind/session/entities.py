@@ -24,7 +24,7 @@ from inmind.entities.observe import Observation, draft_entity_events, draft_evic
 from inmind.entities.serialize import deserialize, sighting_from
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput, NotFound
-from inmind.session.message_events import heard, last_reply, words_told
+from inmind.session.message_events import last_reply, observations_in, session_texts
 from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
 from inmind.store.protocol import AppendResult, Key, Store
@@ -53,7 +53,9 @@ class EntityTracker:
 
     def observations(self, state: SessionState, drafts: Sequence[Draft]) -> list[Observation]:
         """What the messages among these drafts tell, and what tools are said to have done."""
-        messages = heard(state.conversation, drafts, stream=state.stream, version=state.seq, own=self._own_tool)
+        messages = observations_in(
+            state.conversation, drafts, stream=state.stream, version=state.seq, own=self._own_tool
+        )
         observed = (
             Observation(draft.payload, draft.origin, f"{state.stream}#{state.seq + 1 + place}")
             for place, draft in enumerate(drafts)
@@ -73,9 +75,9 @@ class EntityTracker:
         def decide(state: SessionState) -> list[Draft]:
             held = {entity.key for entity in state.entities if entity.pinned}
             if pins and len(held | set(pins)) >= self.rules.window:
-                raise InvalidInput(field="entities", value=len(pins), expected=self._most_pinned())
-            seen = [_by_host(EntitiesSeen((thing,))) for thing in things]
-            return [*seen, *(_by_host(EntityPinned(pin.type, pin.id)) for pin in pins.values())]
+                raise InvalidInput(field="entities", value=len(pins), expected=self._pin_limit())
+            seen = [_host_draft(EntitiesSeen((thing,))) for thing in things]
+            return [*seen, *(_host_draft(EntityPinned(pin.type, pin.id)) for pin in pins.values())]
 
         # The same things are the same request, in whichever words a host has put them.
         same = replace(key, request=digest_of([to_json(thing) for thing in things])) if key else None
@@ -84,21 +86,23 @@ class EntityTracker:
     def import_entities(self, data: object, key: Key | None = None) -> AppendResult:
         """What a checkpoint holds was once shown by tools: that a host hands it in makes it no more than data."""
         things = deserialize(data)
-        return self._commit(lambda state: self._restored(things, state), key)
+        return self._commit(lambda state: self._import_drafts(things, state), key)
 
     def sightings_from_child(self, state: SessionState, things: Sequence[EntitySighting], now: datetime) -> list[Draft]:
         """What another session has seen, in front of what is in mind here, and what leaves for it."""
-        return self._with_leaving(state, self._restored(things, state), now)
+        return self._with_evictions(state, self._import_drafts(things, state), now)
 
     def pin(self, id: str, type: str | None, key: Key | None, *, pinned: bool) -> AppendResult:
         def decide(state: SessionState) -> list[Draft]:
             entity = state.entities.get(id, type)
             if entity is None or entity not in state.entities.window:
-                raise NotFound(what=type or "entity in the window", name=id, hint=_where(id, entity, state.entities))
+                raise NotFound(
+                    what=type or "entity in the window", name=id, hint=_not_in_window_hint(id, entity, state.entities)
+                )
             held = sum(e.pinned for e in state.entities)
             if pinned and not entity.pinned and held + 1 >= self.rules.window:
-                raise InvalidInput(field="id", value=id, expected=self._most_pinned())
-            return [_by_host(EntityPinned(entity.type, entity.id, pinned))] if pinned != entity.pinned else []
+                raise InvalidInput(field="id", value=id, expected=self._pin_limit())
+            return [_host_draft(EntityPinned(entity.type, entity.id, pinned))] if pinned != entity.pinned else []
 
         return self._commit(decide, key)
 
@@ -109,9 +113,11 @@ class EntityTracker:
 
         state = self._stream.refresh()
         said = last_reply(state.conversation)
-        fresh = said is not None and all(_place(entity.source) < said.seq for entity in state.entities)
+        fresh = said is not None and all(_seq_of(entity.source) < said.seq for entity in state.entities)
         after = said.text if said is not None and fresh else ""
-        return resolve(text, state.entities, previous_text=after, searched=self._deep(state), rules=self.rules)
+        return resolve(
+            text, state.entities, previous_text=after, searched=self._known_elsewhere(state), rules=self.rules
+        )
 
     def check_call(self, tool: str, arguments: Any) -> CallCheck:
         from inmind.entities.grounding import check_call
@@ -121,23 +127,23 @@ class EntityTracker:
             tool,
             arguments,
             state.entities,
-            texts=lambda: self._told(state),
-            other_sessions=lambda: self._siblings.entities_of(_owner(state), but=state.stream),
+            texts=lambda: self._session_texts(state),
+            other_sessions=lambda: self._siblings.entities_of(_resource_of(state), excluding=state.stream),
             rules=self.rules,
         )
 
-    def _restored(self, things: Sequence[EntitySighting], state: SessionState) -> list[Draft]:
-        what = EntitiesRestored(self._pinnable(things, state))
+    def _import_drafts(self, things: Sequence[EntitySighting], state: SessionState) -> list[Draft]:
+        what = EntitiesRestored(self._limit_pins(things, state))
         return [Draft(payload=what, origin=Origin.OPERATOR, trust=Trust.DATA)] if things else []
 
-    def _pinnable(self, things: Sequence[EntitySighting], state: SessionState) -> tuple[EntitySighting, ...]:
+    def _limit_pins(self, things: Sequence[EntitySighting], state: SessionState) -> tuple[EntitySighting, ...]:
         """Those of a checkpoint with as many pins as the window has room for, the most recent first."""
         restored = {(canonical_type(thing.type), thing.id) for thing in things}
         room = self.rules.window - 1 - sum(entity.pinned for entity in state.entities if entity.key not in restored)
         kept = {(thing.type, thing.id) for thing in [t for t in things if t.pinned][: max(0, room)]}
         return tuple(replace(thing, pinned=(thing.type, thing.id) in kept) for thing in things)
 
-    def _most_pinned(self) -> str:
+    def _pin_limit(self) -> str:
         return f"at most {self.rules.window - 1} pinned, so that the window can still move"
 
     def _sighted(self, state: SessionState, told: Sequence[Observation], behind: int, now: datetime) -> list[Draft]:
@@ -148,31 +154,31 @@ class EntityTracker:
         """What the host itself says of things, and what leaves for it."""
 
         def decision(state: SessionState, now: datetime) -> Decision[SessionState, None]:
-            return Decision(self._with_leaving(state, decide(state), now), None)
+            return Decision(self._with_evictions(state, decide(state), now), None)
 
         return self._stream.commit(decision, key=key).appended
 
-    def _with_leaving(self, state: SessionState, drafts: list[Draft], now: datetime) -> list[Draft]:
+    def _with_evictions(self, state: SessionState, drafts: list[Draft], now: datetime) -> list[Draft]:
         foreseen = self._stream.preview(state, state.seq, drafts, now)
         return [*drafts, *(draft_evictions(foreseen.entities, self.rules) if drafts else [])]
 
-    def _deep(self, state: SessionState) -> Iterator[Entity]:
+    def _known_elsewhere(self, state: SessionState) -> Iterator[Entity]:
         yield from state.entities.evicted_entities
-        for other in self._siblings.entities_of(_owner(state), but=state.stream):
+        for other in self._siblings.entities_of(_resource_of(state), excluding=state.stream):
             yield from chain(other.window, other.evicted_entities)
 
-    def _told(self, state: SessionState) -> SessionTexts:
+    def _session_texts(self, state: SessionState) -> SessionTexts:
         """The slow way, for an id that no sighting has: everything that this session was told."""
         events = self._store.read(state.stream, kind=ToolObserved.kind)
         observed = (event.payload for event in events if isinstance(event.payload, ToolObserved))
-        return words_told(state.conversation, system=state.prompt.system, observed=observed)
+        return session_texts(state.conversation, system=state.prompt.system, observed=observed)
 
 
-def _by_host(what: EventPayload) -> Draft:
+def _host_draft(what: EventPayload) -> Draft:
     return Draft(payload=what, origin=Origin.OPERATOR)
 
 
-def _where(id: str, entity: Entity | None, entities: Entities) -> str:
+def _not_in_window_hint(id: str, entity: Entity | None, entities: Entities) -> str:
     """What to do about a thing that is not in the window."""
     if entity is not None:
         return "it has left the window: bring it back with session.track"
@@ -180,9 +186,9 @@ def _where(id: str, entity: Entity | None, entities: Entities) -> str:
     return f"it is of another type: {other.type}" if other else "see session.entities for those there are"
 
 
-def _place(event: str) -> int:
+def _seq_of(event: str) -> int:
     return int(event.rpartition("#")[2])
 
 
-def _owner(state: SessionState) -> str:
+def _resource_of(state: SessionState) -> str:
     return state.opened.resource if state.opened else ""

@@ -26,7 +26,7 @@ from inmind.core.events.base import Draft, Trust
 from inmind.core.frozen import frozen
 from inmind.core.json import check_text, is_list, is_object
 from inmind.core.messages import FORMATS
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.errors import InvalidInput
 from inmind.prompt.ingest import message_draft
 from inmind.session.state import MAX_TITLE_LENGTH
@@ -36,7 +36,7 @@ log = logging.getLogger("inmind")
 
 _ANTHROPIC = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 
-_ABOUT = frozenset({"session", "session_info"})
+_INFO_TYPES = frozenset({"session", "session_info"})
 """Types of the lines that tell of the session instead of being a message."""
 
 
@@ -53,7 +53,7 @@ class LegacySession:
     cwd: str = ""
     title: str = ""
     model: str = ""
-    began: datetime | None = None
+    created: datetime | None = None
 
     @property
     def id(self) -> str:
@@ -62,12 +62,14 @@ class LegacySession:
 
 def find_legacy(home: Path, file: str) -> list[LegacySession]:
     """All of this name: theirs were unique only in a folder."""
-    return [found for path in _paths(home) if path.stem == file and (found := _glanced(path, home))]
+    return [found for path in _paths(home) if path.stem == file and (found := _read_summary(path, home))]
 
 
 def all_legacy(home: Path, *, excluding: Container[str]) -> list[LegacySession]:
     """All that are there, but those with these ids: they have been brought in, and their files are not read again."""
-    return [found for path in _paths(home) if unquote(path.stem) not in excluding and (found := _glanced(path, home))]
+    return [
+        found for path in _paths(home) if unquote(path.stem) not in excluding and (found := _read_summary(path, home))
+    ]
 
 
 def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
@@ -75,10 +77,10 @@ def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
     drafts: list[Draft] = []
     with open_regular_file(legacy.path) as file:
         for number, line in enumerate(file, start=1):
-            if not line.strip() or _told(line) is not None:
+            if not line.strip() or _session_info(line) is not None:
                 continue
             try:
-                drafts.append(_draft(_parsed(line)))
+                drafts.append(_message_event(_parse_line(line)))
             except (ValueError, RecursionError, InvalidInput) as error:
                 name = legacy.path.name
                 log.warning("%s line %d is not a message and stays only in the file: %s", name, number, error)
@@ -90,7 +92,7 @@ def _paths(home: Path) -> list[Path]:
     return sorted(path for folder in folders for path in folder.glob("*.jsonl"))
 
 
-def _glanced(path: Path, home: Path) -> LegacySession | None:
+def _read_summary(path: Path, home: Path) -> LegacySession | None:
     """None for what cannot be read, which is said: one odd file must not hide all other sessions."""
     about: dict[str, Any] = {}
     messages = 0
@@ -98,35 +100,35 @@ def _glanced(path: Path, home: Path) -> LegacySession | None:
         with open_regular_file(path) as file:
             changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
             for line in file:
-                if (told := _told(line)) is not None:
+                if (told := _session_info(line)) is not None:
                     about |= told | {"created": about.get("created", told.get("timestamp"))}
                 else:
                     messages += _is_object(line)
     except OSError as error:
         log.warning("%s is no session of the older kind and is left alone: %s", path, error.strerror)
         return None
-    about |= _beside(path)
+    about |= _read_meta_file(path)
     return LegacySession(
         path=path,
         file=path.relative_to(home).as_posix(),
         changed=changed,
         messages=messages,
-        cwd=_words(about, "cwd"),
-        title=shortened(_words(about, "title", "name"), MAX_TITLE_LENGTH),
-        model=_words(about, "model"),
-        began=_time(_words(about, "createdAt", "created_at", "created")),
+        cwd=_first_text(about, "cwd"),
+        title=shorten(_first_text(about, "title", "name"), MAX_TITLE_LENGTH),
+        model=_first_text(about, "model"),
+        created=_time(_first_text(about, "createdAt", "created_at", "created")),
     )
 
 
-def _told(line: bytes) -> dict[str, Any] | None:
+def _session_info(line: bytes) -> dict[str, Any] | None:
     """What a line tells of the session; None for all others, most of which need not be parsed for that."""
     if b'"session' not in line:
         return None
     try:
-        said = _parsed(line)
+        said = _parse_line(line)
     except (ValueError, RecursionError):
         return None
-    return said if is_object(said) and said.get("type") in _ABOUT else None
+    return said if is_object(said) and said.get("type") in _INFO_TYPES else None
 
 
 def _is_object(line: bytes) -> bool:
@@ -135,11 +137,11 @@ def _is_object(line: bytes) -> bool:
     return said.startswith(b"{") and said.endswith(b"}")
 
 
-def _parsed(line: bytes) -> Any:
+def _parse_line(line: bytes) -> Any:
     return json.loads(line.decode("utf-8-sig", errors="replace"))
 
 
-def _draft(line: Any) -> Draft:
+def _message_event(line: Any) -> Draft:
     wire = line.get("message", line) if is_object(line) else line
     fmt = FORMATS["anthropic" if _has_anthropic_blocks(wire) else "openai"]
     fmt.check(wire, field="line")
@@ -152,16 +154,16 @@ def _has_anthropic_blocks(wire: Any) -> bool:
     return is_list(content) and any(is_object(block) and block.get("type") in _ANTHROPIC for block in content)
 
 
-def _beside(path: Path) -> dict[str, Any]:
+def _read_meta_file(path: Path) -> dict[str, Any]:
     try:
         with open_regular_file(path.with_name(f"{path.stem}.meta.json")) as file:
-            meta = _parsed(file.read())
+            meta = _parse_line(file.read())
     except (OSError, ValueError, RecursionError):
         return {}
     return meta if is_object(meta) else {}
 
 
-def _words(about: Mapping[str, Any], *keys: str) -> str:
+def _first_text(about: Mapping[str, Any], *keys: str) -> str:
     """The first of these that has words which can be kept."""
     for key in keys:
         value = about.get(key)

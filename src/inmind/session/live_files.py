@@ -1,8 +1,8 @@
-"""Live files: the journal's documents where people and other tools can read and edit them.
+"""Live files: documents of the journal as files that people and other tools can read and edit.
 
-Publishing and taking in are one act, `settle`: under the folder's lock, look at the file, judge what it is,
-and bring file and journal together. A crash anywhere in between leaves a file that the next look judges the
-same way, so repair is not a separate piece of code.
+Publishing and reading edits are one operation, `sync`: under the lock of the folder, read the file, compare it with the
+journal, and update whichever of the two is behind. A crash at any point leaves a file that the next sync handles in the
+same way, so there is no separate repair.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from inmind.store.file_operations import FileSignature, FileState, now_nanosecon
 from inmind.store.protocol import PublishedVersion, Store
 from inmind.store.stream import Stream
 
-# Nanoseconds that an editor may take between emptying a file and filling it again.
-_PATIENCE = 200_000_000
+# Time that an editor may take between emptying a file and writing it again.
+_EDITOR_GRACE_NANOSECONDS = 200_000_000
 
 log = logging.getLogger("inmind")
 
 S = TypeVar("S")
 
-# Each round ends unless an editor saved within microseconds of our rename; nobody types that fast for long.
-_MOST_ROUNDS = 8
+# A round is repeated only if an editor saved within microseconds of our rename.
+_MAX_ROUNDS = 8
 
-# Files that are settled under one lock: others who write there wait for no more than these.
-_TOGETHER = 50
+# Files synced under one lock, so that other writers wait for at most this number.
+_BATCH_SIZE = 50
 
-# Events by which a document may come to say something else.
-_TELLING = (*DOCUMENT_EVENTS, Reverted)
+# Events that can change a document.
+_DOCUMENT_EVENTS = (*DOCUMENT_EVENTS, Reverted)
 
-# Files of other names that are told one by one; whoever unpacks a thousand there is told their number.
-_MOST_STRANGERS = 5
+# Ignored files that are reported one by one; the rest is counted.
+_MAX_FILE_NOTICES = 5
 
 
 class LiveFiles(Generic[S]):
@@ -72,159 +72,165 @@ class LiveFiles(Generic[S]):
         store: Store,
         *,
         documents: Callable[[S], Documents],
-        inside: str,
+        prefix: str,
         folders: tuple[str, ...] = (),
         paths: tuple[str, ...] = (),
     ) -> None:
-        """`inside`: where below the folder; `folders`, `paths`: where a person may begin a document by a file."""
+        """`prefix`: path below the folder. `folders`, `paths`: where a new file becomes a document."""
         self._folder, self._stream, self._store = folder, stream, store
         self._edits = EditMerger(stream, store, documents)
-        self._documents, self._inside, self._folders, self._paths = documents, inside, folders, paths
-        self._seen: dict[str, FileSignature] = {}
-        self._looked: dict[str, FileSignature] = {}
-        self._listed: dict[str, list[str]] = {}
-        self._shown: dict[str, int] = {}
+        self._documents, self._prefix, self._folders, self._paths = documents, prefix, folders, paths
+        self._signatures: dict[str, FileSignature] = {}
+        self._folder_signatures: dict[str, FileSignature] = {}
+        self._folder_listings: dict[str, list[str]] = {}
+        self._published_versions: dict[str, int] = {}
         self._notices: list[str] = []
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._tidied = False
 
     def read_edits(self) -> None:
-        """Bring in what people and tools have written since the last look. A few `stat` calls when nothing changed."""
+        """Read edits saved since the last call. Costs a few `stat` calls if nothing changed."""
         if not self._tidied:
-            self._tidy()
+            self._tidy_folder()
         documents = self._documents(self._stream.state).by_path
         changed: list[str] = []
-        for path in self._reachable(self._present()):
-            signature = self._folder.signature(self._inside + path)
-            if signature != self._seen.get(path) or (signature is None and path in documents):
+        for path in self._reachable(self._candidate_paths()):
+            signature = self._folder.signature(self._prefix + path)
+            if signature != self._signatures.get(path) or (signature is None and path in documents):
                 changed.append(path)
         self.sync(*changed)
 
     def publish(self) -> None:
-        """Show the newest version of every document that changed."""
+        """Write the newest version of every document that changed."""
         documents = self._documents(self._stream.state).by_path
         versions = {path: document.version for path, document in documents.items()}
-        behind = [path for path in {**versions, **self._shown} if self._shown.get(path) != versions.get(path, 0)]
+        behind = [
+            path
+            for path in {**versions, **self._published_versions}
+            if self._published_versions.get(path) != versions.get(path, 0)
+        ]
         self.sync(*self._reachable(behind))
 
     def notices(self) -> tuple[str, ...]:
-        """What people should know, each said once."""
-        said, self._notices = tuple(self._notices), []
-        return said
+        """Notices for people, each returned once."""
+        notices, self._notices = tuple(self._notices), []
+        return notices
 
     def inspect(self) -> Iterator[tuple[str, FileCheck]]:
-        """What `settle` would find in each file as it stands now; nothing is written, taken in or waited for.
+        """The status of each file, as `sync` would see it. Nothing is written, and there is no waiting.
 
-        A page that was never shown, as in a home that was just imported, is not missing.
+        A page that was never published, as in a home that was just imported, is not missing.
         """
         shown = self._store.published_versions(self._stream.name)
         documents = self._documents(self._stream.state).by_path
-        for path in self._reachable(self._present()):
-            found = self._folder.read(self._inside + path, max_bytes=MAX_DOCUMENT_BYTES)
+        for path in self._reachable(self._candidate_paths()):
+            found = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
             if found.read_error:
                 yield path, FileCheck(FileStatus.FOREIGN, reason=found.read_error)
             elif found.data is not None or path in shown:
-                yield path, self._judged(path, found, documents.get(path), shown.get(path))
+                yield path, self._judge(path, found, documents.get(path), shown.get(path))
 
     def sync(self, *paths: str) -> None:
-        """Bring files and their documents together, whoever of the two is ahead.
+        """Bring files and documents together, whichever is ahead.
 
-        What was last published is marked with the folder locked, so one look at it is good for all that are settled
-        under the same lock: to look again for each would cost the square of their number.
+        Published versions are marked only with the folder locked, so they are read once per batch. Reading them for
+        each file would take quadratic time.
         """
-        for start in range(0, len(paths), _TOGETHER):
-            together = paths[start : start + _TOGETHER]
-            with self._told(*together), self._folder.lock():
+        for start in range(0, len(paths), _BATCH_SIZE):
+            batch = paths[start : start + _BATCH_SIZE]
+            with self._report_errors(*batch), self._folder.lock():
                 shown = self._store.published_versions(self._stream.name)
-                for path in together:
-                    with self._told(path):
-                        self._settled(path, shown)
+                for path in batch:
+                    with self._report_errors(path):
+                        self._sync_one(path, shown)
 
-    def _settled(self, path: str, shown: dict[str, PublishedVersion]) -> None:
-        for _ in range(_MOST_ROUNDS):
-            if self._round(path, shown):
+    def _sync_one(self, path: str, shown: dict[str, PublishedVersion]) -> None:
+        for _ in range(_MAX_ROUNDS):
+            if self._sync_round(path, shown):
                 return
 
     @contextlib.contextmanager
-    def _told(self, *paths: str) -> Generator[None]:
-        """A file may lag, a call must not fail."""
+    def _report_errors(self, *paths: str) -> Generator[None]:
+        """Turn errors into notices: a file may be stale, but a call must not fail."""
         try:
             yield
         except Closed:
             raise
         except InmindError as error:
             for path in paths:
-                self._notice(f"{path} could not be brought up to date: {error}")
+                self._notice(f"{path} could not be updated: {error}")
 
-    def _tidy(self) -> None:
-        """Once, at the beginning: the folders that people look for, and what killed writers have left lying about."""
+    def _tidy_folder(self) -> None:
+        """Once, at the start: create the folders, and recover files that killed writers have left."""
         if not self._reachable([""]):
             return
         try:
             with self._folder.lock():
                 for folder in self._reachable([f"{folder}/" for folder in self._folders]):
-                    self._folder.make_subfolder(self._inside + folder.removesuffix("/"))
-                displaced = [name.removeprefix(self._inside) for name in self._folder.clean_up()]
+                    self._folder.make_subfolder(self._prefix + folder.removesuffix("/"))
+                displaced = [name.removeprefix(self._prefix) for name in self._folder.clean_up()]
         except Closed:
             raise
         except InmindError as error:
-            self._notice(f"the folder could not be tidied: {error}")
+            self._notice(f"the folder could not be cleaned up: {error}")
             return
         self._tidied = True
         for path in displaced:
             if _is_document(path):
                 self.sync(path)
 
-    def _round(self, path: str, shown: dict[str, PublishedVersion]) -> bool:
-        """One look and one act; False when an editor's save came to light and has to be looked at."""
-        self._recover(path, shown.get(path))
-        found = self._folder.read(self._inside + path, max_bytes=MAX_DOCUMENT_BYTES)
+    def _sync_round(self, path: str, shown: dict[str, PublishedVersion]) -> bool:
+        """Check a file and act once. Returns False if a concurrent save has to be checked again."""
+        self._recover_displaced(path, shown.get(path))
+        found = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
         document = self._documents(self._stream.refresh()).by_path.get(path)
         if found.read_error:
-            self._tell_unreadable(path, found, document, shown.get(path))
+            self._notice_unreadable(path, found, document, shown.get(path))
             return True
-        judgement = self._judged(path, found, document, shown.get(path))
+        judgement = self._judge(path, found, document, shown.get(path))
         match judgement.status:
             case FileStatus.CURRENT:
-                self._now_shows(path, document, shown, found)
+                self._mark_published(path, document, shown, found)
                 return True
             case FileStatus.EDITED:
                 document = self._edits.save(path, judgement.text, shown.get(path))
                 if document.text != judgement.text:
                     return False
-                self._now_shows(path, document, shown, found)
+                self._mark_published(path, document, shown, found)
                 return True
             case FileStatus.SHARED:
-                if _waited(found):
+                if _wait_if_young(found):
                     return False
-                self._notice(f"{path} is not taken in: its file has another name as well (a hard link)")
-                self._remember(path, found)
+                self._notice(f"{path} is ignored: its file has a second name (a hard link)")
+                self._remember_signature(path, found)
                 return True
             case FileStatus.FOREIGN:
-                self._leave_alone(path, found, judgement)
+                self._ignore_file(path, found, judgement)
                 return True
             case FileStatus.DAMAGED:
-                if _waited(found):
+                if _wait_if_young(found):
                     return False
                 self._set_aside(path, found.data or b"", judgement)
             case FileStatus.MISSING:
-                if path in self._shown:
-                    self._notice(f"{path} was gone; it is there again, since a file's absence does not forget it")
+                if path in self._published_versions:
+                    self._notice(
+                        f"{path} was missing and has been restored: deleting a file does not delete its document"
+                    )
             case FileStatus.STALE:
                 pass
-        done = self._show(path, document, found)
+        done = self._write_file(path, document, found)
         if done:
-            self._now_shows(path, document, shown)
+            self._mark_published(path, document, shown)
         return done
 
-    def _judged(
+    def _judge(
         self, path: str, found: FileState, document: Document | None, shown: PublishedVersion | None
     ) -> FileCheck:
         published = shown.digest if shown else None
         judgement = check_file(found.data, document=document, published_digest=published)
         if judgement.status is not FileStatus.EDITED:
             return judgement
-        later = self._versions(path, after=shown.seq if shown else 0)
+        later = self._digests_since(path, after=shown.seq if shown else 0)
         return check_file(
             found.data,
             document=document,
@@ -233,20 +239,20 @@ class LiveFiles(Generic[S]):
             has_other_links=found.has_other_links,
         )
 
-    def _tell_unreadable(
+    def _notice_unreadable(
         self, path: str, found: FileState, document: Document | None, shown: PublishedVersion | None
     ) -> None:
         self._notice(f"{path} cannot be read ({found.read_error}); the last good version is used")
         if document is not None and shown is not None and digest(document.text) != shown.digest:
-            self._notice(f"{path} is written in memory and not in its file, in whose place something else stands")
+            self._notice(f"{path} has a newer version in memory that cannot be written to its file")
 
-    def _recover(self, path: str, shown: PublishedVersion | None) -> None:
-        """A writer was killed with a displaced file in its hands: a person's words in it become a version."""
-        name = self._inside + path
+    def _recover_displaced(self, path: str, shown: PublishedVersion | None) -> None:
+        """Save a person's text from a file that a killed writer had moved aside."""
+        name = self._prefix + path
         left = self._folder.read_swap(name, max_bytes=MAX_DOCUMENT_BYTES)
         if left == FileState():
             return
-        versions = self._versions(path, after=0)
+        versions = self._digests_since(path, after=0)
         judgement = check_file(
             left.data,
             document=None,
@@ -258,48 +264,52 @@ class LiveFiles(Generic[S]):
             self._edits.save(path, judgement.text, shown)
         self._folder.delete_swap(name)
 
-    def _versions(self, path: str, *, after: int) -> list[str]:
-        """Digests of what the journal had this document say, from some event on.
+    def _digests_since(self, path: str, *, after: int) -> list[str]:
+        """Digests of all versions of a document after an event.
 
-        They are folded: a note changes a page without saying all of it, and an undo brings an older one back.
+        They are folded, because a note changes a page without storing its text, and an undo restores an older one.
         """
         documents = self._documents(self._stream.state_at(after))
-        said: list[str] = []
+        digests: list[str] = []
         read = partial(self._store.read, self._stream.name, after=after)
-        for event in sorted((event for kind in _TELLING for event in read(kind=kind.kind)), key=attrgetter("seq")):
+        for event in sorted(
+            (event for kind in _DOCUMENT_EVENTS for event in read(kind=kind.kind)), key=attrgetter("seq")
+        ):
             before = documents.version(path)
             if isinstance(event.payload, Reverted):
                 documents = self._documents(self._stream.state_at(event.seq))
             else:
                 documents = documents.apply(event)
             if documents.version(path) not in (0, before):
-                said.append(digest(documents.text(path)))
-        return said
+                digests.append(digest(documents.text(path)))
+        return digests
 
-    def _show(self, path: str, document: Document | None, found: FileState) -> bool:
-        name = self._inside + path
-        if document is None:  # undone: the file goes as it came, its words stay in the journal
+    def _write_file(self, path: str, document: Document | None, found: FileState) -> bool:
+        name = self._prefix + path
+        if document is None:  # its creation was undone; the text stays in the journal
             return self._folder.remove(name, expected=found)
         return self._folder.exchange(name, document.text.encode(), expected=found)
 
-    def _leave_alone(self, path: str, found: FileState, judgement: FileCheck) -> None:
+    def _ignore_file(self, path: str, found: FileState, judgement: FileCheck) -> None:
         if found.data:
-            self._notice(f"{path} is not taken for a document ({judgement.reason}); it stays as it is")
-        self._remember(path, found)
+            self._notice(f"{path} is ignored ({judgement.reason}); the file is unchanged")
+        self._remember_signature(path, found)
 
     def _set_aside(self, path: str, data: bytes, judgement: FileCheck) -> None:
-        name = self._inside + path
+        name = self._prefix + path
         kept = self._folder.save_aside(name, new_name=f"{name}{DAMAGED_SUFFIX}{digest(data.hex())[:8]}")
-        kept_as = kept.removeprefix(self._inside)
-        what = DocumentSetAside(path=path, reason=judgement.reason, saved_as=kept_as)
-        draft = Draft(payload=what, origin=Origin.FILE)
-        self._stream.append(draft)
-        self._notice(f"{path} was not taken in ({judgement.reason}); restored, what stood there is in {kept_as}")
+        kept_as = kept.removeprefix(self._prefix)
+        payload = DocumentSetAside(path=path, reason=judgement.reason, saved_as=kept_as)
+        self._stream.append(Draft(payload=payload, origin=Origin.FILE))
+        self._notice(f"{path} was damaged ({judgement.reason}) and restored; the old content is in {kept_as}")
 
-    def _now_shows(
+    def _mark_published(
         self, path: str, document: Document | None, shown: dict[str, PublishedVersion], found: FileState | None = None
     ) -> None:
-        """`found` if the file shows it just as it was found. One that we wrote is too young to be sure of."""
+        """Mark a version as published. `found`: the file as it was read, if it already had this text.
+
+        A file that we have just written is too young for its signature to be reliable.
+        """
         have = shown.get(path)
         mark = digest(document.text) if document else ""
         if mark != (have.digest if have else ""):
@@ -307,112 +317,117 @@ class LiveFiles(Generic[S]):
             self._store.mark_published(self._stream.name, path, now)
             shown[path] = now
         if document is None:
-            self._shown.pop(path, None)
+            self._published_versions.pop(path, None)
         else:
-            self._shown[path] = document.version
-        self._remember(path, found)
+            self._published_versions[path] = document.version
+        self._remember_signature(path, found)
 
-    def _remember(self, path: str, found: FileState | None) -> None:
-        """Not to look again before something has changed."""
+    def _remember_signature(self, path: str, found: FileState | None) -> None:
+        """Skip the file until its signature changes."""
         if found and found.reliable_signature:
-            self._seen[path] = found.reliable_signature
+            self._signatures[path] = found.reliable_signature
         else:
-            self._seen.pop(path, None)
+            self._signatures.pop(path, None)
 
-    def _present(self) -> list[str]:
-        """Every path that has a document or a file: a new file in detail/ is a document a person began."""
+    def _candidate_paths(self) -> list[str]:
+        """Every path with a document or a file. A new file in detail/ becomes a document."""
         documents = self._documents(self._stream.state).by_path
         places = ("", *self._folders) if self._folders else ()
-        begun = [path for place in places for path in self._begun(place) if path not in documents]
-        return [*documents, *(path for path in self._paths if path not in documents), *begun]
+        new = [path for place in places for path in self._listed_paths(place) if path not in documents]
+        return [*documents, *(path for path in self._paths if path not in documents), *new]
 
-    def _begun(self, folder: str) -> list[str]:
-        """Documents that have a file in this folder. Read again only when something was put there or taken away."""
+    def _listed_paths(self, folder: str) -> list[str]:
+        """Documents that have a file in this folder. The folder is listed again only if it changed."""
         now = now_nanoseconds()
-        place = (self._inside + folder).removesuffix("/")
+        place = (self._prefix + folder).removesuffix("/")
         signature = self._folder.signature(place)
         if signature is None:
             return []
-        if signature != self._looked.get(folder):
+        if signature != self._folder_signatures.get(folder):
             within = f"{folder}/" if folder else ""
             found = {within + name: kind for name, kind in self._folder.list_files(place).items()}
-            refused = {path: why for path, kind in found.items() if (why := _no_page(path, kind))}
-            self._listed[folder] = [path for path in found if path not in refused]
-            self._tell_strangers(folder, refused)
+            refused = {path: why for path, kind in found.items() if (why := _not_a_page_reason(path, kind))}
+            self._folder_listings[folder] = [path for path in found if path not in refused]
+            self._notice_other_files(folder, refused)
             if signature.is_reliable(now):
-                self._looked[folder] = signature
-        return self._listed[folder]
+                self._folder_signatures[folder] = signature
+        return self._folder_listings[folder]
 
-    def _tell_strangers(self, folder: str, refused: Mapping[str, str]) -> None:
-        """What somebody put among the pages and expects to be read, though it is none; not what memory put there."""
-        notes, _, _ = NOTES_PAGE_PATH.partition("/")  # where a session of nobody in particular has its own
+    def _notice_other_files(self, folder: str, refused: Mapping[str, str]) -> None:
+        """Report files that a person put among the pages although they cannot be pages."""
+        notes, _, _ = NOTES_PAGE_PATH.partition("/")  # an anonymous session has its own notes page there
         known = {*self._folders, notes, *self._documents(self._stream.state).by_path}
-        strangers = [path for path in refused if path not in known and DAMAGED_SUFFIX not in path]
-        for path in strangers[:_MOST_STRANGERS]:
-            name = path if path.isprintable() else repr(path)  # anybody may have named it anything
-            self._notice(f"{name} is not taken in: {refused[path]}")
-        if len(strangers) > _MOST_STRANGERS:
-            more, place = len(strangers) - _MOST_STRANGERS, f"{folder}/" if folder else self._inside
-            self._notice(f"{more} more in {place} are not taken in, by their names or for what they are")
+        others = [path for path in refused if path not in known and DAMAGED_SUFFIX not in path]
+        for path in others[:_MAX_FILE_NOTICES]:
+            name = path if path.isprintable() else repr(path)
+            self._notice(f"{name} is ignored: {refused[path]}")
+        if len(others) > _MAX_FILE_NOTICES:
+            more, place = len(others) - _MAX_FILE_NOTICES, f"{folder}/" if folder else self._prefix
+            self._notice(f"{more} more files in {place} are ignored")
 
     def _reachable(self, paths: Sequence[str]) -> list[str]:
-        """Those that a folder leads to, and not a link in its place, which could lead anywhere."""
-        ways = {path.rpartition("/")[0]: path for path in paths}
-        barred = {
-            way: step for way, path in ways.items() if (step := self._folder.first_non_folder(self._inside + path))
+        """Paths whose parent is a real folder. A link could lead anywhere, so links are not followed."""
+        parents = {path.rpartition("/")[0]: path for path in paths}
+        blocked = {
+            parent: part
+            for parent, path in parents.items()
+            if (part := self._folder.first_non_folder(self._prefix + path))
         }
-        for step in dict.fromkeys(barred.values()):
-            self._notice(f"{step} is no folder, and links are not followed: its pages are only in memory, not in files")
-        return [path for path in paths if path.rpartition("/")[0] not in barred]
+        for part in dict.fromkeys(blocked.values()):
+            self._notice(f"{part} is not a folder, and links are not followed: its pages are in memory, not in files")
+        return [path for path in paths if path.rpartition("/")[0] not in blocked]
 
     def _notice(self, text: str) -> None:
-        if text in self._said:
+        if text in self._reported:
             return
-        self._said.add(text)
+        self._reported.add(text)
         self._notices.append(text)
         log.warning("inmind: %s", text)
 
 
 def session_files(folder: Folder, stream: Stream[SessionState], store: Store) -> LiveFiles[SessionState]:
-    """The pages of a session: people begin one by putting a file among them."""
-    return LiveFiles(folder, stream, store, documents=_of_mind, inside="working-memory/", folders=PAGE_FOLDERS)
+    """The live files of a session. A new file among its pages becomes a document."""
+    return LiveFiles(
+        folder, stream, store, documents=_session_documents, prefix="working-memory/", folders=PAGE_FOLDERS
+    )
 
 
 def resource_files(folder: Folder, stream: Stream[ResourceState], store: Store) -> LiveFiles[ResourceState]:
-    """The pages of a resource."""
-    return LiveFiles(folder, stream, store, documents=_of_belongings, inside="", paths=RESOURCE_PATHS)
+    """The live files of a resource."""
+    return LiveFiles(folder, stream, store, documents=_resource_documents, prefix="", paths=RESOURCE_PATHS)
 
 
-def _of_mind(state: SessionState) -> Documents:
+def _session_documents(state: SessionState) -> Documents:
     return state.documents
 
 
-def _of_belongings(resource_state: ResourceState) -> Documents:
+def _resource_documents(resource_state: ResourceState) -> Documents:
     return resource_state.documents
 
 
-def _waited(found: FileState) -> bool:
-    """Some editors empty a file and then write it, or link a backup first: one that looks wrong and is that young gets
-    a moment to be right.
+def _wait_if_young(found: FileState) -> bool:
+    """Wait if a file that looks wrong was changed just now. Returns whether it waited.
+
+    Some editors empty a file before they write it, or link a backup first.
     """
-    age = found.read_at - found.signature.changed_at if found.signature else _PATIENCE
-    if not 0 <= age < _PATIENCE:
+    age = found.read_at - found.signature.changed_at if found.signature else _EDITOR_GRACE_NANOSECONDS
+    if not 0 <= age < _EDITOR_GRACE_NANOSECONDS:
         return False
-    time.sleep((_PATIENCE - age) / 1e9)
+    time.sleep((_EDITOR_GRACE_NANOSECONDS - age) / 1e9)
     return True
 
 
-def _no_page(path: str, kind: str) -> str:
-    """Why a file is no page; empty for one that is."""
+def _not_a_page_reason(path: str, kind: str) -> str:
+    """Why a file cannot be a page; empty if it can."""
     if kind:
         return f"it is {kind}" + (", and links are not followed" if kind == "a link" else "")
     if "/" not in path and path != OVERVIEW_PATH:
         return f"pages are {OVERVIEW_PATH} and the files in {'/ and '.join(PAGE_FOLDERS)}/"
-    return "" if _is_document(path) else f"the name of a page has {PAGE_NAME_RULE}"
+    return "" if _is_document(path) else f"a page name has {PAGE_NAME_RULE}"
 
 
 def _is_document(path: str) -> bool:
-    """A damaged file that was set aside is not one, though its name would do."""
+    """Whether a path is that of a document. A damaged file that was set aside is not."""
     if DAMAGED_SUFFIX in path:
         return False
     try:

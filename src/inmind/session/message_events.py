@@ -18,11 +18,11 @@ from inmind.history import Conversation, ConversationEntry
 if TYPE_CHECKING:
     from inmind.entities.grounding import SessionTexts
 
-FURTHEST = 64
+MAX_LOOKBACK = 64
 """Messages to look back for the call that a result answers. Providers want it right before; a few allow more."""
 
 
-def heard(
+def observations_in(
     line: Conversation, drafts: Sequence[Draft], *, stream: str, version: int, own: Callable[[str], bool]
 ) -> list[Observation]:
     """What the messages among these drafts tell, in order; they will stand in the stream right after `version`.
@@ -37,12 +37,12 @@ def heard(
         message = FORMATS[draft.payload.format].read(draft.payload.wire)
         calls.update((call.id, call) for call in message.calls)
         source = f"{stream}#{version + 1 + place}"
-        said = (one for one in _told_by(message, line, calls, draft) if isinstance(one, str) or not own(one.tool))
+        said = (one for one in _observed_in(message, line, calls, draft) if isinstance(one, str) or not own(one.tool))
         told += [Observation(one, draft.origin, source) for one in said]
     return told
 
 
-def outcomes_in(entries: Sequence[ConversationEntry]) -> Iterator[ToolObserved]:
+def tool_results_in(entries: Sequence[ConversationEntry]) -> Iterator[ToolObserved]:
     """What tools did, by messages that are in the conversation already."""
     calls: dict[str, Call] = {}
     for entry in entries:
@@ -61,14 +61,14 @@ class LastReply:
 
 def last_reply(line: Conversation) -> LastReply | None:
     """The words that the model said last."""
-    for entry in reversed(line[max(0, len(line) - FURTHEST) :]):
+    for entry in reversed(line[max(0, len(line) - MAX_LOOKBACK) :]):
         message = FORMATS[entry.format].read(entry.wire)
         if message.role == "assistant" and message.text:
             return LastReply(message.text, entry.seq)
     return None
 
 
-def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObserved]) -> SessionTexts:
+def session_texts(line: Conversation, *, system: object, observed: Iterable[ToolObserved]) -> SessionTexts:
     """Everything that was said in a session, but by the model.
 
     What a failed call answers is left out: it repeats an id that does not exist.
@@ -81,7 +81,7 @@ def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObs
     for entry in line:
         message = FORMATS[entry.format].read(entry.wire)
         for result in message.results:
-            if not (result.error or is_failure(_answer(result))):
+            if not (result.error or is_failure(_result_value(result))):
                 tools += _texts(result.parts)
         if message.role != "assistant":
             said = people if message.role == "user" else tools if message.role == "tool" else operator
@@ -89,11 +89,11 @@ def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObs
     return SessionTexts(operator="\n".join(operator), user="\n".join(people), tools="\n".join(tools))
 
 
-def _told_by(
+def _observed_in(
     message: Message, line: Conversation, calls: dict[str, Call], draft: Draft
 ) -> Iterator[str | ToolObserved]:
     for result in message.results:
-        call = calls.get(result.id) or _call_before(line, result.id)
+        call = calls.get(result.id) or _find_call(line, result.id)
         yield _outcome(result, call, draft.payload.wire if isinstance(draft.payload, MessageAdded) else {})
     if draft.origin is Origin.USER and message.text:
         yield message.text
@@ -103,21 +103,21 @@ def _outcome(result: Result, call: Call | None, wire: Mapping[str, Any]) -> Tool
     return ToolObserved(
         tool=call.name if call else str(wire.get("name") or ""),
         arguments=call.arguments if call else None,
-        result=_answer(result),
+        result=_result_value(result),
         error=result.error,
         call_id=result.id,
     )
 
 
-def _call_before(line: Conversation, id: str) -> Call | None:
-    for entry in reversed(line[max(0, len(line) - FURTHEST) :]):
+def _find_call(line: Conversation, id: str) -> Call | None:
+    for entry in reversed(line[max(0, len(line) - MAX_LOOKBACK) :]):
         for call in FORMATS[entry.format].read(entry.wire).calls:
             if call.id == id:
                 return call
     return None
 
 
-def _answer(result: Result) -> Any:
+def _result_value(result: Result) -> Any:
     """The texts of an answer: one as it is, several as the content blocks that they were."""
     texts = [part.text for part in result.parts if isinstance(part, Text)]
     return texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]

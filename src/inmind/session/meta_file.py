@@ -23,7 +23,7 @@ from inmind.core.events.prompt import PromptPrepared, UsageReported
 from inmind.core.events.session import Compacted, MessageAdded, SessionImported, SessionOpened, SessionTitled
 from inmind.core.frozen import frozen
 from inmind.core.json import check_text, is_object
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.errors import Damaged, InmindError, InvalidInput, StoreError
 from inmind.session.state import MAX_TITLE_LENGTH, SessionState, title_after
@@ -60,7 +60,7 @@ class SessionSummary:
 
 def read_summary(folder: Folder) -> SessionSummary:
     """Anybody may have written there: what does not read says nothing."""
-    said = _said(folder)
+    said = _read_json(folder)
     texts = {name: said[name] for name in ("title", "model", "created", "updated") if _is_text(said.get(name))}
     numbers = {name: said[name] for name in ("version", "messages", "calls") if _is_number(said.get(name))}
     return SessionSummary(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
@@ -80,7 +80,7 @@ def complete_summary(said: SessionSummary, store: Store, begun: StreamInfo) -> S
         )
     if said.messages and not said.title:
         with suppress(Damaged):  # whoever opens it is told; a list goes on
-            title, model = _called(store, stream, begun.version)
+            title, model = _find_title_and_model(store, stream, begun.version)
             said = replace(said, title=title, model=said.model or model)
     return said
 
@@ -91,56 +91,56 @@ class MetaFile:
     def __init__(self, folder: Folder, stream: Stream[SessionState], store: Store) -> None:
         self._folder, self._stream, self._store = folder, stream, store
         self._version = -1
-        self._called: tuple[str, str] | None = None
+        self._title_and_model: tuple[str, str] | None = None
 
     def read_title(self) -> None:
         """Make a title that somebody has written into the file the session's own."""
         try:
-            if title := self._edited(self._stream.state):
+            if title := self._edited_title(self._stream.state):
                 self._stream.append(Draft(payload=SessionTitled(title), origin=Origin.FILE))
         except StoreError as error:
             log.warning("the title in %s was not taken in: %s", self._folder.path / FILE, error)
 
     def is_stale(self, state: SessionState) -> bool:
         due = max(MIN_EVENTS_BETWEEN_WRITES, self._version // WRITE_EVERY_NTH_PART)
-        return state.seq - self._version >= due or self._called != (state.title, state.model)
+        return state.seq - self._version >= due or self._title_and_model != (state.title, state.model)
 
     def write(self, state: SessionState) -> str:
         """Answers with what went wrong, if anything: a view may lag, a call must not fail."""
         if state.seq == self._version or state.opened is None:
             return ""
-        renamed = self._renamed()
+        renamed = self._was_renamed()
         # Also when it fails: a place that cannot be written is not tried again at every call.
-        self._version, self._called = state.seq, (state.title, state.model)
+        self._version, self._title_and_model = state.seq, (state.title, state.model)
         try:
             with self._folder.lock():
-                title = "" if renamed else self._edited(state)
-                data = self._written(state, state.opened, title=title or state.title)
+                title = "" if renamed else self._edited_title(state)
+                data = self._render(state, state.opened, title=title or state.title)
                 if self._folder.read(FILE, max_bytes=len(data)).data != data:
                     self._folder.replace(FILE, data)
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
         return ""
 
-    def _renamed(self) -> bool:
+    def _was_renamed(self) -> bool:
         """Has somebody named the session since we last wrote the file?"""
         return self._version > 0 and bool(
             self._store.read(self._stream.name, after=self._version, kind=SessionTitled.kind)
         )
 
-    def _edited(self, state: SessionState) -> str:
+    def _edited_title(self, state: SessionState) -> str:
         """The title in the file, if somebody has written it there; it stays until the next opening takes it in.
 
         The file may lag, after a kill for one: an old title is none that somebody wrote. What it had to say when it was
         written is in the journal, so that can be told without keeping anything beside it.
         """
         said = read_summary(self._folder)
-        title = shortened(said.title, MAX_TITLE_LENGTH)
+        title = shorten(said.title, MAX_TITLE_LENGTH)
         if title in ("", state.title) or not 0 < said.version <= state.seq:
             return ""
         return "" if title == self._stream.state_at(said.version).title else title
 
-    def _written(self, state: SessionState, opened: SessionOpened, *, title: str) -> bytes:
+    def _render(self, state: SessionState, opened: SessionOpened, *, title: str) -> bytes:
         summary = self._store.summary(state.stream)
         first, *begun = self._store.read(state.stream, until=2)
         older = next((event.payload for event in begun if isinstance(event.payload, SessionImported)), None)
@@ -166,7 +166,7 @@ class MetaFile:
         return (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _called(store: Store, stream: str, version: int) -> tuple[str, str]:
+def _find_title_and_model(store: Store, stream: str, version: int) -> tuple[str, str]:
     """The title of a session and the model that last answered, without going through all that was said in it.
 
     A title is given by whoever named it last, or else by the first words of a person; so both ends tell, nearly always.
@@ -174,13 +174,13 @@ def _called(store: Store, stream: str, version: int) -> tuple[str, str]:
     named = store.read(stream, kind=SessionTitled.kind)
     said = (
         event
-        for after, until in _pieces(version)
+        for after, until in _chunks(version)
         for event in store.read(stream, after=after, until=until, kind=MessageAdded.kind)
     )
     first_words = (words for event in said if (words := title_after("", event)))
     used = (
         event.payload
-        for after, until in _pieces(version)
+        for after, until in _chunks(version)
         for event in reversed(store.read(stream, after=version - until, until=version - after, kind=UsageReported.kind))
     )
     older = (event.payload for event in store.read(stream, until=2, kind=SessionImported.kind))
@@ -189,7 +189,7 @@ def _called(store: Store, stream: str, version: int) -> tuple[str, str]:
     return title, next((what.model for what in answered if what.model), "")
 
 
-def _pieces(length: int) -> Iterator[tuple[int, int]]:
+def _chunks(length: int) -> Iterator[tuple[int, int]]:
     """A stream in a few pieces, each ten times as long as the one before."""
     after, size = 0, 100
     while after < length:
@@ -197,7 +197,7 @@ def _pieces(length: int) -> Iterator[tuple[int, int]]:
         after, size = after + size, size * 10
 
 
-def _said(folder: Folder) -> dict[str, Any]:
+def _read_json(folder: Folder) -> dict[str, Any]:
     try:
         said = json.loads(folder.read(FILE, max_bytes=_MAX_BYTES).data or b"{}")
     except (ValueError, RecursionError):

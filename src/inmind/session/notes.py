@@ -26,7 +26,7 @@ class NoteWriter:
     def __init__(
         self, stream: Stream[Any], files: DocumentFiles, *, soon: Submit, keep_found: Callable[[], None]
     ) -> None:
-        self._stream, self._files, self._soon, self._keep_found = stream, files, soon, keep_found
+        self._stream, self._files, self._submit, self._schedule_embedding = stream, files, soon, keep_found
 
     def add(self, what: NoteAdded, *, origin: object, key: str | None) -> Note:
         """`origin`: whose words it is."""
@@ -45,5 +45,5 @@ class NoteWriter:
 
     def publish(self) -> None:
         """What was taken stands on its page in a moment, and is found."""
-        self._soon(f"notes of {self._stream.name}", self._files.publish)
-        self._keep_found()
+        self._submit(f"notes of {self._stream.name}", self._files.publish)
+        self._schedule_embedding()

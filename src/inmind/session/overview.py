@@ -21,7 +21,7 @@ from inmind.entities.observe import Observation
 from inmind.entities.outcome import exit_code, is_failure, reports_failure
 from inmind.entities.parse_result import is_object, looks_like_json, parse_layers
 from inmind.history import Conversation
-from inmind.session.message_events import FURTHEST, outcomes_in
+from inmind.session.message_events import MAX_LOOKBACK, tool_results_in
 from inmind.session.state import SessionState
 from inmind.store.protocol import AppendResult, Key
 from inmind.store.stream import Decision, Stream
@@ -34,7 +34,7 @@ class OverviewWriter:
         self._stream, self._own_tool = stream, own_tool
         self._current: tuple[Documents, OverviewLog] | None = None
         """What the overview was last seen to be current for."""
-        self._worked: tuple[int, str, frozenset[str]] = (0, "", frozenset())
+        self._working_tools: tuple[int, str, frozenset[str]] = (0, "", frozenset())
         """A beginning of the conversation, by its length and its name, and the tools that have worked in it."""
 
     def add_event(self, kind: str, text: str, key: Key | None) -> AppendResult:
@@ -54,7 +54,7 @@ class OverviewWriter:
         `before`: what was in mind until then. `wrote`: whether pages were among what happened.
         """
         done = [
-            (outcome_of(one.content), one.source)
+            (read_outcome(one.content), one.source)
             for one in told
             if isinstance(one.content, ToolObserved) and not self._own_tool(one.content.tool)
         ]
@@ -62,7 +62,7 @@ class OverviewWriter:
         occurred = overview_events(
             (outcome for outcome, _ in done),
             before.overview_lines,
-            has_worked=lambda tool: tool in before.working_tools or tool in self._worked_in(before.conversation),
+            has_worked=lambda tool: tool in before.working_tools or tool in self._working_tools_in(before.conversation),
             language=language,
         )
         if not occurred and not wrote and (before.documents, before.overview_lines) == self._current:
@@ -91,46 +91,46 @@ class OverviewWriter:
             self._current = done.result
         return bool(done.events)
 
-    def _worked_in(self, line: Conversation) -> frozenset[str]:
+    def _working_tools_in(self, line: Conversation) -> frozenset[str]:
         """The tools that have worked, by the conversation alone. It is read on from where it was read before."""
-        length, name, worked = self._worked
+        length, name, worked = self._working_tools
         if not line.begins_with(length, name):
             length, worked = 0, frozenset[str]()
         if length < len(line):
-            outcomes = outcomes_in(line[max(0, length - FURTHEST) :])
+            outcomes = tool_results_in(line[max(0, length - MAX_LOOKBACK) :])
             worked |= {
                 one.tool for one in outcomes if one.tool not in worked and not (one.error or is_failure(one.result))
             }
-            self._worked = (len(line), line.prefix_digest(), worked)
+            self._working_tools = (len(line), line.prefix_digest(), worked)
         return worked
 
 
-def outcome_of(told: ToolObserved) -> ToolCallOutcome:
+def read_outcome(told: ToolObserved) -> ToolCallOutcome:
     """What a tool did, read once for all rules."""
     answer = parse_layers(told.result)
     return ToolCallOutcome(
         tool=told.tool,
-        arguments=_given(told.arguments),
-        result=next(filter(_is_words, answer), answer[-1]),
+        arguments=_parse_arguments(told.arguments),
+        result=next(filter(_is_plain_text, answer), answer[-1]),
         failed=told.error or any(map(reports_failure, answer)),
         exit_code=exit_code(answer[-1]),
     )
 
 
-def _is_words(value: Any) -> bool:
+def _is_plain_text(value: Any) -> bool:
     """Words are quoted as they were said, though they can be read as YAML: "Error: disk full"."""
     return isinstance(value, str) and not looks_like_json(value)
 
 
-def _given(arguments: Any) -> Any:
+def _parse_arguments(arguments: Any) -> Any:
     """Arguments as values: in the conversation they are the text that a model wrote, and so is many a list in them."""
-    given = _written_down(arguments)
+    given = _parse_text(arguments)
     if not is_object(given):
         return given
-    lists = {key: _written_down(item) for key, item in given.items() if isinstance(item, str) and item[:1] == "["}
+    lists = {key: _parse_text(item) for key, item in given.items() if isinstance(item, str) and item[:1] == "["}
     return given | lists
 
 
-def _written_down(value: Any) -> Any:
+def _parse_text(value: Any) -> Any:
     """Not read any further than to where it is no text: what is called content there is no answer's."""
     return next((one for one in parse_layers(value) if not isinstance(one, str)), value)

@@ -19,7 +19,7 @@ from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store
 from inmind.store.stream import Decision, Stream, key_for
 
-Whose = SessionState | ResourceState
+ScratchpadOwner = SessionState | ResourceState
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -32,7 +32,7 @@ class SetAside:
     at: datetime
 
 
-def scratchpad_among(
+def open_scratchpad(
     layers: Sequence[Layer], streams: Sequence[Stream[SessionState]], resource: Stream[ResourceState], store: Store
 ) -> Scratchpad | None:
     """The scratchpad of a session, or the one that it has a view of: `streams` are its own and its ancestors'."""
@@ -77,7 +77,7 @@ class Scratchpad:
             ).value  # so that what is wrong with them has its own name, with a key too
         named = key_for(key, "update", values, delete, append, origin)
 
-        def decide(state: Whose, _: datetime) -> Decision[Any, None]:
+        def decide(state: ScratchpadOwner, _: datetime) -> Decision[Any, None]:
             revision = self._layer.revise(state.scratchpads, values, delete=delete, append=append)
             return Decision(_drafts(revision.payloads, origin), None)
 
@@ -103,9 +103,9 @@ class Scratchpad:
             aside.append((self._stream.version, misfit))
         pads = ((self._stream.state_at(seq).scratchpads.get(self._layer.name), reason) for seq, reason in aside)
         by_version = {pad.version: (pad.state, reason) for pad, reason in pads}  # one that was undone is the same again
-        return tuple(self._as_it_was(version, *what) for version, what in by_version.items())
+        return tuple(self._set_aside_at(version, *what) for version, what in by_version.items())
 
-    def _as_it_was(self, version: int, state: ScratchpadState, reason: str) -> SetAside:
+    def _set_aside_at(self, version: int, state: ScratchpadState, reason: str) -> SetAside:
         (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
         return SetAside(state=deep_copy(state), reason=reason, at=written.at)
 

@@ -21,7 +21,7 @@ from inmind.core.events.session import (
 from inmind.core.messages import format_named
 from inmind.core.messages.model import Wire
 from inmind.core.pricing import Usage
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.documents.document import (
     OVERVIEW_PATH,
     validate_text,
@@ -390,7 +390,7 @@ class Session:
 
     def rename(self, title: str, *, key: str | None = None) -> None:
         """Set the title shown in lists. The default is the first words of the user."""
-        name = shortened(validate_text(title, field="title"), MAX_TITLE_LENGTH)
+        name = shorten(validate_text(title, field="title"), MAX_TITLE_LENGTH)
         if not name:
             raise InvalidInput(field="title", value=title, expected="a name")
         self._stream.append(Draft(payload=SessionTitled(name), origin=Origin.USER), key=key_for(key, "rename", title))

@@ -25,7 +25,7 @@ _BATCH_SIZE = 2_000
 
 
 @frozen
-class _Known:
+class _CachedEntities:
     """What the sessions of a resource have seen, up to a position of the journal."""
 
     position: int = 0
@@ -38,27 +38,27 @@ class SiblingEntities:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: dict[str, _Known] = {}
+        self._cache: dict[str, _CachedEntities] = {}
         register_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()
 
-    def entities_of(self, resource: str, *, but: str) -> list[Entities]:
+    def entities_of(self, resource: str, *, excluding: str) -> list[Entities]:
         """What each other session of the resource has seen, as values: looking something up in them copies nothing."""
         if resource == ANONYMOUS:
             return []
         with self._lock:
-            known = self._known.get(resource, _Known())
-        known = self._followed(resource, known)  # without the lock: whoever is slower has read as much, or less
+            known = self._cache.get(resource, _CachedEntities())
+        known = self._load_new(resource, known)  # without the lock: whoever is slower has read as much, or less
         with self._lock:
-            there = self._known.pop(resource, known)
-            self._known[resource] = max(there, known, key=lambda one: one.position)
-            while len(self._known) > MAX_CACHED_RESOURCES:
-                del self._known[next(iter(self._known))]
-        return [seen for stream, seen in sorted(known.seen.items()) if stream != but]
+            there = self._cache.pop(resource, known)
+            self._cache[resource] = max(there, known, key=lambda one: one.position)
+            while len(self._cache) > MAX_CACHED_RESOURCES:
+                del self._cache[next(iter(self._cache))]
+        return [seen for stream, seen in sorted(known.seen.items()) if stream != excluding]
 
-    def _followed(self, resource: str, known: _Known) -> _Known:
+    def _load_new(self, resource: str, known: _CachedEntities) -> _CachedEntities:
         position, seen = known.position, dict(known.seen)
         while True:
             news = self._store.events_since(position, kinds=_KINDS, limit=_BATCH_SIZE, owner=resource)
@@ -67,7 +67,7 @@ class SiblingEntities:
                 if event is not None and event.stream.startswith(SESSION_PREFIX):
                     seen[event.stream] = seen.get(event.stream, Entities()).apply(event)
             if len(news) < _BATCH_SIZE:
-                return _Known(position, seen)
+                return _CachedEntities(position, seen)
 
 
 # An undo is not among them: what was seen has been seen.

@@ -25,7 +25,7 @@ from inmind.core.events.session import (
 )
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.documents.document import OVERVIEW_PATH, Documents
 from inmind.documents.overview import is_maintained, written_lines
 from inmind.documents.overview.event_log import OverviewLog
@@ -306,7 +306,7 @@ def title_after(before: str, event: Event) -> str:
         return what.title
     if before or not isinstance(what, MessageAdded) or event.origin is not Origin.USER:
         return before
-    return shortened(FORMATS[what.format].read(what.wire).text, MAX_TITLE_LENGTH)
+    return shorten(FORMATS[what.format].read(what.wire).text, MAX_TITLE_LENGTH)
 
 
 def _overview_coverage(state: SessionState, event: Event) -> int:

@@ -26,7 +26,7 @@ log = logging.getLogger("inmind")
 
 FILE = "messages.jsonl"
 _CHUNK = 65_536
-_SHOWN = (MessageAdded.kind, HistorySpliced.kind, Reverted.kind)
+_LINE_KINDS = (MessageAdded.kind, HistorySpliced.kind, Reverted.kind)
 """Kinds of events that have a line."""
 
 
@@ -35,7 +35,7 @@ class TranscriptFile:
 
     def __init__(self, folder: Folder, store: Store, stream: str) -> None:
         self._folder, self._store, self._stream = folder, store, stream
-        self._reached: tuple[int, int] | None = None
+        self._written: tuple[int, int] | None = None
         """The length of the file when we left it, and the event it went up to."""
 
     def update(self, fresh: Sequence[Event] = ()) -> str:
@@ -47,23 +47,23 @@ class TranscriptFile:
             with self._folder.open_append(FILE) as file:
                 length = len(file)
                 good, seq = position = self._position(file, length)
-                notice = "" if self._is_ours(file, length, position) else self._kept_aside(file)
+                notice = "" if self._is_ours(file, length, position) else self._save_damaged(file)
                 if notice:
                     good, seq = 0, 0
                 known = fresh if fresh and fresh[0].seq == seq + 1 else self._store.read(self._stream, after=seq)
-                data = "".join(map(_line, known)).encode()
+                data = "".join(map(_render_line, known)).encode()
                 if good != length:
                     file.truncate(good)
                 if data:
                     file.append(data)
-                self._reached = (good + len(data), known[-1].seq if known else seq)
+                self._written = (good + len(data), known[-1].seq if known else seq)
                 return notice
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
 
     def inspect(self, events: Sequence[Event]) -> FileCheck:
         """What `catch_up` would find in the file as it stands now, given all events; nothing is written."""
-        whole = "".join(map(_line, events)).encode()
+        whole = "".join(map(_render_line, events)).encode()
         found = self._folder.read(FILE, max_bytes=len(whole))
         if found.read_error:
             return FileCheck(FileStatus.FOREIGN, reason=found.read_error)
@@ -77,16 +77,16 @@ class TranscriptFile:
 
     def _position(self, file: AppendFile, length: int) -> tuple[int, int]:
         """How many bytes are whole lines, and up to which event they go; below 0 when the end is none of ours."""
-        if self._reached and length == self._reached[0]:
-            return self._reached
+        if self._written and length == self._written[0]:
+            return self._written
         size = _CHUNK
         while True:
             end = file.read_end(size)
             good = end.rfind(b"\n") + 1
             start = end.rfind(b"\n", 0, good - 1) + 1 if good else 0
             if len(end) == length or start:
-                seq = _seq(end[start:good]) if good else 0
-                return length - len(end) + good, seq if _is_torn(end[good:]) else -1
+                seq = _line_seq(end[start:good]) if good else 0
+                return length - len(end) + good, seq if _is_partial_line(end[good:]) else -1
             size *= 4
 
     def _is_ours(self, file: AppendFile, length: int, position: tuple[int, int]) -> bool:
@@ -94,20 +94,20 @@ class TranscriptFile:
         count its lines each time that another process has added some would cost more than the lines.
         """
         good, seq = position
-        if position == self._reached or (good, seq) == (0, 0):
+        if position == self._written or (good, seq) == (0, 0):
             return True
         if not 0 < seq <= self._store.version(self._stream):
             return False
-        grown = self._reached is not None and length > self._reached[0]
-        return grown or file.count_lines(good) == self._lines_until(seq)
+        grown = self._written is not None and length > self._written[0]
+        return grown or file.count_lines(good) == self._count_lines_until(seq)
 
-    def _lines_until(self, seq: int) -> int:
+    def _count_lines_until(self, seq: int) -> int:
         """Counted without reading what the lines show. Events that come meanwhile are behind those in the summary."""
         kinds = self._store.summary(self._stream).kinds
         later = self._store.read(self._stream, after=seq, until=sum(kinds.values()))
-        return sum(kinds.get(kind, 0) for kind in _SHOWN) - sum(event.kind in _SHOWN for event in later)
+        return sum(kinds.get(kind, 0) for kind in _LINE_KINDS) - sum(event.kind in _LINE_KINDS for event in later)
 
-    def _kept_aside(self, file: AppendFile) -> str:
+    def _save_damaged(self, file: AppendFile) -> str:
         """Somebody changed it: their bytes stay, under another name; answers with what to say about it."""
         found = file.read_end(len(file))
         name = f"{FILE}{DAMAGED_SUFFIX}{digest(found.hex())[:8]}"
@@ -117,7 +117,7 @@ class TranscriptFile:
         return notice
 
 
-def _line(event: Event) -> str:
+def _render_line(event: Event) -> str:
     match event.payload:
         case MessageAdded(wire=wire, format=format):
             said: dict[str, Any] = {"seq": event.seq, "at": f"{event.at:%Y-%m-%dT%H:%M:%SZ}"}
@@ -132,13 +132,13 @@ def _line(event: Event) -> str:
             return ""
 
 
-def _is_torn(end: bytes) -> bool:
+def _is_partial_line(end: bytes) -> bool:
     """Nothing, or the beginning of a line that did not get to its end."""
     ours = b'{"seq":'
     return end[: len(ours)] == ours[: len(end)]
 
 
-def _seq(line: bytes) -> int:
+def _line_seq(line: bytes) -> int:
     """The event that a line shows; below 0 when it is not one of ours, whatever a person has put there."""
     try:
         said: Any = json.loads(line)

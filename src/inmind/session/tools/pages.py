@@ -9,7 +9,7 @@ from typing import Any
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.text import counted, cut
+from inmind.core.text import count_noun, truncate
 from inmind.documents.document import (
     MAX_LINE_CHARACTERS,
     MEMORY_PAGE_PATH,
@@ -117,7 +117,7 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
         text = append_text(before, text)
     elif page is not None and not context.knows(path):
         pointer = f"[cut: memory_read {path} shows the rest; use append or section to write a part]"
-        now = cut(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
+        now = truncate(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
         said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
         return ToolAnswer(text=said, about=path, complete=now.whole, error=True, code=Conflict.code)
     written = Draft(payload=DocumentWritten(path=path, text=validate_text(text)), origin=Origin.ASSISTANT)
@@ -126,7 +126,7 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
         written = replace(written, sources=(page.source,), trust=page.trust)
     same, size = page is not None and text == before, len(text.encode())
     return ToolAnswer(
-        text=f"{path}: {counted(size, 'byte')}.{_front_matter_warning(path, text)}",
+        text=f"{path}: {count_noun(size, 'byte')}.{_front_matter_warning(path, text)}",
         content={"path": path, "bytes": size, "changed": not same},
         drafts=() if same else (written,),
         about=path,
@@ -146,7 +146,7 @@ def _front_matter_warning(path: str, text: str) -> str:
 
 
 def _cut_section(text: str) -> str:
-    return cut(text, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer="[cut: memory_read shows the rest]").text
+    return truncate(text, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer="[cut: memory_read shows the rest]").text
 
 
 def _list_pages(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
@@ -158,7 +158,7 @@ def _list_pages(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
         text = (context.scratchpad_text if path == SCRATCHPAD_PATH else context.page_text(path)) or ""
         words = next((line.strip() for line in text.split("\n") if line.strip()), "")
         listed.append({"path": path, "bytes": len(text.encode()), "begins": words[:100]})
-    lines = [f"{one['path']} ({counted(one['bytes'], 'byte')}): {one['begins']}" for one in listed]
+    lines = [f"{one['path']} ({count_noun(one['bytes'], 'byte')}): {one['begins']}" for one in listed]
     if len(lines) < len(paths):
         more = f"; list on from_line {last + 1}" if last < len(paths) else ""
         lines.append(f"[{first} to {last} of {len(paths)}, the newest pages first{more}]")

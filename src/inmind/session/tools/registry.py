@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from inmind.core.messages.model import Call, Message, Opaque
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.prompt.ingest import tool_names
 from inmind.prompt.layers.base import Layer
@@ -89,14 +89,14 @@ def find_tool(name: str, layers: Sequence[Layer]) -> tuple[MemoryTool, Layer]:
 def run_tool(call: Call, context: ToolContext) -> ToolAnswer:
     """Run one call of a memory tool. An error becomes the answer, and nothing is changed."""
     answer = _run(_BY_NAME[call.name], call, context)
-    said = answer.text if answer.tagged else inert(answer.text)
+    said = answer.text if answer.tagged else escape_markup(answer.text)
     return replace(answer, text=said, content=_inert_values(answer.content))
 
 
 def _inert_values(value: Any) -> Any:
     """Make all strings inert: a client may show this content to its model instead of the text."""
     if isinstance(value, str):
-        return inert(value)
+        return escape_markup(value)
     if isinstance(value, Mapping):
         return {key: _inert_values(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON of our own
     return [_inert_values(one) for one in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
