@@ -1,8 +1,8 @@
-"""Texts that people can edit: which there are, their versions, and what a change on disk means.
+"""Documents: editable texts, their paths and versions, and how a changed file is classified.
 
-A document lives in the journal; the file beside it is a live view. When the two differ, somebody did
-something, and the cost of misreading it is a person's work: so the judgement stands here, pure and tested,
-apart from the reading and writing of files.
+A document is stored in the journal; its file on disk is a live file. If the two differ, another writer changed
+the file, and a wrong guess destroys that person's work. The classification is therefore pure and separate from file
+access.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ ARCHIVE_PREFIX = "archive/"
 PAGE_FOLDERS = ("detail", "archive")
 
 MAX_DOCUMENT_BYTES = 1_048_576
-"""A document is read by a model; a megabyte of it never is. Larger texts are refused when written."""
+"""A model reads documents and never reads a megabyte. Larger texts are refused on write."""
 
 MAX_LINE_CHARACTERS = 24_000
-"""Characters of a line as it is read to a model; what is longer counts as several lines."""
+"""A longer line is counted and shown to the model as several lines."""
 
 _NAME_PUNCTUATION = " .,()+@=&!'-’、，（）《》"
 _PAGE_NAME = re.compile(rf"\w[\w{re.escape(_NAME_PUNCTUATION)}]{{0,119}}")
 PAGE_NAME_RULE = f"at most 120 letters, digits, spaces, _ and {_NAME_PUNCTUATION.strip()}, none of these marks first"
-"""How a page may be named, in words."""
+"""The rule for page names, for error messages."""
 _WINDOWS_DEVICES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))]
 )
 
 
 def resolve_path(path: object, *, anonymous: bool = False) -> tuple[Scope, str]:
-    """Which document a path means. There is one list of places, and everything else is INVALID_PATH.
+    """Return scope and name of the document at a path; raises InvalidPath for any other path.
 
-    A path is a name to look up, never something to walk: no dots, links or encodings can lead outside, since
-    nothing outside can be named. `alone`: in a session of nobody in particular, whose notes are its own.
+    A path is looked up in a fixed list and never opened on a file system, so dots, links or encodings cannot lead
+    outside. `anonymous`: the session has no resource, so its notes page belongs to the session.
     """
     if isinstance(path, str):
         name = path.removeprefix("working-memory/")
@@ -70,7 +70,7 @@ def resolve_path(path: object, *, anonymous: bool = False) -> tuple[Scope, str]:
 
 
 def validate_text(text: object, *, field: str = "text") -> str:
-    """A text that a document may hold: a string that UTF-8 can carry, without NUL, within the size limit."""
+    """Return a text that a document may hold: valid UTF-8, no NUL, within the size limit."""
     if not isinstance(text, str):
         raise InvalidInput(field=field, value=text, expected="a text")
     try:
@@ -85,7 +85,7 @@ def validate_text(text: object, *, field: str = "text") -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text as they are counted and read to a model."""
+    """Split a text into lines as they are numbered for the model."""
     return [
         line[start : start + MAX_LINE_CHARACTERS]
         for line in text.split("\n")
@@ -95,6 +95,8 @@ def split_lines(text: str) -> list[str]:
 
 @frozen
 class Document:
+    """One version of a document."""
+
     text: str
     version: int
     """Sequence number of the event that wrote it."""
@@ -102,16 +104,16 @@ class Document:
     """Id of that event."""
     trust: Trust = Trust.PERSON
     last_edit: int = 0
-    """Number of the event by which somebody last wrote it: what memory enters by itself since then is no news."""
+    """Sequence number of the last write by a person or model. Updates by memory itself do not count as edits."""
 
 
 DOCUMENT_EVENTS: tuple[type[EventPayload], ...] = (CompactionUndone, DocumentWritten, NoteAdded)
-"""What changes documents."""
+"""Payload types that change documents."""
 
 
 @frozen
 class Documents:
-    """All documents of one stream, as folded so far."""
+    """All documents of one stream: a fold of its events."""
 
     by_path: Mapping[str, Document] = field(default_factory=dict[str, Document])
 
@@ -129,7 +131,7 @@ class Documents:
         return Documents({**self.by_path, payload.path: page})
 
     def _add_note(self, note: NoteAdded, event: Event) -> Documents:
-        """A page of notes is trusted no more than the least of them."""
+        """The trust of the notes page is the lowest trust of its notes."""
         previous = self.by_path.get(NOTES_PAGE_PATH)
         page = Document(
             text=append_note(self.text(NOTES_PAGE_PATH), note, event.at, max_bytes=MAX_DOCUMENT_BYTES),
@@ -149,7 +151,7 @@ class Documents:
         return document.version if document else 0
 
     def is_edited_since(self, path: str, *, version: int) -> bool:
-        """Has somebody written a document since it was at some version?"""
+        """True if a person or model wrote the document after `version`."""
         page = self.by_path.get(path)
         return not page.last_edit <= version <= page.version if page else version != 0
 
@@ -167,26 +169,28 @@ class Documents:
 
 
 class FileStatus(StrEnum):
-    """What a file on disk turned out to be."""
+    """Result of comparing a live file with its document."""
 
     CURRENT = "current"
-    """It shows the newest version."""
+    """The file holds the newest version."""
     STALE = "stale"
-    """It still shows the last published version while the journal has a newer one: publish again."""
+    """The file holds the last published version and the journal has a newer one: publish again."""
     EDITED = "edited"
-    """A person or a foreign tool wrote it: their words win."""
+    """A person or another tool wrote the file: its text becomes the new version."""
     DAMAGED = "damaged"
-    """Nobody meant this: keep the bytes aside, show the last good version, say so."""
+    """The content cannot be an edit: keep the bytes aside, restore the last good version, report it."""
     MISSING = "missing"
-    """It is gone: show the last good version again. A file's absence is not a decision to forget."""
+    """The file is gone: restore the last good version. A missing file does not mean "forget"."""
     SHARED = "shared"
-    """Somebody's words, in a file that has another name as well, perhaps outside: not taken in until it is alone."""
+    """The file was edited but has another hard link, perhaps outside the home: not imported while linked."""
     FOREIGN = "foreign"
-    """Nothing that was ever ours, nor a text that could become a document: a person's business, left alone."""
+    """The file was never a document and cannot become one: left alone."""
 
 
 @frozen
 class FileCheck:
+    """Status of a live file, with the edited text or the reason for damage."""
+
     status: FileStatus
     text: str = ""
     reason: str = ""
@@ -200,13 +204,13 @@ def check_file(
     unconfirmed_digests: Collection[str] = (),
     has_other_links: bool = False,
 ) -> FileCheck:
-    """What the bytes found in a file mean, given the newest version and the digest that was last published.
+    """Classify the content of a live file, given the newest version and the last published digest.
 
-    A stale copy is told from a person who restored an old version by what we know to have shown: what we last
-    wrote there is stale when the journal has moved on, the same words after we wrote something newer are an edit.
-    `unconfirmed` are digests of versions since then: a writer that was killed may have shown one and not said so.
-    `linked`: the file has another name as well. What it shows of ours is ours all the same, as in a home that somebody
-    backed up by links; but a file from elsewhere must not become a page by being linked here.
+    A stale copy and a person restoring an old version differ in the published digest: content that we published last is
+    stale once the journal has moved on; the same content after a newer publication is an edit. `unconfirmed_digests`:
+    versions since then; a killed writer may have published one without recording it. `has_other_links`: the file has
+    another hard link. Content that we published is still ours, as in a home backed up with hard links; a file from
+    outside must not become a page by being linked into the home.
     """
     if content is None:
         return FileCheck(FileStatus.MISSING) if document else FileCheck(FileStatus.CURRENT)
@@ -224,7 +228,7 @@ def _decode(content: bytes) -> tuple[str, str]:
     if not content:
         return "", "the file is empty"
     if len(content) > MAX_DOCUMENT_BYTES:
-        return "", f"it is too large: a page has at most {MAX_DOCUMENT_BYTES:,} bytes"
+        return "", f"the file is too large: a page has at most {MAX_DOCUMENT_BYTES:,} bytes"
     if b"\x00" in content:
         return "", "the file holds NUL bytes"
     try:

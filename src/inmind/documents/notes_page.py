@@ -1,4 +1,4 @@
-"""The page of notes: how a note stands in memory/scratch.md, and which notes a page has.
+"""The notes page memory/scratch.md: its format, and adding, parsing and removing notes.
 
     # Notes since the last dream
 
@@ -7,9 +7,8 @@
       first the API,
       then the pages
 
-People edit this page, so all that is known of it is what it says: a note begins with its time at the beginning of a
-line, and the lines below it belong to it as far as they are indented. No text of a note can look like another note,
-since every line of it but the first is.
+People edit this page, so its text is the only source. A note starts with its time at the start of a line; the indented
+lines below belong to it. The text of a note cannot look like another note, because its further lines are indented.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from typing import Literal
 
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.frozen import frozen
-from inmind.core.text import Cut, counted, cut
+from inmind.core.text import TruncatedText, count_noun, truncate
 from inmind.core.tokens import Counter
 
 HEADING = "# Notes since the last dream"
 
 _NOTE_SHARE_DIVISOR = 4
-"""Of the room for notes in a prompt: the most that one of them takes is one of so many."""
+"""One note takes at most 1/4 of the notes budget in a prompt."""
 
 _INDENT = "  "
 _LINE_END = re.compile(r"\r\n?")
 
-# An editor may have taken the indent from a blank line in the middle of a note.
+# An editor may have removed the indent of a blank line inside a note.
 _NOTE = re.compile(
     r"^- \[(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\] \(importance: (?P<importance>\d(?:\.\d+)?(?:e-\d+)?)\) ?"
     rf"(?P<text>.*(?:\n+{_INDENT}.*)*)",
@@ -46,12 +45,12 @@ _SEPARATOR = re.compile(
     rf"{_NOTE.pattern}|{_REMOVED_COUNT.pattern}|^{HEADING}[ \t]*$|\n[ \t]*\n|\n(?=[-*+] )",
     re.MULTILINE,
 )
-"""All that ends what a person wrote between the notes: a paragraph, or a line of a list."""
+"""Everything that ends a remark between notes. A remark is a paragraph or a list item."""
 
 
 @frozen
 class PageNote:
-    """A note as a page has it."""
+    """A note as it is on the page."""
 
     at: str
     importance: float
@@ -59,10 +58,10 @@ class PageNote:
 
 
 def append_note(page: str, note: NoteAdded, at: datetime, *, max_bytes: int) -> str:
-    """The page with one more note at its end, in at most so many bytes.
+    """Return the page with one more note at its end, in at most `max_bytes`.
 
-    Where they do not suffice the oldest notes leave it, and one that no page could hold does not come. They are found
-    in deep memory as before, and the page counts them. What people wrote between the notes stays.
+    If the page is full, the oldest notes are removed and the page counts them; a note that no page could hold is not
+    added. Search still finds them. Remarks between notes stay.
     """
     before = page if page and not page.isspace() else f"{HEADING}\n\n"
     newline = "" if before.endswith("\n") else "\n"
@@ -74,21 +73,21 @@ def append_note(page: str, note: NoteAdded, at: datetime, *, max_bytes: int) -> 
 
 
 def parse_notes(page: str) -> list[PageNote]:
-    """The notes that a page has, in its order."""
+    """Return the notes of a page in order."""
     return [_parse_note(note) for note in _note_matches(_LINE_END.sub("\n", page))]
 
 
 def parse_remarks(page: str) -> list[str]:
-    """What people wrote between the notes: each a paragraph, or a line of a list."""
+    """Return the remarks that people wrote between notes: paragraphs and list items."""
     text = _LINE_END.sub("\n", page)
     return [text[piece.start : piece.end] for piece in _split_pieces(text) if piece.kind == "remark"]
 
 
 def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) -> str:
-    """The page without these, each once; whatever came to it since stays, letter by letter.
+    """Return the page without these notes and remarks, each removed once; everything else stays byte for byte.
 
-    A piece goes whole or not at all: what somebody has written on to is another one. Between two that were not
-    neighbours before stands what keeps them apart.
+    A piece is removed completely or not at all: one that was extended since is a different piece. Pieces that become
+    neighbours get a separator.
     """
     text, pending = _LINE_END.sub("\n", page), Tally[PageNote | str]((*notes, *remarks))
 
@@ -120,51 +119,51 @@ def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) 
 
 
 def prepend_notes(page: str, notes: Iterable[PageNote]) -> str:
-    """The page with notes that come back to it, in front of those that are there."""
+    """Return the page with these notes before the existing ones."""
     body = strip_heading(page)
     lines = [*map(_format_note, notes), *([body] if body else [])]
     return f"{HEADING}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
 def to_page_note(note: NoteAdded, at: datetime) -> PageNote:
-    """A note as a page will have it. A return is a line's end to some who read the file: it is one here."""
+    """Convert a note event to a page note. A carriage return ends a line for some readers, so it becomes a newline."""
     return PageNote(format_timestamp(at), note.importance, _LINE_END.sub("\n", note.text))
 
 
 def strip_heading(page: str) -> str:
-    """What the page says, if it says anything."""
+    """Return the content of the page without its heading."""
     return _LINE_END.sub("\n", page).strip("\n").removeprefix(HEADING).strip("\n")
 
 
-def truncate_to_newest(page: str, *, budget: int, count: Counter, pointer: str) -> Cut:
-    """The last notes of a page that is too long, as many as fit below a line that says where the others are.
+def truncate_to_newest(page: str, *, budget: int, count: Counter, pointer: str) -> TruncatedText:
+    """Return the newest notes that fit the budget, below a pointer to the others.
 
-    What was noted last is what nobody has been told yet; so a page of notes is cut at its beginning. Of a long note
-    only the beginning is shown while there are others: what was noted beside a protocol must not vanish behind it.
+    The newest notes are the ones the model has not seen, so the page is cut at its beginning. A long note is
+    shortened while there are others, so that it does not push them out.
     """
     empty, note_pointer = count(""), f"{_INDENT}{pointer}"
     shares = len(list(islice(_note_starts(page), _NOTE_SHARE_DIVISOR)))
     share = max(empty + (budget - empty) // shares, 4 * count(note_pointer))
 
-    def join(notes: list[Cut], start: int) -> str:
+    def join(notes: list[TruncatedText], start: int) -> str:
         return "\n".join([*([pointer] if start else []), *(note.text for note in notes)])
 
-    kept, first, end = list[Cut](), 0, len(page)
+    kept, first, end = list[TruncatedText](), 0, len(page)
     for start in _note_starts(page):
-        notes = [cut(page[start:end], budget=share, count=count, pointer=note_pointer), *kept]
+        notes = [truncate(page[start:end], budget=share, count=count, pointer=note_pointer), *kept]
         if count(join(notes, start)) > budget:
             break
         kept, first, end = notes, start, start - 1
     text = join(kept, first)
-    if not kept:  # not even a share is there: one pointer has to do for all
+    if not kept:  # the budget is smaller than one share: cut the first note with a single pointer
         first = next(_note_starts(page))
-        kept = [cut(page[first:], budget=budget, count=count, pointer=pointer)]
+        kept = [truncate(page[first:], budget=budget, count=count, pointer=pointer)]
         text = kept[0].text
-    return Cut(text, page.count("\n", 0, first) + sum(note.lines_left_out for note in kept))
+    return TruncatedText(text, page.count("\n", 0, first) + sum(note.lines_left_out for note in kept))
 
 
 def format_timestamp(at: datetime) -> str:
-    """A time as notes are dated: to the second, in UTC."""
+    """Format a time as in notes: UTC, to the second."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -179,7 +178,7 @@ def _parse_note(note: re.Match[str]) -> PageNote:
 
 @frozen
 class _PagePiece:
-    """A part of a page; between two of them there is nothing but space."""
+    """A part of a page; between two pieces there is only white space."""
 
     kind: Literal["heading", "gone", "note", "remark"]
     start: int
@@ -192,7 +191,7 @@ def _note_matches(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_valid_time(at: str) -> bool:
-    """The thirtieth of February is one that a person has typed, and no time of a note."""
+    """False for dates that do not exist, like 30 February: a person typed them, so the line is no note."""
     try:
         return bool(datetime.fromisoformat(at))
     except ValueError:
@@ -223,8 +222,10 @@ def _remark_piece(text: str, start: int, end: int) -> Iterator[_PagePiece]:
 
 
 def _separator_between(first: _PagePiece, second: _PagePiece, text: str) -> str:
-    """What stands between two pieces that have become neighbours, so that they are two: they keep their indents, but
-    for one by which a remark would belong to the line with a time above it."""
+    """Return the separator between two pieces that become neighbours.
+
+    Pieces keep their indent, except one that would attach a remark to the note above.
+    """
     indent = text[text.rfind("\n", 0, second.start) + 1 : second.start]
     if not indent and first.kind != "heading" and text.startswith(("- ", "* ", "+ "), second.start):
         return "\n"
@@ -232,13 +233,13 @@ def _separator_between(first: _PagePiece, second: _PagePiece, text: str) -> str:
 
 
 def _offset_in_original(page: str) -> Callable[[int], int]:
-    """Where in a page a place is, which is given for the page with its line ends made one."""
+    """Return a function from offsets in the page with normalized line ends to offsets in the page itself."""
     ends = [end.start() - number for number, end in enumerate(re.finditer("\r\n", page))]
     return lambda place: place + bisect_left(ends, place)
 
 
 def _note_starts(page: str) -> Iterator[int]:
-    """Where lines begin that may begin a note, the last first, and the page itself, whatever that begins with."""
+    """Yield the offsets of lines that may start a note, last first, then 0."""
     end = len(page)
     while (end := page.rfind("\n- ", 0, end)) >= 0:
         yield end + 1
@@ -246,7 +247,7 @@ def _note_starts(page: str) -> Iterator[int]:
 
 
 def _drop_oldest(text: str, *, max_bytes: int) -> str:
-    """The page in so much room, if its notes are what takes it. More leaves than has to, not to do this every time."""
+    """Drop the oldest notes until the page fits, and more than necessary, so that it is not done on every note."""
     removed = sum(int(said[1]) for said in _REMOVED_COUNT.finditer(text))
     text = _REMOVED_COUNT.sub("", text)
     notes = list(_note_matches(text))
@@ -261,7 +262,7 @@ def _drop_oldest(text: str, *, max_bytes: int) -> str:
     for number in sorted(dropped):
         kept.append(text[end : notes[number].start()])
         end = notes[number].end() + 1
-    kept.insert(1, f"[in deep memory alone: {counted(removed + len(dropped), 'note')}]\n")
+    kept.insert(1, f"[in deep memory alone: {count_noun(removed + len(dropped), 'note')}]\n")
     return "".join([*kept, text[end:]])
 
 

@@ -1,4 +1,4 @@
-"""overview.md: what the agent itself keeps on top of its mind."""
+"""overview.md: the page on which the agent keeps its current state."""
 
 from inmind.documents.overview.content import is_maintained, written_lines
 from inmind.documents.overview.template import LANGUAGES, template

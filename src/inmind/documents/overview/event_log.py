@@ -1,13 +1,13 @@
-"""What happens, noted on overview.md in the section where it is looked for.
+"""The event log on overview.md: lines that memory writes about tasks, decisions, problems and actions.
 
-An overview that is only as current as its model is diligent goes stale in the middle of a task, when it matters. So
-hosts say what happened, and rules read it off the outcomes of tools. The journal has all of it; the lines on the page
-are a fold over that, the newest first, each said once and only so many, since the page is paid for in every request.
+A page that only the model updates becomes stale in the middle of a task, when it matters. So hosts report events, and
+rules derive events from tool results. The journal has all of them; the lines on the page are a fold over it, newest
+first, without duplicates and limited, since the page is paid for in every request.
 
-The page itself is everybody's. Somebody who writes it whole may not have seen the newest of our lines yet, and must not
-lose them to us; and somebody who takes a line off must have their way. Which of the two it was the text tells: whoever
-kept a line of ours had seen those that were entered before it in that section, so what is missing of these was taken
-off, and stays off. What is newer than all that they kept comes back, once: who then takes it off has seen it.
+Others edit the page too. Another writer may replace the whole page before seeing our newest lines, which must not be
+lost; and a line that a writer deletes must stay deleted. The text tells which happened: a writer that kept one of our
+lines had seen the lines entered before it in that section, so a missing earlier line was deleted and stays deleted.
+A line newer than all kept ones is entered again, once; if it is removed after that, it was seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inmind.core.events.base import Event, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import CompactionUndone
 from inmind.core.frozen import frozen
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.documents.document import OVERVIEW_PATH, validate_text
 from inmind.documents.overview.front_matter import split_front_matter
 from inmind.documents.overview.generated_lines import (
@@ -45,16 +45,16 @@ HOST_EVENT_KINDS = (
     "context_changed",
     "compression_completed",
 )
-"""What a host may say. Rules also say `action_taken`, and `bug_closed` of a problem that they noted themselves."""
+"""Kinds that a host may report. Rules also use `action_taken`, and `bug_closed` for problems they reported."""
 
 MAX_SECTION_LINES = 12
 MAX_ACTION_LINES = 10
 MAX_STORED_LINES = 24
-"""Lines of a section that are remembered, for when those before them leave; and as many about compactions."""
+"""Lines kept for each section, so that older ones can reappear; separately for compactions."""
 MAX_REMOVED_LINES = 60
-"""Lines of ours that are remembered when they have left: a page that was decided before that may still have them."""
+"""Removed lines that are remembered: a page written before the removal may still have them."""
 MAX_FINISHED_TITLES = 100
-"""Titles of finished tasks that are remembered, since lists of them are sent again whole."""
+"""Titles of finished tasks that are remembered, since tools send complete task lists repeatedly."""
 
 _SECTIONS = {
     "task_started": OverviewSection.TASK,
@@ -72,33 +72,33 @@ _PREFIXES = {
     "set_aside": {"en": "set aside: {}", "zh": "搁置：{}"},
 }
 _COMPACTION_TOPIC = "compaction"
-"""What lines about compactions are about: of those in force the last is enough."""
+"""Topic of lines about compactions: only the newest active one is shown."""
 
 
 def overview_event(kind: str, text: str) -> OverviewEvent:
-    """What a host says, checked."""
+    """Return the event that a host reports, validated."""
     if kind not in HOST_EVENT_KINDS:
         raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(HOST_EVENT_KINDS)}")
     if not validate_text(text).replace(MARK, "").strip():
-        raise InvalidInput(field="text", value=text, expected="what happened, in words")
+        raise InvalidInput(field="text", value=text, expected="a text that is not blank")
     return OverviewEvent(kind, text)
 
 
 class OverviewLine(NamedTuple):
-    """A line of ours. A tuple, since JSON knows tuples."""
+    """A generated line. A NamedTuple, because it is stored as a JSON list."""
 
     section: OverviewSection
     text: str
     entered_seq: int
-    """Number of the event since which it stands on the page; that it was said again since does not count."""
+    """Sequence number of the event that first entered the line; repeated reports do not change it."""
     trust: Trust
     prefix: str = ""
-    """What stands in front: `done` or `set_aside`."""
+    """Key of the words before the text: `done` or `set_aside`."""
     topic: str = ""
     re_entered: bool = False
-    """It was missing from what somebody wrote, and was entered again."""
+    """The line was missing from a page written by another writer and was entered again."""
     recurring: bool = False
-    """What it says stood on the page before, in whichever section: a page that has it may be from then."""
+    """The same text was on the page before, in any section: a page that has it may be older than this line."""
 
     def prefixed_text(self, language: str) -> str:
         return _PREFIXES[self.prefix][language].format(self.text)
@@ -111,22 +111,25 @@ class OverviewLine(NamedTuple):
 
     @property
     def keys(self) -> frozenset[str]:
-        """What its line says, in any language: the page may have changed its own."""
+        """Comparison keys of the line in all languages: the page may have changed its language."""
         return _line_keys(self.prefix, self.text)
 
     @property
     def bare_key(self) -> str:
-        """The same without the word in front."""
-        (said,) = _line_keys("", self.text)
-        return said
+        """Comparison key without the prefix."""
+        (key,) = _line_keys("", self.text)
+        return key
 
     @property
     def is_compaction(self) -> bool:
         return self.topic == _COMPACTION_TOPIC
 
     def replaces(self, earlier: OverviewLine) -> bool:
-        """Does it say the same, or something newer about the same? Compactions are built on each other: what one has
-        done is told again when the next is taken back."""
+        """True if it has the same text or topic as the earlier line.
+
+        Compaction lines never replace each other: when the newest compaction is undone, the line before it is shown
+        again.
+        """
         return not self.is_compaction and (
             self.keys == earlier.keys or bool(self.topic and self.topic == earlier.topic)
         )
@@ -134,18 +137,18 @@ class OverviewLine(NamedTuple):
 
 @frozen
 class OverviewLog:
-    """The lines that memory keeps on the page: a fold over what occurred, and over what others made of the page."""
+    """The generated lines of the page: a fold over overview events and edits of the page."""
 
     lines: tuple[OverviewLine, ...] = ()
-    """The newest first."""
+    """Newest first."""
     removed: tuple[tuple[OverviewSection, str], ...] = ()
-    """What lines of ours said that are none any more, the last that went first."""
+    """Section and key of removed lines, last removed first."""
     finished_titles: tuple[str, ...] = ()
 
     def apply(self, event: Event) -> OverviewLog:
         match event.payload:
-            case OverviewEvent() as what:
-                return self.with_event(what, seq=event.seq, trust=event.trust)
+            case OverviewEvent() as payload:
+                return self.with_event(payload, seq=event.seq, trust=event.trust)
             case DocumentWritten(path=path, text=text, upkeep=False) if path == OVERVIEW_PATH:
                 return self._after_edit(text)
             case CompactionUndone(compaction_seq=of):
@@ -153,57 +156,59 @@ class OverviewLog:
             case _:
                 return self
 
-    def with_event(self, what: OverviewEvent, *, trust: Trust, seq: int = 0) -> OverviewLog:
-        """With one more thing that occurred."""
-        about = _COMPACTION_TOPIC if what.event_type == "compression_completed" else what.subject
-        note = OverviewLine(
-            _SECTIONS[what.event_type], shortened(what.text, MAX_LINE_CHARACTERS), seq, trust, topic=about
+    def with_event(self, event: OverviewEvent, *, trust: Trust, seq: int = 0) -> OverviewLog:
+        """Return the log after one more event."""
+        topic = _COMPACTION_TOPIC if event.event_type == "compression_completed" else event.subject
+        line = OverviewLine(
+            _SECTIONS[event.event_type], shorten(event.text, MAX_LINE_CHARACTERS), seq, trust, topic=topic
         )
-        match what.event_type:
+        match event.event_type:
             case "task_started":
-                return self._with_task(note)
+                return self._with_task(line)
             case "task_completed":
-                return self._with_task_done(note._replace(prefix="done"))
+                return self._with_task_done(line._replace(prefix="done"))
             case "bug_closed":
-                return self._remove([one for one in self.lines_in(note.section) if one.bare_key == note.bare_key])
+                return self._remove([one for one in self.lines_in(line.section) if one.bare_key == line.bare_key])
             case _:
-                return self._add(note)
+                return self._add(line)
 
     def without_compaction(self, compaction_seq: int) -> OverviewLog:
-        """When the compaction of event `of` was taken back, right behind which its line was entered."""
+        """Remove the line of an undone compaction; it was entered by the event right after the compaction."""
         return self._remove(
-            [note for note in self.lines if note.is_compaction and note.entered_seq == compaction_seq + 1]
+            [line for line in self.lines if line.is_compaction and line.entered_seq == compaction_seq + 1]
         )
 
     def without_compactions(self) -> OverviewLog:
-        """Without a word about compactions, for whoever has none."""
-        return self._remove([note for note in self.lines if note.is_compaction])
+        """Remove all lines about compactions, for a session that has none."""
+        return self._remove([line for line in self.lines if line.is_compaction])
 
     @property
     def visible_lines(self) -> list[OverviewLine]:
-        """Those that stand on the page, section by section: the newest, as many as there is room for.
+        """The lines on the page: the newest of each section that fit.
 
-        One that is not shown may be again, when others leave. The current task is in nobody's way.
+        A hidden line may appear again when others are removed. The current task is placed first, so it always fits.
         """
-        last = next((note for note in self.lines if note.is_compaction), None)
-        told = [note for note in self.lines if note is last or not note.is_compaction]
+        last = next((line for line in self.lines if line.is_compaction), None)
+        candidates = [line for line in self.lines if line is last or not line.is_compaction]
         sections = sorted(
-            {note.section: None for note in told}, key=lambda section: section is not OverviewSection.TASK
+            {line.section: None for line in candidates}, key=lambda section: section is not OverviewSection.TASK
         )
-        lists = [[note for note in told if note.section is section][: _max_lines(section)] for section in sections]
-        room = fit_round_robin(lists, OverviewLine.longest_rendering, max_bytes=MAX_EVENT_BYTES)
-        return [note for note in told if note in room]
+        lists = [
+            [line for line in candidates if line.section is section][: _max_lines(section)] for section in sections
+        ]
+        fitting = fit_round_robin(lists, OverviewLine.longest_rendering, max_bytes=MAX_EVENT_BYTES)
+        return [line for line in candidates if line in fitting]
 
     def lines_in(self, section: OverviewSection) -> list[OverviewLine]:
-        return [note for note in self.lines if note.section is section]
+        return [line for line in self.lines if line.section is section]
 
     def known_keys(self, section: OverviewSection) -> frozenset[str]:
-        """What lines of ours say there, or have said."""
-        said = (words for note in self.lines_in(section) for words in note.keys)
-        return frozenset((*said, *(words for place, words in self.removed if place is section)))
+        """Keys of current and removed generated lines of a section."""
+        current = (words for line in self.lines_in(section) for words in line.keys)
+        return frozenset((*current, *(words for place, words in self.removed if place is section)))
 
     def with_all_removed(self) -> OverviewLog:
-        """With everything gone."""
+        """Return the log with all lines removed."""
         return OverviewLog(removed=(*_keys_of(self.lines), *self.removed))
 
     def freeze(self) -> list[Any]:
@@ -211,86 +216,88 @@ class OverviewLog:
 
     @classmethod
     def thaw(cls, frozen: Sequence[Any]) -> OverviewLog:
-        notes, gone, finished = frozen
+        lines, removed, finished = frozen
         return cls(
             tuple(
                 OverviewLine(OverviewSection(place), text, entered, Trust(trust), *rest)
-                for place, text, entered, trust, *rest in notes
+                for place, text, entered, trust, *rest in lines
             ),
-            tuple((OverviewSection(place), words) for place, words in gone),
+            tuple((OverviewSection(place), words) for place, words in removed),
             tuple(finished),
         )
 
-    def _with_task(self, note: OverviewLine) -> OverviewLog:
-        """There is one current task. The one before it was not finished, or somebody would have said so."""
-        former = [one for one in self.lines_in(OverviewSection.TASK) if one.bare_key != note.bare_key]
-        noted = self._remove([*former, *self._set_aside_lines(note)])
+    def _with_task(self, line: OverviewLine) -> OverviewLog:
+        """There is one current task. The one before it was not reported as finished, so it is listed as set aside."""
+        former = [one for one in self.lines_in(OverviewSection.TASK) if one.bare_key != line.bare_key]
+        log = self._remove([*former, *self._set_aside_lines(line)])
         for one in reversed(former):
-            noted = noted._add(
-                one._replace(section=OverviewSection.ACTIONS, prefix="set_aside", entered_seq=note.entered_seq)
+            log = log._add(
+                one._replace(section=OverviewSection.ACTIONS, prefix="set_aside", entered_seq=line.entered_seq)
             )
-        finished = tuple(title for title in self.finished_titles if title != note.bare_key)
-        return replace(noted._add(note), finished_titles=finished)
+        finished = tuple(title for title in self.finished_titles if title != line.bare_key)
+        return replace(log._add(line), finished_titles=finished)
 
-    def _with_task_done(self, note: OverviewLine) -> OverviewLog:
-        """A host that says so in other words means the task that there is; what a tool lists may be any step of it."""
+    def _with_task_done(self, line: OverviewLine) -> OverviewLog:
+        """Close the task with this title; a host may use other words for the only task, a tool may list any step."""
         tasks = self.lines_in(OverviewSection.TASK)
-        named = [one for one in tasks if one.bare_key == note.bare_key]
-        ended = named or (tasks if len(tasks) == 1 and note.trust > Trust.DATA else [])
-        noted = self._remove([*ended, *self._set_aside_lines(note)])
-        return replace(noted._add(note), finished_titles=(*self.finished_titles, note.bare_key)[-MAX_FINISHED_TITLES:])
+        named = [one for one in tasks if one.bare_key == line.bare_key]
+        ended = named or (tasks if len(tasks) == 1 and line.trust > Trust.DATA else [])
+        log = self._remove([*ended, *self._set_aside_lines(line)])
+        return replace(log._add(line), finished_titles=(*self.finished_titles, line.bare_key)[-MAX_FINISHED_TITLES:])
 
     def _set_aside_lines(self, task: OverviewLine) -> list[OverviewLine]:
-        return [note for note in self.lines if note.prefix == "set_aside" and note.bare_key == task.bare_key]
+        return [line for line in self.lines if line.prefix == "set_aside" and line.bare_key == task.bare_key]
 
-    def _add(self, note: OverviewLine) -> OverviewLog:
-        """On top of its section, in the place of what said the same or was about the same."""
-        before = self.lines_in(note.section)
-        replaced = [one for one in before if note.replaces(one)]
-        again = next((one for one in replaced if one.keys == note.keys), None)
+    def _add(self, line: OverviewLine) -> OverviewLog:
+        """Put a line on top of its section, replacing lines with the same text or topic."""
+        before = self.lines_in(line.section)
+        replaced = [one for one in before if line.replaces(one)]
+        again = next((one for one in replaced if one.keys == line.keys), None)
         if again is not None:
-            note = note._replace(entered_seq=again.entered_seq, recurring=again.recurring)
-        elif any(words in note.keys for _, words in (*_keys_of(self.lines), *self.removed)):
-            note = note._replace(recurring=True)
-        kept = [one for one in before if one not in replaced and one.is_compaction == note.is_compaction]
-        noted = self._remove([*replaced, *kept[MAX_STORED_LINES - 1 :]])
-        gone = tuple(pair for pair in noted.removed if pair[0] is not note.section or pair[1] not in note.keys)
-        return replace(noted, lines=(note, *noted.lines), removed=gone)
+            line = line._replace(entered_seq=again.entered_seq, recurring=again.recurring)
+        elif any(words in line.keys for _, words in (*_keys_of(self.lines), *self.removed)):
+            line = line._replace(recurring=True)
+        kept = [one for one in before if one not in replaced and one.is_compaction == line.is_compaction]
+        log = self._remove([*replaced, *kept[MAX_STORED_LINES - 1 :]])
+        removed = tuple(pair for pair in log.removed if pair[0] is not line.section or pair[1] not in line.keys)
+        return replace(log, lines=(line, *log.lines), removed=removed)
 
-    def _remove(self, notes: Collection[OverviewLine]) -> OverviewLog:
-        if not notes:
+    def _remove(self, lines: Collection[OverviewLine]) -> OverviewLog:
+        if not lines:
             return self
-        gone = dict.fromkeys((*_keys_of(notes), *self.removed))
-        left = tuple(note for note in self.lines if note not in notes)
-        return replace(self, lines=left, removed=tuple(gone)[:MAX_REMOVED_LINES])
+        removed = dict.fromkeys((*_keys_of(lines), *self.removed))
+        left = tuple(line for line in self.lines if line not in lines)
+        return replace(self, lines=left, removed=tuple(removed)[:MAX_REMOVED_LINES])
 
     def _after_edit(self, text: str) -> OverviewLog:
-        """What is left of them on a page that somebody wrote."""
+        """Return the log after another writer wrote the page: removes the lines that the writer deleted."""
         shown = self.visible_lines
         if not shown:
             return self
-        said = _page_keys(text)
-        missing = [note for note in shown if note.keys.isdisjoint(said)]
+        page_keys = _page_keys(text)
+        missing = [line for line in shown if line.keys.isdisjoint(page_keys)]
         if not missing:
             return self
-        seen = (note for note in sorted(shown, key=_entered_seq) if note not in missing and not note.recurring)
-        last = {note.section: note.entered_seq for note in seen}
-        off = [note for note in missing if note.re_entered or note.entered_seq < last.get(note.section, 0)]
-        # Nobody takes a line off to see an older one in its place.
-        hidden = [note for note in self.lines if note not in shown] if off else []
-        noted = self._remove([*off, *hidden])
-        notes = (note._replace(re_entered=True) if note in missing else note for note in noted.lines)
-        return replace(noted, lines=tuple(notes))
+        seen = (line for line in sorted(shown, key=_entered_seq) if line not in missing and not line.recurring)
+        last = {line.section: line.entered_seq for line in seen}
+        off = [line for line in missing if line.re_entered or line.entered_seq < last.get(line.section, 0)]
+        # A deleted line must not be replaced on the page by an older hidden one.
+        hidden = [line for line in self.lines if line not in shown] if off else []
+        log = self._remove([*off, *hidden])
+        lines = (line._replace(re_entered=True) if line in missing else line for line in log.lines)
+        return replace(log, lines=tuple(lines))
 
 
 def with_log_lines(text: str, log: OverviewLog, language: str) -> str:
-    """The page with these lines of ours, and no others. What somebody else says already is theirs to say."""
+    """Return the page with exactly the visible lines of the log; a line that another writer has already is not
+    repeated.
+    """
     for section in OverviewSection:
         text = edit_section_lines(text, section.headings(language), partial(_without_known, log.known_keys(section)))
-    said = _page_keys(text)
-    notes = [note for note in log.visible_lines if note.keys.isdisjoint(said)]
+    page_keys = _page_keys(text)
+    lines = [line for line in log.visible_lines if line.keys.isdisjoint(page_keys)]
     for section in OverviewSection:
-        own = [note.render(language) for note in notes if note.section is section]
+        own = [line.render(language) for line in lines if line.section is section]
         text = edit_section_lines(text, section.headings(language), partial(insert_generated, generated=own))
     return text
 
@@ -300,20 +307,20 @@ def _without_known(ours: Collection[str], lines: Sequence[str]) -> list[str]:
 
 
 def _page_keys(text: str) -> set[str]:
-    """What the lines of a page say."""
+    """Comparison keys of all lines of a page."""
     return {comparison_key(line) for _, line in text_lines(split_front_matter(text)[1].split("\n"))}
 
 
-def _keys_of(notes: Collection[OverviewLine]) -> list[tuple[OverviewSection, str]]:
-    return [(note.section, words) for note in notes for words in sorted(note.keys)]
+def _keys_of(lines: Collection[OverviewLine]) -> list[tuple[OverviewSection, str]]:
+    return [(line.section, words) for line in lines for words in sorted(line.keys)]
 
 
 def _max_lines(section: OverviewSection) -> int:
     return MAX_ACTION_LINES if section is OverviewSection.ACTIONS else MAX_SECTION_LINES
 
 
-def _entered_seq(note: OverviewLine) -> int:
-    return note.entered_seq
+def _entered_seq(line: OverviewLine) -> int:
+    return line.entered_seq
 
 
 @lru_cache(maxsize=1_024)

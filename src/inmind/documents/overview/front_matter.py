@@ -1,6 +1,6 @@
-"""The structured head of a page: YAML between two rules, checked and merged, while the text below it stays free.
+r"""Front matter of a page: YAML between two rules, validated and merged; the text below stays free.
 
-Hosts and tools want fields (which task, which issues), people and models want prose; so a page may begin with
+Hosts and tools need fields (current task, issues); people and models write prose. A page may begin with
 
     ---
     meta: …            version, last_updated, session_id
@@ -9,11 +9,15 @@ Hosts and tools want fields (which task, which issues), people and models want p
     issues: …          a list, each with id, title, severity, status, proposal
     ---
 
-and any other key is somebody's own. A change keeps the comments, the order and the quotes of what it does not touch;
-that is what ruamel.yaml is for, an extra. Without it a head is text like any other, until somebody asks what it says.
-YAML can say more than data: anchors, which a few lines grow into gigabytes with, and tags, which other readers run;
-both are refused, unread. And two versions of it are in use, in the older of which `no` is false: a text that either
-would take for something else is written in quotes.
+and any other keys. A change keeps comments, order and quotes of everything it does not touch; that is why ruamel.yaml,
+an optional extra, is used. Without it front matter is plain text until a caller parses it.
+
+YAML can express more than data: anchors can expand a few lines to gigabytes, and tags can run code in other parsers.
+Both are refused before anything is built. YAML 1.1 reads `no` as false, so a text that YAML 1.1 or 1.2 would read as
+another type is quoted.
+
+Splitting a page needs no parser, since it is done for every prompt: headings inside front matter are not headings of
+the page. A byte order mark and \\r\\n line ends are kept, and written text follows them.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ _FIELD = "front_matter"
 
 
 def parse_front_matter(text: str) -> dict[str, Any] | None:
-    """What the head of a page says, as plain values; None where there is none."""
+    """Return the front matter as plain values; None if the page has none."""
     written = _yaml_text(text)
     if written is None:
         return None
@@ -46,7 +50,7 @@ def parse_front_matter(text: str) -> dict[str, Any] | None:
 
 
 def front_matter_error(text: str) -> str:
-    """Why the head of a page cannot be read, for whoever wrote it; empty where it can, or nobody here could tell."""
+    """Return why the front matter cannot be read; empty if it can, or if no parser is installed."""
     if _yaml_text(text) is None or _yaml_parser() is None:
         return ""
     try:
@@ -57,10 +61,10 @@ def front_matter_error(text: str) -> str:
 
 
 def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
-    """The page with these values merged into its head. Every byte behind the head stays.
+    """Return the page with these values merged into its front matter; the rest of the page stays byte for byte.
 
-    Where nothing changes the page is the same, and what would not be valid is refused whole. A head keeps its line
-    ends; a new one has those of the page.
+    If nothing changes, the page is returned as it is. Invalid values are refused as a whole. Front matter keeps its
+    line ends; a new one uses those of the page.
     """
     ruamel = _require_yaml_parser()
     written = _yaml_text(text) or ""
@@ -72,7 +76,7 @@ def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
     if to_json(before) == to_json(after):
         return text
     alone = all(line.lstrip()[:1] in ("", "#") for line in written.splitlines())
-    above = written if alone else ""  # comments without a key are forgotten by the library
+    above = written if alone else ""  # the library drops comments that have no key
     dumped = f"---\n{_check_size(above + _dump_yaml(head, after, ruamel))}---\n"
     mark = BOM if text.startswith(BOM) else ""
     old, behind = split_front_matter(text)
@@ -80,13 +84,13 @@ def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
 
 
 def _yaml_text(text: str) -> str | None:
-    """The YAML of a head, its lines plainly ended; None where there is no head."""
+    r"""Return the YAML with LF line ends; None if the page has no front matter."""
     match = FRONT_MATTER.match(text)
     return match["yaml"].replace("\r\n", "\n") if match else None
 
 
 class _YamlParser(Protocol):
-    """What ruamel.yaml offers, as far as it is asked."""
+    """The part of ruamel.yaml that is used."""
 
     def parse(self, stream: str) -> Iterable[object]: ...
     def load(self, stream: str) -> Any: ...
@@ -96,7 +100,7 @@ class _YamlParser(Protocol):
 def _require_yaml_parser() -> _YamlParser:
     ruamel = _yaml_parser()
     if ruamel is None:
-        expected = 'the library ruamel.yaml, which the extra brings: pip install "inmind[yaml]"'
+        expected = 'the library ruamel.yaml: pip install "inmind[yaml]"'
         raise InvalidInput(field=_FIELD, value=None, expected=expected)
     return ruamel
 
@@ -106,15 +110,15 @@ def _yaml_parser() -> _YamlParser | None:
         from ruamel.yaml import YAML
     except ImportError:
         return None
-    ruamel = YAML()  # typ="rt": it builds plain data only, whatever the tags say; those are refused all the same
+    ruamel = YAML()  # typ="rt" builds only plain data; tags are refused in addition
     ruamel.preserve_quotes = True
-    ruamel.width = MAX_CHARACTERS  # a line that a person wrote is not folded
+    ruamel.width = MAX_CHARACTERS  # do not fold long lines
     ruamel.indent(mapping=2, sequence=4, offset=2)
     return cast(_YamlParser, ruamel)
 
 
 def _parse_yaml(written: str, ruamel: _YamlParser) -> dict[str, Any]:
-    """The head as values that remember how they were written."""
+    """Return the front matter as round-trip values, which remember comments and quotes."""
     from ruamel.yaml.comments import CommentedMap
     from ruamel.yaml.error import YAMLError
 
@@ -122,7 +126,7 @@ def _parse_yaml(written: str, ruamel: _YamlParser) -> dict[str, Any]:
     try:
         _refuse_anchors_and_tags(ruamel.parse(written))
         value = ruamel.load(written)
-    except (YAMLError, ValueError) as error:  # of a date that there is none of, Python says so
+    except (YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         line, reason = _error_line_and_reason(error, written)
         raise InvalidInput(field=_FIELD, value=line, expected=f"YAML ({reason})") from error
     if value is not None and not is_object(value):
@@ -131,7 +135,7 @@ def _parse_yaml(written: str, ruamel: _YamlParser) -> dict[str, Any]:
 
 
 def _quote_ambiguous(value: Any) -> Any:
-    """The same, with quotes around each text that a reader of YAML 1.1 or 1.2 would take for something else."""
+    """Quote each text that YAML 1.1 or 1.2 would read as another type."""
     from ruamel.yaml.scalarstring import SingleQuotedScalarString
 
     if is_object(value):
@@ -149,7 +153,7 @@ def _is_ambiguous(text: str) -> bool:
 
 
 def _dump_yaml(head: dict[str, Any], said: object, ruamel: _YamlParser) -> str:
-    """The head as YAML that says the same when it is read: of a few control characters the library makes others."""
+    """Return YAML that reads back as the same values; the library changes a few control characters."""
     dumped = StringIO()
     ruamel.dump(head, dumped)
     written = dumped.getvalue()
@@ -159,8 +163,8 @@ def _dump_yaml(head: dict[str, Any], said: object, ruamel: _YamlParser) -> str:
 
 
 def _refuse_anchors_and_tags(events: Iterable[Any]) -> None:
-    """Looked for among what the parser sees, before anything is built of it."""
-    deep = -2  # the stream and the document are levels too
+    """Refuse deep nesting, anchors and tags from parser events, before any value is built."""
+    deep = -2  # stream and document count as levels
     for event in events:
         kind = type(event).__name__
         deep += kind.endswith("StartEvent") - kind.endswith("EndEvent")
@@ -190,7 +194,7 @@ def _error_line_and_reason(error: Any, written: str) -> tuple[str, str]:
 
 
 def _to_json_values(value: Any, field: str = _FIELD) -> Any:
-    """The same as JSON has it; a date becomes the text that it is."""
+    """Return the same as JSON values; dates become text."""
     if is_object(value):
         keys = [check_key(key, field=field) for key in value]
         return {str(key): _to_json_values(value[key], f"{field}.{key}") for key in keys}
@@ -199,8 +203,8 @@ def _to_json_values(value: Any, field: str = _FIELD) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidInput(field=field, value=value, expected="a number that JSON has")
-    for kind in (bool, int, float, str):  # the library has kinds of its own of these
+        raise InvalidInput(field=field, value=value, expected="a finite number")
+    for kind in (bool, int, float, str):  # the library uses subclasses of these
         if isinstance(value, kind):
             return kind(value)
     return None
@@ -210,7 +214,7 @@ MAX_DEPTH = 16
 
 
 def check_object(values: object, *, field: str) -> dict[str, Any]:
-    """An object of plain values; whatever else a host hands in is refused by its place."""
+    """Return an object of JSON values; raises InvalidInput with the path of any other value."""
     if not is_object(values):
         raise InvalidInput(field=field, value=values, expected="an object")
     _check_items(values, field, depth=0)
@@ -229,7 +233,7 @@ def _check_value(value: object, field: str, depth: int) -> None:
     elif is_object(value) or is_list(value):
         _check_items(value, field, depth + 1)
     elif value is not None and not isinstance(value, bool | int | float):
-        raise InvalidInput(field=field, value=value, expected="what JSON can say")
+        raise InvalidInput(field=field, value=value, expected="a JSON value")
 
 
 def _check_items(values: dict[str, Any] | list[Any], field: str, depth: int) -> None:
@@ -260,7 +264,10 @@ _ISSUE_FIELD_TYPES: FieldTypes = {"id": _TEXT, "title": _TEXT, "severity": _TEXT
 
 
 def check_fields(fields: Mapping[str, Any], *, field: str) -> None:
-    """Raise InvalidInput, naming the exact field, unless each key that has a shape holds it."""
+    """Raise InvalidInput with the exact field unless each known key has its type.
+
+    Only keys that tools rely on have a type. A missing or null value is valid: front matter is filled in step by step.
+    """
     for key, field_types in _FIELD_TYPES.items():
         if fields.get(key) is not None:
             _check_shape(fields[key], field_types, f"{field}.{key}")
@@ -273,16 +280,14 @@ def check_fields(fields: Mapping[str, Any], *, field: str) -> None:
     for index, issue in enumerate(issues):
         _check_shape(issue, _ISSUE_FIELD_TYPES, f"{field}.issues[{index}]")
         if not _is_id(issue.get("id")) or str(issue["id"]) in seen_ids:
-            raise InvalidInput(
-                field=f"{field}.issues[{index}].id", value=issue.get("id"), expected="an id that no other issue has"
-            )
+            raise InvalidInput(field=f"{field}.issues[{index}].id", value=issue.get("id"), expected="a unique id")
         seen_ids.add(str(issue["id"]))
 
 
 def merge_fields(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Objects merge, lists of objects with ids merge by those, and everything else replaces.
+    """Merge objects recursively and lists of objects by id; everything else is replaced.
 
-    In place, unlike everywhere else: what is merged into remembers how it was written, and a copy would not.
+    Works in place, because the round-trip values remember how they were written and a copy would not.
     """
     for key, value in values.items():
         held = into.get(key)
@@ -319,7 +324,7 @@ def _fits(value: object, expected: str) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Words, or what YAML takes for a number: 1.0 is a version too."""
+    """True for text and for numbers, since YAML reads a version like 1.0 as a number."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
@@ -348,17 +353,17 @@ _EMPTY_FIELD = re.compile(r"""\s*+(?:#.*|[^\s#:][^:]*+:\s*+(?:\[\s*+\]|\{\s*+\}|
 
 
 def split_front_matter(text: str) -> tuple[str, str]:
-    """The head of a page with the rules around it, or only the mark, or nothing; and all the rest."""
+    """Split a page into front matter (with its rules, or only a byte order mark, or empty) and the rest."""
     match = FRONT_MATTER.match(text)
     end = match.end() if match else len(text) - len(text.removeprefix(BOM))
     return text[:end], text[end:]
 
 
 def line_ending(text: str) -> str:
-    """What ends the lines of a page: "\\r\\n" where it ends every one."""
+    r"""Return the line end of a text: "\\r\\n" if every line ends in it, else "\\n"."""
     return "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
 
 
 def has_front_matter_values(head: str) -> bool:
-    """Does a head say anything, beside keys that hold nothing yet? Told without a parser, since any page is asked."""
+    """True if any key has a value. Uses no parser, since it runs for every page."""
     return not all(_EMPTY_FIELD.fullmatch(line) for line in head.splitlines()[1:-1])

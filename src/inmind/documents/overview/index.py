@@ -1,10 +1,10 @@
-"""The index of detail/ and archive/ on overview.md, kept current by memory itself.
+"""The index of detail/ and archive/ pages on overview.md, updated by memory.
 
-Those pages are not shown in requests. A page that nothing names is as good as lost, and a model that has to remember
-to name it forgets to; so each has a line here, as many as are worth their tokens: what somebody wrote before what was
-archived, the newest first, and the others are counted. A line that somebody wrote about a page stands for ours.
+Those pages are not in the prompt, and a page without a reference is never found again. So each gets a line here,
+within a limit: detail pages before archive pages, newest first; the rest is counted. If a person or model wrote a
+line about a page, that line is used instead.
 
-It stands above the sections: a page that is too long is cut at its end, and what is appended to it lands there.
+The index is above the sections, because a long page is cut at its end and appended text lands there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from inmind.core.frozen import frozen
-from inmind.core.text import shortened, stands_in
+from inmind.core.text import contains_id, shorten
 from inmind.documents.document import ARCHIVE_PREFIX, PAGE_FOLDERS
 from inmind.documents.overview.front_matter import split_front_matter
 from inmind.documents.overview.generated_lines import (
@@ -31,7 +31,7 @@ from inmind.documents.overview.size import MAX_INDEX_BYTES, fit_round_robin
 MAX_DETAIL_PAGES = 5
 MAX_ARCHIVE_PAGES = 3
 
-# Characters in which a page says what it is: an archive may have a megabyte.
+# Characters scanned for title and summary: an archive page may have a megabyte.
 _SCANNED_CHARACTERS = 8_000
 
 _MAX_ENTRY_CHARACTERS = 240
@@ -39,9 +39,9 @@ _MAX_TITLE_CHARACTERS = 60
 _MAX_SUMMARY_CHARACTERS = 100
 
 _HEADINGS = {"en": "Detail and archive", "zh": "详细与归档"}
-# No tool is named: not every model has one that lists pages.
+# Names no tool, because not every model has one that lists pages.
 _MORE = {"en": "and {} more in these folders", "zh": "这些目录中另有 {} 个"}
-# As it was said once: on a page from then it is still ours.
+# Wording of older versions, still recognized as generated.
 _OLD_MORE = ("and {} more: memory_list", "另有 {} 个：memory_list")
 _ENTRY = re.compile(
     rf"(?:{'|'.join(PAGE_FOLDERS)})/.+ \(\d+ KB\): .*|"
@@ -51,7 +51,7 @@ _ENTRY = re.compile(
 
 @frozen
 class IndexEntry:
-    """What the index says of a page."""
+    """The index line of one page."""
 
     path: str
     title: str
@@ -65,18 +65,18 @@ class IndexEntry:
 
 
 def index_entry(path: str, text: str) -> IndexEntry:
-    """Its title is its first heading, or else its name; its line is the first that says something."""
+    """The title is the first heading, else the file name; the summary is the first line with words."""
     title, line = _title_and_summary(text[:_SCANNED_CHARACTERS])
     return IndexEntry(
         path=path,
-        title=shortened(title or PurePosixPath(path).stem, _MAX_TITLE_CHARACTERS),
+        title=shorten(title or PurePosixPath(path).stem, _MAX_TITLE_CHARACTERS),
         bytes=len(text.encode()),
-        summary=shortened(line, _MAX_SUMMARY_CHARACTERS),
+        summary=shorten(line, _MAX_SUMMARY_CHARACTERS),
     )
 
 
 def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
-    """The overview with the index of these pages, the newest of which come first; without pages it has none."""
+    """Return the overview with the index of these pages, newest first; without pages it has no index."""
     if not pages:
         for heading in _HEADINGS.values():
             text = edit_section_lines(text, [heading], _without_index)
@@ -84,7 +84,7 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
 
     def update_lines(lines: Sequence[str]) -> list[str]:
         _, theirs = split_generated(lines, _is_entry)
-        wanted = [path for path in pages if not any(stands_in(line, path) for line in theirs)]
+        wanted = [path for path in pages if not any(contains_id(line, path) for line in theirs)]
         archived = [path for path in wanted if path.startswith(ARCHIVE_PREFIX)]
         written = [path for path in wanted if not path.startswith(ARCHIVE_PREFIX)]
         kinds = (written[:MAX_DETAIL_PAGES], archived[:MAX_ARCHIVE_PAGES])
@@ -103,7 +103,7 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
 
 @lru_cache(maxsize=64)
 def _title_and_summary(text: str) -> tuple[str, str]:
-    """Remembered, since the same few pages are asked at every write of the overview."""
+    """Cached, because every write of the overview reads the same pages."""
     lines = split_front_matter(text)[1].split("\n")
     titles = {number: words for number, _, words in find_headings(lines)}
     said = (line for number, line in text_lines(lines) if number not in titles)
@@ -117,5 +117,5 @@ def _without_index(lines: Sequence[str]) -> list[str] | None:
 
 
 def _is_entry(line: str) -> bool:
-    """Told by its form: the lines of an index differ with every page, and nobody else has any under its heading."""
+    """Recognized by its form: index lines change with the pages, and no others are under this heading."""
     return _ENTRY.fullmatch(line_text(line)) is not None

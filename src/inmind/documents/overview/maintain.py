@@ -1,7 +1,6 @@
-"""What memory enters on overview.md by itself: the index of pages, and what has happened.
+"""Updates that memory makes on overview.md: the index of pages and the event log.
 
-It is one write, and marked as memory's own: a page that only memory has written on is not one that somebody keeps, and
-says nothing about how far it covers the conversation.
+Both are one write with `upkeep=True`: it is no edit, and does not change how far the overview covers the conversation.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ def overview_updates(
     trust: Trust = Trust.OPERATOR,
     sources: Sequence[str] = (),
 ) -> list[Draft]:
-    """What occurred, and the overview with all that memory keeps on it: nothing where it is so already.
+    """Return drafts of these events, and of the overview if its generated lines change.
 
-    `noted`: the lines of ours until then. `trust`: how far to trust the words of what occurred. `sources`: the events
-    that told of it.
+    `log`: the log before the events. `trust`: trust of the events' texts. `sources`: the events they come from.
     """
     drafts = [Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(sources), trust=trust) for what in events]
     for what in events:
@@ -47,13 +45,13 @@ def overview_updates(
 
 
 def indexed_pages(documents: Documents) -> Mapping[str, str]:
-    """Pages of detail/ and archive/, the newest first."""
+    """Pages of detail/ and archive/ by path, newest first."""
     pages = [(path, page) for path, page in documents.by_path.items() if path.partition("/")[0] in PAGE_FOLDERS]
     return {path: page.text for path, page in sorted(pages, key=lambda one: one[1].version, reverse=True)}
 
 
 def with_pending_writes(documents: Documents, drafts: Sequence[Draft]) -> Documents:
-    """The documents with pages that are about to be written, the last of which will be the newest."""
+    """Return the documents with drafted pages; the last draft is the newest."""
     newest = max((page.version for page in documents.by_path.values()), default=0)
     fresh = {
         draft.payload.path: Document(draft.payload.text, newest + number, "", draft.effective_trust)
@@ -64,7 +62,7 @@ def with_pending_writes(documents: Documents, drafts: Sequence[Draft]) -> Docume
 
 
 def without_generated_lines(text: str, *logs: OverviewLog) -> str:
-    """The page without anything that memory has entered, by these."""
+    """Return the page without the lines of these logs and without the index."""
     for one in logs:
         text = with_log_lines(text, one.with_all_removed(), "en")
     return with_index(text, {}, "en")

@@ -1,9 +1,9 @@
-"""One section of a page, read and replaced without touching the others.
+"""Sections of a Markdown page: read or replace one without touching the others.
 
-A model that rewrites a whole page to change one line drops what it did not think of; so it may name the section. A
-section is a heading and everything up to the next heading of its level or above. What is fenced, commented out or in
-the head of the page is no heading, whatever it looks like. People number their headings, put them in bold type or a
-picture in front: a heading is found without those, unless another has exactly the words that were asked for.
+A model that rewrites a whole page to change one line loses other lines, so tools accept a section name. A section is a
+heading and everything up to the next heading of the same or a higher level. Fenced or commented text and front matter
+contain no headings. People number headings, make them bold or add an emoji; a heading is matched without those, unless
+another heading matches exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DECORATION = re.compile(r"\A[\W\d_]+|[\W_]+\Z")
 
 
 def read_section(text: str, heading: str) -> str:
-    """What stands under a heading; empty where there is no such heading."""
+    """Return the text under a heading; empty if the heading is not found."""
     page = split_front_matter(text)[1]
     lines = page.split(line_ending(page))
     place = _section_span(lines, heading)
@@ -31,28 +31,28 @@ def read_section(text: str, heading: str) -> str:
 
 
 def replace_section(text: str, heading: str, body: str) -> str:
-    """The page with this body under that heading; a heading that is not there comes at the end.
+    """Return the page with this body under the heading; a missing heading is added at the end.
 
-    Models repeat the heading in front of the body: it is said once.
+    Models repeat the heading at the start of the body; it is removed.
     """
     written = _body_lines(body, heading)
     return _edit_section(text, [heading], lambda _: written, find_span=_section_span)
 
 
 def edit_section_lines(text: str, headings: Sequence[str], edit: EditLines, *, on_top: bool = False) -> str:
-    """The page with the lines right under a heading changed, up to the next heading of whatever level.
+    """Return the page with the lines right under a heading edited, up to the next heading of any level.
 
-    It is the first of these that the page has. If it has none of them, the first comes at the end, or `on_top` of the
-    sections, unless there is nothing to say. None takes the section away.
+    Uses the first of `headings` that the page has. If it has none, the first is added at the end, or before all
+    sections (`on_top`), unless there are no lines. `edit` returns None to remove the section.
     """
     return _edit_section(text, headings, edit, find_span=_lines_under_heading, on_top=on_top)
 
 
 def text_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The lines that are neither fenced nor commented out, with their numbers.
+    """Yield number and text of lines that are neither fenced nor commented out.
 
-    A fence is closed by one of its kind, no shorter and with nothing behind it. One that nobody closes hides nothing,
-    nor does such a comment: all that was added behind it would be lost from sight.
+    A fence is closed by one of its kind that is at least as long, with nothing after it. An unclosed fence or comment
+    hides nothing, otherwise everything appended later would be invisible.
     """
     place = 0
     never_closed: dict[str, int] = {}
@@ -69,14 +69,14 @@ def text_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def find_headings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Line, level and words of each heading."""
+    """Yield line number, level and text of each heading."""
     for number, line in text_lines(lines):
         if match := _HEADING.match(line):
             yield number, len(match[1]), _heading_text(line)
 
 
 def _opening(line: str) -> tuple[str, int]:
-    """What a line opens, if anything: a comment, or a fence of so many marks."""
+    """Return kind and length of the comment or fence that a line opens; ("", 0) if none."""
     if _COMMENT.match(line):
         return "<", 0
     if match := _FENCE.fullmatch(line):
@@ -93,7 +93,7 @@ def _closing_line(lines: Sequence[str], place: int, kind: str, length: int) -> i
 
 
 def _body_lines(body: str, heading: str) -> list[str]:
-    """Its lines, with one blank line before and behind."""
+    """Lines of the body with one blank line before and after."""
     lines = body.replace("\r\n", "\n").strip("\n").split("\n")
     if _HEADING.match(lines[0]) and _heading_key(lines[0]) == _heading_key(heading):
         lines = "\n".join(lines[1:]).strip("\n").split("\n")
@@ -131,7 +131,7 @@ def _edit_section(
 
 
 def _section_span(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
-    """The lines of a section's body: from behind its heading to the next one that is not below it."""
+    """Line range of a section's body, including its subsections."""
     headings = list(find_headings(lines))
     number = _find_heading(headings, heading)
     if number is None:
@@ -141,7 +141,7 @@ def _section_span(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
 
 
 def _lines_under_heading(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
-    """The lines of a section's body that stand right under its heading."""
+    """Line range right under a heading, without subsections."""
     headings = list(find_headings(lines))
     number = _find_heading(headings, heading)
     if number is None:
@@ -157,7 +157,7 @@ def _find_heading(headings: Sequence[tuple[int, int, str]], heading: str) -> int
 
 
 def _heading_text(heading: str) -> str:
-    """A heading as somebody names it, with its marks or without."""
+    """Return the words of a heading, given with or without its # marks."""
     match = _HEADING.match(heading.strip())
     return " ".join((_CLOSING.sub("", match[2].rstrip()) if match else heading).split())
 

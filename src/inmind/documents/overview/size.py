@@ -1,7 +1,7 @@
-"""How large an overview should get: it is paid for in every request.
+"""Size limits of overview.md, which is paid for in every request.
 
-What is told names no size but the goal: words that changed with every line of the page would be told again with each.
-Nobody is told to shorten what memory has entered by itself: that takes half of the goal at most.
+The warning contains only the goal: a text with the current size would change with every line of the page. Generated
+lines take at most half of the goal, so the warning never asks the model to shorten those.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SIZE_GOAL_BYTES = 5 * 1024
-"""Bytes."""
 MAX_EVENT_BYTES = 1_536
-"""Of them, for what has happened."""
+"""Of the goal, for the event log."""
 MAX_INDEX_BYTES = 1_024
-"""And for the index of pages."""
+"""Of the goal, for the index of pages."""
 
 _WARNINGS = {
     "en": (
@@ -31,14 +30,14 @@ _WARNINGS = {
 
 
 def size_warning(text: str, language: str) -> str:
-    """What a model is told about a page that has grown too large; empty below the goal."""
+    """Return the warning for a page over the goal; empty below it."""
     return "" if len(text.encode()) < SIZE_GOAL_BYTES else _WARNINGS[language].format(goal=SIZE_GOAL_BYTES // 1024)
 
 
 def fit_round_robin(lists: Sequence[Sequence[T]], render: Callable[[T], str], *, max_bytes: int) -> list[T]:
-    """The first of each list, then the second of each and so on, as long as their lines have room in `most` bytes.
+    """Take the first item of each list, then the second of each, while their lines fit `max_bytes`.
 
-    A list ends with the first that has none: what is older does not stay in the place of what is newer.
+    A list ends at its first item that does not fit, so that an older item never stays in place of a newer one.
     """
     kept: list[T] = []
     iterators = [iter(one) for one in lists]

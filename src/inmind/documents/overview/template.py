@@ -1,6 +1,6 @@
-"""The page a new session starts from.
+"""The overview page of a new session.
 
-Its headings say what belongs where, and its comments how to keep it short: whoever opens the file needs no manual.
+Headings name the sections and comments explain them, so the file can be edited without a manual.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TEMPLATES = {"en": _ENGLISH, "zh": _CHINESE}
 
 
 class OverviewSection(IntEnum):
-    """The sections of a template, by their place in it."""
+    """Sections of the template by position."""
 
     TASK = 0
     DECISIONS = 1
@@ -68,7 +68,7 @@ class OverviewSection(IntEnum):
     ACTIONS = 4
 
     def headings(self, language: str) -> list[str]:
-        """What it is called: in this language first, then in the others, since a page may have been begun in any."""
+        """Its headings: in this language first, then in all others, since a page may be in any of them."""
         return [_HEADINGS[one][self] for one in (language, *LANGUAGES)]
 
 

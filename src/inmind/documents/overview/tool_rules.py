@@ -1,9 +1,9 @@
-"""What the outcomes of tools say that belongs on overview.md, by rules and without a model.
+"""Rules that derive overview events from tool results, without a model.
 
-Three things are worth a line whoever the host is: a call that fails though its tool has worked, a file that was
-written, a task that was marked done. Tools are told by the words of their names in any convention, and by what they
-were handed; what only reads says nothing, however much it shows of tasks and files. A rule that fires too often fills
-the page with noise, so where a name or an argument leaves doubt nothing is said.
+Three outcomes get a line for any host: a call that fails although its tool has worked before, a file that was
+written, a task that was marked done. Tools are recognized by the words of their names in any naming convention, and
+by arguments; read-only tools are ignored. A rule that fires too often fills the page with noise, so in doubt nothing
+is reported.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog
 from inmind.documents.overview.template import OverviewSection
 
 MAX_FAILURES_PER_TOOL = 3
-"""Problems of one tool that are noted at once. More of them say no more than that it does not work."""
+"""More open failures add nothing to "this tool does not work"."""
 
 _MAX_PATH_CHARACTERS = 200
 _MAX_FILES = 3
@@ -31,11 +31,11 @@ _MAX_SCANNED_CHARACTERS = 100_000
 
 @frozen(kw_only=True)
 class ToolCallOutcome:
-    """What a tool of the host's did."""
+    """Outcome of a call of a host tool."""
 
     tool: str
     arguments: Any = None
-    """As values, like the result."""
+    """JSON values, like `result`."""
     result: Any = None
     failed: bool = False
     exit_code: int = 0
@@ -44,9 +44,9 @@ class ToolCallOutcome:
 def overview_events(
     outcomes: Iterable[ToolCallOutcome], log: OverviewLog, *, has_worked: Callable[[str], bool], language: str
 ) -> list[OverviewEvent]:
-    """What these outcomes are worth saying, in their order, beside what is noted already.
+    """Return the events for these outcomes, in order, without those in the log already.
 
-    `worked`: whether a tool had worked before them.
+    `has_worked`: True if a tool had succeeded before.
     """
     events: list[OverviewEvent] = []
     worked_since: set[str] = set()
@@ -55,7 +55,7 @@ def overview_events(
             worked = outcome.tool in worked_since or has_worked(outcome.tool)
             fresh = (
                 list(_failure_events(outcome, log, language)) if worked else []
-            )  # else it may be how it always answers
+            )  # a tool that never worked may always answer like this
         else:
             worked_since.add(outcome.tool)
             fresh = [*_closed_failures(outcome, log), *_completed_work(outcome, log, language)]
@@ -80,8 +80,11 @@ def _failure_events(outcome: ToolCallOutcome, log: OverviewLog, language: str) -
 
 
 def _closed_failures(outcome: ToolCallOutcome, log: OverviewLog) -> Iterator[OverviewEvent]:
-    """A call that works again is no problem any more. What its tool does otherwise says so only of older ones: nobody
-    tries for ever what has failed once."""
+    """Close the failures of a successful call.
+
+    A success with other arguments closes all failures of the tool except its newest: a failed call is not retried
+    forever.
+    """
     failing = _open_failures(outcome.tool, log)
     subject = _failure_topic(outcome)
     yield from (_close_failure(note) for note in failing if note.topic == subject)
@@ -98,7 +101,7 @@ def _completed_work(outcome: ToolCallOutcome, log: OverviewLog, language: str) -
 
 
 def _open_failures(tool: str, log: OverviewLog) -> list[OverviewLine]:
-    """What rules have noted of a tool, the newest first."""
+    """Open failure lines of a tool, newest first."""
     return [note for note in log.lines_in(OverviewSection.PROBLEMS) if note.topic.partition(" ")[0] == tool]
 
 
@@ -118,7 +121,7 @@ _READ_VERBS = frozenset(
 )
 _WRITE_VERBS = frozenset("append apply create edit insert modify overwrite patch replace save update write".split())
 _FILE_NOUNS = frozenset("file files notebook patch editor".split())
-# What an editor's name has beside the verb.
+# Words that the name of an editor may contain in addition to the verb.
 _FILLERS = (
     _WRITE_VERBS | _FILE_NOUNS | frozenset("a based content contents diff fs multi str string text to tool".split())
 )
@@ -128,21 +131,23 @@ _TASK_NOUNS = frozenset("checklist plan step steps subtask subtasks task tasks t
 
 
 def _name_words(tool: str) -> list[str]:
-    """write_file, fs.writeFile, mcp__files__write-file: the same words, without the server's."""
+    """Words of a tool name: write_file, fs.writeFile and mcp__files__write-file give the same, without the server."""
     name = tool.rsplit("__", 1)[-1] if tool.startswith("mcp__") else tool
     return [word.lower() for word in _WORD.findall(name)]
 
 
 def _failure_topic(outcome: ToolCallOutcome) -> str:
-    """What has to work again before a failure is over: a tool that reads, or runs whatever it is handed, at all; any
-    other with the same arguments."""
+    """Topic that must succeed again to close a failure.
+
+    For tools that read or run commands it is any success; for others it is a success with the same arguments.
+    """
     any_success = not _READ_VERBS.isdisjoint(_name_words(outcome.tool)) or _command(outcome)
     about = "" if any_success else _file_path(outcome.arguments) or digest_of(outcome.arguments)
     return f"{outcome.tool} {about}"
 
 
 def _command(outcome: ToolCallOutcome) -> str:
-    """What a tool was handed to run, if that is what it does: an editor has commands too, and a file beside them."""
+    """Return the command that a shell tool runs; empty for editors, which have commands and a file."""
     given: dict[str, Any] = outcome.arguments if is_object(outcome.arguments) else {}
     if _file_path(given) or not _FILE_NOUNS.isdisjoint(_name_words(outcome.tool)):
         return ""
@@ -164,7 +169,7 @@ _NO_MATCHES = re.compile(
 
 
 def _is_empty_search(outcome: ToolCallOutcome) -> bool:
-    """A search that finds nothing answers with an exit code of 1, and has done what it was asked."""
+    """True for a search without matches: it exits with 1 but has not failed."""
     command = _command(outcome)
     if not (_SEARCH_COMMAND.search(command) if command else not _SEARCH_VERBS.isdisjoint(_name_words(outcome.tool))):
         return False
@@ -178,7 +183,7 @@ _EXIT_STATUS = re.compile(r"[\w ]{0,30}\b(?:code|status)\W{1,3}\d+\W*", re.IGNOR
 
 
 def _failure_reason(result: object) -> str:
-    """The line of an answer that says why; of a traceback, the last. A bare exit code says so only if nothing else."""
+    """Return the line with the reason: the last of a traceback, an exit code only if there is no other line."""
     lines = [line.strip() for line in _first_text(result)[:_MAX_SCANNED_CHARACTERS].splitlines() if line.strip()]
     if len(lines) > 1 and _EXIT_STATUS.fullmatch(lines[0]):
         del lines[0]
@@ -214,7 +219,7 @@ _EDITOR_WRITES = frozenset("create str_replace insert write append replace edit"
 
 
 def _written_files(outcome: ToolCallOutcome) -> str:
-    """What a call has written, if its tool writes files."""
+    """Return the files that a call wrote, if its tool writes files."""
     words = set(_name_words(outcome.tool))
     verbs = words & _WRITE_VERBS
     if not words or not _READ_VERBS.isdisjoint(words) or not (verbs or "editor" in words):
@@ -255,7 +260,7 @@ def _patched_files(arguments: object) -> list[str]:
 
 
 def _is_memory_page(path: str) -> bool:
-    """A page of memory itself: that it was written shows where it stands."""
+    """True for pages of memory itself, whose writes are visible without a line."""
     return "working-memory/" in path.replace("\\", "/")
 
 
@@ -268,7 +273,7 @@ _DONE_VALUES = frozenset(["done", "completed", "complete", "finished", "完成",
 
 
 def _finished_titles(outcome: ToolCallOutcome) -> Iterator[str]:
-    """The titles of tasks that a call has marked done."""
+    """Yield titles of tasks that a call marked as done."""
     words = set(_name_words(outcome.tool))
     if words.isdisjoint(_TASK_NOUNS) or words.isdisjoint(_MARK_VERBS) or not words.isdisjoint(_READ_VERBS):
         return
@@ -282,7 +287,7 @@ def _finished_titles(outcome: ToolCallOutcome) -> Iterator[str]:
 
 
 def _done_titles(arguments: object) -> Iterator[str]:
-    """The titles in a list of tasks, each with its status."""
+    """Yield titles of done tasks in a list of tasks with status."""
     values = [*arguments.values(), arguments] if is_object(arguments) else [arguments]
     for value in values:
         for item in value if is_list(value) else ():
@@ -296,7 +301,7 @@ def _is_done(task: Mapping[str, Any]) -> bool:
 
 
 def _task_title(task: Mapping[str, Any]) -> str:
-    return next((shortened(task[key], 200) for key in _TITLE_KEYS if _is_title(task.get(key))), "")
+    return next((shorten(task[key], 200) for key in _TITLE_KEYS if _is_title(task.get(key))), "")
 
 
 def _is_title(value: object) -> bool:

@@ -1,6 +1,5 @@
-"""What an agent keeps before its eyes while it works: a text, or an object with a schema.
+"""The scratchpad: a text, or an object with a schema, that the agent updates while it works.
 
-`update` checks what is handed in (`plain` copies it, `padding` tells what a model meant from what it merely filled in),
-`merge` and `pad` fold it, `schema` keeps it in shape, `block` shows it, and `reconcile` brings back what a child did,
-in a text by its `lines`.
+`update` validates an update (`json_input` copies it, `filler_values` drops empty values that a model only filled in),
+`merge` and `state` fold it, `schema` validates the result, `render` shows it, and `merge3` merges a child's changes.
 """

@@ -1,9 +1,9 @@
-"""What a model meant to empty, and what it merely filled in.
+"""Detects empty values in a model's update that are filler and not meant to clear a field.
 
-Models that answer in a structured form put something into every field of it: null, [], {}, "" or [""] wherever they
-have nothing to say. Taken at its word, an update of one field would wipe all the others. So an empty value counts only
-where it is all that was said: `{"blockers": []}` clears the blockers, the same beside a new goal is padding, and the
-blockers stay. A host's own update is never read like this: it means what it says.
+Models with structured output put null, [], {}, "" or [""] into every field they have nothing to say about. Taken
+literally, an update of one field would clear all others. So an empty value counts only if it is the whole update:
+`{"blockers": []}` clears the blockers; together with a new goal it is filler, and the blockers stay. Updates by a host
+are always taken literally.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from inmind.documents.scratchpad.paths import Path, is_list, is_object
 class FilteredValues:
     values: Mapping[str, Any]
     filler: tuple[Path, ...]
-    """Fields that keep what they hold, since the empty value for them was padding."""
+    """Fields that keep their value, because the empty value sent for them is filler."""
 
 
 def drop_filler(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]) -> FilteredValues:
-    """What of a model's values takes effect on a state from which it has already deleted something."""
+    """Return the values that take effect on a state from which `delete` was already removed."""
     sent = dict(leaf_values(values))
     if _is_single_change(sent, delete):
         return FilteredValues(values, ())
     empty = [path for path, value in sent.items() if is_empty(value)]
     filler = tuple(path for path in empty if not is_empty(_replaced_value(state, path)))
-    # A null where there is nothing anyway would only be noise in the prompt.
+    # A null for a field without a value would only be noise in the prompt.
     noise = (path for path in empty if sent[path] is None)
     return FilteredValues(_without_leaves(values, {*filler, *noise}), filler)
 
 
 def is_empty(value: object) -> bool:
-    """Blank text is, and so is a list of nothing but empty values: some models fill in a list by one item."""
+    """True also for blank text and for a list of only empty values: some models fill a list with one such item."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (is_object(value) and not value) or (is_list(value) and all(map(is_empty, value)))
 
 
 def _is_single_change(sent: Mapping[Path, Any], delete: Sequence[Path]) -> bool:
-    """One thing is said, and whatever is deleted is only what that replaces."""
+    """True if one value is sent and nothing is deleted except what it replaces."""
     return len(sent) == 1 and all(path[: len(gone)] == gone for path in sent for gone in delete)
 
 
 def leaf_values(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What an update says, field by field: everything in it that is no object with something inside."""
+    """Yield path and value of everything in an update that is not a non-empty object."""
     for key, value in values.items():
         path = (*above, key)
         if is_object(value) and value:
@@ -57,7 +57,7 @@ def leaf_values(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[P
 
 
 def _replaced_value(state: Mapping[str, Any], path: Path) -> Any:
-    """What a value at this path takes the place of: also a scalar further up, where the state has no object."""
+    """Return the value that a write to this path replaces; that may be a scalar higher up."""
     held: Any = state
     for key in path:
         if not is_object(held):
@@ -67,7 +67,7 @@ def _replaced_value(state: Mapping[str, Any], path: Path) -> Any:
 
 
 def _without_leaves(values: Mapping[str, Any], omitted: Collection[Path], above: Path = ()) -> dict[str, Any]:
-    """Without these leaves, and without the objects in which nothing else was said."""
+    """Return the values without these leaves and without objects that become empty."""
     kept: dict[str, Any] = {}
     for key, value in values.items():
         path = (*above, key)

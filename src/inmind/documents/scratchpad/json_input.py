@@ -1,7 +1,7 @@
-"""What is handed in, as JSON of our own: checked and copied in one walk, with the exact place named if it is not JSON.
+"""Copies input to plain JSON values, validating it in one walk; errors name the exact path.
 
-A copy, because whoever keeps the original could change the state behind the journal's back. The walk has a stack of its
-own and counts what it copies, so depth, cycles and sheer size end in an error that says where, and not in a crash.
+It is a copy, because a caller that keeps the original could change the state without an event. The walk uses an
+explicit stack and counts size, so depth, cycles and large input raise an error with the path and never crash.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from inmind.documents.scratchpad.paths import format_path, is_list, is_object
 from inmind.errors import InvalidInput
 
 MAX_OBJECT_DEPTH = 32
-"""Levels of objects: more than any agent's notes have, and few enough for every walk over them."""
+"""Nested objects: more than any scratchpad needs, and few enough for every walk over them."""
 
 MAX_DEPTH = 200
-"""Levels of objects and lists together, which every reader of JSON on the way can take."""
+"""Nested objects and lists together; every JSON parser involved supports this."""
 
 # Python refuses to print longer integers (4,300 digits by default), so they could be stored and never sent.
 _MAX_INTEGER_BITS = 13_000
 
-# Beside Python's own (`__class__`), the names by which JavaScript is made to change all of its objects at once:
-# whoever reads the state, in whichever language, is never handed them.
+# Keys for prototype pollution in JavaScript, refused like Python's dunder names (`__class__`): a reader of the state in
+# any language never receives them.
 _UNSAFE_KEYS = frozenset({"constructor", "prototype"})
 
 _SIZE_LIMIT = f"at most {MAX_DOCUMENT_BYTES} bytes of JSON in all"
@@ -36,11 +36,11 @@ _SIZE_LIMIT = f"at most {MAX_DOCUMENT_BYTES} bytes of JSON in all"
 class JsonCopy:
     value: Any
     dropped_keys: tuple[str, ...]
-    """Where keys were left out because they are unsafe."""
+    """Paths of unsafe keys that were dropped."""
 
 
 def copy_json(source: object, field: str) -> JsonCopy:
-    """A copy in plain objects, lists and scalars, or InvalidInput with the path of what cannot be copied."""
+    """Return a copy in plain objects, lists and scalars; raises InvalidInput with the path of any other value."""
     copy: dict[str, Any] = {}
     dropped: list[str] = []
     size = 0
@@ -67,7 +67,7 @@ def copy_json(source: object, field: str) -> JsonCopy:
 
 
 def too_large_error(value: Any, field: str) -> InvalidInput:
-    """Names what is to blame, by following the path for as long as one part has most of the whole."""
+    """Return an error that names the largest part, as long as one part has most of the size."""
     path: list[str | int] = []
     size = len(to_json(value))
     while is_object(value) or is_list(value):
@@ -82,19 +82,19 @@ def too_large_error(value: Any, field: str) -> InvalidInput:
 
 
 class _Visit(NamedTuple):
-    """A value that needs a closer look, and the place in the copy that is kept for it."""
+    """A value to be copied and its slot in the copy."""
 
     node: Any
     into: Any
     slot: str | int
     parent: _Visit | None = None
     depth: int = 1
-    """How deep it stands, counting objects and lists, itself among them."""
+    """Nesting depth, counting objects and lists including itself."""
     object_depth: int = 1
-    """The same, counting objects only."""
+    """Nesting depth, counting objects only."""
 
     def fill(self, container: Any, parts: Iterable[tuple[str | int, Any]], pending: list[_Visit]) -> int:
-        """Copy what can be copied at once, and leave the rest to visits of its own; the size of it all, so far."""
+        """Copy simple scalars now and queue visits for the rest; returns the size so far."""
         size = 0
         levels, objects = self.depth + 1, self.object_depth + is_object(self.node)
         visits: list[_Visit] = []
@@ -109,7 +109,7 @@ class _Visit(NamedTuple):
 
     @property
     def steps(self) -> list[str | int]:
-        """The name of the field that was handed in, and the way from there."""
+        """Field name and path from there."""
         return [*(self.parent.steps if self.parent else ()), self.slot]
 
     def error(self, expected: str, value: object = ..., *, at: str = "") -> InvalidInput:
@@ -124,7 +124,7 @@ def _object_items(node: Mapping[Any, Any], visit: _Visit) -> list[tuple[str, Any
     _check_length(node, visit)
     try:
         entries = list(node.items())
-    except Exception as error:  # a foreign mapping may raise anything
+    except Exception as error:  # a mapping of the caller may raise anything
         raise visit.error("an object that can be read") from error
     return [(_check_key(key, visit), item) for key, item in entries]
 
@@ -146,7 +146,7 @@ def _check_length(node: Mapping[Any, Any] | Sequence[Any], visit: _Visit) -> int
 
 
 def _scalar_size(value: object) -> int:
-    """What a scalar takes at least, if it can be kept as it is; 0 for whatever needs a closer look."""
+    """Return the minimum JSON size of a plain scalar; 0 if it needs a visit."""
     if value is None or isinstance(value, bool):
         return 4
     if type(value) is str:
@@ -157,7 +157,7 @@ def _scalar_size(value: object) -> int:
 
 
 def _copy_scalar(value: str | float | None, visit: _Visit, *, at: str = "") -> str | float | None:
-    """A scalar as JSON has it. What else it may be (a member of an enum, a number of numpy's) stays behind."""
+    """Return a plain scalar; subclasses (enum members, numpy numbers) become their base type."""
     if isinstance(value, str):
         if len(value) > MAX_DOCUMENT_BYTES:
             raise visit.error(_SIZE_LIMIT, f"{len(value)} characters", at=at)
@@ -168,7 +168,7 @@ def _copy_scalar(value: str | float | None, visit: _Visit, *, at: str = "") -> s
         return value
     if isinstance(value, int):
         if value.bit_length() > _MAX_INTEGER_BITS:
-            # The number itself cannot be shown: printing it is what Python refuses.
+            # Python refuses to print the number itself.
             raise visit.error("a shorter integer", f"{value.bit_length()} bits")
         return int.__int__(value)
     if not math.isfinite(value):
@@ -186,17 +186,17 @@ def _is_storable_text(value: str) -> bool:
 
 
 def _dump_model(node: Any, visit: _Visit) -> Any:
-    """What an object of a host's model has set."""
+    """Return the fields that are set on a pydantic object."""
     if visit.depth > MAX_DEPTH or isinstance(node, type) or not hasattr(node, "model_dump"):
         raise visit.error("a value that JSON can carry")
     try:
         return _by_validation_names(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
-    except Exception as error:  # a foreign object may raise anything
+    except Exception as error:  # an object of the caller may raise anything
         raise visit.error("an object that can be dumped") from error
 
 
 def _by_validation_names(dumped: Any, node: object) -> Any:
-    """Under the names by which its model reads a value, as its schema has them: it may write it under others."""
+    """Rename dumped keys to the names that the model validates, as in its JSON Schema; dump aliases may differ."""
     fields: Mapping[str, Any] = getattr(type(node), "model_fields", {})
     if is_object(dumped) and fields:
         written = {field.serialization_alias or name: name for name, field in fields.items()}
@@ -217,7 +217,7 @@ def _by_validation_names(dumped: Any, node: object) -> Any:
 
 
 def _validation_name(fields: Mapping[str, Any], name: str) -> str:
-    """The first of several names is the one that a schema shows; a path into something else is none."""
+    """Return the first alias, which the schema shows; a path alias has no name."""
     alias = fields[name].validation_alias if name in fields else name
     alias = next(iter(getattr(alias, "choices", [alias])))
     return alias if isinstance(alias, str) else name

@@ -1,9 +1,8 @@
-"""How a scratchpad takes in an update: objects merge, everything else replaces.
+"""Applies an update to a scratchpad state: objects are merged, everything else is replaced.
 
-A model that sends one field means one field, so what an update does not mention stays. Only the objects along the
-paths that it touches are copied, each once and none of what is inside it; all else is shared between the states, which
-nobody ever changes. So merging costs what the update says and the keys beside it, and not what the pad holds. It keeps
-its own stack, so no depth can exhaust Python's.
+A model that sends one field means one field, so fields not in the update stay. Only objects on updated paths are
+copied, each once and shallow; states share everything else and are never modified. Merging costs the size of the
+update plus the keys next to it, not the size of the state. An explicit stack avoids Python's recursion limit.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from inmind.documents.scratchpad.paths import ABSENT, is_list, is_object, value_
 def merge_update(
     state: Mapping[str, Any], values: Mapping[str, Any], delete: Iterable[Sequence[str]] = ()
 ) -> dict[str, Any]:
-    """The state after an update: what it deletes goes first, so that it can also replace an object whole."""
+    """Return the state after an update; deletions come first, so that an update can replace a whole object."""
     root = dict(delete_paths(state, delete))
     pending = [(root, values)]
     while pending:
@@ -33,7 +32,7 @@ def merge_update(
 
 
 def delete_paths(state: Mapping[str, Any], delete: Iterable[Sequence[str]]) -> Mapping[str, Any]:
-    """The state less what these paths lead to. One that leads nowhere takes nothing with it."""
+    """Return the state without these paths; a path that does not exist is ignored."""
     copies: dict[int, dict[str, Any]] = {}
 
     def own_copy(held: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,12 +53,12 @@ def delete_paths(state: Mapping[str, Any], delete: Iterable[Sequence[str]]) -> M
 
 
 def append_text(text: str, more: str) -> str:
-    """Notes are lines: what is appended begins one of its own."""
+    """Append text, starting a new line."""
     return f"{text}\n{more}" if text and more and not text.endswith("\n") else text + more
 
 
 def json_equal(first: Any, second: Any) -> bool:
-    """Whether two values are the same JSON. Of 1 and true, Python alone would say so."""
+    """True if two values are the same JSON. In Python alone, 1 == True."""
     if first is second:
         return True
     if first != second or isinstance(first, bool) != isinstance(second, bool):

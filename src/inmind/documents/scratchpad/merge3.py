@@ -1,8 +1,8 @@
-"""What a child has changed comes home: its changes are taken over, and nobody's work is lost without a word.
+"""Three-way merge of a child's scratchpad into its parent's.
 
-Three states decide, field by field, or line by line: what the child began with, what the parent has now, what the child
-has now. Where only one of them changed something, that is taken. Where both appended, both stay. Where both changed the
-same thing otherwise, the parent's stays, and the report has all three. Coming home a second time changes nothing more.
+Compares, for each field or line, the state at the fork (`base`), the parent's (`ours`) and the child's (`theirs`). A
+change on one side is taken. If both appended, both stay. On any other conflict the parent's value stays, and the
+report has all three. Merging a second time changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.core.merge3 import of_both
+from inmind.core.merge3 import merge_lines
 from inmind.documents.scratchpad.merge import json_equal
 from inmind.documents.scratchpad.paths import ABSENT, Path, format_path, is_list, is_object
 from inmind.documents.scratchpad.state import ScratchpadState
@@ -22,7 +22,7 @@ from inmind.documents.scratchpad.state import ScratchpadState
 
 @frozen
 class MergeConflict:
-    """What parent and child have both changed, each in its own way. ABSENT where there is nothing."""
+    """A value that parent and child changed differently; ABSENT for a missing one."""
 
     path: str
     base: Any
@@ -30,28 +30,28 @@ class MergeConflict:
     theirs: Any
 
     def __post_init__(self) -> None:
-        """Copies: a report goes to the host, and the state's own objects stay here."""
+        """Copy the values: the report goes to the host, which must not modify the state."""
         for name in ("base", "ours", "theirs"):
             object.__setattr__(self, name, deepcopy(getattr(self, name)))
 
 
 @frozen(kw_only=True)
 class ScratchpadMerge:
-    """What to apply to the parent's state, and what to tell. The path of a text, as of a whole state, is empty."""
+    """Changes to apply to the parent's state, and the report. The path of a text or a whole state is empty."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     delete: tuple[Path, ...] = ()
     text: str | None = None
-    """The text from now on; None where it stays as it is."""
+    """The new text; None if it stays."""
     taken: tuple[str, ...] = ()
-    """What only the child had changed."""
+    """Paths that only the child changed."""
     combined: tuple[str, ...] = ()
-    """What both had appended to: the parent's, then what only the child had."""
+    """Paths to which both appended: the parent's items, then the child's new ones."""
     conflicts: tuple[MergeConflict, ...] = ()
 
 
 def merge_three_way(base: ScratchpadState, ours: ScratchpadState, theirs: ScratchpadState) -> ScratchpadMerge:
-    """What the child's changes since `base` come to in the parent."""
+    """Merge the child's changes since `base` into the parent's state."""
     if json_equal(theirs, base) or json_equal(theirs, ours):
         return ScratchpadMerge()
     if isinstance(ours, str) and isinstance(theirs, str):
@@ -94,7 +94,7 @@ def _compare(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change 
 
 
 def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """One list, where both have only added to it: ours, then what the child has appended and we have not added too."""
+    """Merge lists to which both only added items: ours, then the child's items that we do not have; else None."""
     base_items: Any = [] if base is ABSENT or base is None else base
     if not is_list(base_items) or not is_list(ours) or not is_list(theirs):
         return None
@@ -107,9 +107,9 @@ def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
 
 
 def _added_items(base_items: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
-    """What was added to a list, wherever; None if something was taken out of it, or moved.
+    """Return the items added to a list at any place; None if items were removed or moved.
 
-    Another child may have come home before: what it brought stands among what this one began with.
+    Another child may have been merged before, so its items may stand between the base items.
     """
     added: list[Any] = []
     matched = 0
@@ -124,14 +124,14 @@ def _added_items(base_items: Sequence[Any], items: Sequence[Any]) -> list[Any] |
 def _merge_text(base: str, ours: str, theirs: str) -> ScratchpadMerge:
     if ours == base:
         return ScratchpadMerge(text=theirs, taken=("",))
-    both = of_both(base, ours, theirs)
+    both = merge_lines(base, ours, theirs)
     if both is None:
         return ScratchpadMerge(conflicts=(MergeConflict("", base, ours, theirs),))
     return ScratchpadMerge(text=both, combined=("",)) if both != ours else ScratchpadMerge()
 
 
 def _to_nested_values(changes: Iterable[_Change]) -> dict[str, Any]:
-    """One object that says all of them. Each has a place for itself, and none is inside another's."""
+    """Return one object with all changes; no path is inside another."""
     values: dict[str, Any] = {}
     for change in changes:
         *above, last = change.path

@@ -1,12 +1,11 @@
-"""The schema of a scratchpad that is being filled in, step by step.
+"""Derives the JSON Schema of a scratchpad that is filled in step by step.
 
-A schema says what a finished state looks like. Until then, what was never there is not yet missing: the objects that
-updates are merged into need none of their required fields. Objects inside lists do, since a list is replaced whole and
-nobody completes an item later. Where a schema wants exactly one of several (`oneOf`), the contrary (`not`) or something
-on a condition (`if`), it is left as it is: with less required, the wrong branch would begin to fit. Only where a field
-of each branch tells which of them is meant, as with unions that pydantic tells apart, that field is all that is needed.
+A schema describes a finished state. Before that, a field that was never set is not missing, so objects that updates are
+merged into lose their required fields. Objects inside lists keep them, because a list is replaced as a whole and items
+are never completed later. `oneOf`, `not` and `if` are kept as they are: with fewer required fields a wrong branch could
+match. The exception is a `oneOf` with a discriminator, as pydantic writes tagged unions: only its tag is required.
 
-The result stands alone, as model providers want it: every reference in it leads to its own `$defs`.
+The result is self-contained, as model providers require: every reference leads to its own `$defs`.
 """
 
 from __future__ import annotations
@@ -22,30 +21,30 @@ from inmind.errors import InvalidInput
 _REQUIREMENTS = frozenset({"required", "minProperties"})
 _MERGED_KEYWORDS = frozenset({"properties", "patternProperties", "additionalProperties", "allOf", "anyOf", "$ref"})
 
-# Keywords that hold schemas: by name, or one or a list of them. What the others hold is data, whatever it looks like.
+# Keywords that hold schemas: a map by name, or one schema or a list. All other keywords hold data.
 _SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
 _SCHEMA_KEYWORDS = frozenset(
     "additionalItems additionalProperties allOf anyOf contains contentSchema else if items not oneOf prefixItems "
     "propertyNames then unevaluatedItems unevaluatedProperties".split()
 )
 
-# A title repeats the name of its field. A default says what a field is when it is left out: here it stays as it was.
-# The others say where a schema stands, or point there, and a copy stands elsewhere.
+# A title repeats the field name. A default would apply to a field left out of an update, which keeps its value instead.
+# The others name the location of a schema, which changes in a copy.
 _OMITTED_KEYWORDS = frozenset(
     {"title", "default", "discriminator", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"}
 )
 
-# These give a reference another meaning than the place it names.
+# These change how references are resolved.
 _UNSUPPORTED_KEYWORDS = ("$id", "$dynamicRef", "$recursiveRef")
 
 
 def partial_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same schema with nothing required of the objects that updates are merged into."""
+    """Return the schema with nothing required in objects that updates are merged into."""
     return _SchemaRewriter(schema).rewrite()
 
 
 class _SchemaRewriter:
-    """A schema on its way: which of its parts were referred to so far, and what they are called in the result."""
+    """Rewrites one schema; keeps the definitions referenced so far and their new names."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = {key: value for key, value in schema.items() if key != "$id"}
@@ -55,7 +54,7 @@ class _SchemaRewriter:
     def rewrite(self) -> dict[str, Any]:
         root = self._schema
         if "type" not in root and "$ref" in root:
-            # How a model that refers to itself is written. Whoever fills it in has to see the object itself.
+            # pydantic writes a self-referencing model like this; the provider needs the object itself.
             _, target = self._resolve(root["$ref"])
             root = {**(target if is_object(target) else {}), **{key: root[key] for key in root if key != "$ref"}}
         rewritten = self._rewrite(root, merged=True)
@@ -83,7 +82,7 @@ class _SchemaRewriter:
         return self._rewrite(value, merged=merged) if key in _SCHEMA_KEYWORDS else value
 
     def _discriminator(self, schema: Mapping[str, Any]) -> str | None:
-        """The field that tells the branches of a `oneOf` apart; None if it does not."""
+        """Return the field that selects a branch of `oneOf`; None if no field does."""
         match schema:
             case {"oneOf": branches, "discriminator": {"propertyName": str(tag)}} if is_list(branches):
                 return tag if all(self._fixes_field(branch, tag) for branch in branches) else None
@@ -91,7 +90,7 @@ class _SchemaRewriter:
                 return None
 
     def _fixes_field(self, branch: Any, tag: str) -> bool:
-        """Does this branch say what the field is? A branch that leaves it open may fit beside another."""
+        """True if the branch fixes the value of the field; otherwise it could match together with another branch."""
         if is_object(branch) and "$ref" in branch:
             _, branch = self._resolve(branch["$ref"])
         match branch:
@@ -105,12 +104,12 @@ class _SchemaRewriter:
         merged = merged and is_object(target) and "object" in target.get("type", "object")
         if (path, merged) not in self._names:
             self._names[path, merged] = name = self._new_name(path, merged=merged)
-            self._definitions[name] = {}  # taken before it is looked into, since it may refer to itself
+            self._definitions[name] = {}  # reserve the name first, because the target may refer to itself
             self._definitions[name] = self._rewrite(target, merged=merged)
         return f"#/$defs/{self._names[path, merged]}"
 
     def _resolve(self, reference: Any) -> tuple[Path, Any]:
-        """The place in the schema that a reference names, and what stands there."""
+        """Return path and value that a reference names."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise _reference_error(reference)
         path = parse_pointer(unquote(reference[1:])) if reference != "#" else ()
@@ -134,5 +133,5 @@ class _SchemaRewriter:
 
 def _reference_error(reference: object) -> InvalidInput:
     return InvalidInput(
-        field="schema", value=reference, expected="references by place into the schema itself, like #/$defs/Step"
+        field="schema", value=reference, expected="references into the schema itself, like #/$defs/Step"
     )

@@ -1,7 +1,7 @@
-"""Where something stands in a scratchpad: how a path is written in a message, and how a path that is given is read.
+"""Paths into a scratchpad: formatting for messages and parsing of input.
 
-Keys are whatever a model calls things, dots and slashes among them. So a path is a tuple of keys here, and text only
-at the edges: written so that no two paths look alike, read by what the state really holds.
+Keys may contain dots and slashes. So a path is a tuple of keys, and text only at the edges: formatted so that no two
+paths look alike, and parsed with the keys that the state has.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from inmind.errors import InvalidInput
 Path = tuple[str, ...]
 
 MAX_PATH_CHARACTERS = 200
-"""Characters of a written path: a message has to stay one."""
+"""Longer formatted paths are cut, to keep messages short."""
 
 
 class Absent(Enum):
-    """Where there is nothing at all: null is a value, and this is none."""
+    """Marks a missing value, since null is a value."""
 
     ABSENT = "absent"
 
@@ -36,7 +36,7 @@ ABSENT = Absent.ABSENT
 
 
 def format_path(path: Iterable[str | int], root: str = "") -> str:
-    """`owner.name`, `steps[2].title`, and `["a.b"].c` where a key could be taken for something else."""
+    """Format a path: `owner.name`, `steps[2].title`, and `["a.b"].c` for a key that would be ambiguous."""
     text = root
     for step in path:
         if isinstance(step, int):
@@ -51,7 +51,7 @@ def format_path(path: Iterable[str | int], root: str = "") -> str:
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, dict | Mapping)  # most are, and asking an abstract class takes its time
+    return isinstance(value, dict | Mapping)  # dict first: an isinstance check of an ABC is slow
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
@@ -59,7 +59,7 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 
 def value_at(state: Mapping[str, Any], path: Sequence[str]) -> Any:
-    """What stands there; ABSENT if nothing does. Lists are values: no path leads into one."""
+    """Return the value at a path; ABSENT if there is none. No path leads into a list."""
     held: Any = state
     for key in path:
         if not is_object(held):
@@ -69,17 +69,17 @@ def value_at(state: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 
 def parse_pointer(pointer: str) -> Path | None:
-    """The keys of a JSON Pointer that begins with a slash; None if it is none."""
+    """Return the keys of a JSON Pointer that starts with a slash; None if it is invalid."""
     if not pointer.startswith("/") or _BAD_ESCAPE.search(pointer):
         return None
     return tuple(key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])
 
 
 def parse_path(path_input: object, state: Mapping[str, Any], field: str) -> Path:
-    """Which path is meant by a list of keys, by a JSON Pointer, or by a name: a key of the state, else keys with dots.
+    """Parse a list of keys, a JSON Pointer, or a name: a key of the state, else keys separated by dots.
 
-    A name that can be read both ways is refused, and so is a path into a list, which is replaced whole: whoever guesses
-    what to remove guesses wrong once.
+    An ambiguous name is refused, and so is a path into a list, which is replaced as a whole: a wrong guess deletes
+    data.
     """
     path = _parse(path_input, state, field)
     if path is None:
@@ -89,7 +89,7 @@ def parse_path(path_input: object, state: Mapping[str, Any], field: str) -> Path
     held: Any = state
     for place, key in enumerate(path):
         if is_list(held):
-            expected = f"a path no further than {format_path(path[:place])}, since lists are replaced whole"
+            expected = f"a path that ends at {format_path(path[:place])}, since lists are replaced as a whole"
             raise InvalidInput(field=field, value=path_input, expected=expected)
         if not is_object(held):
             break
@@ -108,7 +108,7 @@ def _parse(path_input: object, state: Mapping[str, Any], field: str) -> Path | N
     if path_input not in state:
         return dotted
     if len(dotted) > 1 and value_at(state, dotted) is not ABSENT:
-        expected = f"a list of keys, since it can be read as {[path_input]} and as {list(dotted)}"
+        expected = f"a list of keys, since it can mean {[path_input]} or {list(dotted)}"
         raise InvalidInput(field=field, value=path_input, expected=expected)
     return (path_input,)
 

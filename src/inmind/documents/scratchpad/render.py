@@ -1,4 +1,4 @@
-"""A scratchpad as the model reads it: a text as it is, an object as JSON that people can read too.
+"""Renders a scratchpad for the model: text as it is, an object as readable JSON.
 
     {
       "currentGoal": "Deploy v2",
@@ -6,8 +6,8 @@
       "owner": {"name": "Ada", "email": "ada@example.com"}
     }
 
-Every field has a line of its own, and a value takes more of them only when it is long. So a changed field is a changed
-line, which is how the end of a prompt tells of changes, and when room is short whole fields can be left out.
+Each field starts a line, and only long values take several. So a changed field is a changed line, which the tail of a
+prompt can show, and whole fields can be left out to fit a budget.
 """
 
 from __future__ import annotations
@@ -17,48 +17,50 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from inmind.core.text import Cut, cut
+from inmind.core.text import TruncatedText, truncate
 from inmind.core.tokens import Counter
 from inmind.documents.scratchpad.paths import format_path, is_list, is_object
 from inmind.documents.scratchpad.state import ScratchpadState
 
 MAX_LINE_WIDTH = 100
-"""Characters of a line up to which a value stands on the line of its key."""
+"""Characters up to which a value stays on the line of its key."""
 
 MAX_NAMED_FIELDS = 12
-"""Fields that a pointer names. Of more it says how many."""
+"""Fields that a pointer names; more are counted."""
 
 _INDENT = "  "
 _encode = json.JSONEncoder(ensure_ascii=False, default=dict).encode
 
 
 def render_state(state: ScratchpadState) -> str:
-    """All of it; empty where there is nothing to read."""
+    """Return the complete state as text; empty if there is nothing to read."""
     if isinstance(state, str):
         return state.strip("\n") if state.strip() else ""
     return _join_fields(_render_fields(state).values()) if state else ""
 
 
-def render_within(state: ScratchpadState, *, budget: int, count: Counter, path: str) -> Cut:
-    """The state inside a budget, with a line that says what is left out, how large it is, and where to read it.
+def render_within(state: ScratchpadState, *, budget: int, count: Counter, path: str) -> TruncatedText:
+    """Render the state within a budget, with a pointer to what is left out, its size and where to read it.
 
-    A field that does not fit is left out and not cut: half of a list reads like all of it. Only where no field fits, or
-    where it is a text, is it cut at the end of a line.
+    A field that does not fit is left out and not cut, because half of a list looks complete. If no field fits, or for a
+    text, the end is cut at a line end.
     """
     fields = {} if isinstance(state, str) else _render_fields(state)
     text = _join_fields(fields.values()) if fields else render_state(state)
     size = count(text)
     if size <= budget:
-        return Cut(text, 0)
+        return TruncatedText(text, 0)
     fitted = _render_fitting_fields(fields, budget=budget, count=count, path=path)
-    return fitted or cut(
+    return fitted or truncate(
         text, budget=budget, count=count, pointer=f"[cut to fit: read all of it, {size} tokens, in {path}]"
     )
 
 
-def _render_fitting_fields(fields: Mapping[str, str], *, budget: int, count: Counter, path: str) -> Cut | None:
-    """As many whole fields as fit, in their order; None if none does."""
-    frame = count("")  # what stands around the whole is counted with every text
+def _render_fitting_fields(
+    fields: Mapping[str, str], *, budget: int, count: Counter, path: str
+) -> TruncatedText | None:
+    """Render as many whole fields as fit, in order; None if none fits."""
+    frame = count("")  # the counter adds this overhead to every text
     sizes = {key: count(field) - frame for key, field in fields.items()}
 
     def pointer(left_out: Collection[str]) -> str:
@@ -66,10 +68,12 @@ def _render_fitting_fields(fields: Mapping[str, str], *, budget: int, count: Cou
         more = [f"{len(left_out) - MAX_NAMED_FIELDS} more"] if len(left_out) > MAX_NAMED_FIELDS else []
         return f"[left out to fit: {', '.join([*named, *more])}; read all of it in {path}]"
 
-    def shown(kept: Collection[str]) -> Cut:
+    def shown(kept: Collection[str]) -> TruncatedText:
         left_out = [key for key in fields if key not in kept]
         lines = sum(fields[key].count("\n") + 1 for key in left_out)
-        return Cut(f"{_join_fields(fields[key] for key in fields if key in kept)}\n{pointer(left_out)}", lines)
+        return TruncatedText(
+            f"{_join_fields(fields[key] for key in fields if key in kept)}\n{pointer(left_out)}", lines
+        )
 
     room = budget - count(pointer(fields))
     fitting: list[str] = []
@@ -77,7 +81,7 @@ def _render_fitting_fields(fields: Mapping[str, str], *, budget: int, count: Cou
         if size <= room:
             fitting.append(key)
             room -= size
-    # Tokens of the parts do not quite add up to those of the whole: the last may have to go again.
+    # Token counts of parts do not add up exactly: the last field may have to be dropped again.
     fewer = (shown(set(fitting[:number])) for number in range(len(fitting), 0, -1))
     return next((cut for cut in fewer if count(cut.text) <= budget), None)
 
@@ -87,12 +91,12 @@ def _join_fields(fields: Iterable[str]) -> str:
 
 
 def _render_fields(state: Mapping[str, Any]) -> dict[str, str]:
-    """Each field with its name in front, indented once."""
+    """Return each field with its key, indented once."""
     return {key: "\n".join(_value_lines(value, f"{_INDENT}{_encode(key)}: ", _INDENT)) for key, value in state.items()}
 
 
 def _value_lines(value: Any, lead: str, indent: str) -> list[str]:
-    """A value behind its lead: on that line if it is short or has no parts, else opened, with lines for each part."""
+    """Return the lines of a value after its lead: one line if short or scalar, else one or more for each part."""
     whole = lead + _encode(value)
     if len(whole) < MAX_LINE_WIDTH or not (is_object(value) or is_list(value)) or not value:
         return [whole]

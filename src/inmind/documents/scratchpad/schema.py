@@ -1,9 +1,9 @@
-"""The schema of a scratchpad, as a host gives it: a pydantic model, or JSON Schema.
+"""The schema of a scratchpad: a pydantic model or JSON Schema given by the host.
 
-A pad is filled in step by step, and so is every object in it. What was never there is not missing yet; what is
-required and there is not removed, unless what it stands in is: an object that was removed whole begins anew, and so
-does an empty pad. What contradicts the schema is refused at any time. What is stored is what was merged, not what a
-validator made of it.
+A scratchpad and its objects are filled in step by step. A field that was never set is not missing yet; a required field
+that is set cannot be removed, except together with the object that contains it, which then starts empty like a new
+scratchpad. A value that contradicts the schema is always refused. The merged values are stored, not the validator's
+output.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _MAX_REASON_CHARACTERS = 300
 
 @frozen
 class ScratchpadSchema:
-    """A schema that can be asked."""
+    """A compiled schema."""
 
     parameters: Mapping[str, Any]
-    """JSON Schema of a model's update: any of the fields, and the paths of those to remove."""
+    """JSON Schema of a model's update: any of the fields, and the paths to remove."""
     delete_key: str
-    """What these paths are called there, beside the schema's own fields."""
+    """Name of the parameter with the paths to remove."""
     validator: Validator
     fields: Mapping[str, Any] | None = None
-    """JSON Schema of a model whose fields are all that there are; None where the schema itself says that."""
+    """JSON Schema of a pydantic model, whose fields are the only ones allowed; None if the schema itself says so."""
 
     def check_known_fields(self, values: Mapping[str, Any]) -> None:
-        """Raise SchemaViolation if something is sent that has no place in a state."""
+        """Raise SchemaViolation if a field is unknown."""
         unknown = find_unknown_fields(values, self.fields) if self.fields is not None else ()
-        problems = [Problem(one.path, f"there is no such field, only {', '.join(one.known)}") for one in unknown]
+        problems = [Problem(one.path, f"unknown field, expected one of {', '.join(one.known)}") for one in unknown]
         if problems:
             raise _violation(problems)
 
     def check(self, state: Mapping[str, Any], before: object, delete: Sequence[Path] = ()) -> None:
-        """Raise SchemaViolation unless the state may take the place of the one before, less what was deleted of it."""
+        """Raise SchemaViolation unless the state may replace the previous one, given what was deleted."""
         found = self.validator.validate(state)
         gone = dict.fromkeys(
             lack for lack in found.missing if state and lack.was_present(before) and not lack.parent_was_deleted(delete)
@@ -59,7 +59,7 @@ class ScratchpadSchema:
             raise _violation(problems)
 
     def mismatch_reason(self, state: object) -> str:
-        """Why nobody can go on from this state; empty if they can."""
+        """Return why a saved state does not match the schema; empty if it does."""
         if not is_object(state):
             return "it is a text, and the schema describes an object"
         wrong = self.validator.validate(state).problems
@@ -70,7 +70,7 @@ class ScratchpadSchema:
 
 
 def compile_schema(schema: object) -> ScratchpadSchema:
-    """The shape that a host's schema describes. InvalidInput says what is wrong, and where, if it describes none."""
+    """Compile a host's schema; raises InvalidInput with the reason if it is not usable."""
     try:
         fields: Mapping[str, Any] | None = None
         if _is_model(schema):
@@ -90,7 +90,7 @@ def compile_schema(schema: object) -> ScratchpadSchema:
     names = partial.get("properties", {})
     delete_key = next((key for key in _DELETE_KEYS if key not in names), None)
     if delete_key is None:
-        expected = f"fields that leave one name free for what to remove: {' or '.join(_DELETE_KEYS)}"
+        expected = f"a schema without a field named {' or '.join(_DELETE_KEYS)}"
         raise InvalidInput(field="schema", value=list(names), expected=expected)
     parameters = {key: value for key, value in partial.items() if key != "$schema"}
     parameters["properties"] = {**names, delete_key: _DELETE}
@@ -108,13 +108,13 @@ def _is_model(schema: object) -> TypeGuard[type[PydanticModel]]:
 def _json_schema(model: type[PydanticModel]) -> Mapping[str, Any]:
     try:
         return model.model_json_schema()
-    except Exception as error:  # a host's own types may raise anything
+    except Exception as error:  # types of the host may raise anything
         expected = f"a model that can be written as JSON Schema ({type(error).__name__}: {error})"
         raise InvalidInput(field="schema", value=model, expected=expected) from error
 
 
 def _as_json(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy, so that nobody changes it later."""
+    """Return a copy that the host cannot modify."""
     try:
         return json.loads(to_json(schema).encode(), parse_constant=_refuse_constant)
     except (TypeError, ValueError) as error:
@@ -122,11 +122,11 @@ def _as_json(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number there")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def _violation(problems: Sequence[Problem]) -> SchemaViolation:
-    """The first problem, and how many there are besides."""
+    """Return an error with the first problem and the number of others."""
     first, *others = problems
     reason = (
         first.reason if len(first.reason) <= _MAX_REASON_CHARACTERS else f"{first.reason[:_MAX_REASON_CHARACTERS]}…"

@@ -1,7 +1,7 @@
-"""The scratchpads of a stream, as folded so far.
+"""Scratchpads of a stream: a fold of its events.
 
-Whatever the journal has for a pad, in whichever order, leads to a state: a fold that raises would close the stream for
-ever. So an update for an object finds an object, and one for a text a text, even where the pad held the other kind.
+Any sequence of events leads to a state, since a fold that raises would make the stream unreadable forever. An update of
+an object or a text also applies if the scratchpad held the other kind; it then starts empty.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ScratchpadState = str | Mapping[str, Any]
 class SavedScratchpad:
     state: ScratchpadState
     version: int
-    """Sequence number of the event that wrote it last."""
+    """Sequence number of the last event that wrote it."""
     source: str
     """Id of that event."""
     trust: Trust
-    """The least of all that went into it since it began."""
+    """Lowest trust of all events since it started."""
 
 
 @frozen
@@ -66,7 +66,7 @@ class Scratchpads:
 
 
 def known_state_after(payload: EventPayload, known: ScratchpadState | None) -> ScratchpadState | None:
-    """What somebody knows of a pad who knew this and then did that; None where they never knew it."""
+    """Return the state known to a reader after this event; None if it was never known completely."""
     if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
         return known
     replaces = isinstance(payload, ScratchpadStarted | ScratchpadSetAside) or (
@@ -79,7 +79,7 @@ def _apply(
     state: ScratchpadState | None,
     payload: ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside,
 ) -> tuple[ScratchpadState, bool]:
-    """What the pad holds now, and whether it begins there: nothing of what it held before went into it."""
+    """Return the new state, and True if nothing of the previous state is in it."""
     match payload:
         case ScratchpadStarted():
             return payload.state, True

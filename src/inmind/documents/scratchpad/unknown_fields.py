@@ -1,8 +1,7 @@
-"""Fields that somebody sends and the host's model does not have: misspelt, or wrapped in something.
+"""Detects unknown fields in an update: typos and extra wrapper objects.
 
-Pydantic passes over such fields by itself. Merged into a scratchpad they would stay, in every prompt, and whoever sent
-them would be told that it was done. So a model's fields are all there are, unless it says that it allows others; JSON
-Schema says that by itself, and is taken at its word.
+Pydantic ignores unknown fields. Merged into a scratchpad they would stay in every prompt, and the caller would see a
+success. So only the fields of a model are accepted, unless it allows extra ones. JSON Schema states this itself.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ _OBJECT_KEYWORDS = frozenset({"properties", _ADDITIONAL, _PATTERN_FIELDS})
 class UnknownField:
     path: tuple[str | int, ...]
     known: tuple[str, ...]
-    """The fields that there are in its place."""
+    """The fields that exist at this place."""
 
 
 def find_unknown_fields(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[UnknownField]:
-    """By the JSON Schema of a model, in which every reference leads to its own `$defs`."""
+    """Yield unknown fields, by the JSON Schema of a model with self-contained references."""
     return _SchemaWalk(schema).find(values, [schema], ())
 
 
@@ -36,8 +35,8 @@ class _SchemaWalk:
     root: Mapping[str, Any]
 
     def find(self, value: Any, schemas: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[UnknownField]:
-        """`schemas`: what the value may be. A field that one of several knows is known."""
-        # Each once: alternatives that are made of one another would be as many as there are ways through them.
+        """`schemas`: alternatives for the value. A field known to one of them is known."""
+        # Each alternative once: nested unions would otherwise multiply.
         alternatives = list({id(one): one for schema in schemas for one in self._alternatives(schema)}.values())
         if is_list(value):
             for place, item in enumerate(value):
@@ -73,11 +72,11 @@ class _SchemaWalk:
 
 
 def _accepts_any_object(schema: Mapping[str, Any]) -> bool:
-    """Does it take any object at all?"""
+    """True if the schema does not restrict the keys."""
     return schema.get("type", "object") == "object" and _OBJECT_KEYWORDS.isdisjoint(schema)
 
 
 def _item_schema(schema: Mapping[str, Any], place: int) -> Any:
-    """What a list holds there."""
+    """Schema of the list item at this index."""
     first = schema.get("prefixItems", ())
     return first[place] if place < len(first) else schema.get("items")

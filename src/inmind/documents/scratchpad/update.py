@@ -1,8 +1,7 @@
-"""What a host or a model hands in for a scratchpad, checked once, and what of it takes effect.
+"""Validates an update of a scratchpad by a host or a model, and decides its effect.
 
-An update is decided here in full, as a value: what is merged, what is deleted, and what has to be told to whoever sent
-it, because it was dropped, left as it was, or not there. Deciding changes nothing, so what is refused leaves everything
-as it was.
+The decision is a value: what is merged, what is deleted, and what the caller must know (dropped keys, filler, paths not
+found). Nothing is changed here, so a refused update has no effect.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from inmind.errors import InvalidInput
 
 @frozen(kw_only=True)
 class ScratchpadUpdate:
-    """What is to happen to a pad, and what is to be told about it."""
+    """The effect of an update, and what to report to the caller."""
 
     state: ScratchpadState
-    """What the pad holds afterwards."""
+    """The state after the update."""
     changed: bool
-    """Whether that is anything else than before."""
+    """True if the state differs from the one before."""
     size: int = 0
-    """Bytes that an object takes as JSON, at most."""
+    """Upper bound of the object's size as JSON, in bytes."""
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     delete: tuple[Path, ...] = ()
     text: str | None = None
-    """For a pad that holds text; then there are neither values nor anything to delete."""
+    """The text written; None for an object."""
     append: bool = False
     dropped: tuple[str, ...] = ()
-    """Paths of keys that no state may have: `__proto__` and its kind."""
+    """Paths of unsafe keys, like `__proto__`."""
     filler: tuple[str, ...] = ()
-    """Paths of fields that stay as they are, since the empty value sent for them was padding."""
+    """Paths that keep their value, because the empty value sent for them is filler."""
     missing: tuple[str, ...] = ()
-    """Paths that were to be deleted and are not there."""
+    """Paths to delete that do not exist."""
 
     def event(self, pad: str) -> ScratchpadMerged | ScratchpadWritten:
         if self.text is not None:
@@ -59,15 +58,15 @@ def plan_object_update(
     may_have_filler: bool = False,
     size: int = MAX_DOCUMENT_BYTES,
 ) -> ScratchpadUpdate:
-    """An update of a pad that holds an object. `padded`: a model may have padded the values.
+    """Plan an update of an object. `may_have_filler`: the values come from a model.
 
-    `size`: what the state takes at most, where that is known. Merging adds no more than what is merged in, so nearly
-    always there is no need to measure all that the pad holds.
+    `size`: upper bound of the current size, if known. Merging adds at most the size of the update, so the whole state
+    is rarely measured.
     """
     held: Mapping[str, Any] = state if is_object(state) else {}
     copy = copy_json(values, "values")
     if not is_object(copy.value):
-        raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad holds one")
+        raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad holds an object")
     requested = {path: value_at(held, path) is not ABSENT for path in _parse_paths(held, delete)}
     existing = tuple(path for path, found in requested.items() if found)
     remaining = delete_paths(held, existing)
@@ -96,12 +95,12 @@ def plan_object_update(
 def plan_text_update(
     state: ScratchpadState | None, text: object, *, append: bool = False, may_have_filler: bool = False
 ) -> ScratchpadUpdate:
-    """An update of a pad that holds text: an object would overwrite it with something that it is not.
+    """Plan an update of a text; an object is refused.
 
-    `padded`: a model may have padded it. A blank text says nothing, so it changes nothing.
+    `may_have_filler`: the text comes from a model. A blank text is then filler and changes nothing.
     """
     if not isinstance(text, str):
-        raise InvalidInput(field="text", value=text, expected="a text, since this scratchpad holds one")
+        raise InvalidInput(field="text", value=text, expected="a text, since this scratchpad holds text")
     held = state if isinstance(state, str) else ""
     if may_have_filler and not text.strip():
         return ScratchpadUpdate(
@@ -116,7 +115,7 @@ def _json_size(value: Mapping[str, Any]) -> int:
 
 
 def _parse_paths(state: Mapping[str, Any], delete: object) -> list[Path]:
-    """What is to be deleted. Models pad this too, with null."""
+    """Parse the paths to delete; models may send null."""
     if delete is None:
         return []
     if not is_list(delete):

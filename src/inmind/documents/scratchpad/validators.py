@@ -1,9 +1,9 @@
-"""What a validator says of a state: pydantic's, or one of JSON Schema, with the same answer.
+"""Validation of a state by pydantic or JSON Schema, with one result type.
 
-Both judge finished states. A pad is filled in step by step, so what they find is told apart here into what is wrong and
-what is only lacking so far: whatever could still be added to an object, in no list, that updates are merged into. Of a
-union it is enough that one alternative only lacks something. A validator is foreign code: it is handed objects of its
-own, or reads ours without keeping them, and whatever it raises is an answer too.
+Validators judge finished states, but a scratchpad is filled in step by step. Their errors are split into problems and
+missing fields: fields that a later update can still add to an object outside of lists. For a union it is enough if one
+alternative only has missing fields. A validator is code of the host: it gets a copy, or reads without keeping, and any
+exception it raises is a result.
 """
 
 from __future__ import annotations
@@ -33,22 +33,20 @@ class Problem:
 
 @frozen
 class MissingField:
-    """A required field that is not there, or an object that has too few fields."""
+    """A required field that is missing, or an object with too few fields."""
 
     path: Path
     min_fields: int = 0
-    """How many fields the object needs; 0 where it is the field itself that is not there."""
+    """Number of fields that the object needs; 0 if the field itself is missing."""
 
     def was_present(self, before: object) -> bool:
-        """Was it there before? What never was is not missing yet."""
+        """True if the previous state had it. A field that was never set is not missing yet."""
         held = value_at(before, self.path) if is_object(before) else ABSENT
         return is_object(held) and len(held) >= self.min_fields if self.min_fields else held is not ABSENT
 
     def parent_was_deleted(self, delete: Iterable[Path]) -> bool:
-        """Is it lacking inside of something that was removed whole?"""
-        outermost = len(self.path) + bool(
-            self.min_fields
-        )  # of too few fields, those that lack are inside of the object
+        """True if an object that contains it was deleted as a whole."""
+        outermost = len(self.path) + bool(self.min_fields)  # with min_fields, the missing fields are inside the object
         return any(len(gone) < outermost and self.path[: len(gone)] == gone for gone in delete)
 
     @property
@@ -62,7 +60,7 @@ class MissingField:
 class ValidationResult:
     problems: Sequence[Problem] = ()
     missing: Sequence[MissingField] = ()
-    """Known only where nothing is wrong. Of a union it is what all of those lack that only lack something."""
+    """Complete only without problems. For a union: the missing fields of all alternatives without problems."""
 
 
 class Validator(Protocol):
@@ -70,7 +68,7 @@ class Validator(Protocol):
 
 
 class PydanticModel(Protocol):
-    """What a pydantic model offers, as far as it is asked."""
+    """The part of a pydantic model that is used."""
 
     @classmethod
     def model_json_schema(cls) -> dict[str, Any]: ...
@@ -83,7 +81,7 @@ class PydanticModel(Protocol):
 
 @frozen
 class ModelValidator:
-    """Asks a pydantic model. It reads JSON, so a validator that keeps or changes what it is given has its own."""
+    """Validates with a pydantic model. It reads JSON, so a validator cannot keep or change the state."""
 
     model: type[PydanticModel]
 
@@ -96,7 +94,7 @@ class ModelValidator:
             return _classify_errors(
                 [(one["loc"], one) for one in error.errors(include_url=False, include_input=False)], state
             )
-        except Exception as error:  # a host's validator may raise anything
+        except Exception as error:  # a validator of the host may raise anything
             return ValidationResult(problems=[Problem((), f"a validator raised {type(error).__name__}: {error}")])
         return ValidationResult()
 
@@ -104,9 +102,9 @@ class ModelValidator:
 def _classify_errors(
     errors: Iterable[tuple[ErrorPath, ErrorDetails]], held: Any, above: ErrorPath = ()
 ) -> ValidationResult:
-    """What errors say of a value, by their locations from there on.
+    """Classify errors of a value by their locations relative to it.
 
-    Where there is a union, the location of an error goes on with a name for one of the alternatives.
+    In a union, the location continues with the name of an alternative.
     """
     wrong: list[Problem] = []
     lacking: list[MissingField] = []
@@ -130,12 +128,12 @@ def _classify_errors(
     return ValidationResult(wrong, lacking)
 
 
-# What pydantic adds to the location of a value whose key it refuses, and we do for JSON Schema.
+# pydantic appends this to the location of a refused key; we do the same for JSON Schema.
 _KEY_MARKER = ("[key]",)
 
 
 def _split_location(loc: ErrorPath, held: Any) -> tuple[ErrorPath, ErrorPath]:
-    """How far a location leads in a value, and what of it names something else: an alternative, a missing field."""
+    """Split a location into the part that exists in the value, and the rest: an alternative or a missing field."""
     for place, step in enumerate(loc):
         if is_object(held) and step in held:
             held = held[str(step)]
@@ -161,11 +159,11 @@ def _missing_field(path: ErrorPath, error: ErrorDetails) -> MissingField | None:
 
 @frozen
 class JsonSchemaValidator:
-    """Asks validators of JSON Schema, which read the state where it is, keep nothing of it and run nobody's code."""
+    """Validates with JSON Schema; the library reads the state in place, keeps nothing and runs no host code."""
 
     full: jsonschema_rs.Validator
     partial: jsonschema_rs.Validator
-    """Of the same schema while a pad is being filled in."""
+    """Validator of the partial schema, for a state that is not finished."""
 
     def validate(self, state: Mapping[str, Any]) -> ValidationResult:
         if self.full.is_valid(state):
@@ -178,7 +176,7 @@ class JsonSchemaValidator:
 
 
 def compile_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
-    """A validator that fetches nothing. InvalidInput says what is wrong with a schema that is none."""
+    """Return a validator that never fetches references; raises InvalidInput for an invalid schema."""
     try:
         from jsonschema_rs import ValidationError, validator_for
     except ImportError as error:
@@ -189,20 +187,20 @@ def compile_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
     except ValidationError as error:
         problem = _problem(error, schema)
         place = f"{format_path(problem.path)}: " if problem.path else ""
-        expected = f"valid JSON Schema without references to elsewhere ({place}{problem.reason})"
+        expected = f"valid JSON Schema without external references ({place}{problem.reason})"
         raise InvalidInput(field="schema", value=schema, expected=expected) from error
 
 
 def _problem(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> Problem:
-    """The path leads to the very field that is missing, or that nobody expects."""
+    """Return the problem with the path of the missing or unexpected field itself."""
     from jsonschema_rs import ValidationErrorKind as Kind
 
     path = _path(error, state)
     match error.kind:
         case Kind.Required(property=field):
-            return Problem((*path, field), "it is required")
+            return Problem((*path, field), "required field is missing")
         case Kind.AdditionalProperties(unexpected=[field, *_]) | Kind.UnevaluatedProperties(unexpected=[field, *_]):
-            return Problem((*path, field), "the schema has no such field")
+            return Problem((*path, field), "unknown field")
         case Kind.AnyOf(context=alternatives) | Kind.OneOfNotValid(context=alternatives) if all(alternatives):
             return _union_problem(path, [_problem(errors[0], state) for errors in alternatives])
         case Kind.PropertyNames(error=refused):
@@ -212,7 +210,7 @@ def _problem(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> 
 
 
 def _missing_fields(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> list[MissingField] | None:
-    """What would have to be added for an error to go away; None if adding is not enough."""
+    """Return the fields whose addition would fix the error; None if adding is not enough."""
     from jsonschema_rs import ValidationErrorKind as Kind
 
     path = _path(error, state)
@@ -230,7 +228,7 @@ def _missing_fields(error: jsonschema_rs.ValidationError, state: Mapping[str, An
 
 
 def _path(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> ErrorPath:
-    """Where an error is. The library takes a key of digits for an index, and "007" for 7, so what is there decides."""
+    """Return the path of an error. The library reads a key of digits as an index ("007" as 7), so the state decides."""
     path: ErrorPath = ()
     held: Any = state
     for step in error.instance_path:
@@ -250,12 +248,12 @@ def _is_number(key: str, number: int) -> bool:
 
 
 def _is_mergeable(path: ErrorPath) -> TypeGuard[Path]:
-    """Lists are replaced whole: nobody adds anything to what is inside of one."""
+    """True outside of lists, which are replaced as a whole."""
     return all(isinstance(step, str) for step in path)
 
 
 def _union_problem(path: ErrorPath, problems: Sequence[Problem]) -> Problem:
-    """Why no alternative fits. One that fails further inside than all the others is the one that was meant."""
+    """Return why no alternative fits; an alternative that fails deeper than all others is the intended one."""
     inside = [problem for problem in problems if len(problem.path) > len(path)]
     if len(inside) == 1:
         return inside[0]

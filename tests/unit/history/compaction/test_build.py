@@ -99,7 +99,7 @@ def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
 
 @pytest.mark.spec("E8")
 def test_what_must_survive_is_told_item_by_item_with_the_place_where_it_stands() -> None:
-    one = made(WHOLE, request=RetainedItem("request", "And now?", 5))
+    one = made(WHOLE, last_request=RetainedItem("request", "And now?", 5))
     stand = {item.kind: item.where for item in one.report.items}
     assert stand == {"goal": "memory", "request": "conversation"}
     assert any("Never delete an order." in item.text for item in compacted(one).items)
@@ -126,7 +126,7 @@ def test_a_tools_answer_leaves_and_its_call_does_not() -> None:
 
 @pytest.mark.spec("B10")
 def test_an_id_that_would_stand_nowhere_is_named_in_the_stub() -> None:
-    one = made(WHOLE, ids=["order-7", "order-8"])
+    one = made(WHOLE, known_ids=["order-7", "order-8"])
     told = compacted(one).stubs[0].messages[0]["content"]
     assert "order-7" in told
     assert "order-8" not in told

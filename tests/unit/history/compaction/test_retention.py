@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.core.tokens import estimator
 from inmind.history.command_output import mark_command_output
 from inmind.history.compaction.retention import (
@@ -510,7 +510,7 @@ def test_what_is_pinned_stays_pinned_when_somebody_says_it_again() -> None:
 def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
     rule, tagged = a_rule("Never use PHP."), a_rule("Never write </memory> anywhere.")
     assert missing_items([rule, tagged], "kept:\n - Never\n   use PHP.") == [tagged]
-    assert missing_items([rule, tagged], inert(f"{tagged.text} use PHP")) == [rule]
+    assert missing_items([rule, tagged], escape_markup(f"{tagged.text} use PHP")) == [rule]
 
 
 @pytest.mark.spec("E8")
@@ -537,7 +537,10 @@ words = st.text() | st.lists(st.sampled_from([*RULES, *NO_RULES, *PASTED, "\n", 
 )
 messages = st.lists(
     st.builds(
-        TurnMessage, seq=st.integers(1, 99), by=st.sampled_from(["operator", "user", "assistant", "tool"]), words=words
+        TurnMessage,
+        seq=st.integers(1, 99),
+        speaker=st.sampled_from(["operator", "user", "assistant", "tool"]),
+        text=words,
     ),
     max_size=6,
 )
