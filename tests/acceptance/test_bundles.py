@@ -543,11 +543,11 @@ def test_what_was_done_is_said(home: Path, other: Path, tmp_path: Path, monkeypa
     assert (again.exit_code, again.stdout, "--force" in again.stderr) == (2, "", True)
     assert json.loads(at_once("export", made.name, "--force", "--json", home=home).stdout)["events"] == number
     assert at_once("import", made.name, home=other).stdout == (
-        f"Imported {number} events into {other}; of its sessions and resources 2 new, 0 continued, 0 as they were.\n"
+        f"Imported {number} events into {other}; sessions and resources: 2 new, 0 continued, 0 unchanged.\n"
     )
-    assert at_once("import", made.name, home=other).stdout == f"All of it is in {other} already; nothing was changed.\n"
+    assert at_once("import", made.name, home=other).stdout == f"Everything is in {other} already; nothing was changed.\n"
     refused = at_once("import", made.name, "--into-new-home", home=other)
-    assert (refused.exit_code, "an empty home yet" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "an empty home" in refused.stderr) == (2, True)
     assert at_once("import", "nowhere", home=other).exit_code == 3
     assert at_once("export", "-", "--json", home=home).exit_code == 2
 

@@ -34,7 +34,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 def economics_of(store: Store, clock: ManualClock, resource: str = "ada", *, feels: bool = True) -> Economics:
     stream: Stream[ResourceState] = Stream(store, name := f"resource/{resource}", ResourceFold(name), clock)
-    return Economics(stream, store, clock, lambda: feels)
+    return Economics(lambda: stream, store, clock, lambda: feels)
 
 
 @pytest.fixture

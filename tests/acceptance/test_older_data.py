@@ -104,7 +104,8 @@ def told_of_resource(memory: Memory, resource: str) -> dict[str, Any]:
 
 
 def found_by(memory: Memory, query: str, resource: str | None) -> list[list[str]]:
-    return [[hit.crystal.id, hit.crystal.text] for hit in memory.resource(resource).search(query)]
+    scope = memory if resource is None else memory.resource(resource)
+    return [[hit.crystal.id, hit.text] for hit in scope.search(query)]
 
 
 def told_by(memory: Memory) -> dict[str, Any]:
@@ -237,16 +238,14 @@ def test_a_session_of_it_goes_on(memory: Memory) -> None:
     assert note.id in [hit.crystal.id for hit in session.search("northern warehouse")]
 
 
-REPEATED: dict[str, Callable[[Session], bool]] = {
-    "add": lambda session: (
-        session.add(
-            [{"role": "user", "content": "From now on always answer in one sentence. We decided to use tabs."}],
-            key="rules",
-        ).repeated
+REPEATED: dict[str, Callable[[Session], None]] = {
+    "add": lambda session: session.add(
+        [{"role": "user", "content": "From now on always answer in one sentence. We decided to use tabs."}],
+        key="rules",
     ),
-    "update": lambda session: session.scratchpad.update("The customer is Mei.", key="pad").repeated,
-    "report_usage": lambda session: (
-        session.report_usage(prompt_tokens=900, cached_tokens=100, completion_tokens=40, call=1, key="usage-1").repeated
+    "update": lambda session: session.scratchpad.update("The customer is Mei.", key="pad"),
+    "report_usage": lambda session: session.report_usage(
+        prompt_tokens=900, cached_tokens=100, completion_tokens=40, call=1, key="usage-1"
     ),
 }
 
@@ -255,7 +254,7 @@ REPEATED: dict[str, Callable[[Session], bool]] = {
 def test_a_call_repeated_with_a_key_of_0_1_is_known_and_writes_nothing(memory: Memory, call: str) -> None:
     session = memory.session("shop")
     before = len(session.events())
-    assert REPEATED[call](session)
+    REPEATED[call](session)
     assert len(session.events()) == before
 
 

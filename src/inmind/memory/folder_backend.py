@@ -14,12 +14,12 @@ from inmind.core.paths import (
     CONFIG,
     DATABASE,
     INDEX,
-    as_file,
-    checked_home,
-    place_of,
+    check_home,
     resource_folder,
-    resources_in,
+    resources_with_folder,
     session_folder,
+    stream_folder,
+    to_file_name,
 )
 from inmind.core.streams import SESSION_PREFIX
 from inmind.documents.document import MAX_DOCUMENT_BYTES, RESOURCE_PATHS, Document, validate_text
@@ -114,15 +114,15 @@ class FolderBackend:
         resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
         """Read the edits of all live files, or of those of one resource."""
-        for owner in resources_in(self.home):
+        for owner in resources_with_folder(self.home):
             if resource in ("", owner):
                 self.resource_files(owner, resource_stream(owner)).read_edits()
         for begun in self.store.stream_infos(SESSION_PREFIX, owner=resource or None):
-            if place_of(self.home, begun.first).exists():
+            if stream_folder(self.home, begun.first).exists():
                 self._read_session_edits(begun.first, session_stream(begun.first.stream.removeprefix(SESSION_PREFIX)))
 
     def _read_session_edits(self, first: Event, stream: Stream[SessionState]) -> None:
-        folder = self._folder(place_of(self.home, first))
+        folder = self._folder(stream_folder(self.home, first))
         MetaFile(folder, stream, self.store).read_title()
         session_files(folder, stream, self.store).read_edits()
 
@@ -130,7 +130,7 @@ class FolderBackend:
         return session_folder(self.home, id, cwd)
 
     def session_summary(self, begun: StreamInfo) -> SessionSummary:
-        return complete_summary(read_summary(self._folder(place_of(self.home, begun.first))), self.store, begun)
+        return complete_summary(read_summary(self._folder(stream_folder(self.home, begun.first))), self.store, begun)
 
     def has_resource_files(self, resource: str) -> bool:
         folder = resource_folder(self.home, resource)
@@ -142,7 +142,7 @@ class FolderBackend:
     # -- files of older versions -----------------------------------------------------------------------------
 
     def legacy_sessions(self, id: str) -> list[LegacySession]:
-        return find_legacy(self.home, as_file(id))
+        return find_legacy(self.home, to_file_name(id))
 
     def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:
         return all_legacy(self.home, excluding=excluding)
@@ -168,7 +168,7 @@ def open_folder(location: object, settings: object, create: bool) -> tuple[Folde
     """
     from inmind.core.settings import settings_of
 
-    home = checked_home(location)
+    home = check_home(location)
     if not create and not _has_journal(home):
         raise NotFound(what="memory at", name=str(home))
     try:

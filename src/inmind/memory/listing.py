@@ -8,7 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from inmind.core.frozen import frozen
-from inmind.core.paths import folder_of, require_resource
+from inmind.core.paths import cwd_folder_name, require_resource
 from inmind.core.streams import ANONYMOUS, PRIVATE, SESSION_PREFIX, opened_by
 from inmind.errors import InvalidInput
 from inmind.session.backend import Backend
@@ -154,7 +154,7 @@ def belongs_to_folder(legacy: LegacySession, cwd: str) -> bool:
 
     If its file does not say so, the folder of the file decides. Its name does not distinguish "-" from "/".
     """
-    return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
+    return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == cwd_folder_name(cwd)
 
 
 def _info(backend: Backend, begun: StreamInfo) -> SessionInfo:
@@ -184,7 +184,7 @@ def _legacy_info(legacy: LegacySession) -> SessionInfo:
         cwd=legacy.cwd,
         messages=legacy.messages,
         calls=0,
-        created=(legacy.began or legacy.changed).isoformat(),
+        created=(legacy.created or legacy.changed).isoformat(),
         updated=legacy.changed.isoformat(),
         folder=legacy.path.parent,
         legacy=True,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import CrystalPinned
 from inmind.core.paths import (
-    checked_file,
-    checked_name,
+    check_file,
+    check_name,
     default_place,
     is_database,
     require_resource,
@@ -213,7 +213,7 @@ class Memory:
         resource, only the 5,000 most recently used sessions are searched.
         """
         folder = None if cwd is None else working_directory(cwd)
-        owner = None if resource is None else checked_name(resource, "resource")
+        owner = None if resource is None else check_name(resource, "resource")
         return list_sessions(self._context.backend, cwd=folder, resource=owner, limit=checked_limit(limit))
 
     def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
@@ -221,7 +221,7 @@ class Memory:
 
         Child sessions are skipped. Without a resource, only the 5,000 most recently used sessions are searched.
         """
-        owner = None if resource is None else checked_name(resource, "resource")
+        owner = None if resource is None else check_name(resource, "resource")
         folder = working_directory(cwd)
         sessions = list_sessions(self._context.backend, cwd=folder, resource=owner, limit=1, children=False)
         return sessions[0] if sessions else None
@@ -357,7 +357,7 @@ class Memory:
 
         context = self._context
         context.check_open()
-        path = checked_file(to, "to")
+        path = check_file(to, "to")
         owner = "" if resource is None else require_resource(resource)
         if owner and not self.has_resource(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and it has no notes")
@@ -382,9 +382,7 @@ class Memory:
         context = self._context
         context.check_open()
         with (
-            open_bundle(checked_file(bundle, "bundle"))
-            if isinstance(bundle, str | Path)
-            else nullcontext(bundle) as file
+            open_bundle(check_file(bundle, "bundle")) if isinstance(bundle, str | Path) else nullcontext(bundle) as file
         ):
             now, fold = context.clock(), context.stream_named
             return import_into(file, context.backend, fold=fold, only_new=only_new, now=now, watch=watch)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import SettingsWritten
-from inmind.core.paths import CONFIG, checked_url, shown_url
+from inmind.core.paths import CONFIG, check_database_url, redact_url
 from inmind.core.settings import settings_in
 from inmind.core.streams import SETTINGS_STREAM
 from inmind.documents.document import Document, validate_text
@@ -147,7 +147,7 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
     """
     from inmind.core.settings import Settings
 
-    backend = open_postgres(checked_url(url, "home"), create=create)
+    backend = open_postgres(check_database_url(url, "home"), create=create)
     try:
         return backend, settings_in("" if isinstance(settings, Settings) else backend.read_config().text, settings)
     except BaseException:
@@ -168,7 +168,7 @@ def open_postgres(url: str, *, create: bool = True) -> PostgresBackend:
 
         return PostgresIndex(store, read)
 
-    return PostgresBackend(store, location=shown_url(url), index=index, clock=store.clock)
+    return PostgresBackend(store, location=redact_url(url), index=index, clock=store.clock)
 
 
 def _store_class(url: str) -> type[PostgresStore]:
@@ -178,5 +178,5 @@ def _store_class(url: str) -> type[PostgresStore]:
         if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("psycopg"):
             raise
         expected = 'the extra for databases: pip install "inmind[postgres]"'
-        raise InvalidInput(field="home", value=shown_url(url), expected=expected) from error
+        raise InvalidInput(field="home", value=redact_url(url), expected=expected) from error
     return PostgresStore

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inmind.core.events.base import Event, Origin
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
-from inmind.core.paths import checked_name, require_resource, working_directory
+from inmind.core.paths import check_name, require_resource, working_directory
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, parse_notes
 from inmind.errors import NotFound
@@ -37,7 +38,7 @@ class Resource:
     """
 
     def __init__(self, context: MemoryContext, name: str) -> None:
-        self.name = checked_name(name, "resource")
+        self.name = check_name(name, "resource")
         self._context = context
 
     def __repr__(self) -> str:
@@ -187,9 +188,13 @@ class Resource:
         from inmind.session.affect import Affect
 
         owner, context = require_resource(self.name), self._context
-        stream = context.resource_stream(owner)
-        show = context.resource_files(owner, stream).publish
-        return Affect(stream, context.store, context.clock, enabled=context.settings.affect.enabled, show=show)
+        return Affect(
+            partial(context.resource_stream, owner),
+            context.store,
+            context.clock,
+            enabled=context.settings.affect.enabled,
+            publish=lambda stream: context.resource_files(owner, stream).publish(),
+        )
 
     @property
     def economics(self) -> Economics:
@@ -198,7 +203,7 @@ class Resource:
 
         owner, context = require_resource(self.name), self._context
         return Economics(
-            context.resource_stream(owner),
+            partial(context.resource_stream, owner),
             context.store,
             context.clock,
             lambda: context.settings.affect.enabled,

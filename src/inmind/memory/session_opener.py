@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import SessionImported, SessionOpened, SessionTitled
-from inmind.core.paths import checked_name, working_directory
+from inmind.core.paths import check_name, working_directory
 from inmind.core.streams import ANONYMOUS, owner_of
 from inmind.core.tokens import Counter, estimator
 from inmind.documents.document import OVERVIEW_PATH
@@ -105,8 +105,8 @@ class SessionOpener:
         self, id: str, *, resource: str | None, cwd: str | Path | None, language: str, setup: SessionConfig
     ) -> Session:
         """The session with this id; one that does not exist is created."""
-        name = checked_name(id, "id")
-        owner = checked_name(ANONYMOUS if resource is None else resource, "resource")
+        name = check_name(id, "id")
+        owner = check_name(ANONYMOUS if resource is None else resource, "resource")
         if language not in LANGUAGES:
             raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
         private = _with_private_scratchpad(setup.layers)
@@ -121,7 +121,7 @@ class SessionOpener:
     def spawn(self, id: str, first: SessionOpened, inherited: Sequence[Draft], setup: SessionConfig) -> Session:
         """A child session with the setup of its parent. An existing one must have the same parent."""
         self._context.check_open()
-        name = checked_name(id, "id")
+        name = check_name(id, "id")
         stream = self._started(name, first, inherited)
         opened = stream.state.opened or first
         if opened.parent != first.parent:
@@ -188,7 +188,7 @@ class SessionOpener:
         self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig
     ) -> SessionContext:
         from inmind.session.entities import EntityTracker
-        from inmind.session.scratchpad import scratchpad_among
+        from inmind.session.scratchpad import open_scratchpad
         from inmind.session.tools.registry import is_memory_tool
 
         context = self._context
@@ -208,7 +208,7 @@ class SessionOpener:
             transcript=views.transcript,
             meta=views.meta,
             entities=EntityTracker(stream, context.store, self._siblings, setup.entities, is_memory_tool),
-            scratchpad=scratchpad_among(setup.layers, (stream, *ancestors), resource, context.store),
+            scratchpad=open_scratchpad(setup.layers, (stream, *ancestors), resource, context.store),
             ancestors=ancestors,
             config=setup,
             session_stream=context.session_stream,
@@ -249,7 +249,7 @@ def _passed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer,
 
 
 def _imported(legacy: LegacySession) -> SessionImported:
-    started_at = legacy.began.isoformat() if legacy.began else ""
+    started_at = legacy.created.isoformat() if legacy.created else ""
     return SessionImported(file=legacy.file, started_at=started_at, model=legacy.model)
 
 

@@ -29,7 +29,7 @@ from inmind.core.events.entities import EntitySighting, EntitySightings
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.events.session import Compacted, MessageAdded, SessionOpened, Stub, SystemSet
 from inmind.core.messages import format_named
-from inmind.core.paths import checked_name, working_directory
+from inmind.core.paths import check_name, working_directory
 from inmind.documents.document import resolve_path, validate_text
 from inmind.documents.overview import LANGUAGES
 from inmind.dreams.page.edits import edit_from_row
@@ -54,7 +54,7 @@ def check_payload(what: EventPayload) -> None:
             resolve_path(path)
             validate_text(text)
         case SessionOpened(resource=resource, cwd=cwd, language=language):
-            checked_name(resource, "resource")
+            check_name(resource, "resource")
             working_directory(cwd)
             if language not in LANGUAGES:
                 raise ValueError(f"language {language[:50]!r} is not one of {', '.join(LANGUAGES)}")

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import SettingsWritten
-from inmind.core.paths import CONFIG, place_of
+from inmind.core.paths import CONFIG, stream_folder
 from inmind.core.streams import SETTINGS_STREAM
 from inmind.documents.document import validate_text
 from inmind.errors import BundleDiverged, Conflict, UnsafeStorage
@@ -69,7 +69,7 @@ def read_extra_files(place: Backend, firsts: Sequence[Event] | None) -> Iterator
         if config.version and firsts is None:
             yield CONFIG, config.text.encode()
         return
-    own = None if firsts is None else [place_of(home, first).relative_to(home).as_posix() for first in firsts]
+    own = None if firsts is None else [stream_folder(home, first).relative_to(home).as_posix() for first in firsts]
     for name in find_extra_files(home, EXTRA_FILE_ROOTS if own is None else own):
         yield name, read_extra_file(home, name)
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import DreamGathered, RecordsReadPosition
 from inmind.core.frozen import frozen
-from inmind.core.paths import checked_name
+from inmind.core.paths import check_name
 from inmind.errors import InvalidInput
 from inmind.memory.bundle import extra_files, manifest
 from inmind.memory.bundle.event_lines import decode_event_line, decode_receipt_line
@@ -166,4 +166,4 @@ def _check_stream_name(stream: str) -> None:
     kind, _, name = stream.partition("/")
     if kind not in ("session", "resource"):
         raise ValueError(f"stream {stream!r} is neither a session's nor a resource's")
-    checked_name(name, kind)
+    check_name(name, kind)
