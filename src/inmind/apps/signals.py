@@ -10,12 +10,12 @@ from contextlib import contextmanager
 @contextmanager
 def handle_signals(handler: Callable[[int, object], object], *signals: signal.Signals) -> Generator[None]:
     """Install a handler for the block; the previous handlers are restored at its end."""
-    previous = {one: signal.signal(one, handler) for one in signals}
+    previous = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        for one, handler in previous.items():
-            signal.signal(one, handler)
+        for number, old_handler in previous.items():
+            signal.signal(number, old_handler)
 
 
 _TERMINATING = (signal.SIGTERM, signal.SIGHUP)

@@ -129,8 +129,10 @@ class ChatConversation:
 
     def say(self, text: str) -> ChatTurn:
         """Record the user's message, then answer it; after a failure it can be retried."""
-        appended = self.session.add([{"role": "user", "content": text}], format=self._format.name)
-        self._own_seqs |= set(range(appended.first, appended.last + 1))
+        before = self.session.state.seq
+        self.session.add([{"role": "user", "content": text}], format=self._format.name)
+        added = (entry for entry in self.session.state.conversation if entry.seq > before)
+        self._own_seqs |= {entry.seq for entry in added if self._read(entry).text == text}
         return self._run_rounds()
 
     def retry(self) -> ChatTurn:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inmind.core.paths import check_database_url, default_place, redact_url, refuse_database
-from inmind.core.settings import Settings, settings_of
+from inmind.core.settings import Settings, load_settings
 from inmind.core.text import printable
 from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.memory.listing import nearest_resource, nearest_session
@@ -90,7 +90,7 @@ def read_settings() -> Settings:
     """Settings of the selected memory; the defaults if it does not exist yet."""
     place = selected_place()
     if isinstance(place, Path):
-        return settings_of(place)
+        return load_settings(place)
     try:
         with open_existing(place, embedder=None, settings=None) as memory:
             return memory.settings

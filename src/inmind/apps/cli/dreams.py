@@ -164,7 +164,8 @@ def describe_dream(dream: Dream) -> Iterator[str]:
             added, removed = _added_lines(dream.before, dream.after), _added_lines(dream.after, dream.before)
             yield (
                 f"{name} is done, by {dream.by} in {dream.seconds:.2f} s{undone}: "
-                f"{count_noun(len(dream.notes), 'note')} merged, {count_noun(len(added), 'line')} added to MEMORY.md, {len(removed)} removed."
+                f"{count_noun(len(dream.notes), 'note')} merged, {count_noun(len(added), 'line')} added to MEMORY.md, "
+                f"{len(removed)} removed."
             )
             yield from (f"+ {line}" for line in added)
             yield from (f"- {line}" for line in removed)

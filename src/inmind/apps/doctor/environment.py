@@ -16,7 +16,7 @@ from pathlib import Path
 
 from inmind.apps.doctor.result import Check, DoctorFinding, Subject
 from inmind.core.paths import CONFIG
-from inmind.core.settings import ModelSettings, Settings, settings_of
+from inmind.core.settings import ModelSettings, Settings, load_settings
 from inmind.dreams.models import Question, model_from_settings
 from inmind.errors import OMITTED, InmindError, InvalidInput
 
@@ -37,7 +37,7 @@ def check_settings(home: Path) -> tuple[Settings | None, DoctorFinding]:
             f"{path} is not a regular file", f"`{shlex.join(['mv', str(path), f'{path}.aside'])}`"
         )
     try:
-        parsed = settings_of(home)
+        parsed = load_settings(home)
     except InvalidInput as error:
         return None, CONFIG_CHECK.trouble(
             describe_setting_error(error), f"correct it in {path}, or move the file away to use the defaults"

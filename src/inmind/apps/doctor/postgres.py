@@ -11,7 +11,7 @@ from typing import Any
 from inmind.apps.doctor import environment, search
 from inmind.apps.doctor.result import Check, DoctorFinding, DoctorReport, Subject, sort_findings
 from inmind.core.paths import CONFIG, redact_url
-from inmind.core.settings import settings_in
+from inmind.core.settings import parse_settings
 from inmind.core.text import count_noun
 from inmind.errors import InvalidInput, StoreError
 
@@ -146,7 +146,7 @@ def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
     finally:
         place.store.close()
     try:
-        parsed = settings_in(config.text)
+        parsed = parse_settings(config.text)
     except InvalidInput as error:
         yield environment.CONFIG_CHECK.trouble(
             environment.describe_setting_error(error), f"`inmind --db URL edit {CONFIG}`"

@@ -68,7 +68,7 @@ class WorkerStatus:
 def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
     """Status of a memory. `jobs` is None for a home, whose status comes from the journal alone."""
     behind, lagging = (
-        len(upkeep.search().stale_resources(most=MAX_COUNT + 1)),
+        len(upkeep.search().stale_resources(limit=MAX_COUNT + 1)),
         upkeep.search().count_without_vectors(MAX_COUNT + 1),
     )
     if jobs is None:
