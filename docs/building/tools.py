@@ -7,7 +7,7 @@ from typing import Any
 
 from docs.building.entry import prose
 from inmind import default_layers
-from inmind.apps.mcp import prompts, resources
+from inmind.apps.mcp import resources
 from inmind.session.tools.registry import tool_schemas
 
 HINTS = {
@@ -31,7 +31,7 @@ def tools_page() -> str:
     parts += ["# Over MCP", OVER_MCP]
     attached = [(one.uri_template, one.description or "") for one in resources.list_templates()]
     parts.append(_table("Resource", [(resources.SESSIONS, "Every session of this home, as JSON."), *attached]))
-    parts.append(_table("Prompt", [(one.name, one.description or "") for one in prompts.list_prompts()]))
+    parts.append(_table("Prompt", [(one.name, one.description or "") for one in resources.list_prompts()]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,8 +1,8 @@
-"""Work that nobody waits for: vectors of what was just said, the page of a note that was just taken.
+"""One background thread per Memory for work the caller does not wait for (embedding, note pages).
 
-It is one thread for a memory, which begins with the first piece of work, does what came in together as one, and has
-done everything when `close` returns. Whatever it does could as well be done later or by another process, so a failure
-is told in the log and stops nothing, and a fork simply leaves it to the parent.
+The thread starts with the first task. Tasks that arrive together run as one batch, and `close` returns after all of
+them ran. Every task can also run later or in another process, so a failure is logged and stops nothing, and a forked
+child drops the queue.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from inmind.errors import InmindError
 
 log = logging.getLogger("inmind")
 
-TOGETHER = 0.1
-"""Seconds in which more of the same may come in before it is done: well within the second that it may take."""
+BATCH_SECONDS = 0.1
+"""How long the thread waits for more tasks before it runs a batch."""
 
 
 class BackgroundQueue:
-    """What is to be done, by its name: the same twice is done once."""
+    """Tasks by name; a task that is submitted twice before it runs is run once."""
 
     def __init__(self) -> None:
-        self._begin_anew()
+        self._reset()
         register_after_fork(self)
 
     def submit(self, name: str, work: Callable[[], object]) -> None:
-        """Do this in a moment. After `close` it is not done, and whoever needs it does it the next time."""
+        """Run the task soon. After `close` it is dropped."""
         with self._changed:
             if self._closing:
                 return
             idle = not self._waiting
             self._waiting[name] = work
-            self._asked += 1
+            self._submitted += 1
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="inmind-afterwards", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="inmind-background", daemon=True)
                 self._thread.start()
-            if idle:  # or it knows that there is something to do, and is waiting for more
+            if idle:  # otherwise the thread is already collecting a batch
                 self._changed.notify_all()
 
     def flush(self) -> None:
-        """Come back when all that is known now has been done; but work that asks for this does not wait for itself."""
+        """Wait until everything submitted so far has run. A task that calls this does not wait for itself."""
         with self._changed:
-            upto = self._urgent = self._asked
+            upto = self._flush_upto = self._submitted
             self._changed.notify_all()
             if self._thread is not threading.current_thread():
-                self._changed.wait_for(lambda: self._done >= upto)
+                self._changed.wait_for(lambda: self._completed >= upto)
 
     def close(self) -> None:
         self.flush()
@@ -59,15 +59,15 @@ class BackgroundQueue:
             thread.join()
 
     def after_fork(self) -> None:
-        """The thread is the parent's, and so is what it has to do."""
-        self._begin_anew()
+        """Drop the queue: its thread and its tasks belong to the parent."""
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._changed = threading.Condition()
         self._waiting: dict[str, Callable[[], object]] = {}
         self._thread: threading.Thread | None = None
-        self._asked = self._done = self._urgent = 0
-        """How often something was asked for, up to which of these all is done, and up to which somebody waits."""
+        self._submitted = self._completed = self._flush_upto = 0
+        """Number of submissions, how many of them have run, and up to which one a `flush` waits."""
         self._closing = False
 
     def _run(self) -> None:
@@ -76,21 +76,23 @@ class BackgroundQueue:
                 self._changed.wait_for(lambda: self._waiting or self._closing)
                 if not self._waiting:
                     return
-                self._changed.wait_for(lambda: self._urgent > self._done or self._closing, timeout=TOGETHER)
+                self._changed.wait_for(
+                    lambda: self._flush_upto > self._completed or self._closing, timeout=BATCH_SECONDS
+                )
                 work, self._waiting = list(self._waiting.values()), {}
-                upto = self._asked
+                upto = self._submitted
             for one in work:
-                _carry_out(one)
+                _run_safely(one)
             with self._changed:
-                self._done = upto
+                self._completed = upto
                 self._changed.notify_all()
 
 
-def _carry_out(work: Callable[[], object]) -> None:
-    """Nothing that goes wrong may end the thread, since others wait for it."""
+def _run_safely(work: Callable[[], object]) -> None:
+    """Run a task; no error may end the thread."""
     try:
         work()
     except InmindError as error:
-        log.warning("left for later: %s", error)
+        log.warning("background task failed, will be retried: %s", error)
     except BaseException:
-        log.exception("work in the background failed; it is tried again with the next change")
+        log.exception("background task failed, will be retried with the next change")

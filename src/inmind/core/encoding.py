@@ -15,12 +15,12 @@ V = TypeVar("V")
 
 
 def to_json(value: object) -> str:
-    """The one way we write JSON: compact, readable in any script."""
+    """Compact JSON without escaping of non-ASCII characters. The only JSON writer of the package."""
     return _COMPACT.encode(value)
 
 
 def digest(*texts: str) -> str:
-    """A short name for content: 64 bits, enough to tell versions apart (it is not a signature)."""
+    """A 64-bit digest that tells versions apart. It is not a signature."""
     hashed = blake2b(digest_size=8)
     for text in texts:
         hashed.update(text.encode("utf-8", "surrogatepass"))
@@ -29,7 +29,7 @@ def digest(*texts: str) -> str:
 
 
 def digest_of(value: object) -> str:
-    """The same for a JSON value, whatever the order of its keys."""
+    """A digest of a JSON value that does not depend on the order of keys."""
     return digest(_SORTED.encode(value))
 
 
@@ -59,7 +59,7 @@ def _names_in_code(kind: type[Any]) -> dict[str, str]:
 
 
 def encode_nested(value: object) -> object:
-    """Nested payload values as JSON; anything else was let in by an edge that should have refused it."""
+    """A nested dataclass or mapping as a JSON value. TypeError for anything else."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return encode_fields(value)
     if isinstance(value, Mapping):

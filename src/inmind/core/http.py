@@ -1,8 +1,7 @@
-"""One question to a server, over HTTP, with an end: in time, in bytes, in tries.
+"""HTTP requests to model servers, limited in time, bytes and retries.
 
-A dream, a search or a person waits for this, so what a server can make it do is bounded on every side. What the server
-says may stand in an error, which people read and journals keep; the key that it was asked with never does, not even
-where the server says it back.
+A dream, a search or a person waits for the answer, so everything a server can cause is bounded. The server's text may
+appear in an error message; the API key never does, even if the server repeats it.
 """
 
 from __future__ import annotations
@@ -27,45 +26,45 @@ if TYPE_CHECKING:
 
     import httpx2
 
-MOST_BYTES = 1_000_000
-"""Of an answer, unless more is asked for. Nothing that a model says of one page comes near."""
+MAX_RESPONSE_BYTES = 1_000_000
+"""Limit of a response, unless the endpoint sets another."""
 
-MOST_STREAMED = 32_000_000
-"""Of an answer in events, each of which repeats its frame for a word or two."""
+MAX_STREAM_BYTES = 32_000_000
+"""Limit of a streamed response; every event repeats its frame for a word or two."""
 
-WAITS = (1.0, 4.0)
-"""Seconds before each further try, unless the server says itself when to come again."""
+RETRY_DELAYS_SECONDS = (1.0, 4.0)
+"""Delay before each retry, unless the server sends Retry-After."""
 
 Json = dict[str, Any]
-Headers = Callable[[str], Mapping[str, str]]
-"""What goes with a request, given the key."""
+HeadersForKey = Callable[[str], Mapping[str, str]]
+"""Request headers for an API key."""
 
-_AS_IT_IS = {"Accept-Encoding": "identity"}
+_NO_COMPRESSION = {"Accept-Encoding": "identity"}
 
 
-class Refused(ModelFailed):
-    """The server does not take the request as it is; it may take another."""
+class RequestRefused(ModelFailed):
+    """The server refused the request with a 4xx status; another request may succeed."""
 
     def __init__(self, *, reason: str, status: int, said: str, free: bool = True) -> None:
         super().__init__(reason=reason, free=free)
-        self.status, self.said = status, said
+        self.status, self.body = status, said
 
 
 @frozen(kw_only=True)
-class Server:
-    """Where a model is asked, and with which key: the one given, or that of a variable, read with every question."""
+class HttpEndpoint:
+    """A model server, with a fixed API key or one that is read from a variable for every request."""
 
     url: str
     key: str | None = None
     key_env: str = ""
-    waits: tuple[float, ...] = WAITS
-    most_bytes: int = MOST_BYTES
-    pause: Callable[[float], None] = time.sleep
+    retry_delays: tuple[float, ...] = RETRY_DELAYS_SECONDS
+    max_bytes: int = MAX_RESPONSE_BYTES
+    sleep: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        _check_address(self.url)
+        _check_url(self.url)
         if self.key is not None:
-            _checked_key(self.key)
+            _check_key(self.key)
         if find_spec("httpx2") is None:
             expected = 'httpx2 to be installed: pip install "inmind[models]"'
             raise InvalidInput(field="model", expected=expected)
@@ -73,295 +72,305 @@ class Server:
     def __repr__(self) -> str:
         return f"Server({self.url!r})"
 
-    def ask(self, path: str, body: Mapping[str, Any] | None, *, headers: Headers, seconds: float) -> Json:
-        """What the server answers to one request, as a JSON object. Without a body it only looks (GET)."""
-        key = self._key()
+    def request(self, path: str, body: Mapping[str, Any] | None, *, headers: HeadersForKey, seconds: float) -> Json:
+        """Send one request and return the JSON object it answers. Without a body it is a GET."""
+        key = self._current_key()
         until = time.monotonic() + seconds
         with self._client(headers(key)) as client:
-            answer = self._patiently(lambda: self._tried(client, self._place(path), body, key, until), until)
+            answer = self._with_retries(
+                lambda: self._request_once(client, self._url_for(path), body, key, until), until
+            )
         if answer.status == 200:
-            return self._object(answer.text)
-        raise _failed(answer)
+            return self._parse_object(answer.text)
+        raise _error_for(answer)
 
-    def stream(
-        self, path: str, body: Mapping[str, Any], *, headers: Headers, seconds: float
+    def stream_events(
+        self, path: str, body: Mapping[str, Any], *, headers: HeadersForKey, seconds: float
     ) -> Generator[Json, None, bool]:
-        """The events of one answer as they come, each a JSON object. `seconds`: of silence, before it is given up.
+        """Yield the events of a streamed response as JSON objects. `seconds` limits the silence between them.
 
-        Returns whether the server has said that it is done. It is tried again as any other question until the answer
-        begins. What breaks after that raises where it breaks: whoever has heard half an answer decides himself what to
-        make of it.
+        Returns whether the server sent its end marker. Before the response starts, failures are retried; afterwards
+        they are raised, and the caller decides what to do with a partial response.
         """
         import httpx2
 
-        key, place, until = self._key(), self._place(path), time.monotonic() + seconds
-        with self._client(headers(key)) as client, ExitStack() as answering:
-            begun = self._patiently(lambda: self._begun(client, answering, place, body, key, seconds), until)
-            if begun.events is None:
-                raise _failed(begun)
-            silence = _Silence(seconds)
+        key, url, until = self._current_key(), self._url_for(path), time.monotonic() + seconds
+        with self._client(headers(key)) as client, ExitStack() as open_response:
+            response = self._with_retries(
+                lambda: self._open_stream(client, open_response, url, body, key, seconds), until
+            )
+            if response.stream is None:
+                raise _error_for(response)
+            silence = _SilenceTimer(seconds)
             try:
-                events = events_in(silence.broken_by(_pieces(begun.events, MOST_STREAMED, silence.is_long)))
+                events = parse_sse(
+                    silence.watch(_limited_chunks(response.stream, MAX_STREAM_BYTES, silence.is_expired))
+                )
                 while True:
                     try:
-                        said = next(events)
+                        text = next(events)
                     except StopIteration as end:
                         return end.value
-                    yield self._object(_without(key, said))
-                    silence.begins()  # only now: whoever was told takes as long as he likes
-            except (httpx2.TimeoutException, _Late) as error:
-                raise ModelFailed(reason=f"{place} has said nothing for {seconds:g} s") from error
+                    yield self._parse_object(_redact_key(key, text))
+                    silence.restart()  # only now: the consumer may take any time
+            except (httpx2.TimeoutException, _DeadlineExceeded) as error:
+                raise ModelFailed(reason=f"{url} sent nothing for {seconds:g} s") from error
             except httpx2.TransportError as error:
-                raise ModelFailed(reason=f"{place} broke off in the middle ({type(error).__name__})") from error
-            except _TooMuch as error:
-                raise ModelFailed(reason=f"{place} {error}") from error
+                raise ModelFailed(reason=f"{url} broke off in the middle ({type(error).__name__})") from error
+            except _ResponseTooLarge as error:
+                raise ModelFailed(reason=f"{url} {error}") from error
 
     def _client(self, headers: Mapping[str, str]) -> httpx2.Client:
-        """Its connections end with the call: one that stayed open would be shared with a child forked meanwhile."""
+        """A client for one call. An open connection would be shared with a forked child."""
         import httpx2
 
-        return httpx2.Client(headers=headers, verify=_trusted(), follow_redirects=False)
+        return httpx2.Client(headers=headers, verify=_ssl_context(), follow_redirects=False)
 
-    def _place(self, path: str) -> str:
+    def _url_for(self, path: str) -> str:
         return f"{self.url.rstrip('/')}/{path}"
 
-    def _patiently(self, tried: Callable[[], _Answer], until: float) -> _Answer:
-        """What may pass is tried again, as often as there are waits and as far as there is time."""
-        answer = tried()
-        for usual in self.waits:
-            wait = usual if answer.after is None else answer.after
-            if not answer.passes or wait >= until - time.monotonic():
+    def _with_retries(self, attempt: Callable[[], _HttpResult], until: float) -> _HttpResult:
+        """Retry transient failures, as often as there are delays and while time is left."""
+        answer = attempt()
+        for default_delay in self.retry_delays:
+            delay = default_delay if answer.retry_after is None else answer.retry_after
+            if not answer.retryable or delay >= until - time.monotonic():
                 break
-            self.pause(wait)
-            before, answer = answer, tried()
-            answer = answer._replace(free=answer.free and before.free)
+            self.sleep(delay)
+            previous, answer = answer, attempt()
+            answer = answer._replace(unbilled=answer.unbilled and previous.unbilled)
         return answer
 
-    def _tried(
+    def _request_once(
         self, client: httpx2.Client, url: str, body: Mapping[str, Any] | None, key: str, until: float
-    ) -> _Answer:
-        def answered() -> _Answer:
+    ) -> _HttpResult:
+        def send() -> _HttpResult:
             in_time = max(0.001, until - time.monotonic())
             method = "GET" if body is None else "POST"
-            with client.stream(method, url, json=body, timeout=in_time, headers=_AS_IT_IS) as response:
-                return self._read(response, url, key, until)
+            with client.stream(method, url, json=body, timeout=in_time, headers=_NO_COMPRESSION) as response:
+                return self._read_response(response, url, key, until)
 
-        return _reached(url, answered)
+        return _catch_transport_errors(url, send)
 
-    def _begun(
-        self, client: httpx2.Client, answering: ExitStack, url: str, body: Mapping[str, Any], key: str, seconds: float
-    ) -> _Answer:
-        """An answer that has begun and stays open as long as `answering` does; any other, read to its end."""
+    def _open_stream(
+        self,
+        client: httpx2.Client,
+        open_response: ExitStack,
+        url: str,
+        body: Mapping[str, Any],
+        key: str,
+        seconds: float,
+    ) -> _HttpResult:
+        """A streamed response that stays open until `open_response` is closed; any other is read completely."""
 
-        def answered() -> _Answer:
-            answering.close()  # the try before
-            asked = client.stream("POST", url, json=body, timeout=seconds, headers=_AS_IT_IS)
-            response = answering.enter_context(asked)
+        def send() -> _HttpResult:
+            open_response.close()  # of the previous attempt
+            asked = client.stream("POST", url, json=body, timeout=seconds, headers=_NO_COMPRESSION)
+            response = open_response.enter_context(asked)
             if response.status_code == 200 and "json" not in response.headers.get("Content-Type", ""):
-                return _Answer("", status=200, events=response)
-            return self._read(response, url, key, time.monotonic() + seconds)
+                return _HttpResult("", status=200, stream=response)
+            return self._read_response(response, url, key, time.monotonic() + seconds)
 
-        return _reached(url, answered)
+        return _catch_transport_errors(url, send)
 
-    def _read(self, response: httpx2.Response, url: str, key: str, until: float) -> _Answer:
-        pieces = _pieces(response, self.most_bytes, lambda: time.monotonic() > until)
-        text, status = _without(key, b"".join(pieces).decode("utf-8", "replace")), response.status_code
-        return _Answer(
-            f"{url} answered {status}: {short_repr(_complaint(text))}",
+    def _read_response(self, response: httpx2.Response, url: str, key: str, until: float) -> _HttpResult:
+        pieces = _limited_chunks(response, self.max_bytes, lambda: time.monotonic() > until)
+        text, status = _redact_key(key, b"".join(pieces).decode("utf-8", "replace")), response.status_code
+        return _HttpResult(
+            f"{url} answered {status}: {short_repr(_error_message(text))}",
             status=status,
             text=text,
-            passes=status == 429 or status >= 500,
-            free=400 <= status < 500,
-            after=_seconds(response.headers.get("Retry-After", "")),
+            retryable=status == 429 or status >= 500,
+            unbilled=400 <= status < 500,
+            retry_after=_parse_retry_after(response.headers.get("Retry-After", "")),
         )
 
-    def _key(self) -> str:
-        return self.key if self.key is not None else _checked_key(os.environ.get(self.key_env, ""))
+    def _current_key(self) -> str:
+        return self.key if self.key is not None else _check_key(os.environ.get(self.key_env, ""))
 
-    def _object(self, text: str) -> Json:
+    def _parse_object(self, text: str) -> Json:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise ModelFailed(
-                reason=f"{self.url} answered with something else than an object of JSON: {short_repr(text)}"
-            )
+            raise ModelFailed(reason=f"{self.url} did not answer with a JSON object: {short_repr(text)}")
         return cast(Json, value)
 
 
 def bearer(key: str) -> dict[str, str]:
-    """How most servers want a key."""
+    """The Authorization header that most servers expect."""
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def events_in(pieces: Iterable[bytes]) -> Generator[str, None, bool]:
-    """What server-sent events say, out of bytes that end anywhere, up to where the server says that it is done.
+def parse_sse(chunks: Iterable[bytes]) -> Generator[str, None, bool]:
+    """Yield the data of server-sent events from chunks of bytes, up to the end marker.
 
-    Returns whether it has said so.
-
-    Lines end where the protocol says, and nowhere else: what a model writes may hold every other kind of line end.
+    Returns whether the end marker was sent. Lines end only where the protocol says so: the text of a model may contain
+    any other kind of line separator.
     """
     decoded = codecs.getincrementaldecoder("utf-8")("replace")
     rest, data = "", list[str]()
-    for piece in pieces:
-        *lines, rest = _LINE_END.split(rest + decoded.decode(piece))
-        if len(rest) > MOST_BYTES:
-            raise _TooMuch(f"says more than {MOST_BYTES:,} characters in one line")
+    for chunk in chunks:
+        *lines, rest = _LINE_END.split(rest + decoded.decode(chunk))
+        if len(rest) > MAX_RESPONSE_BYTES:
+            raise _ResponseTooLarge(f"sent more than {MAX_RESPONSE_BYTES:,} characters in one line")
         for line in lines:
             if not line and data:
-                if (said := "\n".join(data)) == _DONE:
+                if (text := "\n".join(data)) == _SSE_DONE:
                     return True
-                yield said
+                yield text
                 data = []
             elif line.startswith("data:"):
                 data.append(line.removeprefix("data:").removeprefix(" "))
-    if data == [_DONE]:  # the careless leave out the empty line behind the last event
+    if data == [_SSE_DONE]:  # some servers omit the empty line after the last event
         return True
     if data:
         yield "\n".join(data)
     return False
 
 
-_DONE = "[DONE]"
+_SSE_DONE = "[DONE]"
 
-# A return at the end of what has come may be the first half of a line's end: it waits for what follows.
+# A carriage return at the end of a chunk may be the first half of a line ending: wait for the next chunk.
 _LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
 
 
-class _Answer(NamedTuple):
-    """What came of one try."""
+class _HttpResult(NamedTuple):
+    """The result of one attempt."""
 
     failure: str
     status: int = 0
     text: str = ""
-    passes: bool = False
-    """It may be another time."""
-    after: float | None = None
-    """Seconds until then, as the server says."""
-    free: bool = False
-    """Nothing was made of the question, by this try or by those before."""
-    events: httpx2.Response | None = None
-    """An answer that is still coming."""
+    retryable: bool = False
+    """A retry may succeed."""
+    retry_after: float | None = None
+    """Seconds until then, from the Retry-After header."""
+    unbilled: bool = False
+    """The server did no paid work for this attempt or earlier ones."""
+    stream: httpx2.Response | None = None
+    """A response that is still being received."""
 
 
-class _TooMuch(Exception):
-    """More than anybody reads."""
+class _ResponseTooLarge(Exception):
+    """The response exceeds its limit."""
 
 
-class _Late(Exception):
-    """Later than anybody waits for."""
+class _DeadlineExceeded(Exception):
+    """The response took too long."""
 
 
-class _Silence:
-    """How long nothing was heard. A line that says nothing is a sign of life, but not for ever."""
+class _SilenceTimer:
+    """Measures silence in a stream. A keep-alive line counts as a sign of life, but not forever."""
 
-    MOST_SIGNS = 10
-    """Times the silence that is waited for, in which there were but such signs."""
+    MAX_KEEPALIVE_FACTOR = 10
+    """Keep-alive lines alone are accepted for this many times the limit."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self.begins()
+        self.restart()
 
-    def begins(self) -> None:
-        self._told = self._sign = time.monotonic()
+    def restart(self) -> None:
+        self._last_event = self._last_line = time.monotonic()
 
-    def is_long(self) -> bool:
+    def is_expired(self) -> bool:
         now = time.monotonic()
-        return now - self._sign > self._seconds or now - self._told > self.MOST_SIGNS * self._seconds
+        return (
+            now - self._last_line > self._seconds or now - self._last_event > self.MAX_KEEPALIVE_FACTOR * self._seconds
+        )
 
-    def broken_by(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         for piece in pieces:
             if b"\n" in piece:
-                self._sign = time.monotonic()
+                self._last_line = time.monotonic()
             yield piece
 
 
-def _check_address(url: str) -> None:
-    """What does not belong into a URL may be a key, so it is not said back."""
+def _check_url(url: str) -> None:
+    """Check the URL of a server. The message does not repeat it, since it may contain a key."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna").decode()
         plain = parts.scheme in ("http", "https") and host and parts.port != 0
-    except ValueError:  # half an address of IPv6, a port that is no number, a name with an empty label
+    except ValueError:  # a malformed IPv6 address, port or host name
         plain = host = ""
     if not plain or "@" in url or "?" in url:
         expected = 'the address of a server, like "http://localhost:11434/v1", without a key in it'
         raise InvalidInput(
-            field="url", value=f"something else, of {host}" if host else "something else", expected=expected
+            field="url", value=f"an invalid URL of {host}" if host else "an invalid URL", expected=expected
         )
 
 
-def _reached(url: str, answered: Callable[[], _Answer]) -> _Answer:
-    """What came of a try, which may be that nothing did."""
+def _catch_transport_errors(url: str, send: Callable[[], _HttpResult]) -> _HttpResult:
+    """The result of an attempt, with transport errors as results."""
     import httpx2
 
     try:
-        return answered()
+        return send()
     except httpx2.TimeoutException as error:
-        return _Answer(f"{url} has not answered in time", free=isinstance(error, httpx2.ConnectTimeout))
+        return _HttpResult(f"{url} did not answer in time", unbilled=isinstance(error, httpx2.ConnectTimeout))
     except httpx2.TransportError as error:
         failure = f"{url} cannot be reached ({type(error).__name__}: {error})"
-        return _Answer(failure, passes=True, free=isinstance(error, httpx2.ConnectError))
-    except _Late:
-        return _Answer(f"{url} has not come to an end in time")
-    except _TooMuch as error:
-        return _Answer(f"{url} {error}")
+        return _HttpResult(failure, retryable=True, unbilled=isinstance(error, httpx2.ConnectError))
+    except _DeadlineExceeded:
+        return _HttpResult(f"{url} did not finish its answer in time")
+    except _ResponseTooLarge as error:
+        return _HttpResult(f"{url} {error}")
 
 
-def _failed(answer: _Answer) -> ModelFailed:
+def _error_for(answer: _HttpResult) -> ModelFailed:
     if answer.status == 200:
-        return ModelFailed(reason=f"{answer.failure}: an answer in events was expected")
+        return ModelFailed(reason=f"{answer.failure}: expected a stream of events")
     if 400 <= answer.status < 500 and answer.status != 429:
-        return Refused(reason=answer.failure, status=answer.status, said=answer.text, free=answer.free)
-    return ModelFailed(reason=answer.failure, free=answer.free)
+        return RequestRefused(reason=answer.failure, status=answer.status, said=answer.text, free=answer.unbilled)
+    return ModelFailed(reason=answer.failure, free=answer.unbilled)
 
 
-def _pieces(response: httpx2.Response, most: int, is_late: Callable[[], bool]) -> Iterator[bytes]:
-    """As they come over the wire, so that none of them can unfold into something larger."""
+def _limited_chunks(response: httpx2.Response, max_bytes: int, is_late: Callable[[], bool]) -> Iterator[bytes]:
+    """Raw chunks of a response, before decompression, up to a limit in bytes and time."""
     size = 0
     for piece in response.iter_raw():
         size += len(piece)
-        if size > most:
-            raise _TooMuch(f"answered with more than {most:,} bytes")
+        if size > max_bytes:
+            raise _ResponseTooLarge(f"answered with more than {max_bytes:,} bytes")
         if is_late():
-            raise _Late
+            raise _DeadlineExceeded
         yield piece
 
 
-def _complaint(text: str) -> str:
-    """What a server says of a failure, out of the JSON that most of them say it in."""
+def _error_message(text: str) -> str:
+    """The message of an error response, extracted from its JSON if possible."""
     try:
-        said = json.loads(text)
+        message = json.loads(text)
     except (ValueError, RecursionError):
         return text
     for name in ("error", "message"):
-        said = cast(Json, said).get(name, cast(object, said)) if isinstance(said, dict) else said
-    return said if isinstance(said, str) else text
+        message = cast(Json, message).get(name, cast(object, message)) if isinstance(message, dict) else message
+    return message if isinstance(message, str) else text
 
 
-def _without(key: str, said: str) -> str:
-    return said.replace(key, "[key]") if key else said
+def _redact_key(key: str, text: str) -> str:
+    return text.replace(key, "[key]") if key else text
 
 
-def _seconds(said: str) -> float | None:
-    """How long to wait; a date is not looked at, since whose clock it is by nobody knows."""
+def _parse_retry_after(value: str) -> float | None:
+    """Seconds of a Retry-After header. A date is ignored, since the server's clock is unknown."""
     try:
-        return max(0.0, float(said)) if said.isascii() else None
+        return max(0.0, float(value)) if value.isascii() else None
     except ValueError:
         return None
 
 
-def _checked_key(key: str) -> str:
-    """A key that can stand in a header. The error says nothing of it."""
+def _check_key(key: str) -> str:
+    """Check a key that is sent in a header. The error does not contain it."""
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise InvalidInput(field="key", value="…", expected="a key, which has neither spaces nor line ends in it")
+        raise InvalidInput(field="key", value="…", expected="an API key without spaces or newlines")
     return key
 
 
 @cache
-def _trusted() -> SSLContext:
-    """Reading the machine's certificates takes longer than many an answer: once for all calls."""
+def _ssl_context() -> SSLContext:
+    """Load the system certificates once; it takes longer than many requests."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -1,7 +1,7 @@
-"""What a message may be made of: the values JSON can carry, found out before anything is stored.
+"""Checks that values can be stored as JSON, before anything is stored.
 
-A host that hands in bytes, NaN or half a surrogate pair gets the exact place named at once. Later, in the
-journal or on the way to a provider, the same value would fail far from whoever put it there.
+Bytes, NaN or an unpaired surrogate are reported with their exact path. If they got through, they would fail later, in
+the journal or at the provider, far from the caller that passed them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, TypeGuard
 
 from inmind.errors import InvalidInput
 
-DEEPEST = 200
+MAX_DEPTH = 200
 
 # Python refuses to print longer integers (4,300 digits by default), so they could be stored and never sent.
-_BITS = 13_000
+MAX_INTEGER_BITS = 13_000
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -29,15 +29,15 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def check_json(value: object, field: str) -> None:
-    """Raise InvalidInput for whatever JSON cannot carry. A cycle is found as what it is to JSON: endless depth.
+    """Raise InvalidInput for a value that JSON cannot represent. A cycle is reported as too deep.
 
     The walk keeps its own stack, so that no input can exhaust Python's.
     """
     pending: list[tuple[Any, str, int]] = [(value, field, 0)]
     while pending:
         node, place, depth = pending.pop()
-        if depth >= DEEPEST and (is_object(node) or is_list(node)):
-            raise InvalidInput(field=_short(place), value=node, expected=f"at most {DEEPEST} levels of nesting")
+        if depth >= MAX_DEPTH and (is_object(node) or is_list(node)):
+            raise InvalidInput(field=_short(place), value=node, expected=f"at most {MAX_DEPTH} levels of nesting")
         if is_object(node):
             for key, item in node.items():
                 check_text(key, f"{place} (a key)")
@@ -50,8 +50,8 @@ def check_json(value: object, field: str) -> None:
             _check_scalar(node, place)
 
 
-def through_json(value: Any) -> Any:
-    """A copy of an object or list that JSON gives back as it was; None for any other, which needs a closer look."""
+def json_copy(value: Any) -> Any:
+    """A copy by way of JSON, if it equals the original and is not too deep. None otherwise."""
     if not (is_object(value) or is_list(value)):
         return None
     try:
@@ -67,39 +67,39 @@ _STRICT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def _is_shallow(encoded: bytes) -> bool:
-    """No deeper than allowed, by the brackets alone; those inside of strings can only make it look deeper."""
+    """True if the nesting is within MAX_DEPTH. Brackets inside strings can only overestimate it."""
     steps = encoded.translate(_STEPS, _NO_BRACKETS)
-    return len(steps) <= DEEPEST or max(map(sub, accumulate(steps), count(1))) <= DEEPEST
+    return len(steps) <= MAX_DEPTH or max(map(sub, accumulate(steps), count(1))) <= MAX_DEPTH
 
 
 _STEPS = bytes.maketrans(b"[{]}", b"\x02\x02\x00\x00")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
-def plain(value: Any, field: str) -> Any:
-    """A copy in plain objects and lists, ours to keep. What a provider's client hands out gives itself up to it."""
+def to_plain(value: Any, field: str) -> Any:
+    """A copy in plain dicts and lists. Objects of provider clients are dumped."""
     try:
-        return _plain(value, field, 0)
+        return _to_plain(value, field, 0)
     except RecursionError:
-        raise InvalidInput(field=field, value="…", expected=f"at most {DEEPEST} levels of nesting") from None
+        raise InvalidInput(field=field, value="…", expected=f"at most {MAX_DEPTH} levels of nesting") from None
 
 
-def _plain(value: Any, field: str, depth: int) -> Any:
+def _to_plain(value: Any, field: str, depth: int) -> Any:
     if is_object(value):
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise RecursionError
-        return {key: item if type(item) is str else _plain(item, field, depth + 1) for key, item in value.items()}
+        return {key: item if type(item) is str else _to_plain(item, field, depth + 1) for key, item in value.items()}
     if is_list(value):
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise RecursionError
-        return [_plain(item, field, depth + 1) for item in value]
+        return [_to_plain(item, field, depth + 1) for item in value]
     if hasattr(value, "model_dump"):
         try:
-            # By alias, since a field may be a keyword in Python; and in silence: clients fill models without checking.
+            # By alias, since a field name may be a Python keyword. Without warnings: clients fill models unchecked.
             dumped = value.model_dump(mode="json", exclude_unset=True, by_alias=True, warnings=False)
         except Exception as error:  # a foreign object may raise anything
             raise InvalidInput(field=field, value=value, expected="an object that can be dumped") from error
-        return _plain(dumped, field, depth + 1)
+        return _to_plain(dumped, field, depth + 1)
     return value
 
 
@@ -129,7 +129,7 @@ def object_at(wire: dict[str, Any], key: str, field: str) -> dict[str, Any]:
 
 
 def objects_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dict[str, Any], str]]:
-    """The objects of a list, each with its place."""
+    """The objects of a list, each with its path."""
     value = wire.get(key)
     if not is_list(value):
         raise InvalidInput(field=f"{field}.{key}", value=value, expected="a list")
@@ -140,16 +140,16 @@ def objects_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dict[st
 
 
 def typed_parts_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dict[str, Any], str]]:
-    """The content parts of a list, each with its place and known to have a type and, where that is text, text."""
+    """The content parts of a list, each with its path. Every part has a type, and a text part has text."""
     parts = objects_at(wire, key, field)
     for part, place in parts:
-        if text_at(part, "type", place) in TEXTUAL:
+        if text_at(part, "type", place) in TEXT_PART_TYPES:
             text_at(part, "text", place)
     return parts
 
 
-TEXTUAL = frozenset({"text", "input_text", "output_text"})
-"""What parts are called that are words."""
+TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
+"""Types of content parts that hold text."""
 
 
 def _check_scalar(value: object, field: str) -> None:
@@ -159,7 +159,7 @@ def _check_scalar(value: object, field: str) -> None:
         if not math.isfinite(value):
             raise InvalidInput(field=field, value=value, expected="a finite number")
     elif isinstance(value, int):
-        if value.bit_length() > _BITS:
+        if value.bit_length() > MAX_INTEGER_BITS:
             # The number itself cannot be shown: printing it is what Python refuses.
             raise InvalidInput(field=field, value=f"{value.bit_length()} bits", expected="a shorter integer")
     elif value is not None:

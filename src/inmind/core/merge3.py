@@ -1,10 +1,9 @@
-"""A text that two have changed: what both did to it, line by line, and no line of either lost.
+"""Three-way merge of texts, line by line.
 
-What stayed is the longest row of lines that stand in both texts in the same order. Looking for it takes time by the
-pairs of equal lines, and a page may have a million blank ones, while its stream waits. So where there are too many
-pairs, only those lines are paired that stand once in each text, and others only where they follow or precede what
-stayed; and where there are too many lines, none are. What is not found to have stayed counts as rewritten: at worst
-that is a conflict.
+Unchanged lines are found as a longest common subsequence. Its cost grows with the pairs of equal lines, and a page may
+have a million blank lines, while its stream waits. So with too many pairs only lines that occur once in each text are
+paired, and other lines only if they adjoin an unchanged run; with too many lines none are paired. Lines that are not
+recognised as unchanged count as rewritten: at worst that causes a conflict.
 """
 
 from __future__ import annotations
@@ -14,75 +13,77 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-MOST_LINES = 30_000
-"""Lines that are compared, from the first to the last that differs: all of the largest page, unless they are short."""
+MAX_LINES = 30_000
+"""Lines that are compared, from the first to the last difference."""
 
-MOST_PAIRS = 100_000
-"""Pairs of equal lines that are all looked at: those of a page with three hundred blank lines."""
+MAX_PAIRS = 100_000
+"""Pairs of equal lines that are examined, such as those of a page with three hundred blank lines."""
 
 
-def of_both(base: str, ours: str, theirs: str) -> str | None:
-    """The text with what both have done to it; None where they have done different things to the same line.
+def merge_lines(base: str, ours: str, theirs: str) -> str | None:
+    """The text with both changes applied; None if both changed the same line differently.
 
-    Lines that both have put in at the same place all stay, ours first.
+    Lines that both inserted at the same place are all kept, ours first.
     """
     lines = _lines(base)
-    mine, others = (list(_edits(lines, _lines(text))) for text in (ours, theirs))
-    wholes, parts = _InOrder(mine), _InOrder(_by_line(mine))
-    both = {(edit.begin, edit.end): edit.put for edit in parts.edits}
-    for edit in _by_line(others):
-        if any(one.has(edit) for one in wholes.near(edit)):
+    our_edits, their_edits = (list(_diff(lines, _lines(text))) for text in (ours, theirs))
+    wholes, parts = _SortedEdits(our_edits), _SortedEdits(_split_by_line(our_edits))
+    both = {(edit.begin, edit.end): edit.inserted for edit in parts.edits}
+    for edit in _split_by_line(their_edits):
+        if any(one.includes(edit) for one in wholes.near(edit)):
             continue
         if any(one.begin < edit.end and edit.begin < one.end for one in parts.near(edit)):
             return None
         place = edit.begin, edit.end
-        both[place] = _joined(both[place], edit.put) if place in both else edit.put
-    made: list[str] = []
+        both[place] = _join_insertions(both[place], edit.inserted) if place in both else edit.inserted
+    result: list[str] = []
     done = 0
     for (begin, end), put in sorted(both.items()):
-        made += lines[done:begin]
-        made += put
+        result += lines[done:begin]
+        result += put
         done = end
-    return "\n".join([*made, *lines[done:]])
+    return "\n".join([*result, *lines[done:]])
 
 
 class _Edit:
-    """Lines of the text that both began with, none of them where something was only put in, and what stands there now.
+    """Lines of the base text that were removed, and the lines inserted in their place.
 
-    Edits of one text are in order, and never overlap.
+    Edits of one text are in order and never overlap.
     """
 
-    def __init__(self, begin: int, gone: list[str], put: list[str]) -> None:
-        self.begin, self.end = begin, begin + len(gone)
-        self.gone, self.put = gone, put
+    def __init__(self, begin: int, removed: list[str], put: list[str]) -> None:
+        self.begin, self.end = begin, begin + len(removed)
+        self.gone, self.inserted = removed, put
         self._searched = 0
 
-    def has(self, other: _Edit) -> bool:
-        """Is the other done with this one? Then what it took out is gone, and what it put in stands in its place."""
+    def includes(self, other: _Edit) -> bool:
+        """True if this edit already has the effect of the other one."""
         if not self.begin <= other.begin <= other.end <= self.end:
             return False
-        new = _without_end(other.put)
-        if not any(new):  # whoever puts in a blank line wants a gap, but whoever blanks a line wants it gone
-            return not other.gone or other.put == self.put
-        if not self._there.isdisjoint({*other.gone} - {*other.put, ""}) or not self._there.issuperset(new):
+        new = _without_final_newline(other.inserted)
+        if not any(new):  # inserting a blank line adds a gap; replacing a line by a blank one removes it
+            return not other.gone or other.inserted == self.inserted
+        if not self._inserted_lines.isdisjoint(
+            {*other.gone} - {*other.inserted, ""}
+        ) or not self._inserted_lines.issuperset(new):
             return False
         lines = _framed(new)
         at = self._text.find(lines, self._searched)
-        if at >= 0:  # others come in order, so nothing has to be searched twice
-            self._searched = at + len(lines) - 1  # the end of one line is the beginning of the next
+        if at >= 0:  # edits come in order, so nothing is searched twice
+            self._searched = at + len(lines) - 1  # a newline ends one line and starts the next
         return at >= 0
 
     @cached_property
     def _text(self) -> str:
-        return _framed(self.put)
+        return _framed(self.inserted)
 
     @cached_property
-    def _there(self) -> frozenset[str]:
-        return frozenset(self.put)
+    def _inserted_lines(self) -> frozenset[str]:
+        return frozenset(self.inserted)
 
 
-class _InOrder:
-    """Edits of one text, found by where they are."""
+class _SortedEdits:
+    """Edits of one text, looked up by position."""
 
     def __init__(self, edits: Iterable[_Edit]) -> None:
         self.edits = list(edits)
@@ -90,51 +91,51 @@ class _InOrder:
         self._ends = [edit.end for edit in self.edits]
 
     def near(self, other: _Edit) -> list[_Edit]:
-        """Those that overlap with it, or touch it."""
+        """The edits that overlap with or touch another one."""
         return self.edits[bisect_left(self._ends, other.begin) : bisect_right(self._begins, other.end)]
 
 
-def _by_line(edits: Iterable[_Edit]) -> Iterator[_Edit]:
-    """Each line by itself where there are as many as before."""
+def _split_by_line(edits: Iterable[_Edit]) -> Iterator[_Edit]:
+    """Split edits that replace lines one by one into single-line edits."""
     for edit in edits:
-        if 1 < len(edit.gone) == len(edit.put) <= MOST_LINES:
-            pairs = enumerate(zip(edit.gone, edit.put, strict=True), edit.begin)
+        if 1 < len(edit.gone) == len(edit.inserted) <= MAX_LINES:
+            pairs = enumerate(zip(edit.gone, edit.inserted, strict=True), edit.begin)
             yield from (_Edit(at, [old], [new]) for at, (old, new) in pairs if old != new)
         else:
             yield edit
 
 
-def _edits(base: list[str], text: list[str]) -> Iterator[_Edit]:
-    """Which lines were replaced by which."""
-    head, tail = _ends(base, text)
+def _diff(base: list[str], text: list[str]) -> Iterator[_Edit]:
+    """The edits that turn the base into the text."""
+    head, tail = _common_ends(base, text)
     old, new = base[head : len(base) - tail], text[head : len(text) - tail]
     begin = first = 0
-    for end, last in [*_stayed(old, new), (len(old), len(new))]:
+    for end, last in [*_longest_common_lines(old, new), (len(old), len(new))]:
         if begin < end or first < last:
             gone, put = old[begin:end], new[first:last]
-            same, alike = _ends(gone, put)
+            same, alike = _common_ends(gone, put)
             if same + alike < max(len(gone), len(put)):
                 yield _Edit(head + begin + same, gone[same : len(gone) - alike], put[same : len(put) - alike])
         begin, first = end + 1, last + 1
 
 
-def _ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
-    """How many lines are the same at the beginning of both, and how many of the others at the end."""
+def _common_ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """The number of equal lines at the start of both, and at the end of the rest."""
     shorter = min(len(one), len(other))
     head = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     tail = next((at for at in range(shorter - head) if one[-1 - at] != other[-1 - at]), shorter - head)
     return head, tail
 
 
-def _stayed(base: list[str], text: list[str]) -> list[tuple[int, int]]:
-    """Where a line stands that is in both texts, in each: the longest row of them in which neither goes back.
+def _longest_common_lines(base: list[str], text: list[str]) -> list[tuple[int, int]]:
+    """Positions, in both texts, of a longest common subsequence of lines.
 
-    Of all rows with as many lines, what is kept is the one that ends first: so each line needs to know only the last
+    Of all subsequences with the same length, the one that ends first is kept, so each line needs only the last one
     before it.
     """
-    if max(len(base), len(text)) > MOST_LINES:
+    if max(len(base), len(text)) > MAX_LINES:
         return []
-    places = _paired(base, text)
+    places = _match_lines(base, text)
     lasts: list[int] = []
     rows: list[_Row] = []
     for at, line in enumerate(base):
@@ -143,13 +144,13 @@ def _stayed(base: list[str], text: list[str]) -> list[tuple[int, int]]:
             row = (at, there, rows[length - 1] if length else None)
             lasts[length : length + 1] = [there]
             rows[length : length + 1] = [row]
-    return _unrolled(rows[-1] if rows else None)
+    return _to_list(rows[-1] if rows else None)
 
 
 _Row = tuple[int, int, "_Row | None"]
 
 
-def _unrolled(row: _Row | None) -> list[tuple[int, int]]:
+def _to_list(row: _Row | None) -> list[tuple[int, int]]:
     stayed: list[tuple[int, int]] = []
     while row is not None:
         at, there, row = row
@@ -157,10 +158,10 @@ def _unrolled(row: _Row | None) -> list[tuple[int, int]]:
     return stayed[::-1]
 
 
-def _paired(base: list[str], text: list[str]) -> Mapping[str, list[int]]:
-    """Where lines of both stand in the second, from the end: all of them, or those that are the only ones."""
+def _match_lines(base: list[str], text: list[str]) -> Mapping[str, list[int]]:
+    """Positions in the second text of lines that are in both, last first: all of them, or only unique ones."""
     olds, news = Counter(base), Counter(text)
-    few = sum(number * news[line] for line, number in olds.items() if line in news) <= MOST_PAIRS
+    few = sum(number * news[line] for line, number in olds.items() if line in news) <= MAX_PAIRS
     places: dict[str, list[int]] = {}
     for at in range(len(text) - 1, -1, -1):
         line = text[at]
@@ -169,19 +170,18 @@ def _paired(base: list[str], text: list[str]) -> Mapping[str, list[int]]:
     return places
 
 
-def _joined(ours: list[str], theirs: list[str]) -> list[str]:
-    """What both have put in at one place. At a text's end there may be an empty line, which is the end of the last one:
-    it stays the end."""
+def _join_insertions(ours: list[str], theirs: list[str]) -> list[str]:
+    """Join what both inserted at one place. A final empty line, which stands for the newline at the end, stays last."""
     ended = [""] if "" in (ours[-1:] + theirs[-1:]) else []
-    return [*_without_end(ours), *_without_end(theirs), *ended]
+    return [*_without_final_newline(ours), *_without_final_newline(theirs), *ended]
 
 
 def _framed(lines: list[str]) -> str:
-    """As text, in which lines are found only whole."""
+    """The lines as text with a newline around each, so that only whole lines are found in it."""
     return "\n".join(["", *lines, ""])
 
 
-def _without_end(lines: list[str]) -> list[str]:
+def _without_final_newline(lines: list[str]) -> list[str]:
     return lines[:-1] if lines[-1:] == [""] else lines
 
 

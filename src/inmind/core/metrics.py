@@ -1,7 +1,7 @@
-"""What is measured, for whoever has OpenTelemetry: counters and histograms of dreams and jobs, gauges of a queue.
+"""Metrics of dreams, jobs and the queue, through the OpenTelemetry API.
 
-Only its interface is used, and only where it is installed: a host says where the numbers go, and without a host that
-does, or without the package, nothing happens here. Names of others' conventions are theirs: `gen_ai.…`.
+Only the API is used, if it is installed. The host configures where the numbers go; otherwise nothing happens.
+Attributes named `gen_ai.…` follow the conventions for generative AI.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
-OPERATION: Final = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "dream"}
-"""What a dream is, in the conventions for generative AI."""
+DREAM_ATTRIBUTES: Final = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "dream"}
+"""How the conventions for generative AI describe a dream."""
 
 _PROVIDERS = ("anthropic", "openai")
-"""Which stand before the names of our models, and whose interface is spoken; as the conventions call them."""
+"""Prefixes of our model names that are provider names in the conventions."""
 
 _SCOPE = "inmind"
 
 
-def dreamt(
+def count_dream(
     *,
     outcome: str,
     by: str,
@@ -28,37 +28,44 @@ def dreamt(
     tokens: tuple[int, int] = (0, 0),
     price: float = 0.0,
 ) -> None:
-    """A dream that came to an end, or was left off. `outcome`: done, LEFT, or the code of what it failed of."""
+    """Count a dream that ended or was released. `outcome` is done, LEFT, or an error code."""
     instruments = _instruments()
     if not instruments:
         return
-    told = {**OPERATION, "inmind.dream.by": by, "inmind.dream.outcome": outcome, "inmind.dream.trigger": trigger}
-    instruments["inmind.dreams"].add(1, told)
-    instruments["inmind.dream.duration"].record(seconds, told)
+    attributes = {
+        **DREAM_ATTRIBUTES,
+        "inmind.dream.by": by,
+        "inmind.dream.outcome": outcome,
+        "inmind.dream.trigger": trigger,
+    }
+    instruments["inmind.dreams"].add(1, attributes)
+    instruments["inmind.dream.duration"].record(seconds, attributes)
     if any(tokens):
-        asked = {**OPERATION, **_model(by)}
+        model_attributes = {**DREAM_ATTRIBUTES, **_model_attributes(by)}
         for kind, count in zip(("input", "output"), tokens, strict=True):
-            instruments["inmind.dream.tokens"].record(count, {**asked, "gen_ai.token.type": kind})
-        instruments["inmind.dream.price"].record(price, asked)
+            instruments["inmind.dream.tokens"].record(count, {**model_attributes, "gen_ai.token.type": kind})
+        instruments["inmind.dream.price"].record(price, model_attributes)
 
 
-def _model(by: str) -> dict[str, str]:
-    """Whose it is, and its own name. Of a host's own model nobody says whose it is."""
+def _model_attributes(by: str) -> dict[str, str]:
+    """Provider and name of a model. The provider of a host's own model is unknown."""
     provider, _, name = by.partition(":")
     if provider in _PROVIDERS and name:
         return {"gen_ai.provider.name": provider, "gen_ai.request.model": name}
     return {"gen_ai.request.model": by}
 
 
-def worked(*, task: str, outcome: str) -> None:
-    """A job that came to an end: done, again later, left off, or failed for good."""
+def count_job(*, task: str, outcome: str) -> None:
+    """Count a job that ended: done, to be retried, released, or failed for good."""
     if instruments := _instruments():
         instruments["inmind.jobs"].add(1, {"inmind.job.task": task, "inmind.job.outcome": outcome})
 
 
-def watch_queue(look: Callable[[], Mapping[str, float]]) -> None:
-    """Gauges of a queue, asked once whenever somebody collects: `waiting`, `running`, `lag`; one that is not told is
-    not observed. For the life of a process."""
+def observe_queue(read_queue: Callable[[], Mapping[str, float]]) -> None:
+    """Register gauges of a queue for the life of the process: `waiting`, `running`, `lag`.
+
+    `read_queue` is called once per collection; a gauge it does not return is not observed.
+    """
     meter = _meter()
     if meter is None:
         return
@@ -68,9 +75,9 @@ def watch_queue(look: Callable[[], Mapping[str, float]]) -> None:
 
     def gauge(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_: CallbackOptions) -> Iterable[Observation]:
-            if name == _GAUGES[0][0]:  # they are asked in the order in which they were made
+            if name == _GAUGES[0][0]:  # gauges are collected in the order in which they were created
                 seen.clear()
-                seen.update(look())
+                seen.update(read_queue())
             return [Observation(seen[name])] if name in seen else []
 
         return observe
@@ -83,27 +90,27 @@ def watch_queue(look: Callable[[], Mapping[str, float]]) -> None:
 
 _GAUGES = (
     ("waiting", "{job}", "Jobs that wait for a worker."),
-    ("running", "{job}", "Jobs that a worker has."),
-    ("lag", "s", "For how long the first job that waits has been there."),
+    ("running", "{job}", "Jobs that a worker runs."),
+    ("lag", "s", "Age of the oldest waiting job."),
 )
 
 
 @cache
 def _instruments() -> dict[str, Any]:
-    """By their names; none where there is no OpenTelemetry."""
+    """Instruments by name; empty without OpenTelemetry."""
     meter = _meter()
     if meter is None:
         return {}
     return {
-        "inmind.dreams": meter.create_counter("inmind.dreams", "{dream}", "Dreams that came to an end."),
+        "inmind.dreams": meter.create_counter("inmind.dreams", "{dream}", "Dreams that ended."),
         "inmind.dream.duration": meter.create_histogram("inmind.dream.duration", "s", "How long a dream took."),
         "inmind.dream.tokens": meter.create_histogram(
             "inmind.dream.tokens", "{token}", "Tokens that a model read or wrote for a dream."
         ),
         "inmind.dream.price": meter.create_histogram(
-            "inmind.dream.price", "{currency}", "What a dream has cost, in the currency of the settings."
+            "inmind.dream.price", "{currency}", "Cost of a dream, in the currency of the settings."
         ),
-        "inmind.jobs": meter.create_counter("inmind.jobs", "{job}", "Jobs that came to an end."),
+        "inmind.jobs": meter.create_counter("inmind.jobs", "{job}", "Jobs that ended."),
     }
 
 

@@ -1,11 +1,11 @@
-"""Where a memory is, where everything lies in a home, and what may be a name there.
+"""Where a memory is stored, the layout of a home, and which names are allowed in it.
 
-A memory is in a folder, its home, or in a database, which is named by its URL and has no files beside it.
+A memory is in a folder, its home, or in a database, which is named by its URL and has no files.
 
 home/
   inmind.db                                     the journal
-  index.db                                      what search looks up, made of the journal and deletable
-  config.toml                                   settings, if there are any
+  index.db                                      the search index, derived from the journal and deletable
+  config.toml                                   settings, if any
   sessions/--<cwd>--/<session>/                 live files of a session
       messages.jsonl  meta.json  working-memory/overview.md  detail/  archive/
   resources/<resource>/MEMORY.md  memory/scratch.md
@@ -27,16 +27,16 @@ DATABASE = "inmind.db"
 INDEX = "index.db"
 CONFIG = "config.toml"
 SESSIONS, RESOURCES = "sessions", "resources"
-MOST_NAME = 200
+MAX_NAME_BYTES = 200
 
-DATABASES = ("postgresql://", "postgres://")
-"""How the URLs of databases begin."""
+DATABASE_SCHEMES = ("postgresql://", "postgres://")
+"""How database URLs start."""
 
 _PAIR = r"(host|hostaddr|port|dbname|user|sslmode)\s*=\s*\S*\s*"
-_CALLED = re.compile(rf"postgres(ql)?:|(.*\s)?password\s*=|\s*({_PAIR}){{2,}}$")
-"""How anything begins that leads to a database, in one of the ways that others take."""
+_LOOKS_LIKE_DATABASE = re.compile(rf"postgres(ql)?:|(.*\s)?password\s*=|\s*({_PAIR}){{2,}}$")
+"""Anything that other programs accept as the address of a database."""
 
-_TOLD_OF_A_URL = frozenset(["host", "hostaddr", "port", "user", "dbname", "sslmode"])
+_SHOWN_URL_PARAMETERS = frozenset(["host", "hostaddr", "port", "user", "dbname", "sslmode"])
 _HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^:@/?#,\[\]]*)(?::[0-9]*)?"
 _URL = re.compile(
     r"(?P<scheme>[a-z]+)://(?:(?P<user>[^:@/?#]*)(?::[^@/?#]*)?@)?"
@@ -52,138 +52,143 @@ def default_home() -> Path:
 
 
 def default_place() -> Path | str:
-    """Where a memory is that nobody has named: the database in $INMIND_DB, or the usual home."""
+    """The default location of a memory: the database in $INMIND_DB, or the default home."""
     url = os.environ.get("INMIND_DB")
     if not url:
         return default_home()
     if os.environ.get("INMIND_HOME"):
-        raise InvalidInput(field="$INMIND_DB", expected="nothing beside $INMIND_HOME: a memory is in one of the two")
-    return checked_url(url, "$INMIND_DB")
+        raise InvalidInput(field="$INMIND_DB", expected="only one of $INMIND_DB and $INMIND_HOME to be set")
+    return check_database_url(url, "$INMIND_DB")
 
 
 def is_database(place: object) -> bool:
-    """By how it begins: no folder of this machine is called like that."""
-    return isinstance(place, str) and place.startswith(DATABASES)
+    """True for a database URL. No folder name starts like one."""
+    return isinstance(place, str) and place.startswith(DATABASE_SCHEMES)
 
 
 def refuse_database(folder: str, field: str, instead: str) -> None:
-    """What leads to a database is the name of no folder, and may have a password in it, which is not repeated."""
-    if _CALLED.match(folder):
-        raise InvalidInput(field=field, expected=f"a folder on this machine: a database is given by {instead}")
+    """Raise InvalidInput if a folder name is the address of a database. The message repeats no password."""
+    if _LOOKS_LIKE_DATABASE.match(folder):
+        raise InvalidInput(field=field, expected=f"a folder on this machine; use {instead} for a database")
 
 
-def checked_url(url: object, field: str) -> str:
-    """One of which it can be told what is a password: what a driver says of others may well be part of it."""
+def check_database_url(url: object, field: str) -> str:
+    """Check a URL whose password can be recognised. For other URLs an error of the driver could repeat it."""
     if isinstance(url, str) and "://" not in url and os.path.isdir(os.path.expanduser(url)):
-        raise InvalidInput(field=field, value=url, expected="the URL of a database; a folder is given by --home")
+        raise InvalidInput(field=field, value=url, expected="the URL of a database; use --home for a folder")
     if not isinstance(url, str) or not is_database(url) or not url.isprintable() or not _URL.fullmatch(url):
-        value = shown_url(url) if isinstance(url, str) else url
+        value = redact_url(url) if isinstance(url, str) else url
         expected = "the URL of a database, like postgresql://user:password@host/name, special characters as %XX"
         raise InvalidInput(field=field, value=value, expected=expected)
     return url
 
 
-def shown_url(url: str) -> str:
-    """The URL of a database as people may read it: without its password, nor what could hide one.
+def redact_url(url: str) -> str:
+    """A database URL without its password and anything that could contain one.
 
-    Where it cannot be told what is a password, nothing is shown but which kind of database it is.
+    If the password cannot be recognised, only the scheme is returned.
     """
     found = _URL.fullmatch(url)
     if found is None:
         return f"{url.partition('://')[0]}://…" if "://" in url else "…"
-    user, more = found["user"] or "", [pair for pair in parse_qsl(found["more"] or "") if pair[0] in _TOLD_OF_A_URL]
+    user, more = (
+        found["user"] or "",
+        [pair for pair in parse_qsl(found["more"] or "") if pair[0] in _SHOWN_URL_PARAMETERS],
+    )
     asked = f"?{urlencode(more, safe='/')}" if more else ""
     return f"{found['scheme']}://{user}{'@' if user else ''}{found['where']}{asked}"
 
 
 def session_folder(home: Path, id: str, cwd: str) -> Path:
-    """sessions/--<cwd>--/<session>, the working directory with "/" as "-"; a very long one ends in its digest."""
-    return home / SESSIONS / folder_of(cwd) / as_file(id)
+    """sessions/--<cwd>--/<session>, with "/" in the working directory as "-". A very long one ends in its digest."""
+    return home / SESSIONS / cwd_folder_name(cwd) / to_file_name(id)
 
 
 def resource_folder(home: Path, resource: str) -> Path:
-    return home / RESOURCES / as_file(resource)
+    return home / RESOURCES / to_file_name(resource)
 
 
-def resources_in(home: Path) -> list[str]:
-    """Those that have a folder."""
+def resources_with_folder(home: Path) -> list[str]:
+    """Names of the resources that have a folder."""
     return [name for path in (home / RESOURCES).glob("*") if _is_name(name := unquote(path.name))]
 
 
-def place_of(home: Path, first: Event) -> Path:
-    """Where the files of a stream are, by its first event."""
+def stream_folder(home: Path, first: Event) -> Path:
+    """The folder of a stream's files, derived from its first event."""
     if first.stream.startswith(RESOURCE_PREFIX):
         return resource_folder(home, resource_of(first))
     return session_folder(home, first.stream.removeprefix(SESSION_PREFIX), opened_by(first).cwd)
 
 
-def folder_of(cwd: str) -> str:
+def cwd_folder_name(cwd: str) -> str:
     where = cwd.strip("/").replace("/", "-")
-    if len(where.encode()) > MOST_NAME:
-        where = f"{where.encode()[: MOST_NAME - 20].decode(errors='ignore')}-{digest(cwd)}"
+    if len(where.encode()) > MAX_NAME_BYTES:
+        where = f"{where.encode()[: MAX_NAME_BYTES - 20].decode(errors='ignore')}-{digest(cwd)}"
     return f"--{where}--"
 
 
-def as_file(name: str) -> str:
+def to_file_name(name: str) -> str:
     quoted = quote(name, safe=" @+=,()!")
     return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
 
 
-def checked_name(value: object, field: str) -> str:
-    """A name that can be a folder's: short, printable, without a way to lead elsewhere."""
+def check_name(value: object, field: str) -> str:
+    """Check a name that is used as a folder name: short, printable, not a path."""
     plain = isinstance(value, str) and value.isprintable() and value.strip() == value and value not in (".", "..")
-    if not plain or not 0 < len(as_file(str(value))) <= MOST_NAME:
-        expected = f"a printable name of at most {MOST_NAME} bytes, not '.' or '..', without space around it"
+    if not plain or not 0 < len(to_file_name(str(value))) <= MAX_NAME_BYTES:
+        expected = f"a printable name of at most {MAX_NAME_BYTES} bytes, not '.' or '..', without space around it"
         raise InvalidInput(field=field, value=value, expected=expected)
     return str(value)
 
 
 def require_resource(resource: object) -> str:
-    """A resource in particular: sessions that name none are strangers to each other, and share nothing to dream of."""
-    name = checked_name(resource, "resource")
+    """Check the name of a resource, which must not be the default one: its sessions share nothing."""
+    name = check_name(resource, "resource")
     if name == ANONYMOUS:
-        raise InvalidInput(field="resource", value=resource, expected="a resource in particular, not that of nobody")
+        raise InvalidInput(field="resource", value=resource, expected="a named resource, not the default one")
     return name
 
 
-def checked_home(home: object) -> Path:
+def check_home(home: object) -> Path:
     if isinstance(home, Path) and str(home).startswith(("postgresql:/", "postgres:/")):
-        raise InvalidInput(field="home", expected="the URL of a database as a text: a Path takes a slash away from it")
+        raise InvalidInput(field="home", expected="a database URL as a string: a Path removes a slash from it")
     if isinstance(home, str | Path):
         refuse_database(str(home), "home", "its URL, like postgresql://user:password@host/name")
     if not isinstance(home, str | Path) or not str(home) or "://" in str(home):
-        value = shown_url(str(home)) if isinstance(home, str | Path) and str(home) else home
+        value = redact_url(str(home)) if isinstance(home, str | Path) and str(home) else home
         raise InvalidInput(field="home", value=value, expected="a folder on this machine, or the URL of a database")
     try:
-        return _encodable(Path(home).expanduser(), "home")
-    except RuntimeError as error:  # ~somebody, who is not there
+        return _check_encodable(Path(home).expanduser(), "home")
+    except RuntimeError as error:  # "~name" of an unknown user
         raise InvalidInput(field="home", value=home, expected="a folder on this machine") from error
 
 
-def checked_file(path: object, field: str) -> Path:
+def check_file(path: object, field: str) -> Path:
     if not isinstance(path, str | Path) or not str(path):
         raise InvalidInput(field=field, value=path, expected="a file")
-    return _encodable(Path(path), field)
+    return _check_encodable(Path(path), field)
 
 
 def working_directory(cwd: object) -> str:
-    """The one that a session belongs to: the given one, or the current."""
+    """The working directory of a session: the given one, or the current."""
     if cwd is not None and not isinstance(cwd, str | Path):
         raise InvalidInput(field="cwd", value=cwd, expected="a folder")
     try:
-        return str(_encodable(Path(os.getcwd() if cwd is None else cwd).absolute(), "cwd"))
+        return str(_check_encodable(Path(os.getcwd() if cwd is None else cwd).absolute(), "cwd"))
     except OSError as error:
-        raise InvalidInput(field="cwd", value=cwd, expected="a folder; the current one is gone, so name one") from error
+        raise InvalidInput(
+            field="cwd", value=cwd, expected="a folder; the current directory no longer exists"
+        ) from error
 
 
 def _is_name(value: str) -> bool:
     try:
-        return bool(checked_name(value, "name"))
+        return bool(check_name(value, "name"))
     except InvalidInput:
         return False
 
 
-def _encodable(path: Path, field: str) -> Path:
+def _check_encodable(path: Path, field: str) -> Path:
     try:
         if b"\x00" not in str(path).encode():
             return path

@@ -1,9 +1,8 @@
-"""A map that only ever grows, as a value: what was known at some moment stays what it was.
+"""A persistent map: an older version stays valid when a newer one is made.
 
-A session goes on meeting ids for as long as it lives, and its state is copied with every event. So all states of
-one line share the storage, each looking only at the entries that were there when it was made, and adding one
-costs the same however many there are. A state that is not the newest goes the way that a later one went before it,
-or copies if it goes its own. A value of None says that there is none any more.
+The state of a session is copied with every event. All versions share one list of entries, and each reads only the
+entries that existed when it was made, so adding an entry takes constant time. Adding to an older version reuses the
+next entry if it is the same, and copies otherwise. A value of None marks a deleted key.
 """
 
 from __future__ import annotations
@@ -16,30 +15,32 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Known(Generic[K, V]):
+class PersistentMap(Generic[K, V]):
+    """A map whose `put` returns a new version."""
+
     __slots__ = ("_entries", "_places", "length")
 
     def __init__(self, entries: Iterable[tuple[K, V]] = ()) -> None:
         self._entries: list[tuple[K, V]] = []
         self._places: dict[K, list[int]] = {}
         for key, value in entries:
-            self._keep(key, value)
+            self._append(key, value)
         self.length = len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """What was last said of it."""
+        """The newest value of a key in this version, or None."""
         places = self._places.get(key, ())
         newest = bisect_left(places, self.length) - 1
         return self._entries[places[newest]][1] if newest >= 0 else None
 
-    def put(self, key: K, value: V) -> Known[K, V]:
+    def put(self, key: K, value: V) -> PersistentMap[K, V]:
         if self.get(key) == value:
             return self
         if self.length == len(self._entries):
-            self._keep(key, value)
+            self._append(key, value)
         elif self._entries[self.length] != (key, value):
-            return Known([*self._entries[: self.length], (key, value)])
-        grown: Known[K, V] = Known()
+            return PersistentMap([*self._entries[: self.length], (key, value)])
+        grown: PersistentMap[K, V] = PersistentMap()
         grown._entries, grown._places = self._entries, self._places
         grown.length = self.length + 1
         return grown
@@ -48,7 +49,7 @@ class Known(Generic[K, V]):
         return self.get(key) is not None
 
     def __iter__(self) -> Iterator[tuple[K, V]]:
-        """Each key that has a value once, with the newest, the most recently said first."""
+        """Every key that has a value, with its newest value, most recent first."""
         met: set[K] = set()
         for place in range(self.length - 1, -1, -1):
             key, value = self._entries[place]
@@ -58,10 +59,10 @@ class Known(Generic[K, V]):
                     yield key, value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and list(self) == list(other)  # pyright: ignore[reportUnknownArgumentType] -- any two can be compared
+        return isinstance(other, PersistentMap) and list(self) == list(other)  # pyright: ignore[reportUnknownArgumentType] -- any two can be compared
 
     __hash__ = None  # pyright: ignore[reportAssignmentType] -- equal by content, and it holds lists
 
-    def _keep(self, key: K, value: V) -> None:
+    def _append(self, key: K, value: V) -> None:
         self._places.setdefault(key, []).append(len(self._entries))
         self._entries.append((key, value))

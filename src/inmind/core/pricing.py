@@ -1,4 +1,4 @@
-"""What the prompts of a session cost: tokens from cache, written to it, and sent past it."""
+"""Token usage and cost of the prompts of a session, by how the tokens were served."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inmind.errors import InvalidInput
 
 @frozen
 class Rates:
-    """Price of a token, by how it was served. The default counts in full-price input tokens."""
+    """Price of a token, by how it was served. The default unit is one full-price input token."""
 
     uncached: float = 1.0
     cached: float = 0.1
@@ -21,14 +21,14 @@ class Rates:
 
     def __post_init__(self) -> None:
         for name in ("uncached", "cached", "written"):
-            _price(getattr(self, name), name)
+            _check_price(getattr(self, name), name)
 
     @classmethod
     def per_million(cls, *, input: float, cached: float | None = None, written: float | None = None) -> Rates:
-        """Rates from a price list: what a million input, cache-read and cache-write tokens cost."""
-        full = _price(input, "input")
-        read = full * 0.1 if cached is None else _price(cached, "cached")
-        write = full * 1.25 if written is None else _price(written, "written")
+        """Rates from a price list for a million input, cache-read and cache-write tokens."""
+        full = _check_price(input, "input")
+        read = full * 0.1 if cached is None else _check_price(cached, "cached")
+        write = full * 1.25 if written is None else _check_price(written, "written")
         return cls(uncached=full / 1e6, cached=read / 1e6, written=write / 1e6)
 
 
@@ -71,7 +71,7 @@ class Usage:
         return asdict(self)
 
 
-def _price(value: object, field: str) -> float:
+def _check_price(value: object, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
         raise InvalidInput(field=field, value=value, expected="a price, 0 or more")
     return value

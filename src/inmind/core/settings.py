@@ -1,6 +1,6 @@
-"""What a memory can be told to do otherwise: config.toml, or `Memory.open(settings=…)`.
+"""Settings: config.toml, or `Memory.open(settings=…)`.
 
-In a home it is a file; a database has it as a document, for all who work on it.
+In a home config.toml is a file; in a database it is a document, shared by all processes.
 
     [dream]
     enabled = true
@@ -16,21 +16,21 @@ In a home it is a file; a database has it as a document, for all who work on it.
     [affect]
     enabled = true
 
-    [model]                       # that dreams ask, and chats talk to; none: dreams are made by rules
-    provider = "openai"           # or "anthropic"; any server that speaks like it
+    [model]                       # for dreams and chats; without it dreams use rules
+    provider = "openai"           # or "anthropic"; any compatible server
     url = "http://127.0.0.1:8080/v1"
     name = "some-model"
     key_env = "SOME_API_KEY"      # the name of a variable, never a key
-    window = 32768                # tokens that it takes, where the server does not say
+    window = 32768                # context window, if the server does not report it
 
-    [limits]                      # of all that works on this memory together; 0: none
+    [limits]                      # for all processes together; 0: no limit
     model_calls_per_minute = 60
     price_per_day = 5.0
 
     [worker]
     stalled_seconds = 30
 
-A setting that nobody knows is refused: whoever misspells `enabled` would believe that something is off.
+An unknown setting is refused: a misspelt `enabled` would otherwise be ignored.
 """
 
 from __future__ import annotations
@@ -49,94 +49,94 @@ from inmind.errors import InvalidInput
 PROVIDERS = ("openai", "anthropic")
 
 SOURCES: Final = ("memory", "sessions")
-"""Where a crystal comes from: what was written down (notes, pages, dreams, things), or what was said in sessions."""
+"""Sources of crystals: what was written down (notes, pages, dreams, entities), and what was said in sessions."""
 
-MOST = 10**9
+MAX_VALUE = 10**9
 
 
 @frozen(kw_only=True)
 class DreamSettings:
-    """When dreams come by themselves."""
+    """When dreams run on their own."""
 
     enabled: bool = True
     interval_minutes: float = 120.0
     min_crystals: int = 5
-    """New crystals without which no dream comes by itself."""
+    """New crystals that a scheduled dream needs."""
     first_minutes: float = 5.0
-    """After a process has started, before it dreams by itself."""
+    """Delay of the first scheduled dream after a process starts."""
     spike_minutes: float = 10.0
-    """Between dreams that come early."""
+    """Minimum time between early dreams."""
 
 
 @frozen(kw_only=True)
 class ConsolidationSettings:
-    """How often what says the same is merged, and what has faded let go."""
+    """How often crystals are consolidated."""
 
     interval_minutes: float = 30.0
 
 
 @frozen(kw_only=True)
 class SearchSettings:
-    """Where search looks unless it is told."""
+    """Defaults of search."""
 
     sources: tuple[str, ...] = SOURCES
 
 
 @frozen(kw_only=True)
 class AffectSettings:
-    """Whether anything is felt."""
+    """Switches affect on or off."""
 
     enabled: bool = True
 
 
 @frozen(kw_only=True)
 class ModelSettings:
-    """The model that dreams ask, and that `inmind chat` talks to; without a name dreams go by rules."""
+    """The model for dreams and `inmind chat`. Without a name, dreams use rules."""
 
     provider: str = "openai"
     url: str = ""
     name: str = ""
     key_env: str = ""
     seconds: float = 120.0
-    """For one answer to a dream; for the silence in one to a person."""
+    """Timeout of an answer in a dream, or of a pause in an answer in a chat."""
     window: int = 0
-    """Tokens that it takes of a chat. 0: what the endpoint says."""
+    """Context window in a chat. 0: as the endpoint reports."""
     daily_tokens: int = 0
-    """That dreams of one resource may take on one day, and go by rules from there on. 0: as many as it takes."""
+    """Tokens that dreams of one resource may use per day; after that they use rules. 0: no limit."""
     input_price: float = 0.0
     output_price: float = 0.0
-    """For a million tokens."""
+    """Prices of a million tokens."""
 
 
 @frozen(kw_only=True)
 class LimitSettings:
-    """What all processes that work on a memory may use together. 0: as much as it takes."""
+    """Limits for all processes of a memory together. 0: no limit."""
 
     model_calls_per_minute: int = 0
-    """Dreams wait for the next minute where it is reached."""
+    """When it is reached, dreams wait for the next minute."""
     tokens_per_day: int = 0
-    """Read and written by the models that dreams ask."""
+    """Tokens read and written by the models of dreams."""
     price_per_day: float = 0.0
-    """By the prices of `model`. Where one of these two is reached, dreams go by rules for the rest of the day."""
+    """By the prices of `model`. When one of these two is reached, dreams use rules for the rest of the day."""
     dreams_per_hour: int = 0
-    """That come by themselves. What is more waits for the next hour."""
+    """Scheduled dreams per hour; more of them wait for the next hour."""
 
 
 @frozen(kw_only=True)
 class WorkerSettings:
-    """How workers on a database take turns."""
+    """How workers on a database share jobs."""
 
     poll_seconds: float = 2.0
-    """Between two looks for a job, where there was none."""
+    """Delay between two polls for a job."""
     stalled_seconds: float = 30.0
-    """For which nothing has been heard of a worker before others take over its jobs."""
+    """Time without a heartbeat after which other workers take over the jobs of a worker."""
     tries: int = 5
-    """Of a job, before it is given up for a while."""
+    """Attempts for a job before it is put off."""
 
 
 @frozen(kw_only=True)
 class Settings:
-    """All that a home can be told, by subject: `settings.dream.interval_minutes`."""
+    """All settings, by group: `settings.dream.interval_minutes`."""
 
     dream: DreamSettings = field(default_factory=DreamSettings)
     consolidation: ConsolidationSettings = field(default_factory=ConsolidationSettings)
@@ -147,28 +147,28 @@ class Settings:
     worker: WorkerSettings = field(default_factory=WorkerSettings)
 
 
-def settings_of(home: Path, given: object = None) -> Settings:
-    """What config.toml in the home says, and over that what is given: nested, or by dotted names."""
-    return given if isinstance(given, Settings) else settings_in(_in_file(home / CONFIG), given)
+def load_settings(home: Path, given: object = None) -> Settings:
+    """Read config.toml of a home and merge the given settings over it: nested, or by dotted names."""
+    return given if isinstance(given, Settings) else parse_settings(_read_config(home / CONFIG), given)
 
 
-def settings_in(text: str, given: object = None) -> Settings:
-    """What a config.toml of this text says, and over that what is given."""
+def parse_settings(text: str, given: object = None) -> Settings:
+    """Parse a config.toml and merge the given settings over it."""
     if isinstance(given, Settings):
         return given
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(field="settings", value=given, expected="Settings, or a mapping of names to values")
-    told = {**_flat(_parsed(text)), **_flat(cast(Mapping[str, Any], given or {}))}
+    merged = {**_flatten(_parse_toml(text)), **_flatten(cast(Mapping[str, Any], given or {}))}
     groups: dict[str, dict[str, Any]] = {}
-    for name, value in told.items():
+    for name, value in merged.items():
         group, _, key = name.partition(".")
-        groups.setdefault(group, {})[key] = _checked(name, value)
-    return Settings(**{group: _KINDS[group](**values) for group, values in groups.items()})
+        groups.setdefault(group, {})[key] = _check_setting(name, value)
+    return Settings(**{group: _GROUPS[group](**values) for group, values in groups.items()})
 
 
-def _in_file(path: Path) -> str:
+def _read_config(path: Path) -> str:
     try:
-        if not path.is_file():  # to read from a pipe is to wait for somebody who writes
+        if not path.is_file():  # reading from a pipe would block
             path.lstat()
             raise InvalidInput(field=CONFIG, value=str(path), expected="a plain file of TOML")
         return path.read_text("utf-8")
@@ -178,7 +178,7 @@ def _in_file(path: Path) -> str:
         raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
 
 
-def _parsed(text: str) -> Mapping[str, Any]:
+def _parse_toml(text: str) -> Mapping[str, Any]:
     if not text:
         return {}
     import tomllib
@@ -189,7 +189,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
         raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
 
 
-def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(given: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in given.items():
         if isinstance(value, Mapping):
@@ -199,7 +199,7 @@ def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_setting(name: str, value: Any) -> Any:
     defaults = _defaults()
     default = defaults.get(name)
     if default is None:
@@ -207,9 +207,9 @@ def _checked(name: str, value: Any) -> Any:
 
         near = get_close_matches(name, defaults, n=1)
         known = f"did you mean {near[0]}?" if near else f"one of {', '.join(defaults)}"
-        if isinstance(value, str) and any(word in name.lower() for word in _SECRET):
-            known = "a key is never written down here: model.key_env names the variable that has it"
-        raise InvalidInput(field=f"settings.{name}", expected=f"a setting that there is: {known}")
+        if isinstance(value, str) and any(word in name.lower() for word in _SECRET_WORDS):
+            known = "keys are not stored here; model.key_env names the environment variable"
+        raise InvalidInput(field=f"settings.{name}", expected=f"a known setting: {known}")
     if isinstance(value, Mapping):
         raise InvalidInput(field=f"settings.{name}", expected="a value, not a table")
     if name == "model.key_env" and isinstance(value, str) and value and not value.isidentifier():
@@ -227,21 +227,21 @@ def _checked(name: str, value: Any) -> Any:
             raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
         return value
     whole = isinstance(default, int)
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 <= value <= MOST:
-        expected = f"a {'whole ' if whole else ''}number from 0 to {MOST}"
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 <= value <= MAX_VALUE:
+        expected = f"a {'whole ' if whole else ''}number from 0 to {MAX_VALUE}"
         raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
-    if name.endswith(_NEVER_ZERO) and value <= 0:
+    if name.endswith(_POSITIVE_SETTINGS) and value <= 0:
         raise InvalidInput(field=f"settings.{name}", value=value, expected="more than 0")
     return value if whole else float(value)
 
 
-_SECRET = ("key", "token", "secret", "password")
-"""In the names of what should not be in a file."""
+_SECRET_WORDS = ("key", "token", "secret", "password")
+"""Words in names of values that must not be in a file."""
 
-_NEVER_ZERO = ("interval_minutes", "spike_minutes", ".seconds", "poll_seconds", "stalled_seconds", ".tries")
-"""What would never stop, or never begin."""
+_POSITIVE_SETTINGS = ("interval_minutes", "spike_minutes", ".seconds", "poll_seconds", "stalled_seconds", ".tries")
+"""Settings that must be greater than 0."""
 
-_KINDS: dict[str, Any] = {
+_GROUPS: dict[str, Any] = {
     "dream": DreamSettings,
     "consolidation": ConsolidationSettings,
     "search": SearchSettings,
@@ -254,5 +254,5 @@ _KINDS: dict[str, Any] = {
 
 @cache
 def _defaults() -> dict[str, Any]:
-    """Every setting by its dotted name, as it is where nobody says otherwise."""
-    return {f"{group}.{one.name}": one.default for group, kind in _KINDS.items() for one in dataclasses.fields(kind)}
+    """Default of every setting, by its dotted name."""
+    return {f"{group}.{one.name}": one.default for group, kind in _GROUPS.items() for one in dataclasses.fields(kind)}

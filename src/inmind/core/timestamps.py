@@ -10,7 +10,7 @@ def from_microseconds(microseconds: int) -> datetime:
 
 
 def to_microseconds(at: datetime) -> int:
-    """Exact at any date; a float of seconds is not, from 2106 on."""
+    """Microseconds since 1970, exact at any date. A float of seconds is not exact after 2106."""
     return (at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 

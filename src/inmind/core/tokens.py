@@ -1,8 +1,8 @@
-"""How many tokens a text costs, without asking anybody.
+"""Estimates how many tokens a text has, offline.
 
-No tokenizer ships with its vocabulary small enough for a core install, so the default estimates from classes
-of bytes and runs of them, weighted for a tokenizer family. A provider reports what a prompt really cost;
-`Calibration` learns the factor between the two. Any function from text to a number can take the estimator's place.
+No tokenizer vocabulary is small enough for a core install, so the default estimates from classes of bytes and runs of
+them, with weights per tokenizer family. `Calibration` learns a correction factor from the usage that providers report.
+Any function from a text to a number can replace the estimator.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ _LINES = b"\r\n"
 _MARKS = bytes(byte for byte in range(33, 127) if byte not in _LETTERS + _DIGITS)
 
 
-def _alone(kept: bytes) -> bytes:
-    """A table that blanks out every byte but these, so that runs of them can be counted as words."""
+def _keep_only(kept: bytes) -> bytes:
+    """A translation table that blanks all other bytes, so that runs can be counted as words."""
     return bytes(byte if byte in kept else 32 for byte in range(256))
 
 
 _COUNTED = (_LETTERS, _DIGITS, _SPACES, _HIGH, _LINES)
-_RUNS = (_alone(_LETTERS), _alone(_DIGITS), _alone(_MARKS))
+_RUNS = (_keep_only(_LETTERS), _keep_only(_DIGITS), _keep_only(_MARKS))
 
-# Weights of letters, digits, spaces, high bytes, line ends and the other bytes; then of runs of letters, of digits and
-# of punctuation. Bytes alone put compact JSON, which is short words and marks, a sixth too low. Fitted by non-negative
-# least squares on English, Chinese, JSON and code; one blend of both families would be 20% off on Chinese, where the
-# weight of high bytes stands between plain prose and technical, traditional text.
+# Weights of letters, digits, spaces, high bytes, newlines and other bytes; then of runs of letters, digits and
+# punctuation. Without runs, compact JSON is estimated a sixth too low. Fitted by non-negative least squares on English,
+# Chinese, JSON and code. One profile for both families would be 20% off on Chinese; the weight of high bytes is between
+# that of plain prose and of technical, traditional text.
 PROFILES = {
     "cl100k": ((0.027, 0.334, 0.100, 0.392, 0.479, 0.186), (0.792, 1.033, 0.612)),
     "o200k": ((0.043, 0.365, 0.082, 0.264, 0.633, 0.239), (0.723, 0.953, 0.520)),
 }
 
-PER_MESSAGE = 4
-"""Role and separators around each message, in every provider's chat template we know."""
+TOKENS_PER_MESSAGE = 4
+"""Role and separators of a message, in all known chat templates."""
 
-PER_IMAGE = 1_000
-"""Between a low-detail and a full-size picture. Only the reported usage knows better."""
+TOKENS_PER_IMAGE = 1_000
+"""Between a low-detail and a full-size picture. Only reported usage is exact."""
 
-MOST_REMEMBERED = 16_384
-"""Characters of a text whose count is remembered: a cache of large texts would keep them all in memory."""
+MAX_CACHED_CHARACTERS = 16_384
+"""Longer texts are not cached, since the cache would keep them in memory."""
 
-SURE = 3
-"""Reports after which a factor below 1 is believed on hard limits."""
+MIN_SAMPLES = 3
+"""Reports after which a factor below 1 is used for hard limits."""
 
-MARGIN = 0.10
-"""Kept free on hard limits when the counter estimates: an estimate may be low, an overflow fails the call."""
+SAFETY_MARGIN = 0.10
+"""Share of the window kept free while tokens are estimated: a low estimate would make the call fail."""
 
 
 def estimator(profile: str = "o200k") -> Counter:
@@ -63,7 +63,7 @@ def estimator(profile: str = "o200k") -> Counter:
     (*weights, rest), runs = PROFILES[profile]
 
     def estimate(text: str) -> int:
-        return remembered(text) if len(text) <= MOST_REMEMBERED else weigh(text)
+        return remembered(text) if len(text) <= MAX_CACHED_CHARACTERS else weigh(text)
 
     def weigh(text: str) -> int:
         data = text.encode("utf-8", "surrogatepass")
@@ -80,16 +80,16 @@ def estimator(profile: str = "o200k") -> Counter:
 
 @frozen
 class Calibration:
-    """The learned factor between our count and the provider's, as a moving average over reported usage."""
+    """Learned factor between our count and the provider's: a moving average over reported usage."""
 
     factor: float = 1.0
     samples: int = 0
 
     def learn(self, *, counted: int, reported: int) -> Calibration:
-        """Take in one report. The first counts fully; later ones move the factor by a fifth.
+        """Add one report. The first sets the factor; later ones move it by a fifth.
 
-        A report more than two and a half times off is not a tokenizer's difference but about something else (it
-        leaves out cached tokens, a gateway added text, it belongs to another call): it teaches nothing.
+        A report that is off by more than a factor of 2.5 is ignored: it leaves out cached tokens, includes text that a
+        gateway added, or belongs to another call.
         """
         if counted <= 0 or not 0.4 <= reported / counted <= 2.5:
             return self
@@ -99,8 +99,8 @@ class Calibration:
 
     @property
     def cautious(self) -> float:
-        """The factor for hard limits: below 1 only when several reports have said so."""
-        return self.factor if self.samples >= SURE else max(1.0, self.factor)
+        """The factor for hard limits: below 1 only after several reports."""
+        return self.factor if self.samples >= MIN_SAMPLES else max(1.0, self.factor)
 
     def correct(self, counted: int) -> int:
         return round(counted * self.factor)

@@ -117,14 +117,14 @@ def test_its_thread_is_gone_when_it_is_closed() -> None:
     later, names = BackgroundQueue(), list[str]()
     later.submit("embed", lambda: names.append(threading.current_thread().name))
     later.close()
-    assert names == ["inmind-afterwards"]
-    assert "inmind-afterwards" not in [thread.name for thread in threading.enumerate()]
+    assert names == ["inmind-background"]
+    assert "inmind-background" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize(
     ("error", "level", "said"),
     [
-        (StorageFull(place="/home"), "WARNING", "left for later"),
+        (StorageFull(place="/home"), "WARNING", "background task failed, will be retried"),
         (ZeroDivisionError("by zero"), "ERROR", "by zero"),
         (SystemExit("and out"), "ERROR", "and out"),
     ],

@@ -15,11 +15,11 @@ from model_server import Said, fails, model_server
 from tables import each_row
 
 from inmind.core.http import (
-    MOST_BYTES,
-    Server,
-    _Silence,  # pyright: ignore[reportPrivateUsage] -- its clock is given here
+    MAX_RESPONSE_BYTES,
+    HttpEndpoint,
+    _SilenceTimer,  # pyright: ignore[reportPrivateUsage] -- its clock is given here
     bearer,
-    events_in,
+    parse_sse,
 )
 from inmind.errors import InvalidInput, ModelFailed
 
@@ -40,12 +40,12 @@ def test_however_the_bytes_are_cut_the_events_are_the_same(
     blocks = [f": ping{end}event: x{end}data: {one}{end}id: 7{end}{end}" for one in told]
     data = ("".join(blocks) + f"data: [DONE]{end}{end}data: late{end}{end}").encode()
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    assert list(events_in(data[start:stop] for start, stop in pairwise(places))) == told
+    assert list(parse_sse(data[start:stop] for start, stop in pairwise(places))) == told
 
 
 def test_an_event_of_several_lines_is_one_and_the_last_needs_no_empty_line() -> None:
-    assert list(events_in([b'data: {"a":\ndata: 1}\n\n', b"data:last\n"])) == ['{"a":\n1}', "last"]
-    assert list(events_in([b"data: whole\n\n", b"data: ha"])) == ["whole"]
+    assert list(parse_sse([b'data: {"a":\ndata: 1}\n\n', b"data:last\n"])) == ['{"a":\n1}', "last"]
+    assert list(parse_sse([b"data: whole\n\n", b"data: ha"])) == ["whole"]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_an_event_of_several_lines_is_one_and_the_last_needs_no_empty_line() -> 
 )
 def test_whether_the_server_has_said_that_it_is_done_is_told(said: bytes, done: bool) -> None:
     def ended() -> Generator[str, None, None]:
-        told.append((yield from events_in([said])))
+        told.append((yield from parse_sse([said])))
 
     told: list[bool] = []
     list(ended())
@@ -63,16 +63,18 @@ def test_whether_the_server_has_said_that_it_is_done_is_told(said: bytes, done: 
 
 def test_a_line_without_an_end_is_not_read_for_ever() -> None:
     with model_server() as server:
-        server.will(Said(b"data: " + b"x" * (MOST_BYTES + 10), 200, EVENTS))
+        server.will(Said(b"data: " + b"x" * (MAX_RESPONSE_BYTES + 10), 200, EVENTS))
         with pytest.raises(ModelFailed, match="in one line"):
-            list(Server(url=server.url).stream("chat", {}, headers=bearer, seconds=20))
+            list(HttpEndpoint(url=server.url).stream_events("chat", {}, headers=bearer, seconds=20))
 
 
 def test_a_stream_is_tried_again_until_it_begins_and_not_after() -> None:
     pauses: list[float] = []
     with model_server() as server:
         server.will(fails(429, Retry_After="0.25"), fails(503), Said(b'data: {"n": 1}\n\n', 200, EVENTS, promised=5))
-        events = Server(url=server.url, pause=pauses.append).stream("chat", {"q": 1}, headers=bearer, seconds=20)
+        events = HttpEndpoint(url=server.url, sleep=pauses.append).stream_events(
+            "chat", {"q": 1}, headers=bearer, seconds=20
+        )
         assert next(events) == {"n": 1}
         with pytest.raises(ModelFailed, match="broke off"):
             next(events)
@@ -85,31 +87,31 @@ def test_what_a_server_complains_of_is_said_without_its_wrapping() -> None:
         for body in ('{"error": {"message": "too hot"}}', '{"error": "too hot"}', '{"message": "too hot"}', "too hot"):
             server.will(fails(400, body))
             with pytest.raises(ModelFailed, match="answered 400: 'too hot'"):
-                Server(url=server.url).ask("chat", {}, headers=bearer, seconds=20)
+                HttpEndpoint(url=server.url).request("chat", {}, headers=bearer, seconds=20)
 
 
 def test_whoever_takes_his_time_with_an_event_is_not_taken_for_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualSeconds()
     monkeypatch.setattr("inmind.core.http.time.monotonic", clock)
-    silence = _Silence(10)
-    for _ in silence.broken_by([b'data: {"n": 1}\n\n']):
+    silence = _SilenceTimer(10)
+    for _ in silence.watch([b'data: {"n": 1}\n\n']):
         clock.now += 9
-        assert not silence.is_long()
+        assert not silence.is_expired()
     clock.now += 500  # in the hands of whoever was told
-    silence.begins()
-    assert not silence.is_long()
+    silence.restart()
+    assert not silence.is_expired()
     clock.now += 11
-    assert silence.is_long()
+    assert silence.is_expired()
 
 
 def test_a_sign_of_life_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualSeconds()
     monkeypatch.setattr("inmind.core.http.time.monotonic", clock)
-    silence = _Silence(10)
+    silence = _SilenceTimer(10)
     lasted = 0
-    for _ in silence.broken_by(repeat(b": ping\n")):
+    for _ in silence.watch(repeat(b": ping\n")):
         clock.now += 9
-        if silence.is_long():
+        if silence.is_expired():
             break
         lasted += 9
     assert 90 <= lasted <= 100
@@ -120,7 +122,7 @@ def test_a_slow_reader_hears_all_of_it() -> None:
     with model_server() as server:
         server.will(Said(said, 200, EVENTS))
         heard: list[dict[str, Any]] = []
-        for event in Server(url=server.url).stream("chat", {}, headers=bearer, seconds=0.2):
+        for event in HttpEndpoint(url=server.url).stream_events("chat", {}, headers=bearer, seconds=0.2):
             heard.append(event)
             time.sleep(0.25)  # longer than a silence would be waited for
     assert heard == [{"n": 0}, {"n": 1}, {"n": 2}]
@@ -144,7 +146,7 @@ def test_a_slow_reader_hears_all_of_it() -> None:
 )
 def test_what_is_no_address_is_refused_without_saying_it_back(url: str) -> None:
     with pytest.raises(InvalidInput, match="url: expected the address of a server") as caught:
-        Server(url=url)
+        HttpEndpoint(url=url)
     assert "secret" not in str(caught.value)
 
 

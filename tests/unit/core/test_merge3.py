@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 from tables import each_row
 
-from inmind.core.merge3 import MOST_LINES, MOST_PAIRS, of_both
+from inmind.core.merge3 import MAX_LINES, MAX_PAIRS, merge_lines
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 
 
@@ -20,10 +20,10 @@ def text(lines: list[str]) -> str:
 @pytest.mark.spec("C8")
 def test_of_a_long_text_full_of_blank_lines_each_change_is_found() -> None:
     base = [f"line {at}" if at % 2 else "" for at in range(4_000)]
-    assert (len(base) // 2) ** 2 > MOST_PAIRS
+    assert (len(base) // 2) ** 2 > MAX_PAIRS
     ours = ["first", *(f"{line}, mine" if at % 7 == 1 else line for at, line in enumerate(base))]
     theirs = [*(f"{line}, theirs" if at % 7 == 3 and line else line for at, line in enumerate(base)), "last"]
-    both = of_both(text(base), text(ours), text(theirs))
+    both = merge_lines(text(base), text(ours), text(theirs))
     assert both is not None
     assert both.split("\n") == [
         "first",
@@ -34,19 +34,19 @@ def test_of_a_long_text_full_of_blank_lines_each_change_is_found() -> None:
 
 @pytest.mark.spec("C8")
 def test_of_a_text_of_too_many_lines_only_one_may_have_changed_what_lies_between() -> None:
-    base = ["-"] * (MOST_LINES + 2)
+    base = ["-"] * (MAX_LINES + 2)
     around = ["mine", *base[2:], "mine"]
-    assert of_both(text(base), text(around), text([*base[:9], "theirs", *base[10:]])) is None
-    assert of_both(text(base), text(["mine", *base[1:]]), text([*base[:-1], "theirs"])) == text(
+    assert merge_lines(text(base), text(around), text([*base[:9], "theirs", *base[10:]])) is None
+    assert merge_lines(text(base), text(["mine", *base[1:]]), text([*base[:-1], "theirs"])) == text(
         ["mine", *base[2:], "theirs"]
     )
 
 
 @pytest.mark.spec("C8")
 def test_a_line_that_they_took_out_is_not_taken_for_gone_where_ours_still_has_it() -> None:
-    base = [f"{at}" for at in range(MOST_LINES + 2)]
+    base = [f"{at}" for at in range(MAX_LINES + 2)]
     ours = ["mine", *base[1:-1], "mine"]
-    assert of_both(text(base), text(ours), text(base[10:20])) is None
+    assert merge_lines(text(base), text(ours), text(base[10:20])) is None
 
 
 Made = Callable[[Random], tuple[list[str], list[str], list[str]]]
@@ -64,7 +64,7 @@ def of_two_kinds(random: Random) -> tuple[list[str], list[str], list[str]]:
 
 
 def of_two_kinds_and_few(random: Random) -> tuple[list[str], list[str], list[str]]:
-    base, ours, theirs = (random.choices("ab", k=MOST_LINES) for _ in range(3))
+    base, ours, theirs = (random.choices("ab", k=MAX_LINES) for _ in range(3))
     return base, ours, theirs
 
 
@@ -74,12 +74,12 @@ def moved_by_a_line(random: Random) -> tuple[list[str], list[str], list[str]]:
 
 
 def shuffled(random: Random) -> tuple[list[str], list[str], list[str]]:
-    base = [f"{at:06}" for at in range(MOST_LINES)]
+    base = [f"{at:06}" for at in range(MAX_LINES)]
     return base, random.sample(base, len(base)), random.sample(base, len(base))
 
 
 def changed_in_turn(_: Random) -> tuple[list[str], list[str], list[str]]:
-    base = [f"{at:06}" for at in range(MOST_LINES)]
+    base = [f"{at:06}" for at in range(MAX_LINES)]
     ours = [line + "A" * (at % 2) for at, line in enumerate(base)]
     return base, ours, [line + "B" * (at % 2 == 0) for at, line in enumerate(base)]
 
@@ -90,7 +90,7 @@ def filled_up(_: Random) -> tuple[list[str], list[str], list[str]]:
 
 
 def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]]:
-    base = [f"{at:06}" for at in range(MOST_LINES)]
+    base = [f"{at:06}" for at in range(MAX_LINES)]
     theirs = [f"{at}" if at % 2 else line for at, line in enumerate(base)]
     return base, ["-"] * (HALF // 2) + theirs[1::2], theirs
 
@@ -114,5 +114,5 @@ def test_the_largest_text_takes_seconds_at_worst_and_not_minutes(made: Made) -> 
     texts = [text(lines) for lines in made(Random(0))]
     assert all(len(one) <= MAX_DOCUMENT_BYTES for one in texts)
     began = process_time()
-    of_both(*texts)
+    merge_lines(*texts)
     assert process_time() - began < 5

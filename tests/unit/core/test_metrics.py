@@ -90,7 +90,7 @@ def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(tmp_path: Path, r
 def test_a_model_is_told_by_its_own_name_and_whose_it_is(
     reader: InMemoryMetricReader, by: str, told: dict[str, str]
 ) -> None:
-    metrics.dreamt(outcome="done", by=by, trigger="asked", seconds=1, tokens=(9, 1))
+    metrics.count_dream(outcome="done", by=by, trigger="asked", seconds=1, tokens=(9, 1))
     found = collected(reader)
     for name in ("inmind.dream.tokens", "inmind.dream.price"):
         for point in found[name][1]:
@@ -140,18 +140,18 @@ def test_a_queue_that_is_away_is_not_told_to_be_empty(reader: InMemoryMetricRead
         asked.append(1)
         return {"waiting": 1, "running": 2, "lag": 3} if len(asked) == 1 else {}
 
-    metrics.watch_queue(look)
+    metrics.observe_queue(look)
     assert len([name for name in collected(reader) if ".queue." in name]) == 3
     assert len(asked) == 1
     assert reader.get_metrics_data() is None
 
 
 def test_jobs_are_counted_and_a_queue_is_asked_when_somebody_collects(reader: InMemoryMetricReader) -> None:
-    metrics.worked(task="tend", outcome="done")
-    metrics.worked(task="tend", outcome="done")
-    metrics.worked(task="tend", outcome="again")
+    metrics.count_job(task="tend", outcome="done")
+    metrics.count_job(task="tend", outcome="done")
+    metrics.count_job(task="tend", outcome="again")
     seen = [{"waiting": 7, "running": 2, "lag": 1.5}]
-    metrics.watch_queue(lambda: seen[-1])
+    metrics.observe_queue(lambda: seen[-1])
     found = collected(reader)
     unit, points = found["inmind.jobs"]
     assert unit == "{job}"

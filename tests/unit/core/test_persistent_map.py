@@ -5,21 +5,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.core.persistent_map import Known
+from inmind.core.persistent_map import PersistentMap
 
 KEYS = st.sampled_from("abc")
 VALUES = st.sampled_from([1, 2, None])
 
 
-def a_map(*entries: tuple[str, int | None]) -> Known[str, int | None]:
-    return Known(entries)
+def a_map(*entries: tuple[str, int | None]) -> PersistentMap[str, int | None]:
+    return PersistentMap(entries)
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), KEYS, VALUES), max_size=20))
 def test_every_state_stays_what_it_was_whichever_way_others_went_on_from_it(
     steps: list[tuple[int, str, int | None]],
 ) -> None:
-    states: list[tuple[Known[str, int | None], dict[str, int | None]]] = [(Known(), {})]
+    states: list[tuple[PersistentMap[str, int | None], dict[str, int | None]]] = [(PersistentMap(), {})]
     for start, key, value in steps:
         known, model = states[start % len(states)]
         grown = {k: v for k, v in model.items() if k != key or v == value}

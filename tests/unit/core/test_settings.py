@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inmind.core.paths import CONFIG
-from inmind.core.settings import Settings, settings_of
+from inmind.core.settings import Settings, load_settings
 from inmind.errors import InvalidInput
 
 
@@ -25,14 +25,14 @@ def test_the_defaults_are_those_of_the_designs() -> None:
 @pytest.mark.spec("G15")
 def test_a_file_in_the_home_changes_them_and_what_is_given_goes_before_it(tmp_path: Path) -> None:
     (tmp_path / CONFIG).write_text("[dream]\ninterval_minutes = 60\nmin_crystals = 3\n[affect]\nenabled = false\n")
-    settings = settings_of(tmp_path, {"dream.interval_minutes": 15})
+    settings = load_settings(tmp_path, {"dream.interval_minutes": 15})
     assert (settings.dream.interval_minutes, settings.dream.min_crystals) == (15, 3)
     assert settings.affect.enabled is False
 
 
 def test_names_may_be_dotted_or_nested(tmp_path: Path) -> None:
-    dotted = settings_of(tmp_path, {"search.sources": ["memory"], "dream.enabled": False})
-    assert dotted == settings_of(tmp_path, {"search": {"sources": ["memory"]}, "dream": {"enabled": False}})
+    dotted = load_settings(tmp_path, {"search.sources": ["memory"], "dream.enabled": False})
+    assert dotted == load_settings(tmp_path, {"search": {"sources": ["memory"]}, "dream": {"enabled": False}})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_setting_that_cannot_be_is_refused_by_its_name(
     tmp_path: Path, given: object, field: str, expected: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        settings_of(tmp_path, given)
+        load_settings(tmp_path, given)
     assert refused.value.field == field
     assert expected in refused.value.expected
 
@@ -66,7 +66,7 @@ def test_a_setting_that_cannot_be_is_refused_by_its_name(
 def test_a_broken_file_is_told_and_not_passed_over(tmp_path: Path, text: bytes) -> None:
     (tmp_path / CONFIG).write_bytes(text)
     with pytest.raises(InvalidInput):
-        settings_of(tmp_path)
+        load_settings(tmp_path)
 
 
 @pytest.mark.spec("J3", "F54")
@@ -74,11 +74,11 @@ def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused_at_once(tmp_path: Pa
     for make in (os.mkfifo, os.mkdir):
         make(tmp_path / CONFIG)
         with pytest.raises(InvalidInput, match="expected a plain file of TOML"):
-            settings_of(tmp_path)
+            load_settings(tmp_path)
         (tmp_path / CONFIG).rename(tmp_path / make.__name__)
     (tmp_path / CONFIG).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InvalidInput, match="expected a plain file of TOML"):
-        settings_of(tmp_path)
+        load_settings(tmp_path)
 
 
 @pytest.mark.spec("J6")
@@ -87,7 +87,7 @@ def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused_at_once(tmp_path: Pa
     [
         ({"model.api_key": "sk-s3cr3t"}, "model.key_env names the variable"),
         ({"OPENAI_TOKEN": "sk-s3cr3t"}, "model.key_env names the variable"),
-        ({"model": {"auth": {"secret": "sk-s3cr3t"}}}, "a setting that there is"),
+        ({"model": {"auth": {"secret": "sk-s3cr3t"}}}, "a known setting"),
         ({"model": {"name": {"key": "sk-s3cr3t"}}}, "a value, not a table"),
         ({"model.key_env": "sk-s3cr3t"}, "the name of a variable, never a key"),
         ({"model.daily_token": 5}, "did you mean model.daily_tokens?"),
@@ -95,6 +95,6 @@ def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused_at_once(tmp_path: Pa
 )
 def test_what_may_be_a_secret_is_not_shown(tmp_path: Path, given: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        settings_of(tmp_path, given)
+        load_settings(tmp_path, given)
     assert expected in str(refused.value)
     assert "s3cr3t" not in f"{refused.value} {refused.value.value!r}"

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.text import TAGS, cut, cut_inside, inert, printable
+from inmind.core.text import TAGS, escape_markup, printable, truncate, truncate_middle
 
 
 @pytest.mark.spec("J4")
@@ -20,7 +20,7 @@ from inmind.core.text import TAGS, cut, cut_inside, inert, printable
 def test_stored_text_cannot_close_or_open_a_block(tag: str, shape: str) -> None:
     for spelt in (tag, tag.upper()):
         hostile = shape.format(spelt)
-        assert inert(f"a {hostile} b") == f"a &lt;{hostile[1:]} b"
+        assert escape_markup(f"a {hostile} b") == f"a &lt;{hostile[1:]} b"
 
 
 LOOK_ALIKES = [
@@ -57,8 +57,8 @@ LOOK_ALIKES = [
 @pytest.mark.spec("J4")
 @each_row("hostile", LOOK_ALIKES, ids=ascii)
 def test_a_look_alike_cannot_close_or_open_a_block_either(hostile: str) -> None:
-    assert inert(f"关于 a {hostile} b") == f"关于 a &lt;{hostile[1:]} b"
-    assert inert(f"{hostile}\n{hostile}") == f"&lt;{hostile[1:]}\n&lt;{hostile[1:]}"
+    assert escape_markup(f"关于 a {hostile} b") == f"关于 a &lt;{hostile[1:]} b"
+    assert escape_markup(f"{hostile}\n{hostile}") == f"&lt;{hostile[1:]}\n&lt;{hostile[1:]}"
 
 
 @pytest.mark.spec("J4")
@@ -66,17 +66,17 @@ def test_a_look_alike_cannot_close_or_open_a_block_either(hostile: str) -> None:
     "hostile", ["［WORKING MEMORY］", "[WОRKING\u00a0MЕMORY]", "【working mem\u00adory】"], ids=ascii
 )
 def test_a_look_alike_cannot_pretend_to_be_the_banner_either(hostile: str) -> None:
-    assert inert(hostile) == f"&#91;{hostile[1:]}"
+    assert escape_markup(hostile) == f"&#91;{hostile[1:]}"
 
 
 @pytest.mark.spec("J4")
 def test_stored_text_cannot_pretend_to_be_the_working_memory_banner() -> None:
-    assert inert("[WORKING MEMORY]\npages:") == "&#91;WORKING MEMORY]\npages:"
+    assert escape_markup("[WORKING MEMORY]\npages:") == "&#91;WORKING MEMORY]\npages:"
 
 
 @each_row("harmless", ["a < b", "<b>bold</b>", "<memoryless>", "if (x<memory_size)", "[x]", "</div>"])
 def test_ordinary_angle_brackets_stay_as_they_are(harmless: str) -> None:
-    assert inert(harmless) == harmless
+    assert escape_markup(harmless) == harmless
 
 
 @each_row(
@@ -92,7 +92,7 @@ def test_ordinary_angle_brackets_stay_as_they_are(harmless: str) -> None:
     ],
 )
 def test_what_hides_or_reorders_text_is_made_visible(hidden: str, shown: str) -> None:
-    assert inert(f"a{hidden}b") == f"a{shown}b"
+    assert escape_markup(f"a{hidden}b") == f"a{shown}b"
     assert printable(f"a{hidden}b") == f"a{shown}b"
 
 
@@ -105,7 +105,7 @@ def test_what_hides_or_reorders_text_is_made_visible(hidden: str, shown: str) ->
     ],
 )
 def test_emoji_persian_indic_and_accents_come_through(text: str) -> None:
-    assert inert(text) == text
+    assert escape_markup(text) == text
 
 
 def test_a_terminal_sees_no_escape_sequence_and_no_bare_carriage_return() -> None:
@@ -118,12 +118,12 @@ PIECES = st.sampled_from([*"<＜‹⟨[［/\\ >]\r\n\u200b\u200d\u00ad", "&lt;",
 @given(st.text() | st.lists(PIECES).map("".join))
 @example("\r\r\n")
 def test_escaping_twice_changes_nothing_more(text: str) -> None:
-    assert inert(inert(text)) == inert(text)
+    assert escape_markup(escape_markup(text)) == escape_markup(text)
 
 
 @given(st.lists(PIECES).map("".join))
 def test_words_in_another_script_do_not_change_how_the_rest_is_escaped(text: str) -> None:
-    assert inert(f"{text} 关于") == f"{inert(text)} 关于"
+    assert escape_markup(f"{text} 关于") == f"{escape_markup(text)} 关于"
 
 
 @pytest.mark.spec("J4")
@@ -136,8 +136,8 @@ def test_a_long_text_made_to_be_slow_is_not(piece: str) -> None:
     """Ten seconds for eight megabytes, as it were: what takes the square of the length takes hours."""
     started = time.process_time()
     for lead in ("<", "é‹", "[working", ""):
-        inert(lead + " " * 200_000 + piece)
-        inert(lead + piece * (200_000 // len(piece)))
+        escape_markup(lead + " " * 200_000 + piece)
+        escape_markup(lead + piece * (200_000 // len(piece)))
     assert time.process_time() - started < 2
 
 
@@ -145,7 +145,7 @@ def test_a_large_text_is_not_kept_in_memory_once_it_is_escaped() -> None:
     tracemalloc.start()
     try:
         for number in range(8):
-            inert(f"{number}" + "x" * 1_000_000)
+            escape_markup(f"{number}" + "x" * 1_000_000)
         gc.collect()
         kept, _ = tracemalloc.get_traced_memory()
     finally:
@@ -154,26 +154,26 @@ def test_a_large_text_is_not_kept_in_memory_once_it_is_escaped() -> None:
 
 
 def test_a_text_that_fits_is_not_cut() -> None:
-    assert cut("one\ntwo", budget=7, count=len, pointer="…").text == "one\ntwo"
+    assert truncate("one\ntwo", budget=7, count=len, pointer="…").text == "one\ntwo"
 
 
 def test_a_cut_ends_at_a_line_and_says_where_the_rest_is() -> None:
-    kept = cut("first\nsecond\nthird", budget=16, count=len, pointer="[rest]")
+    kept = truncate("first\nsecond\nthird", budget=16, count=len, pointer="[rest]")
     assert (kept.text, kept.lines_left_out, kept.whole) == ("first\n[rest]", 2, False)
 
 
 def test_one_line_too_long_is_cut_inside_but_not_inside_an_accent() -> None:
-    assert cut("cafe\u0301 au lait", budget=6, count=len, pointer="…").text == "caf\n…"
+    assert truncate("cafe\u0301 au lait", budget=6, count=len, pointer="…").text == "caf\n…"
 
 
 def test_nothing_is_shown_when_not_even_the_pointer_fits() -> None:
-    kept = cut("first\nsecond", budget=3, count=len, pointer="[rest]")
+    kept = truncate("first\nsecond", budget=3, count=len, pointer="[rest]")
     assert (kept.text, kept.lines_left_out) == ("", 2)
 
 
 @given(text=st.text(), budget=st.integers(0, 60))
 def test_a_cut_text_never_exceeds_its_budget(text: str, budget: int) -> None:
-    kept = cut(text, budget=budget, count=len, pointer="[rest]")
+    kept = truncate(text, budget=budget, count=len, pointer="[rest]")
     assert len(kept.text) <= budget
     assert kept.whole == (kept.text == text)
 
@@ -181,7 +181,7 @@ def test_a_cut_text_never_exceeds_its_budget(text: str, budget: int) -> None:
 @given(st.text(max_size=400), st.integers(0, 120), st.integers(0, 60))
 def test_what_is_cut_inside_is_all_there_and_fits(text: str, budget: int, least_head: int) -> None:
     pointer = "[more]"
-    head, left_out, tail = cut_inside(text, budget=budget, count=len, pointer=pointer, least_head=least_head)
+    head, left_out, tail = truncate_middle(text, budget=budget, count=len, pointer=pointer, least_head=least_head)
     if len(text) <= budget:
         assert (head, left_out, tail) == (text, "", "")
         return

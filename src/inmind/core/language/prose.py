@@ -1,8 +1,7 @@
-"""What a person says in a message, told apart from what they have only pasted into it.
+"""Separates what a person says in a message from what they pasted into it.
 
-People hand over logs, code, mails and the screens of terminals in the same message in which they ask for something; and
-agents that work by text alone send what a command answered as if a user had said it. Whoever looks for a person's own
-words looks here first.
+People paste logs, code, mails and terminal screens into the message in which they ask for something, and text-only
+agents send the output of a command as a user message. Every rule that looks for a person's own words starts here.
 """
 
 from __future__ import annotations
@@ -13,88 +12,92 @@ from enum import Enum, auto
 from functools import cache
 from itertools import pairwise
 
-compiled = cache(re.compile)
-"""Patterns are compiled when a message first needs them: all of them at once would be a quarter of the import."""
+compile_cached = cache(re.compile)
+"""Compile patterns on first use: compiling all of them would be a quarter of the import time."""
 
 
-def is_headed(words: str) -> bool:
-    """Does it stand below the heading of what a tool answered? Nobody writes that by hand."""
-    return bool(compiled(_HEADED).match(words))
+def has_output_heading(words: str) -> bool:
+    """True if the text starts with a heading of tool output, which people do not write by hand."""
+    return bool(compile_cached(_HEADED).match(words))
 
 
-def begins_as_output(words: str) -> bool:
-    """Does it begin as what a program said? People hand such things over, too."""
-    return bool(compiled(_OUTPUT_BEGINS).match(words))
+def starts_like_output(words: str) -> bool:
+    """True if the text starts like the output of a program. People paste such texts too."""
+    return bool(compile_cached(_OUTPUT_BEGINS).match(words))
 
 
-def is_screen(words: str) -> bool:
-    """Does it end as a terminal that waits for the next command? One line alone does not."""
+def ends_with_shell_prompt(words: str) -> bool:
+    """True if the text ends with a shell prompt after at least one other line."""
     _, before, last = words[-_FIRST_WORDS:].rstrip().rpartition("\n")
-    return bool(before and compiled(_PROMPT).fullmatch(last))
+    return bool(before and compile_cached(_PROMPT).fullmatch(last))
 
 
 def own_words(words: str) -> Iterator[str]:
-    """What a person says in a message, line by line, without what they have only pasted into it.
+    """The lines that a person wrote, without what they pasted.
 
-    Lines that are wrapped in the middle of a sentence come back as one, a list item with its mark.
+    Lines that were wrapped within a sentence are joined; a list item keeps its mark.
     """
-    pasted = _Pasted.NOTHING
+    pasted = _PasteKind.NOTHING
     for block in _blocks(words):
         if not block:
-            pasted = _Pasted.NOTHING  # what was announced stood between fences
-        elif pasted is _Pasted.NOTHING or (pasted is _Pasted.OUTPUT and speaks(block[0])):
-            said, pasted = _up_to_a_paste(block)
-            yield from _unwrapped(said)
+            pasted = _PasteKind.NOTHING  # the announced paste was between fences
+        elif pasted is _PasteKind.NOTHING or (pasted is _PasteKind.OUTPUT and is_addressed(block[0])):
+            said, pasted = _split_before_paste(block)
+            yield from _join_wrapped_lines(said)
 
 
 def is_greeting(words: str) -> bool:
-    """Is nothing said but hello, or nothing at all?"""
-    return len(words) <= _FIRST_WORDS and bool(compiled(_GREETING).fullmatch(words))
+    """True if the text is only a greeting, or empty."""
+    return len(words) <= _FIRST_WORDS and bool(compile_cached(_GREETING).fullmatch(words))
 
 
-def speaks(words: str) -> bool:
-    """Does somebody speak to somebody here, by its first words? Programs and pages say neither I nor please."""
+def is_addressed(words: str) -> bool:
+    """True if the first words address a person, with "I", "you" or "please". Programs and pages do not."""
     first = words.strip()[:_FIRST_WORDS].lower()
-    return not compiled(_FOREIGN).match(first) and bool(compiled(_SPEAKS).search(first))
+    return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_SPEAKS).search(first))
 
 
-def asks(words: str) -> bool:
-    """Does somebody ask for something here? Programs and pages speak to people, and hardly ever do that."""
+def is_request(words: str) -> bool:
+    """True if the first words ask for something. Programs and pages hardly ever do."""
     first = words.strip()[:_FIRST_WORDS].lower()
-    return not compiled(_FOREIGN).match(first) and bool(compiled(_ASKS).search(first))
+    return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_ASKS).search(first))
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, English or Chinese. A point inside a number, a name or an abbreviation ends none."""
+def split_sentences(text: str) -> list[str]:
+    """The sentences of an English or Chinese text. A period in a number, name or abbreviation ends none."""
     borders = [0, *_sentence_ends(text), len(text)]
     return [one for start, end in pairwise(borders) if (one := text[start:end].strip())]
 
 
-def beginning(words: str, most: int) -> str:
-    """All of a text, or as many of its first sentences as there is room for; what was cut ends in an ellipsis."""
+def first_sentences(words: str, max_characters: int) -> str:
+    """The text, or its first sentences up to a limit, with an ellipsis if it was cut."""
     text = words.strip()
-    if len(text) <= most:
+    if len(text) <= max_characters:
         return text
-    head = text[: most - 2]
+    head = text[: max_characters - 2]
     stop = max(_sentence_ends(head), default=0)
-    if stop < most // 4:
-        # One endless sentence: behind a word, or anywhere in a script without spaces.
+    if stop < max_characters // 4:
+        # One long sentence: cut after a word, or anywhere in a script without spaces.
         stop = head.rfind(" ") if " " in head else len(head)
     return f"{head[:stop].rstrip()} …"
 
 
 def _sentence_ends(text: str) -> Iterator[int]:
-    """The places behind sentences."""
-    for end in compiled(_SENTENCE_END).finditer(text):
+    """Positions after the end of each sentence."""
+    for end in compile_cached(_SENTENCE_END).finditer(text):
         place = end.end()
-        last = text[place - _LONGEST_WORD if place > _LONGEST_WORD else 0 : place].lower().rpartition(" ")[2]
+        last = (
+            text[place - _MAX_ABBREVIATION_CHARACTERS if place > _MAX_ABBREVIATION_CHARACTERS else 0 : place]
+            .lower()
+            .rpartition(" ")[2]
+        )
         goes_on = _ABBREVIATIONS.get(last.lstrip(_OPENS))
-        if goes_on is None or not compiled(goes_on).match(text, place):
+        if goes_on is None or not compile_cached(goes_on).match(text, place):
             yield place
 
 
-class _Pasted(Enum):
-    """What comes behind somebody's "here it is": nothing, what a program said, or what another person wrote."""
+class _PasteKind(Enum):
+    """What follows an announcement such as "here it is": nothing, program output, or a text by another person."""
 
     NOTHING = auto()
     OUTPUT = auto()
@@ -102,18 +105,18 @@ class _Pasted(Enum):
 
 
 def _blocks(words: str) -> Iterator[list[str]]:
-    """Paragraphs. One without lines stands for what was between fences or tags."""
+    """Paragraphs. An empty list stands for text between fences or tags."""
     block: list[str] = []
     closes, at = "", 0
-    ends = {end[0]: end.start() for end in compiled(_TAG_ENDS).finditer(words)} if "</" in words else {}
+    ends = {end[0]: end.start() for end in compile_cached(_TAG_ENDS).finditer(words)} if "</" in words else {}
     for line in words.splitlines(keepends=True):
         at += len(line)
         if closes:
             closes = "" if closes in line else closes
             continue
         mark = line.strip()[:3]
-        tag = compiled(_TAG).match(line) if mark[:1] == "<" else None
-        if mark in _FENCES and line.count(mark) == 1:  # a pair on one line, as of a docstring, opens nothing
+        tag = compile_cached(_TAG).match(line) if mark[:1] == "<" else None
+        if mark in _FENCES and line.count(mark) == 1:  # a pair on one line, as in a docstring, opens nothing
             closes = mark
         elif tag and ends.get(f"</{tag[1]}>", 0) >= at:
             closes = f"</{tag[1]}>"
@@ -129,43 +132,48 @@ def _blocks(words: str) -> Iterator[list[str]]:
         yield block
 
 
-def _up_to_a_paste(block: Sequence[str]) -> tuple[Sequence[str], _Pasted]:
-    """The lines of a paragraph before what was pasted, and what that is; it may also come in the next one."""
+def _split_before_paste(block: Sequence[str]) -> tuple[Sequence[str], _PasteKind]:
+    """The lines of a paragraph before a paste, and its kind. The paste may also be in the next paragraph."""
     for place, line in enumerate(block, start=1):
-        if len(line) > _LONGEST_LEAD:
+        if len(line) > _MAX_LEAD_CHARACTERS:
             continue
-        if (":" in line or "：" in line) and (asks := compiled(_HANDS_OVER).match(line)):
-            return [*block[: place - 1], asks[0]], _Pasted.TEXT
+        if (":" in line or "：" in line) and (asks := compile_cached(_HANDS_OVER).match(line)):
+            return [*block[: place - 1], asks[0]], _PasteKind.TEXT
         leads = line.rstrip().endswith((":", "："))
-        if compiled(_TEXT).search(line) if leads else _announces(line):
-            return block[:place], _Pasted.TEXT
-        if leads and compiled(_OUTPUT).search(line):
-            return block[:place], _Pasted.OUTPUT
-    return block, _Pasted.NOTHING
+        if compile_cached(_TEXT).search(line) if leads else _announces_paste(line):
+            return block[:place], _PasteKind.TEXT
+        if leads and compile_cached(_OUTPUT).search(line):
+            return block[:place], _PasteKind.OUTPUT
+    return block, _PasteKind.NOTHING
 
 
-def _announces(line: str) -> bool:
-    """Does it say that somebody's text comes next? Every line is asked this, so only what could match is looked for."""
+def _announces_paste(line: str) -> bool:
+    """True if a text by another person follows. This runs for every line, so cheap checks come first."""
     low = line.lower()
-    if ("here" in low or "below" in low) and compiled(_HERE_IT_IS).search(low):
+    if ("here" in low or "below" in low) and compile_cached(_HERE_IT_IS).search(low):
         return True
-    return bool(compiled(_REWORD_IT).match(low) or (not low.isascii() and compiled(_REWORD_IT_IN_CHINESE).search(low)))
+    return bool(
+        compile_cached(_REWORD_IT).match(low)
+        or (not low.isascii() and compile_cached(_REWORD_IT_IN_CHINESE).search(low))
+    )
 
 
-def _unwrapped(block: Sequence[str]) -> Iterator[str]:
-    """One paragraph's lines of prose; nothing if it is code or output for the most part."""
-    foreign = [bool(compiled(_FOREIGN).match(line)) for line in block]
+def _join_wrapped_lines(block: Sequence[str]) -> Iterator[str]:
+    """Lines of prose of one paragraph; none if it is mostly code or output."""
+    foreign = [bool(compile_cached(_FOREIGN).match(line)) for line in block]
     if sum(foreign) > 1 and 3 * sum(foreign) >= len(block):
         return
     line = ""
     for new, skipped in zip(block, foreign, strict=True):
-        goes_on = bool(line) and new.lstrip()[:1].islower() and not compiled(_LINE_ENDS).search(line) and not skipped
+        goes_on = (
+            bool(line) and new.lstrip()[:1].islower() and not compile_cached(_LINE_ENDS).search(line) and not skipped
+        )
         if goes_on:
             line = f"{line} {new.strip()}"
             continue
         if line:
             yield line
-        line = "" if skipped or compiled(_INDENTED).match(new) else new.strip()
+        line = "" if skipped or compile_cached(_INDENTED).match(new) else new.strip()
     if line:
         yield line
 
@@ -192,7 +200,7 @@ _SPEAKS = (
     r"[我你您请咱吗谢]|从现在|今后|以后"
 )
 
-# The heading under which a text-mode agent is told what its command did, and a prompt that waits for the next.
+# Headings of command output in text-only agents, and shell prompts.
 _HEADED = (
     r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|exit ?code: -?\d+ \(|"
     r"(?:new |current )?(?:terminal|shell|console) (?:output|state|screen)s?:|"
@@ -203,15 +211,15 @@ _HEADED = (
     r"\s*<(?:\w*(?:outputs?|results?|responses?)|returncode|stdout|environment)\b|\s*\[(?:tool|output|result|file)\b"
 )
 _OUTPUT_BEGINS = r"(?i)\W*(?:traceback \(|exit ?code:|search results?(?: (?:of|for|from) [^\n:]{1,80})?\s*:)"
-# A tag that closes is none, nor is a share.
+# A closing tag is not a prompt, nor is a percentage.
 _PROMPT = (
     r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#>]|[^\s<]*[@~\\/][^\s<]*[$#>]|[^\s<%]+@[^\s<%]+(?: \S+)? ?%|"
     r"[\[(]\S+ \S+[\])][$#]"
 )
 
-# What comes behind these is not what the person says. Behind a program's words he is heard again where he speaks to
-# somebody; behind another person's, nothing tells the two apart.
-_LONGEST_LEAD = 400
+# What follows these lines was not said by the person. After program output, a line that addresses the agent is the
+# person's again; after a text by another person, the two cannot be told apart.
+_MAX_LEAD_CHARACTERS = 400
 _OUTPUT = (
     r"(?i)\b(?:logs?|outputs?|errors?|tracebacks?|trace|code|snippets?|files?|contents?|responses?|results?|dump)\b"
     r"[^.!?:]{0,40}[:：]\s*$|(?:日志|报错|输出|代码)[^。！？：:]{0,8}[:：]\s*$"
@@ -221,7 +229,7 @@ _WRITING = (
     r"paragraphs?|passages?|essays?|chapters?|speech|threads?)"
 )
 _REWORD = r"(?:please\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct)"
-# "I don't have the email, so please use:" announces what the speaker says next.
+# "I don't have the email, so please use:" announces the speaker's own words.
 _TURNS = r",\s+(?:so|can|could|would)\b"
 _TEXT = (
     rf"(?i)\b(?:{_WRITING}|says|said|wrote|reads)\b(?:(?!{_TURNS})[^.!?:]){{0,40}}[:：]\s*$|"
@@ -240,7 +248,7 @@ _HANDS_OVER = (
     r"(?:请)?(?:翻译|总结|润色|改写|校对)[^。！？：:\n]{0,20}[:：](?=\s*\S)"
 )
 
-# Each look ahead runs over the line once: no line, however long, is tried again from every place in it.
+# Each lookahead scans the line once, so the time is linear in the length of the line.
 _FOREIGN = r"""(?x)\s*(?:
       \d+\s*[:|\t] | \d+\s{2,}\S                                        # numbered lines of a file
     | [>|] | \$\s | \.\.\.\s | In\s\[\d | [\w.-]+@[\w.-]+[:~]            # quotes, tables, prompts
@@ -258,16 +266,16 @@ _FOREIGN = r"""(?x)\s*(?:
     )"""
 _INDENTED = r"(?: {4}|\t)(?!\s*(?:[-*•]|\d+[.)])\s)"
 _LINE_ENDS = r"[.!?:;。！？：；…][\"'”’)\]*_]*\s*$"
-# The sign that ends a sentence stands in front of the choice: a search runs to it without trying every place before.
+# The final punctuation comes first in the pattern, so that a search skips to it directly.
 _SENTENCE_END = (
     r"[.!?…。！？；\n](?:(?<=[.!?…])[.!?…]*[\"'”’)*]*(?=\s)|(?<=[。！？；])[。！？；]*[”』」）]?|(?<=\n)\n*)"
 )
-# Words that begin a sentence and no name.
+# Words that start a sentence but not a name.
 _BEGINS = (
     r"(?:A|All|Always|And|Any|Are|Ask|Avoid|But|Can|Could|Do|Don|Every|For|From|He|How|I|If|In|Is|It|Keep|Let|Make|My|"
     r"Never|Nothing|Only|Our|Please|She|So|Stop|Thanks|That|The|Then|There|These|They|This|Use|We|What|When|Why|You|Your)"
 )
-# Behind which words a point may end no sentence, and what follows where it does not.
+# Abbreviations after which a period may not end a sentence, with the pattern of what follows if it does not.
 _ABBREVIATIONS = {
     word: goes_on
     for words, goes_on in (
@@ -280,6 +288,6 @@ _ABBREVIATIONS = {
     )
     for word in words.split()
 }
-# Longer than any of them, so that none is taken for the end of another word.
-_LONGEST_WORD = 10
+# Longer than any of them, so that none is matched as the end of another word.
+_MAX_ABBREVIATION_CHARACTERS = 10
 _OPENS = "(\"'“‘*"

@@ -36,7 +36,7 @@ from inmind.core.messages.model import (
     without_id,
 )
 from inmind.core.messages.system import in_paragraphs, system_items
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.errors import InvalidInput
 
 NAME = "anthropic"
@@ -254,7 +254,7 @@ def _write_block(part: Part, role: Role) -> Iterator[dict[str, Any]]:
 
 def _as_system(text: str) -> str:
     """System words in the middle of a conversation, for a provider that knows them only at its head."""
-    return f"<system_message>{inert(text)}</system_message>"
+    return f"<system_message>{escape_markup(text)}</system_message>"
 
 
 def _text_block(text: str) -> dict[str, Any]:

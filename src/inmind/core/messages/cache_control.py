@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from inmind.core.json import TEXTUAL, is_list, is_object
+from inmind.core.json import TEXT_PART_TYPES, is_list, is_object
 from inmind.core.messages.model import Wire
 
 MOST = 4
@@ -188,7 +188,7 @@ def _without(value: Wire) -> Wire:
 
 def _bare(parts: list[Any]) -> Any:
     match parts:
-        case [{"type": str(kind), "text": text, **more}] if kind in TEXTUAL and not more:
+        case [{"type": str(kind), "text": text, **more}] if kind in TEXT_PART_TYPES and not more:
             return text
         case _:
             return [in_bare_words(part) for part in parts]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.language.prose import beginning, sentences
+from inmind.core.language.prose import first_sentences, split_sentences
 
 
 @pytest.mark.spec("E8")
@@ -27,7 +27,7 @@ from inmind.core.language.prose import beginning, sentences
     ],
 )
 def test_a_point_behind_an_abbreviation_ends_no_sentence(sentence: str) -> None:
-    assert sentences(f"{sentence} Thanks.") == [sentence, "Thanks."]
+    assert split_sentences(f"{sentence} Thanks.") == [sentence, "Thanks."]
 
 
 @pytest.mark.spec("E8")
@@ -46,11 +46,11 @@ def test_a_point_behind_an_abbreviation_ends_no_sentence(sentence: str) -> None:
     ],
 )
 def test_an_abbreviation_may_stand_at_the_end_of_a_sentence(text: str) -> None:
-    assert sentences(text.replace("|", " ")) == [one.strip() for one in text.split("|")]
+    assert split_sentences(text.replace("|", " ")) == [one.strip() for one in text.split("|")]
 
 
 def test_what_is_cut_is_not_cut_behind_an_abbreviation() -> None:
-    assert beginning("Write a long letter. Send it to Dr. Kim, who waits for it.", 40) == "Write a long letter. …"
+    assert first_sentences("Write a long letter. Send it to Dr. Kim, who waits for it.", 40) == "Write a long letter. …"
 
 
 pieces = st.lists(st.sampled_from(["Dr.", "No.", "5", "p.m.", "never", "Never", "run.", "“", "。", "\n", "…", "!?"]))
@@ -58,4 +58,4 @@ pieces = st.lists(st.sampled_from(["Dr.", "No.", "5", "p.m.", "never", "Never", 
 
 @given(pieces.map(" ".join) | st.text())
 def test_sentences_hold_all_that_is_said_in_its_order(text: str) -> None:
-    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())

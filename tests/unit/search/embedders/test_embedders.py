@@ -29,7 +29,7 @@ try:
 except PermissionError:
     pass
 else:
-    sys.exit("nobody is on guard")
+    sys.exit("the audit hook is not active")
 
 from inmind.search.embedders import create_embedder
 
@@ -42,7 +42,7 @@ import sys
 import inmind
 from inmind.search.embedders import create_embedder
 
-embedder("wordllama"), embedder("auto"), embedder("openai:toy@http://127.0.0.1:9/v1#8")
+create_embedder("wordllama"), create_embedder("auto"), create_embedder("openai:toy@http://127.0.0.1:9/v1#8")
 early = {"numpy", "tokenizers", "safetensors", "httpx2", "wordllama"} & set(sys.modules)
 assert not early, early
 """
@@ -125,5 +125,5 @@ def test_an_unknown_name_is_refused_with_the_known_ones(named: str) -> None:
 
 @pytest.mark.parametrize("given", [len, 7, ["wordllama"], object()])
 def test_a_bare_function_or_anything_else_is_refused_with_what_would_do(given: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"or Called\(function, name=…, dimensions=…\)"):
+    with pytest.raises(InvalidInput, match=r"or FunctionEmbedder\(function, name=…, dimensions=…\)"):
         create_embedder(given)

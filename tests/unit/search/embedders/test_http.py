@@ -100,10 +100,10 @@ def test_an_endpoint_that_is_not_there_is_named(pauses: list[float]) -> None:
 def test_an_endpoint_that_does_not_answer_is_not_waited_for_twice(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["inmind.search.embedders.http"], "TIMEOUT", 0.05)
+    monkeypatch.setattr(sys.modules["inmind.search.embedders.http"], "TIMEOUT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        with pytest.raises(ModelFailed, match=f"{url}/embeddings has not answered in time"):
+        with pytest.raises(ModelFailed, match=f"{url}/embeddings did not answer in time"):
             http_embedder("toy", url=url, dimensions=DIMENSIONS, api_key="", pause=pauses.append).embed(["hello"])
     assert pauses == []
 
@@ -128,7 +128,7 @@ def test_an_answer_without_an_embedding_for_each_text_is_refused(
     server: EmbeddingServer, model: FunctionEmbedder, answer: str
 ) -> None:
     server.scripted = [(200, answer)]
-    with pytest.raises(ModelFailed, match=r"something else than (2 embeddings|an object of JSON)"):
+    with pytest.raises(ModelFailed, match=r"did not return 2 embeddings|JSON"):
         model.embed(["one", "two"])
 
 
@@ -136,7 +136,7 @@ def test_embeddings_of_other_dimensions_are_refused_with_both_numbers(
     server: EmbeddingServer, model: FunctionEmbedder
 ) -> None:
     server.scripted = [(200, json.dumps({"data": [a_row(0, dimensions=5)]}))]
-    with pytest.raises(ModelFailed, match="answered with 1 x 5 where 1 x 8 was expected"):
+    with pytest.raises(ModelFailed, match="returned 1 x 5, expected 1 x 8"):
         model.embed(["hello"])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from inmind.core.json import plain
+from inmind.core.json import to_plain
 from inmind.core.messages import format_named
 from inmind.core.messages.replies.anthropic import AnthropicReplies
 from inmind.core.messages.replies.openai import ChatReplies
@@ -35,7 +35,7 @@ def read_reply(reply: object, *, format: str | None = None, hint: str = "openai"
         if joined is None:
             raise unended("chunks without an end", field=field)
         return replies.read(joined, field=field)
-    whole = plain(list(cast(Sequence[object], reply)) if isinstance(reply, tuple) else reply, field)
+    whole = to_plain(list(cast(Sequence[object], reply)) if isinstance(reply, tuple) else reply, field)
     refuse_error(whole, field=field)
     known = asked if format is not None else [one for one in asked if one.is_reply(whole)]
     replies = known[0] if known else _REPLIES[format_named(hint, field="hint").name]

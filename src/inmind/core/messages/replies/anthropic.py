@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inmind.core.json import is_list, is_object, object_at, plain, text_at
+from inmind.core.json import is_list, is_object, object_at, text_at, to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.anthropic import NAME, input_of
 from inmind.core.messages.replies.reply import (
@@ -101,7 +101,7 @@ class AnthropicPieces:
             if is_count(index):
                 self._closed.add(index)
         elif kind == "message_delta":
-            usage = plain(peek(chunk, "usage"), f"{field}.usage")
+            usage = to_plain(peek(chunk, "usage"), f"{field}.usage")
             self._message.update(without_nothing(_part(chunk, "delta", field)))
             self._message["usage"] = _later(self._message.get("usage"), usage)
         elif kind == "message_stop":
@@ -158,7 +158,7 @@ def _block(given: Any) -> Any:
 
 
 def _part(chunk: object, name: str, field: str) -> dict[str, Any]:
-    return object_at({name: plain(peek(chunk, name), f"{field}.{name}")}, name, field)
+    return object_at({name: to_plain(peek(chunk, name), f"{field}.{name}")}, name, field)
 
 
 def _index(chunk: object, field: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from inmind.core.json import is_list, is_object, object_at, objects_at, plain
+from inmind.core.json import is_list, is_object, object_at, objects_at, to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.openai import NAME
 from inmind.core.messages.replies.reply import (
@@ -87,7 +87,7 @@ class ChatPieces:
             chunk = peek(chunk, "chunk")
             if chunk is None:
                 return
-        given = plain(chunk, field)
+        given = to_plain(chunk, field)
         if not is_object(given):
             raise InvalidInput(field=field, value=given, expected="a chunk: an object")
         self._id = self._id or given.get("id")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, TypeGuard
 
 from inmind.core.frozen import frozen
-from inmind.core.json import is_object, plain
+from inmind.core.json import is_object, to_plain
 from inmind.core.messages import FORMATS, Call, Text, Wire
 from inmind.errors import InvalidInput
 
@@ -147,7 +147,7 @@ def without_nothing(fields: dict[str, Any], *left_out: str) -> dict[str, Any]:
 def refuse_error(reply: object, *, field: str) -> None:
     """Providers send an error in the place of a reply, or in the middle of its chunks."""
     if is_error(reply):
-        raise unended(plain(peek(reply, "error") or reply, field), field=field)
+        raise unended(to_plain(peek(reply, "error") or reply, field), field=field)
 
 
 def is_error(reply: object) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inmind.core.json import is_list, is_object, plain
+from inmind.core.json import is_list, is_object, to_plain
 from inmind.core.messages import FORMATS, Wire
 from inmind.core.messages.model import without_id
 from inmind.core.messages.replies.reply import (
@@ -82,11 +82,11 @@ class ResponsesPieces:
         if kind == "response.output_item.done":
             if not is_count(place):
                 raise InvalidInput(field=f"{field}.output_index", value=place, expected="a whole number")
-            self._items[place] = plain(peek(chunk, "item"), f"{field}.item")
+            self._items[place] = to_plain(peek(chunk, "item"), f"{field}.item")
         elif kind == "response.output_text.delta" and is_count(place) and isinstance(peek(chunk, "delta"), str):
             self._words.setdefault(place, []).append(peek(chunk, "delta"))
         elif kind in _ENDS:
-            response = plain(peek(chunk, "response"), f"{field}.response")
+            response = to_plain(peek(chunk, "response"), f"{field}.response")
             if not is_object(response):
                 raise InvalidInput(field=f"{field}.response", value=response, expected="an object")
             self._response = {"status": kind.removeprefix("response."), **response}
