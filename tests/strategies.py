@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from inmind.core.events.entities import EntityPart, EntitySighting
-from inmind.core.messages import FORMATS, Said
+from inmind.core.messages import FORMATS, ParsedMessage
 
 Wires = st.SearchStrategy[dict[str, Any]]
 
@@ -109,13 +109,13 @@ WIRES: dict[str, Wires] = {"openai": chat_wires(), "responses": responses_wires(
 
 
 @st.composite
-def said(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> Said:
+def said(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> ParsedMessage:
     name = draw(st.sampled_from(formats))
     drawn = draw(WIRES[name])
-    return Said(name, drawn, FORMATS[name].read(drawn))
+    return ParsedMessage(name, drawn, FORMATS[name].read(drawn))
 
 
-def conversations(*formats: str) -> st.SearchStrategy[list[Said]]:
+def conversations(*formats: str) -> st.SearchStrategy[list[ParsedMessage]]:
     """Messages in any order: most of these no provider would take as they are."""
     return st.lists(said(formats or tuple(FORMATS)), max_size=12)
 

@@ -18,13 +18,14 @@ from provider import Fails, Provider, Says, asks, chunks, says
 from provider_rules import faults
 
 from inmind import Memory, Session
-from inmind.apps.chat.endpoint import Endpoint, explained
-from inmind.apps.chat.file_tools import Outcome, Workplace
-from inmind.apps.chat.providers import Piece
-from inmind.apps.chat.sigint import Interruptions
+from inmind.apps.chat.conversation import CUT_MARK, MAX_ROUNDS, STOPPED_MARK, ChatConversation
+from inmind.apps.chat.endpoint import ChatEndpoint, explain_error
+from inmind.apps.chat.file_tools import FileTools, ToolOutput
+from inmind.apps.chat.providers import StreamPiece
 from inmind.apps.chat.status import status_line
-from inmind.apps.chat.turn import CUT, MOST_ROUNDS, STOPPED, Conversation, Exchange, Meanwhile, Used
-from inmind.core.http import Server
+from inmind.apps.chat.turn import ChatExchange, ChatToolUse, OtherChanges
+from inmind.apps.signals import InterruptHandler
+from inmind.core.http import HttpEndpoint
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Text
 from inmind.errors import ModelFailed, NotFound
@@ -42,22 +43,22 @@ class Watching:
 
     text: str = ""
     thoughts: str = ""
-    calls: list[tuple[str, Outcome]] = field(default_factory=list[tuple[str, Outcome]])
+    calls: list[tuple[str, ToolOutput]] = field(default_factory=list[tuple[str, ToolOutput]])
     heard: Callable[[str], None] = lambda _: None
     seen: Callable[[str], None] = lambda _: None
 
     def waits(self) -> None: ...
 
-    def hears(self, piece: Piece) -> None:
+    def hears(self, piece: StreamPiece) -> None:
         self.text += piece.text
-        self.thoughts += piece.thought
+        self.thoughts += piece.reasoning
         self.heard(self.text)
 
     def has_heard(self) -> None:
         self.heard(self.text)
 
-    def sees(self, used: Used) -> None:
-        self.calls.append((used.name, used.outcome))
+    def sees(self, used: ChatToolUse) -> None:
+        self.calls.append((used.name, used.output))
         self.seen(used.name)
 
 
@@ -84,17 +85,17 @@ def watching() -> Watching:
 
 
 @pytest.fixture
-def interruptions() -> Iterator[Interruptions]:
-    interruptions = Interruptions()
-    with interruptions.heeded():
+def interruptions() -> Iterator[InterruptHandler]:
+    interruptions = InterruptHandler()
+    with interruptions.install():
         yield interruptions
 
 
-Make = Callable[..., Conversation]
+Make = Callable[..., ChatConversation]
 
 
 @pytest.fixture
-def make(memory: Memory, watching: Watching, interruptions: Interruptions, tmp_path: Path) -> Make:
+def make(memory: Memory, watching: Watching, interruptions: InterruptHandler, tmp_path: Path) -> Make:
     work = tmp_path / "work"
     work.mkdir()
     (work / "notes.md").write_text("order-123 is late\n")
@@ -107,22 +108,22 @@ def make(memory: Memory, watching: Watching, interruptions: Interruptions, tmp_p
         patience: float = PATIENCE,
         window: int = 128_000,
         tools: bool = True,
-    ) -> Conversation:
-        return Conversation(
+    ) -> ChatConversation:
+        return ChatConversation(
             lambda: memory.session(id, resource="ada", window=window, memory_tools=tools),
-            Endpoint(provider=spoken, url=url, model="model-1", key_env="SOME_KEY", window=128_000),
-            Server(url=url, key=KEY, waits=()),
-            Workplace(work, home=memory.home, may_stop=interruptions.may_stop) if tools else None,
+            ChatEndpoint(provider=spoken, url=url, model="model-1", key_env="SOME_KEY", window=128_000),
+            HttpEndpoint(url=url, key=KEY, retry_delays=()),
+            FileTools(work, home=memory.home, interruptible=interruptions.interruptible) if tools else None,
             listener=watching,
-            interruptions=interruptions,
-            patience=patience,
+            interrupts=interruptions,
+            timeout=patience,
         )
 
     return conversation
 
 
 @pytest.fixture
-def chat(make: Make, provider: Provider, spoken: str) -> Conversation:
+def chat(make: Make, provider: Provider, spoken: str) -> ChatConversation:
     return make(provider.openai if spoken == "openai" else provider.anthropic, spoken)
 
 
@@ -147,7 +148,7 @@ def unanswered(session: Session) -> set[str]:
 
 
 def test_an_answer_is_heard_as_it_comes_and_kept_whole(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     came: list[str] = []
     watching.heard = came.append
@@ -156,11 +157,11 @@ def test_an_answer_is_heard_as_it_comes_and_kept_whole(
     assert (turn.text, watching.text, watching.thoughts) == (STORY, STORY, "A story, then.")
     assert len(set(came)) > 10
     assert line(chat.session) == [("user", "Tell me a story."), ("assistant", STORY)]
-    assert turn.ended == ""
+    assert turn.end_reason == ""
 
 
 def test_files_and_notes_are_at_hand_and_what_was_read_comes_to_mind(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     provider.will(
         says(
@@ -180,17 +181,17 @@ def test_files_and_notes_are_at_hand_and_what_was_read_comes_to_mind(
 
 
 def test_what_the_provider_counts_goes_into_the_ledger_and_the_status_line(
-    chat: Conversation, provider: Provider
+    chat: ChatConversation, provider: Provider
 ) -> None:
     provider.will(says("", asks("list_files")), says("One file."))
     turn = chat.say("What is there?")
-    assert (turn.used.reported_prompt, turn.used.reported_cached, turn.used.completion) == (200, 160, 20)
+    assert (turn.usage.reported_prompt, turn.usage.reported_cached, turn.usage.completion) == (200, 160, 20)
     shown = status_line(turn, ["notes.md"], (3.0, 15.0))
     assert shown == "in mind: notes.md · normal, 1% of 128k · 220 tokens, 80% from cache · $0.0005"
 
 
 def test_arguments_that_are_no_json_are_answered_and_the_model_goes_on(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     provider.will(says("", asks("read_file", '{"path": notes}')), says("I see."))
     assert chat.say("Read it.").text == "I see."
@@ -208,7 +209,7 @@ def test_a_tool_that_there_is_not_is_answered_and_the_model_goes_on(
     turn = talk.say("Look around.")
     assert turn.text == "I see."
     assert [used.name for used in turn.tools] == ["run_shell", "list_files"]
-    assert all(used.outcome.said for used in turn.tools)
+    assert all(used.output.text for used in turn.tools)
     assert unanswered(talk.session) == set()
 
 
@@ -221,10 +222,10 @@ def test_a_server_that_does_not_count_in_streams_is_asked_without(make: Make) ->
 
 
 def test_a_model_that_never_ends_calling_is_stopped_and_the_chat_goes_on(make: Make, provider: Provider) -> None:
-    provider.will(*[says("", asks("list_files"))] * MOST_ROUNDS, says("Four."))
+    provider.will(*[says("", asks("list_files"))] * MAX_ROUNDS, says("Four."))
     talk = make(provider.openai)
     turn = talk.say("Look around.")
-    assert str(MOST_ROUNDS) in turn.ended
+    assert str(MAX_ROUNDS) in turn.end_reason
     assert provider.unused == 1
     assert talk.say("What is two and two?").text == "Four."
     assert unanswered(talk.session) == set()
@@ -242,7 +243,7 @@ def test_a_window_that_is_full_is_relieved_and_the_person_is_told(
     assert any("archive/" in notice for notice in notices), notices
 
 
-def test_a_server_that_reads_less_than_it_is_sent_is_noticed_once(chat: Conversation, provider: Provider) -> None:
+def test_a_server_that_reads_less_than_it_is_sent_is_noticed_once(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("Hello."), says("Many words."), says("Still many."))
     assert chat.say("Hello").notices == ()
     [notice] = chat.say("word " * 6_000).notices
@@ -256,7 +257,7 @@ def test_a_server_that_reads_less_than_it_is_sent_is_noticed_once(chat: Conversa
 
 @pytest.mark.spec("N65", "J1")
 def test_a_stream_that_breaks_keeps_what_was_heard_and_can_be_asked_again(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     provider.will(says(STORY, torn=True))
     with pytest.raises(ModelFailed, match="broke off"):
@@ -265,11 +266,11 @@ def test_a_stream_that_breaks_keeps_what_was_heard_and_can_be_asked_again(
     assert heard
     assert STORY.startswith(heard)
     assert heard != STORY
-    assert line(chat.session) == [("user", "Tell me a story."), ("assistant", f"{heard}\n{CUT}")]
+    assert line(chat.session) == [("user", "Tell me a story."), ("assistant", f"{heard}\n{CUT_MARK}")]
     provider.will(says(STORY))
-    assert chat.again().text == STORY
+    assert chat.retry().text == STORY
     assert line(chat.session) == [("user", "Tell me a story."), ("assistant", STORY)]
-    assert CUT not in json.dumps(provider.asked[-1].body)
+    assert CUT_MARK not in json.dumps(provider.asked[-1].body)
 
 
 @pytest.mark.spec("N65")
@@ -297,7 +298,7 @@ def test_wherever_a_stream_is_cut_no_call_is_left_open_and_none_is_half_done(
             sent = server.asked[-1].body["messages"]
             assert faults(spoken, sent) == []
             said = [text for role, text in line(talk.session) if role == "assistant"]
-            assert all(reply.text.startswith(text.removesuffix(CUT).rstrip("\n")) for text in said[:-1])
+            assert all(reply.text.startswith(text.removesuffix(CUT_MARK).rstrip("\n")) for text in said[:-1])
 
 
 def test_what_breaks_behind_the_end_of_a_reply_has_broken_nothing(make: Make, spoken: str, tmp_path: Path) -> None:
@@ -325,7 +326,7 @@ def test_an_endpoint_that_dies_between_two_rounds_leaves_what_the_tools_did(
     watching.seen = lambda _: None
     provider.will(says("It is late."))
     revived = make(provider.openai if spoken == "openai" else provider.anthropic, spoken)
-    assert revived.again().text == "It is late."
+    assert revived.retry().text == "It is late."
     assert [role for role, _ in line(revived.session)] == ["user", "assistant", "tool", "assistant"]
 
 
@@ -334,11 +335,11 @@ def test_a_server_that_falls_silent_is_not_waited_for(make: Make, provider: Prov
     provider.will(says("One moment", gate=gate))
     talk = make(provider.openai, patience=0.3)
     try:
-        with pytest.raises(ModelFailed, match=r"said nothing for 0\.3 s"):
+        with pytest.raises(ModelFailed, match=r"sent nothing for 0\.3 s"):
             talk.say("Hello?")
     finally:
         gate.set()
-    assert line(talk.session)[-1] == ("assistant", f"One moment\n{CUT}")
+    assert line(talk.session)[-1] == ("assistant", f"One moment\n{CUT_MARK}")
 
 
 def test_a_provider_that_gives_up_in_the_middle_says_why(make: Make, spoken: str) -> None:
@@ -350,7 +351,7 @@ def test_a_provider_that_gives_up_in_the_middle_says_why(make: Make, spoken: str
         with pytest.raises(ModelFailed, match="Overloaded") as failed:
             talk.say("Hello")
     assert KEY not in str(failed.value)
-    assert line(talk.session)[-1] == ("assistant", f"Half of it\n{CUT}")
+    assert line(talk.session)[-1] == ("assistant", f"Half of it\n{CUT_MARK}")
 
 
 @pytest.mark.parametrize(
@@ -365,24 +366,24 @@ def test_a_provider_that_gives_up_in_the_middle_says_why(make: Make, spoken: str
     ],
 )
 def test_a_refusal_says_what_to_do_and_the_message_is_kept(
-    chat: Conversation, provider: Provider, status: int, hint: str
+    chat: ChatConversation, provider: Provider, status: int, hint: str
 ) -> None:
     provider.will(Fails(status, f"slow down, {KEY}"), says("Hello."))
     with pytest.raises(ModelFailed) as failed:
         chat.say("Hello?")
-    said = explained(failed.value, chat.endpoint)
+    said = explain_error(failed.value, chat.endpoint)
     assert hint in said
     assert str(status) in said
     assert KEY not in said
     assert line(chat.session) == [("user", "Hello?")]
-    assert chat.again().text == "Hello."
+    assert chat.retry().text == "Hello."
 
 
-def test_a_server_that_cannot_call_tools_is_talked_to_without(chat: Conversation, provider: Provider) -> None:
+def test_a_server_that_cannot_call_tools_is_talked_to_without(chat: ChatConversation, provider: Provider) -> None:
     provider.will(Fails(500, "tools param requires --jinja flag"))
     with pytest.raises(ModelFailed) as failed:
         chat.say("Hello?")
-    assert "--no-tools" in explained(failed.value, chat.endpoint)
+    assert "--no-tools" in explain_error(failed.value, chat.endpoint)
 
 
 @pytest.mark.parametrize("body", [b"", b"data: {\n\n", b"data: 7\n\n", b"data: [DONE]\n\n", b"<html>hello</html>"])
@@ -393,7 +394,7 @@ def test_an_answer_that_says_nothing_or_nonsense_is_a_failure_of_the_model(make:
         with pytest.raises(ModelFailed):
             talk.say("Hello?")
         with pytest.raises(ModelFailed, match="in events"):
-            talk.again()
+            talk.retry()
     assert line(talk.session) == [("user", "Hello?")]
 
 
@@ -408,8 +409,8 @@ def test_an_answer_that_is_cut_says_whether_it_was_too_long_or_just_ended(make: 
     with model_server() as server:
         server.will(Said(stream("openai", reply, ended=False), 200, EVENTS))
         talk = make(server.url)
-        assert said in talk.say("Tell me a story.").ended
-    assert line(talk.session)[-1] == ("assistant", f"{STORY}\n{CUT}")
+        assert said in talk.say("Tell me a story.").end_reason
+    assert line(talk.session)[-1] == ("assistant", f"{STORY}\n{CUT_MARK}")
 
 
 def test_a_reply_whose_server_says_only_that_it_is_done_is_whole(make: Make) -> None:
@@ -418,7 +419,7 @@ def test_a_reply_whose_server_says_only_that_it_is_done_is_whole(make: Make) -> 
         server.will(streamed("openai", reply), streamed("openai", says(STORY, short=True)))
         talk = make(server.url)
         turn = talk.say("Where is my order?")
-    assert (turn.text, turn.ended) == (f"Let me look.\n{STORY}", "")
+    assert (turn.text, turn.end_reason) == (f"Let me look.\n{STORY}", "")
     assert "order-123 is late" in tool_results(talk.session)
     assert line(talk.session)[-1] == ("assistant", STORY)
 
@@ -428,33 +429,33 @@ def test_a_reply_whose_server_says_only_that_it_is_done_is_whole(make: Make) -> 
 
 @pytest.mark.spec("N65")
 def test_whoever_presses_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     watching.heard = pressing(signal.SIGINT)
     provider.will(says(STORY), says("As you like."))
     turn = chat.say("Tell me a story.")
-    assert turn.ended == "stopped"
-    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{STOPPED}")
+    assert turn.end_reason == "stopped"
+    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{STOPPED_MARK}")
     watching.heard = lambda _: None
     assert chat.say("Something else.").text == "As you like."
 
 
 def test_an_answer_that_is_stopped_before_its_first_word_leaves_the_question(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     watching.heard = pressing(signal.SIGINT, after=-1)
     provider.will(says(STORY), says("Gladly."))
-    assert chat.say("Tell me a story.").ended == "stopped"
+    assert chat.say("Tell me a story.").end_reason == "stopped"
     assert line(chat.session) == [("user", "Tell me a story.")]
     watching.heard = lambda _: None
-    assert chat.again().text == "Gladly."
+    assert chat.retry().text == "Gladly."
 
 
 @pytest.mark.spec("N65")
 def test_calls_that_a_person_stops_are_answered_with_that(
-    chat: Conversation,
+    chat: ChatConversation,
     provider: Provider,
-    interruptions: Interruptions,
+    interruptions: InterruptHandler,
     watching: Watching,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -470,7 +471,7 @@ def test_calls_that_a_person_stops_are_answered_with_that(
         )
     )
     turn = chat.say("Look around.")
-    assert turn.ended == "stopped"
+    assert turn.end_reason == "stopped"
     assert [(name, outcome.error) for name, outcome in watching.calls] == [
         ("working_memory_note", False),
         ("list_files", True),
@@ -478,7 +479,7 @@ def test_calls_that_a_person_stops_are_answered_with_that(
     ]
     assert unanswered(chat.session) == set()
     monkeypatch.undo()
-    interruptions.forget()
+    interruptions.discard()
     provider.will(says("Hello."))
     assert chat.say("Hello").text == "Hello."
 
@@ -504,7 +505,7 @@ def test_a_write_that_has_begun_is_ended_and_told_whatever_a_person_presses(
     talk = make(provider.openai)
     with monkeypatch.context() as pressing:
         pressing.setattr(os, place, presses)
-        assert talk.say("Write new.md.").ended == "stopped"
+        assert talk.say("Write new.md.").end_reason == "stopped"
     assert pressed
     assert (tmp_path / "work" / "new.md").read_text() == "all of it"
     assert sorted(os.listdir(tmp_path / "work")) == ["new.md", "notes.md"]
@@ -515,7 +516,7 @@ def test_a_write_that_has_begun_is_ended_and_told_whatever_a_person_presses(
 @pytest.mark.spec("N65")
 @pytest.mark.parametrize("gone", [BrokenPipeError, SystemExit])
 def test_whoever_is_no_longer_there_to_see_what_tools_did_leaves_no_call_open(
-    chat: Conversation, provider: Provider, watching: Watching, tmp_path: Path, gone: type[BaseException]
+    chat: ChatConversation, provider: Provider, watching: Watching, tmp_path: Path, gone: type[BaseException]
 ) -> None:
     def leaves(_: str) -> None:
         raise gone
@@ -538,12 +539,12 @@ def test_whoever_is_no_longer_there_to_see_what_tools_did_leaves_no_call_open(
 
 @pytest.mark.spec("N65")
 def test_what_breaks_in_a_tool_is_raised_once_every_call_has_its_answer(
-    chat: Conversation, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    chat: ChatConversation, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(*_: object) -> Outcome:
+    def breaks(*_: object) -> ToolOutput:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(Workplace, "carry_out", breaks)
+    monkeypatch.setattr(FileTools, "carry_out", breaks)
     provider.will(says("", asks("list_files"), asks("read_file", {"path": "notes.md"})))
     with pytest.raises(RuntimeError):
         chat.say("Look around.")
@@ -552,7 +553,7 @@ def test_what_breaks_in_a_tool_is_raised_once_every_call_has_its_answer(
 
 
 def test_a_name_that_is_no_text_is_told_and_the_chat_goes_on(
-    chat: Conversation, provider: Provider, tmp_path: Path
+    chat: ChatConversation, provider: Provider, tmp_path: Path
 ) -> None:
     (tmp_path / "work" / os.fsdecode(b"caf\xe9.txt")).write_text("needle\n")
     provider.will(says("", asks("list_files"), asks("search_files", {"text": "needle"})), says("I see."))
@@ -562,19 +563,19 @@ def test_a_name_that_is_no_text_is_told_and_the_chat_goes_on(
 
 @pytest.mark.spec("C08", "N65")
 def test_whoever_is_told_to_end_keeps_what_was_said_first(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     watching.heard = pressing(signal.SIGTERM)
     provider.will(says(STORY))
     with pytest.raises(SystemExit) as left:
         chat.say("Tell me a story.")
     assert left.value.code == 128 + signal.SIGTERM
-    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{CUT}")
+    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{CUT_MARK}")
 
 
 @pytest.mark.spec("N65")
 def test_whoever_closes_the_pipe_has_not_lost_what_was_said(
-    chat: Conversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     def is_gone(text: str) -> None:
         if len(text) > 20:
@@ -584,35 +585,35 @@ def test_whoever_closes_the_pipe_has_not_lost_what_was_said(
     provider.will(says(STORY))
     with pytest.raises(BrokenPipeError):
         chat.say("Tell me a story.")
-    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{CUT}")
+    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{CUT_MARK}")
 
 
 # -- going back --------------------------------------------------------------------------------------------
 
 
-def test_the_last_exchange_is_taken_back_with_all_that_followed(chat: Conversation, provider: Provider) -> None:
+def test_the_last_exchange_is_taken_back_with_all_that_followed(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("Hello."), says("", asks("read_file", {"path": "notes.md"})), says("It is late."))
     chat.say("Hello")
     before = line(chat.session)
     chat.say("Where is my order?")
-    assert chat.take_back() == ("Where is my order?", 4)
+    assert chat.remove_last_exchange() == ("Where is my order?", 4)
     assert line(chat.session) == before
     ledger = chat.session.usage
-    assert chat.take_back() == ("Hello", 2)
+    assert chat.remove_last_exchange() == ("Hello", 2)
     assert chat.session.usage == ledger
-    assert chat.last is None
+    assert chat.last_exchange is None
     with pytest.raises(NotFound):
-        chat.take_back()
+        chat.remove_last_exchange()
     with pytest.raises(NotFound):
-        chat.again()
+        chat.retry()
 
 
 def test_an_answer_is_asked_for_again_and_what_tools_did_before_it_stays(
-    chat: Conversation, provider: Provider
+    chat: ChatConversation, provider: Provider
 ) -> None:
     provider.will(says("", asks("read_file", {"path": "notes.md"})), says("Never."), says("It is late."))
     chat.say("Where is my order?")
-    assert chat.again().text == "It is late."
+    assert chat.retry().text == "It is late."
     assert [text for role, text in line(chat.session) if role == "assistant"] == ["", "It is late."]
     assert len(provider.asked) == 3
 
@@ -621,7 +622,7 @@ def test_an_answer_is_asked_for_again_and_what_tools_did_before_it_stays(
 @pytest.mark.spec("E5")
 @pytest.mark.parametrize("goes_back", ["again", "take_back"])
 def test_going_back_takes_back_what_was_said_and_nothing_else(
-    chat: Conversation, provider: Provider, memory: Memory, goes_back: str
+    chat: ChatConversation, provider: Provider, memory: Memory, goes_back: str
 ) -> None:
     for number in range(9):
         provider.will(says(f"Answer {number}. " + "word " * 200))
@@ -654,22 +655,26 @@ def test_whoever_goes_on_with_another_provider_can_go_back_too(make: Make, provi
     other = make(provider.anthropic, "anthropic")
     provider.will(says("", asks("list_files")), says("One file."), says("One file, notes.md."), says("Still late."))
     other.say("What is there?")
-    assert other.again().text == "One file, notes.md."
-    assert other.take_back() == ("What is there?", 4)
+    assert other.retry().text == "One file, notes.md."
+    assert other.remove_last_exchange() == ("What is there?", 4)
     assert unanswered(other.session) == set()
     back = make(provider.openai)
-    assert back.again().text == "Still late."
+    assert back.retry().text == "Still late."
     assert line(back.session)[-1] == ("assistant", "Still late.")
     assert provider.failures == []
 
 
-def test_what_was_said_last_is_known_and_whether_it_was_answered(chat: Conversation, provider: Provider) -> None:
+def test_what_was_said_last_is_known_and_whether_it_was_answered(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("Let me look.", asks("read_file", {"path": "notes.md"})), says("It is late."), Fails(500))
     chat.say("Where is my order?")
-    assert chat.last == Exchange(said="Where is my order?", answer="Let me look. It is late.", messages=4, here=True)
+    assert chat.last_exchange == ChatExchange(
+        question="Where is my order?", answer="Let me look. It is late.", messages=4, is_from_this_chat=True
+    )
     with pytest.raises(ModelFailed):
         chat.say("And now?")
-    assert chat.last == Exchange(said="And now?", answer="", messages=1, here=True, answered=False)
+    assert chat.last_exchange == ChatExchange(
+        question="And now?", answer="", messages=1, is_from_this_chat=True, is_answered=False
+    )
 
 
 # -- two terminals -----------------------------------------------------------------------------------------
@@ -679,22 +684,22 @@ def test_what_another_terminal_does_to_a_session_is_noticed_once(make: Make, pro
     here, there = make(provider.openai), make(provider.openai)
     provider.will(*[says("Hello.")] * 5)
     here.say("Hello from here")
-    assert here.meanwhile() == Meanwhile()
+    assert here.poll_other_changes() == OtherChanges()
     there.say("Hello from there")
-    assert here.meanwhile() == Meanwhile(said=("Hello from there",))
-    assert here.meanwhile() == Meanwhile()
-    assert here.last is not None
-    assert not here.last.here
+    assert here.poll_other_changes() == OtherChanges(messages=("Hello from there",))
+    assert here.poll_other_changes() == OtherChanges()
+    assert here.last_exchange is not None
+    assert not here.last_exchange.is_from_this_chat
     here.say("And again")
-    assert here.meanwhile() == Meanwhile()
-    here.again()
-    assert here.meanwhile() == Meanwhile()
-    there.take_back()
-    assert here.meanwhile() == Meanwhile(gone=2)
+    assert here.poll_other_changes() == OtherChanges()
+    here.retry()
+    assert here.poll_other_changes() == OtherChanges()
+    there.remove_last_exchange()
+    assert here.poll_other_changes() == OtherChanges(removed=2)
     here.say("Once more")
-    assert here.meanwhile() == Meanwhile()
-    here.take_back()
-    assert here.meanwhile() == Meanwhile()
+    assert here.poll_other_changes() == OtherChanges()
+    here.remove_last_exchange()
+    assert here.poll_other_changes() == OtherChanges()
 
 
 def test_what_is_translated_for_another_provider_was_said_where_it_was_said(make: Make, provider: Provider) -> None:
@@ -702,15 +707,15 @@ def test_what_is_translated_for_another_provider_was_said_where_it_was_said(make
     make(provider.openai).say("Hello from there")
     here = make(provider.anthropic, "anthropic")
     here.say("Hello from here")
-    assert here.meanwhile() == Meanwhile()
+    assert here.poll_other_changes() == OtherChanges()
     before = {entry.seq for entry in here.session.state.conversation}
-    here.again()
+    here.retry()
     assert len({entry.seq for entry in here.session.state.conversation} - before) > 1
-    assert here.meanwhile() == Meanwhile()
-    assert here.last is not None
-    assert here.last.here
-    here.take_back()
-    assert not here.last.here
+    assert here.poll_other_changes() == OtherChanges()
+    assert here.last_exchange is not None
+    assert here.last_exchange.is_from_this_chat
+    here.remove_last_exchange()
+    assert not here.last_exchange.is_from_this_chat
 
 
 def test_what_an_answer_took_is_counted_without_what_others_asked_meanwhile(
@@ -721,7 +726,7 @@ def test_what_an_answer_took_is_counted_without_what_others_asked_meanwhile(
     watching.seen = lambda _: there.say("Hello") and None
     turn = here.say("What is there?")
     assert (turn.text, len(provider.asked)) == ("One file.", 3)
-    assert (turn.used.calls, turn.used.reported_calls, turn.tokens) == (2, 2, 220)
+    assert (turn.usage.calls, turn.usage.reported_calls, turn.tokens) == (2, 2, 220)
 
 
 def pressing(which: signal.Signals, *, after: int = 20) -> Callable[[str], None]:

@@ -20,8 +20,8 @@ from provider import Fails, Provider, asks, says
 from terminal import at_once, command
 
 from inmind import Memory, Session
-from inmind.apps.chat.input import HISTORY
-from inmind.apps.chat.turn import STOPPED
+from inmind.apps.chat.conversation import STOPPED_MARK
+from inmind.apps.chat.input import HISTORY_FILE
 from inmind.core.messages import FORMATS
 from inmind.core.paths import CONFIG
 
@@ -116,7 +116,7 @@ def test_a_person_talks_stops_an_answer_tries_again_and_leaves(provider: Provide
         said = line(only_session(memory))
     assert said[4:] == [
         ("user", "Tell me a story."),
-        ("assistant", f"Once upon a time\n{STOPPED}"),
+        ("assistant", f"Once upon a time\n{STOPPED_MARK}"),
         ("user", "And now?"),
         ("assistant", "Now it works."),
     ]
@@ -191,8 +191,8 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
         assert person.leaves() == 0
     for acting in (b"\x1b]0;", b"\x1b[2J", b"\x9b31m", "‮".encode()):
         assert acting not in person.raw
-    assert (home / HISTORY).stat().st_mode & 0o777 == 0o600
-    assert "Ada likes tea" in (home / HISTORY).read_text()
+    assert (home / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
+    assert "Ada likes tea" in (home / HISTORY_FILE).read_text()
     assert provider.asked[-1].messages[0]["content"][0]["text"] == "one\ntwo"
     with Memory.open(home, embedder=None) as memory:
         assert line(only_session(memory)) == [("user", "one\ntwo"), ("assistant", "Two lines.")]
@@ -449,7 +449,7 @@ def test_what_cannot_begin_says_why_in_one_line_and_begins_nothing(
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(work)
-    monkeypatch.setattr("inmind.core.http.WAITS", ())
+    monkeypatch.setattr("inmind.core.http.RETRY_DELAYS_SECONDS", ())
     given = [provider.openai if one == "URL" else one for one in arguments]
     result = at_once("chat", *given, home=home)
     assert result.exit_code == code

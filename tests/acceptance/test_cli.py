@@ -43,12 +43,12 @@ def test_a_note_is_taken_in_a_persons_name(used: Home) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["note", " ", "--resource", "ada"], "INVALID_INPUT: TEXT: expected a note that says something"),
+        (["note", " ", "--resource", "ada"], "INVALID_INPUT: TEXT: expected a non-empty note"),
         (["note", "x", "--kind", "whim", "--resource", "ada"], "INVALID_INPUT: --kind: expected one of fact, "),
         (["note", "x", "--importance", "nan", "--resource", "ada"], "INVALID_INPUT: --importance: expected a number"),
         (["note", "x", "--session", "support-42", "--resource", "ada"], "nothing beside --session"),
         (["note", "x", "--session", "none"], "NOT_FOUND: no session 'none'"),
-        (["note", "x", "--resource", "default"], "INVALID_INPUT: --resource: expected a resource in particular"),
+        (["note", "x", "--resource", "default"], "INVALID_INPUT: --resource: expected a named resource"),
         (["note", "x"], "NOT_FOUND: no session in '"),
     ],
 )

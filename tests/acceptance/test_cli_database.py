@@ -197,13 +197,13 @@ def test_what_leads_to_a_database_is_no_folder_and_its_password_is_not_repeated(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = in_one_line(inmind("--home", url, "sessions"))
-    assert said == "inmind: INVALID_INPUT: --home: expected a folder on this machine: a database is given by --db\n"
+    assert said == "inmind: INVALID_INPUT: --home: expected a folder on this machine; use --db for a database\n"
     for opened in (Path(url), *([] if "://" in url else [url])):
         with pytest.raises(InvalidInput) as refused:
             Memory.open(opened)
         assert "hunter2" not in str(refused.value)
     monkeypatch.setenv("INMIND_HOME", url)
-    assert "$INMIND_HOME: expected a folder on this machine: a database is given by $INMIND_DB" in in_one_line(
+    assert "$INMIND_HOME: expected a folder on this machine; use $INMIND_DB for a database" in in_one_line(
         inmind("sessions")
     )
     assert [*tmp_path.iterdir()] == []
@@ -233,7 +233,7 @@ def test_a_module_is_the_command_too() -> None:
 
 def test_a_folder_is_no_database(tmp_path: Path) -> None:
     said = in_one_line(inmind("--db", str(tmp_path), "sessions"))
-    assert "--db: expected the URL of a database; a folder is given by --home, got " in said
+    assert "--db: expected the URL of a database; use --home for a folder, got " in said
 
 
 def test_a_url_is_shown_with_who_where_and_which() -> None:
@@ -474,7 +474,7 @@ def kept_in(said: str, whose: str) -> Path:
 def test_broken_settings_are_refused_and_what_was_written_is_kept(where: list[str]) -> None:
     text = "[dream]\nenabeld = true\n"
     said = in_one_line(inmind(*where, "edit", "config.toml", stdin=text))
-    assert said.startswith("inmind: INVALID_INPUT: settings.dream.enabeld: expected a setting that there is")
+    assert said.startswith("inmind: INVALID_INPUT: settings.dream.enabeld: expected a known setting")
     kept = kept_in(said, "your text is")
     assert (kept.read_text(), stat.S_IMODE(kept.parent.stat().st_mode)) == (text, 0o700)
     assert inmind(*where, "show", "page", "config.toml").exit_code == 3

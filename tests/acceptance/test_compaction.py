@@ -20,7 +20,7 @@ from inmind import Memory, Prompt, Recorded, Session
 from inmind.core.events.base import Event
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted
-from inmind.core.tokens import MARGIN
+from inmind.core.tokens import SAFETY_MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
 from inmind.history.compaction.policy import CompressionPolicy
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
@@ -32,7 +32,7 @@ from inmind.types import Rates
 Message = dict[str, Any]
 
 WINDOW = 16_000
-SPENDABLE = int((WINDOW - DEFAULT_RESERVE) * (1 - MARGIN))
+SPENDABLE = int((WINDOW - DEFAULT_RESERVE) * (1 - SAFETY_MARGIN))
 GOAL = "Move the shop of Ada to the new warehouse system."
 RULE = "From now on always answer in one sentence."
 CHINESE_RULE = "以后不要删除任何订单。"

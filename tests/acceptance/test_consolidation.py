@@ -290,7 +290,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         read.append(resource)
         return written(deep, resource)
 
-    monkeypatch.setattr(SearchEngine, "written", counted)
+    monkeypatch.setattr(SearchEngine, "written_crystals", counted)
     return read
 
 

@@ -129,7 +129,7 @@ def test_a_transcript_changed_by_hand_is_kept_aside_written_anew_and_said(
         assert transcript(place).read_bytes() == whole
         assert kept_aside(place) == [damaged]
         (said,) = warnings(caplog)
-        assert "messages.jsonl was changed by somebody else" in said
+        assert "messages.jsonl was changed by another program" in said
         assert [notice in said for notice in session.prepare().report.notices] == [True]
     with Memory.open(place) as memory:
         opened(memory)

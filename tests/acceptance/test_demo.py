@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.demo import cost, crash, crash_child, full_window, next_steps, references
-from inmind.apps.demo.script import Stage
+from inmind.apps.demo.script import DemoContext
 
 pytestmark = pytest.mark.embedded
 
@@ -85,7 +85,7 @@ def test_references_are_understood_or_asked_about(
     assert "page-132 was never seen; did you mean page-123" in act
     said = facts["references"]["said"]
     assert [one["ids"] for one in said] == [
-        [turn.meant] if turn.meant not in (None, "?") else [] for turn in references.TURNS
+        [turn.expected] if turn.expected not in (None, "?") else [] for turn in references.TURNS
     ]
     tokens = facts["references"]["prompt"]["tokens"]
     assert sum(tokens.values()) == facts["references"]["prompt"]["tokens_used"]
@@ -101,7 +101,7 @@ def test_the_window_fills_and_nothing_that_leaves_it_is_lost(facts: dict[str, An
     assert first["ids_before"] == first["ids_known_after"] > 50
     assert act["ids_known"] == act["ids"] == 2 * full_window.DELIVERIES
     assert [item["text"] for item in first["report"]["items"][:3]] == [full_window.GOAL, *full_window.RULES]
-    assert full_window.ASIDE in first["found"]
+    assert full_window.DETAIL in first["found"]
 
 
 @pytest.mark.spec("G1", "G2", "G3", "G9")
@@ -120,7 +120,12 @@ def test_a_dream_goes_from_the_notes_to_the_next_prompt(
 def test_what_was_acknowledged_before_a_kill_in_the_middle_of_a_write_is_found(facts: dict[str, Any]) -> None:
     act = facts["crash"]
     assert act["killed"]
-    assert (act["acknowledged"], act["found"], act["half"], act["lost"]) == (crash_child.TOLD, crash_child.TOLD, [], [])
+    assert (act["acknowledged"], act["found"], act["half"], act["lost"]) == (
+        crash_child.NOTE_COUNT,
+        crash_child.NOTE_COUNT,
+        [],
+        [],
+    )
     assert act["troubles"] == []
 
 
@@ -142,8 +147,8 @@ def test_the_write_is_really_cut_in_two(tmp_path: Path) -> None:
     died = subprocess.run([sys.executable, "-m", crash_child.__name__, str(home)], capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL
     log = (home / "inmind.db-wal").stat().st_size
-    header, frame = 32, 24 + crash_child.PAGE
-    assert (log - header) % frame == 24 + crash_child.PAGE // 2
+    header, frame = 32, 24 + crash_child.PAGE_BYTES
+    assert (log - header) % frame == 24 + crash_child.PAGE_BYTES // 2
 
 
 def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
@@ -156,7 +161,7 @@ def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
     ran = CliRunner().invoke(app, ["demo", "--verbose"])
     assert ran.exit_code == 1
     act = ran.stdout.partition("\n4  ")[2].partition("\n5  ")[0]
-    assert f"found     {false_ack.KEPT - 1} of {false_ack.TOLD} acknowledged notes; half ones: 1" in act
+    assert f"found     {false_ack.KEPT - 1} of {false_ack.NOTE_COUNT} acknowledged notes; half ones: 1" in act
     assert "NOT SO: everything acknowledged is there" in act
     assert "NOT SO: nothing is half" in act
     assert "NOT SO: a long run costs less with memory" in ran.stdout
@@ -258,7 +263,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(tmp_path: Path) -> None:
 
 
 def test_the_prompt_behind_a_bar_is_one_that_was_sent(memory: Memory, tmp_path: Path) -> None:
-    act = references.play(Stage(memory=memory, folder=tmp_path, width=77))
+    act = references.play(DemoContext(memory=memory, folder=tmp_path, width=77))
     assert act.prompt is not None
     prompt, explanation = act.prompt
     assert prompt.request == memory.session(references.SESSION).prompt(prompt.call).request
@@ -266,19 +271,19 @@ def test_the_prompt_behind_a_bar_is_one_that_was_sent(memory: Memory, tmp_path: 
 
 
 def test_a_bill_adds_up_to_the_ledger_call_by_call(memory: Memory, tmp_path: Path) -> None:
-    references.play(Stage(memory=memory, folder=tmp_path, width=77))
+    references.play(DemoContext(memory=memory, folder=tmp_path, width=77))
     session = memory.session(references.SESSION)
-    bill = cost.bill(session)
+    bill = cost.compare_costs(session)
     assert bill.calls == session.usage.calls
     assert bill.with_memory[-1] == pytest.approx(session.usage.price(cost.RATES))
-    assert list(bill.without) == sorted(bill.without)
+    assert list(bill.without_memory) == sorted(bill.without_memory)
 
 
 class TestWhatIsNext:
     def test_the_commands_work_as_they_are_printed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """As far as they can without a model, a client or a pager."""
         monkeypatch.chdir(Path(__file__).parents[2])
-        chat, mcp, tutorial = (shlex.split(step.do) for step in next_steps.steps())
+        chat, mcp, tutorial = (shlex.split(step.command) for step in next_steps.next_steps())
         server = mcp[mcp.index("--") + 1 :]
         for asked in (chat, server):
             ran = subprocess.run([*asked, "--help"], capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -295,11 +300,11 @@ class TestWhatIsNext:
         program.touch(mode=0o755)
         monkeypatch.setattr(next_steps, "get_path", {"scripts": str(program.parent)}.__getitem__)
         monkeypatch.setenv("PATH", str(program.parent))
-        assert next_steps.steps()[0].do == "inmind chat"
+        assert next_steps.next_steps()[0].command == "inmind chat"
         monkeypatch.setenv("PATH", "/nowhere")
         monkeypatch.chdir(tmp_path)
-        assert next_steps.steps()[0].do == "'with space/inmind' chat"
-        assert next_steps.steps()[1].do == f"claude mcp add inmind -- '{program}' mcp"
+        assert next_steps.next_steps()[0].command == "'with space/inmind' chat"
+        assert next_steps.next_steps()[1].command == f"claude mcp add inmind -- '{program}' mcp"
 
 
 @pytest.mark.parametrize(("which", "ending"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
@@ -321,7 +326,7 @@ def test_a_signal_while_the_process_that_is_to_die_begins_ends_it_too(
     before = signal.signal(which, leave)
     try:
         with Memory.open(tmp_path / "home", embedder=None) as memory, pytest.raises(ending):
-            crash.play(Stage(memory=memory, folder=tmp_path, width=80))
+            crash.play(DemoContext(memory=memory, folder=tmp_path, width=80))
         assert signal.getsignal(which) is leave
     finally:
         signal.signal(which, before)

@@ -839,7 +839,7 @@ def test_a_file_that_is_no_page_though_somebody_put_it_among_them_is_told(used: 
     stranger = (used / OVERVIEW).with_name("todo.md")
     stranger.write_text("read me\n")
     stranger.chmod(0o600)
-    assert "todo.md is not taken in" in only(used).message
+    assert "todo.md is ignored" in only(used).message
 
 
 @pytest.mark.spec("C02")

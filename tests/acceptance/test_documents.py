@@ -112,8 +112,8 @@ def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
     assert page.read_text() == session.overview == "written by the agent\n"
     (kept,) = page.parent.glob("overview.md.damaged-*")
     assert kept.read_bytes() == damage
-    assert [notice for notice in prompt.report.notices if "was not taken in" in notice]
-    assert caplog.text.count("was not taken in") == 1
+    assert [notice for notice in prompt.report.notices if "was damaged" in notice]
+    assert caplog.text.count("was damaged") == 1
     assert session.prepare([user("hi")]).report.notices == ()
 
 
@@ -161,13 +161,13 @@ def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
 def test_a_page_that_is_too_large_is_called_that(session: Session, page: Path) -> None:
     page.write_text("a line\n" * 200_000)
     (said,) = notices(session)
-    assert said.startswith("overview.md was not taken in (it is too large: a page has at most 1,048,576 bytes)")
+    assert said.startswith("overview.md was damaged (it is too large: a page has at most 1,048,576 bytes)")
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody here saves slowly."""
-    monkeypatch.setattr("inmind.session.live_files._PATIENCE", 0)
+    monkeypatch.setattr("inmind.session.live_files._EDITOR_GRACE_NANOSECONDS", 0)
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def test_a_folder_of_pages_that_is_a_link_is_not_followed_and_told_once(
     (outside / "secret.md").write_text("not yours to read")
     detail.symlink_to(outside)
     (said,) = notices(session)
-    assert said.startswith("working-memory/detail is no folder, and links are not followed")
+    assert said.startswith("working-memory/detail is not a folder, and links are not followed")
     assert list(session.documents()) == ["detail/one.md", "detail/two.md", "overview.md"]
     session.write("detail/one.md", "newer")
     assert (notices(session), session.read("detail/one.md")) == ((), "newer")
@@ -286,7 +286,7 @@ def test_no_folder_on_the_way_to_the_pages_that_is_a_link_leads_out_and_nothing_
         session.add([user("more")])
         assert notices(session) == ()
     if linked:
-        assert "is no folder, and links are not followed" in said[0]
+        assert "is not a folder, and links are not followed" in said[0]
         assert list(outside.iterdir()) == []
     else:
         assert said == ()
@@ -333,8 +333,8 @@ def test_a_page_may_be_named_as_people_name_files(session: Session, page: Path, 
         ("MEMORY.md", "pages are overview.md and the files in detail/ and archive/"),
         ("notes/x.md", "it is a folder"),
         ("detail/sub/x.md", "it is a folder"),
-        ("detail/a:b.md", "the name of a page has at most 120 letters"),
-        ("archive/" + "n" * 130, "the name of a page has at most 120 letters"),
+        ("detail/a:b.md", "a page name has at most 120 letters"),
+        ("archive/" + "n" * 130, "a page name has at most 120 letters"),
     ],
 )
 def test_a_file_that_is_no_page_is_told_once_and_left_alone(session: Session, page: Path, name: str, why: str) -> None:
@@ -343,7 +343,7 @@ def test_a_file_that_is_no_page_is_told_once_and_left_alone(session: Session, pa
     file.write_text("words")
     (said,) = notices(session)
     place = name.removesuffix("/x.md")
-    assert said.startswith(f"{place} is not taken in: {why}")
+    assert said.startswith(f"{place} is ignored: {why}")
     session.write("overview.md", "newer\n")
     assert (notices(session), file.read_text(), list(session.documents())) == ((), "words", ["overview.md"])
 
@@ -351,7 +351,7 @@ def test_a_file_that_is_no_page_is_told_once_and_left_alone(session: Session, pa
 @pytest.mark.embedded
 def test_a_link_among_the_pages_is_told(session: Session, page: Path, secret: Path) -> None:
     (page.parent / "detail" / "plan.md").symlink_to(secret)
-    assert notices(session) == ("detail/plan.md is not taken in: it is a link, and links are not followed",)
+    assert notices(session) == ("detail/plan.md is ignored: it is a link, and links are not followed",)
 
 
 @pytest.mark.embedded
@@ -377,7 +377,7 @@ def test_of_many_files_that_are_no_pages_the_number_is_told(session: Session, pa
     for number in range(12):
         (page.parent / "detail" / f"{number}:00.md").write_text("words")
     *named, more = notices(session)
-    assert (len(named), more.partition(",")[0]) == (5, "7 more in detail/ are not taken in")
+    assert (len(named), more) == (5, "7 more files in detail/ are ignored")
 
 
 @pytest.mark.embedded

@@ -343,7 +343,7 @@ CALLS: dict[str, Callable[[Memory], object]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_nobody_in_particular_does_not_dream(memory: Memory, call: str) -> None:
-    with pytest.raises(InvalidInput, match="a resource in particular"):
+    with pytest.raises(InvalidInput, match="a named resource"):
         CALLS[call](memory)
 
 

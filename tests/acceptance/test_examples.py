@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from provider import Fails, Provider, Says, asks, says
 
-from inmind.core.http import Refused, Server, bearer
+from inmind.core.http import HttpEndpoint, RequestRefused, bearer
 from inmind.errors import ModelFailed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -358,7 +358,7 @@ def test_a_scripted_model_knows_only_what_it_is_sent(monkeypatch: pytest.MonkeyP
     request = {"messages": [{"role": "tool", "content": '{"page": {"id": "page-1", "title": "About Us"}}'}]}
     with world.scripted(script) as url:
         message = ask(url, request)["choices"][0]["message"]
-        with pytest.raises(Refused, match="Contact"):
+        with pytest.raises(RequestRefused, match="Contact"):
             ask(url, request)
     assert [json.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [{"id": "page-1"}]
 
@@ -408,7 +408,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def ask(url: str, request: dict[str, Any]) -> dict[str, Any]:
-    return Server(url=url).ask("chat/completions", request, headers=bearer, seconds=10)
+    return HttpEndpoint(url=url).request("chat/completions", request, headers=bearer, seconds=10)
 
 
 def number_pair(pattern: str, text: str) -> tuple[int, int]:

@@ -105,5 +105,5 @@ def test_a_model_that_gives_no_summary_is_told_to_the_host_and_room_is_made_all_
         talk += [assistant("word " * 300), user("go on")]
         prompt = session.prepare(talk)
     assert prompt.report.compacted
-    assert prompt.report.notices == ("a summary was extracted, since the session's model gave none: RuntimeError: 503",)
+    assert prompt.report.notices == ("the summary was extracted because the session's model failed: RuntimeError: 503",)
     assert len(asked) == 1

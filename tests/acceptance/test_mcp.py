@@ -557,5 +557,5 @@ def test_what_a_server_was_told_goes_before_the_environment_and_both_before_what
         with pytest.raises(InvalidInput, match=re.escape(known)):
             nowhere.target("main")
     assert nowhere.target(project=Project.named("shop")).resource == "shop"
-    with pytest.raises(InvalidInput, match="a resource in particular"):
+    with pytest.raises(InvalidInput, match="a named resource"):
         Project.named("default")

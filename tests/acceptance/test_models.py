@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from model_server import ModelServer, Said, chat, fails, message, model_server
 
-from inmind.core.http import MOST_BYTES, WAITS
+from inmind.core.http import MAX_RESPONSE_BYTES, RETRY_DELAYS_SECONDS
 from inmind.dreams.model import Model, Question
 from inmind.dreams.models import Anthropic, OpenAICompatible, as_model
 from inmind.errors import InvalidInput, ModelFailed
@@ -114,14 +114,14 @@ def test_what_may_pass_is_tried_again(
 ) -> None:
     server.will(fails(status), fails(status), good)
     assert model.ask(QUESTION, seconds=60).text
-    assert pauses == list(WAITS)
+    assert pauses == list(RETRY_DELAYS_SECONDS)
 
 
 def test_trying_again_has_an_end(server: ModelServer, model: Model) -> None:
     server.will(*[fails(503, "overloaded")] * 9)
     with pytest.raises(ModelFailed, match=r"answered 503: 'overloaded'"):
         model.ask(QUESTION, seconds=60)
-    assert len(server.asked) == 1 + len(WAITS)
+    assert len(server.asked) == 1 + len(RETRY_DELAYS_SECONDS)
 
 
 def test_a_server_that_says_when_to_come_again_is_believed(
@@ -148,7 +148,7 @@ def test_a_time_to_come_again_that_is_none_is_not_waited_for(
 ) -> None:
     server.will(fails(503, Retry_After=after.encode().decode("latin-1")), good)
     assert model.ask(QUESTION, seconds=60).text
-    assert pauses in ([WAITS[0]], [0.0])
+    assert pauses in ([RETRY_DELAYS_SECONDS[0]], [0.0])
 
 
 @pytest.mark.parametrize("status", [301, 307, 401, 403, 404])
@@ -185,7 +185,7 @@ def test_an_answer_of_another_shape_is_a_failure(server: ModelServer, model: Mod
 
 def test_an_answer_of_ten_megabytes_is_not_read_to_its_end(server: ModelServer, model: Model) -> None:
     server.will(Said(b"x" * 10_000_000))
-    with pytest.raises(ModelFailed, match=f"more than {MOST_BYTES:,} bytes"):
+    with pytest.raises(ModelFailed, match=f"more than {MAX_RESPONSE_BYTES:,} bytes"):
         model.ask(QUESTION, seconds=60)
     assert len(server.asked) == 1
 
@@ -246,7 +246,7 @@ def test_a_server_that_is_not_there_is_a_failure(make: Maker, pauses: list[float
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(ModelFailed, match="cannot be reached"):
             make(ModelServer(url=url), pauses).ask(QUESTION, seconds=60)
-    assert pauses == list(WAITS)
+    assert pauses == list(RETRY_DELAYS_SECONDS)
 
 
 def test_openai_is_held_to_the_schema(server: ModelServer, pauses: list[float]) -> None:

@@ -202,7 +202,7 @@ def test_a_note_of_the_models_names_the_reply_that_took_it(session: Session) -> 
     ("arguments", "said"),
     [
         ({}, "note: expected a string"),
-        ({"note": " "}, "note: expected a note that says something"),
+        ({"note": " "}, "note: expected a non-empty note"),
         ({"note": "a", "importance": 7}, "importance: expected a number from 0 to 1, got 7"),
         ({"note": "a", "importance": "high"}, "importance: expected a number from 0 to 1, got 'high'"),
     ],
@@ -355,9 +355,9 @@ def test_a_key_is_one_note_wherever_it_is_taken(memory: Memory) -> None:
 
 
 def test_a_note_for_nobody_in_particular_or_that_says_nothing_is_refused(memory: Memory) -> None:
-    with pytest.raises(InvalidInput, match="a resource in particular"):
+    with pytest.raises(InvalidInput, match="a named resource"):
         memory.resource("default").note("likes tea")
-    with pytest.raises(InvalidInput, match="a note that says something"):
+    with pytest.raises(InvalidInput, match="a non-empty note"):
         memory.resource("ada").note(" ")
     assert memory.resources() == []
     memory.close()

@@ -67,17 +67,17 @@ def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, m
     for name in ("ada", "bob", "eve"):
         noted(memory, name)
     deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
-    assert deep.stale_resources(most=9) == ["ada", "bob", "eve"]
+    assert deep.stale_resources(limit=9) == ["ada", "bob", "eve"]
     assert found(memory, "bob") == FOUND
-    assert deep.stale_resources(most=9) == ["ada", "eve"]
-    assert deep.stale_resources(after="ada", most=9) == ["eve"]
+    assert deep.stale_resources(limit=9) == ["ada", "eve"]
+    assert deep.stale_resources(after="ada", limit=9) == ["eve"]
     assert execute(tenant_url, "SELECT DISTINCT name FROM crystals JOIN resources ON resources.id = resource") == [
         [("bob",)]
     ]
     deep.catch_up()
-    assert deep.stale_resources(most=9) == []
+    assert deep.stale_resources(limit=9) == []
     memory.session("of eve").note("The ferry is late")
-    assert deep.stale_resources(most=9) == ["eve"]
+    assert deep.stale_resources(limit=9) == ["eve"]
 
 
 def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -> None:
@@ -169,9 +169,9 @@ def test_where_nothing_can_be_written_search_answers_with_what_is_indexed(
         assert sorted(found(other)) == sorted(FOUND)
         assert other.get("resource/ada#1").text
         deep = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
-        assert deep.stale_resources(most=9) == ["ada"]
+        assert deep.stale_resources(limit=9) == ["ada"]
         assert deep.count_without_vectors(9) == 0
-    assert [record.message for record in caplog.records if "is not found yet" in record.message]
+    assert [record.message for record in caplog.records if "cannot be indexed" in record.message]
     assert "The ferry is late" in found(memory)
 
 
@@ -211,10 +211,10 @@ def test_once_made_anew_everybody_has_news_whom_it_has_not_followed(tenant_url: 
         noted(memory, name)
     deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     deep.catch_up()
-    assert deep.stale_resources(most=9) == []
+    assert deep.stale_resources(limit=9) == []
     execute(tenant_url, DAMAGE["dropped"])
     assert found(memory, "bob") == FOUND
-    assert deep.stale_resources(most=9) == ["ada", "eve"]
+    assert deep.stale_resources(limit=9) == ["ada", "eve"]
 
 
 def test_an_index_of_a_newer_program_is_left_alone(tenant_url: str, memory: Memory) -> None:
@@ -238,7 +238,9 @@ def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
     execute(tenant_url, f"UPDATE events SET body = '{{\"wire\":{wire}}}' WHERE body LIKE '%poison%'")
     for _ in range(2):
         assert found(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
-    assert [record.message.partition(":")[0] for record in caplog.records] == ["passed over, and not found"]
+    assert [record.message.partition(": ")[0].partition(" cannot")[2] for record in caplog.records] == [
+        " be read and is not indexed"
+    ]
 
 
 @pytest.mark.spec("N67")
@@ -256,7 +258,7 @@ def test_a_batch_that_fails_at_its_end_is_taken_in_by_halves(
         if sank in crystals:
             raise ValueError("as if it could not be read")
 
-    monkeypatch.setattr(Indexer, "_keep", keep_but_fail)
+    monkeypatch.setattr(Indexer, "_flush", keep_but_fail)
     assert found(memory) == FOUND
     assert found(memory) == FOUND
     assert len([record for record in caplog.records if f"{sank} cannot be read" in record.message]) == 1
@@ -382,14 +384,14 @@ def test_without_pgvector_search_goes_by_words_and_says_so_once(plain: Plain, ca
         assert found(memory) == FOUND
         assert by_meaning(memory) == []
     (said,) = [record.message for record in caplog.records if "pgvector" in record.message]
-    assert said.endswith("has no pgvector: searching by words alone")
+    assert said.endswith("has no pgvector: searching by words only")
     assert str(urlsplit(plain.tenant).password) not in said
 
 
 def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
     plain: Plain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(postgres, "PGVECTOR_CHECK_SECONDS", 0.0)
     with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
         noted(memory)
         assert by_meaning(memory) == []

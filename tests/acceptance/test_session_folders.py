@@ -454,7 +454,7 @@ def test_an_older_session_is_listed_by_a_glance_and_its_messages_are_read_when_i
             parsed.append(line)
             return json.loads(line)
 
-        monkeypatch.setattr("inmind.session.legacy_files._parsed", counted)
+        monkeypatch.setattr("inmind.session.legacy_files._parse_line", counted)
         (info,) = memory.sessions()
         assert (info.messages, info.title, "old" in memory) == (41, "The page", True)
         assert len(parsed) == 4  # two lines that tell of the session, once for each who asked

@@ -281,7 +281,7 @@ def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
 def test_a_queue_is_not_told_of_once_its_worker_has_left(tenant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever exports metrics asks for the last ones when the program ends."""
     looks: list[Callable[[], Mapping[str, float]]] = []
-    monkeypatch.setattr("inmind.core.metrics.watch_queue", looks.append)
+    monkeypatch.setattr("inmind.core.metrics.observe_queue", looks.append)
     with a_worker(tenant_url) as worker, working(worker):
         wait_until(lambda: bool(looks), "nobody is told of the queue", seconds=SECONDS)
         assert looks[0]().keys() == {"waiting", "running", "lag"}

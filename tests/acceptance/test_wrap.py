@@ -25,7 +25,7 @@ from inmind import Memory, Session, default_layers
 from inmind.core.events.prompt import UsageReported
 from inmind.core.json import is_list
 from inmind.core.messages import FORMATS, Call, Message, Result, Text
-from inmind.core.messages.replies import Reply, ReplyUsage, read_as_far_as_it_came, read_reply
+from inmind.core.messages.replies import Reply, ReplyUsage, read_partial_reply, read_reply
 from inmind.errors import InvalidInput
 from inmind.integrations.wrap import wrap
 from inmind.integrations.wrap.call_loop import MOST_ROUNDS
@@ -97,8 +97,8 @@ class Heard:
     @classmethod
     def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> Heard:
         """A host has heard what it has heard, also of a stream that stopped."""
-        came = read_as_far_as_it_came(reply, format=format) if is_list(reply) else read_reply(reply, format=format)
-        read = came or Reply(format=format, wires=(), whole=False)
+        came = read_partial_reply(reply, format=format) if is_list(reply) else read_reply(reply, format=format)
+        read = came or Reply(format=format, wires=(), is_complete=False)
         messages = [FORMATS[format].read(wire) for wire in read.wires]
         return cls(
             text="".join(message.text for message in messages),
@@ -110,7 +110,7 @@ class Heard:
             if format != CHAT
             else [],
             usage=read.usage,
-            whole=read.whole,
+            whole=read.is_complete,
         )
 
 

@@ -17,15 +17,15 @@ from inmind.core.messages import (
     FORMATS,
     Call,
     Format,
-    Head,
     Image,
     Message,
     Opaque,
+    ParsedMessage,
+    PromptHead,
     Result,
-    Said,
     Text,
-    arrange,
-    format_named,
+    get_format,
+    to_provider_list,
 )
 from inmind.errors import InvalidInput
 
@@ -128,8 +128,8 @@ def test_a_conversation_written_and_read_says_the_same(format: Format) -> None:
 @pytest.mark.parametrize("source", list(FORMATS))
 def test_every_format_can_be_said_in_every_other(source: str, format: Format) -> None:
     wires = FORMATS[source].write(CONVERSATION)
-    arrangement = arrange([Said(source, wire, FORMATS[source].read(wire)) for wire in wires], format)
-    assert (arrangement.left_out, arrangement.repaired) == ((), ())
+    arrangement = to_provider_list([ParsedMessage(source, wire, FORMATS[source].read(wire)) for wire in wires], format)
+    assert (arrangement.left_out, arrangement.repairs) == ((), ())
     assert arrangement.wires == format.write(CONVERSATION)
 
 
@@ -139,8 +139,8 @@ def test_parallel_calls_stay_parallel_when_a_row_of_items_becomes_one_message() 
         {"type": "function_call_output", "call_id": "call_Ab1", "output": "About Us"},
         {"type": "function_call_output", "call_id": "call_Cd2", "output": "Team"},
     ]
-    entries = [Said("responses", wire, responses.read(wire)) for wire in [*RESPONSES_OUTPUT, *outputs]]
-    arrangement = arrange(entries, chat)
+    entries = [ParsedMessage("responses", wire, responses.read(wire)) for wire in [*RESPONSES_OUTPUT, *outputs]]
+    arrangement = to_provider_list(entries, chat)
     assert [wire["role"] for wire in arrangement.wires] == ["assistant", "tool", "tool"]
     assert arrangement.wires[0]["tool_calls"] == CHAT_PARALLEL_CALLS["tool_calls"]
     assert [one.what for one in arrangement.left_out] == ["responses reasoning"]
@@ -150,26 +150,26 @@ def test_the_tail_goes_on_the_last_message_of_the_user_or_a_tool(format: Format)
     for length in range(1, len(CONVERSATION) + 1):
         wires = format.write(CONVERSATION[:length])
         before = copy.deepcopy(wires)
-        carried = format.carry(wires, "THE TAIL")
+        carried = format.add_tail(wires, "THE TAIL")
         assert carried is not None
         assert wires == before
         changed = [new for new, old in zip(carried, wires, strict=True) if new is not old]
         assert len(changed) == 1
-        assert format.carrier(wires) == carried.index(changed[0])
+        assert format.tail_index(wires) == carried.index(changed[0])
         assert "THE TAIL" in json.dumps(changed)
         format.check(changed[0], field="messages[0]")
         assert without_tail(format.read(changed[0])) == format.read(wires[carried.index(changed[0])])
 
 
 def test_no_message_means_no_tail(format: Format) -> None:
-    assert format.carry([], "THE TAIL") is None
-    assert format.carry([{"role": "assistant", "content": "hello"}], "THE TAIL") is None
-    assert format.carrier([]) is None
-    assert format.carrier([{"role": "assistant", "content": "hello"}]) is None
+    assert format.add_tail([], "THE TAIL") is None
+    assert format.add_tail([{"role": "assistant", "content": "hello"}], "THE TAIL") is None
+    assert format.tail_index([]) is None
+    assert format.tail_index([{"role": "assistant", "content": "hello"}]) is None
 
 
 def test_a_request_has_no_tools_where_there_are_none(format: Format) -> None:
-    head = Head(system=None, memory="")
+    head = PromptHead(system=None, memory="")
     assert "tools" not in format.request(head, [], None)
     assert "tools" not in format.request(head, [], [])
     assert format.request(head, [], [{"name": "get_page"}])["tools"] == [{"name": "get_page"}]
@@ -177,7 +177,9 @@ def test_a_request_has_no_tools_where_there_are_none(format: Format) -> None:
 
 @pytest.mark.spec("D2")
 def test_the_hosts_system_prompt_comes_first_and_memory_after_it(format: Format) -> None:
-    request = json.dumps(format.request(Head(system="BE KIND", memory="MEMORY"), format.write(CONVERSATION), None))
+    request = json.dumps(
+        format.request(PromptHead(system="BE KIND", memory="MEMORY"), format.write(CONVERSATION), None)
+    )
     assert request.index("BE KIND") < request.index("MEMORY")
 
 
@@ -210,12 +212,12 @@ def test_plain_text_is_a_system_prompt_everywhere_and_is_its_own_words(system: A
 
 
 def test_a_format_is_found_by_its_name(format: Format) -> None:
-    assert format_named(format.name) is format
+    assert get_format(format.name) is format
 
 
 def test_an_unknown_format_is_refused_with_the_known_names() -> None:
     with pytest.raises(InvalidInput, match="provider: expected one of openai, responses, anthropic, got 'gemini'"):
-        format_named("gemini", field="provider")
+        get_format("gemini", field="provider")
 
 
 @pytest.mark.spec("J3")

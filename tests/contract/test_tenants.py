@@ -99,7 +99,7 @@ def test_a_name_that_somebody_has_is_refused_and_nothing_of_theirs_changes(tenan
     address = made(tenants, "ada")
     lived(address)
     before = tenants.inventory("ada")
-    with pytest.raises(InvalidInput, match="nobody has"):
+    with pytest.raises(InvalidInput, match="a tenant name that does not exist yet"):
         made(tenants, "ada")
     assert tenants.inventory("ada") == before
     lived(address, session="later")

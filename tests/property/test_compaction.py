@@ -28,7 +28,7 @@ from inmind import CompressionPolicy, Memory, Prompt
 from inmind.core.events.session import MessageAdded
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.errors import ContextOverflow, NotFound
 from inmind.history import ConversationEntry
 from inmind.history.history import History
@@ -357,7 +357,7 @@ class AnyCompaction(RuleBasedStateMachine):
         if compactions and compactions[-1].seq > self.dropped:
             found = [item for item in compactions[-1].payload.items if item.kind != "pinned"]
             items = [*pinned, *(item for item in found if request is None or item.seq != request.seq)]
-            survived = [squeezed(inert(item.text.removesuffix("…"))) for item in items]
+            survived = [squeezed(escape_markup(item.text.removesuffix("…"))) for item in items]
             assert [text for text in survived if text not in shown] == []
 
 

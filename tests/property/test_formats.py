@@ -15,9 +15,21 @@ from provider_rules import faults
 from strategies import WIRES, conversations, json_values, well_formed
 
 from inmind.core.json import check_json
-from inmind.core.messages import FORMATS, Arrangement, Call, Head, Image, Message, Opaque, Result, Said, Text, arrange
-from inmind.core.messages.model import OPENING
-from inmind.core.messages.pairing import NO_RESULT
+from inmind.core.messages import (
+    FORMATS,
+    Call,
+    Image,
+    Message,
+    Opaque,
+    ParsedMessage,
+    PromptHead,
+    ProviderList,
+    Result,
+    Text,
+    to_provider_list,
+)
+from inmind.core.messages.model import OPENING_TEXT
+from inmind.core.messages.pairing import NO_RESULT_TEXT
 
 FORMAT_NAMES = st.sampled_from(list(FORMATS))
 
@@ -28,15 +40,15 @@ def test_what_is_read_and_written_reads_the_same(data: st.DataObject, name: str)
     format, wire = FORMATS[name], data.draw(WIRES[name])
     format.check(wire, field="messages[0]")
     message = format.read(wire)
-    assume(format.sendable(wire, message))
+    assume(format.is_sendable(wire, message))
     again = [format.read(written) for written in format.write([message])]
-    assert [one for one in again if one.text != OPENING] == [message]
+    assert [one for one in again if one.text != OPENING_TEXT] == [message]
 
 
 @pytest.mark.spec("D7")
 @given(messages=conversations(), name=FORMAT_NAMES)
-def test_whatever_was_said_makes_a_list_that_the_provider_takes(messages: list[Said], name: str) -> None:
-    arrangement = arrange(messages, FORMATS[name])
+def test_whatever_was_said_makes_a_list_that_the_provider_takes(messages: list[ParsedMessage], name: str) -> None:
+    arrangement = to_provider_list(messages, FORMATS[name])
     for place, wire in enumerate(arrangement.wires):
         FORMATS[name].check(wire, field=f"messages[{place}]")
     assert faults(name, arrangement.wires) == []
@@ -44,32 +56,32 @@ def test_whatever_was_said_makes_a_list_that_the_provider_takes(messages: list[S
 
 @pytest.mark.spec("D7")
 @given(messages=conversations(), name=FORMAT_NAMES)
-def test_what_is_arranged_is_left_as_it_is(messages: list[Said], name: str) -> None:
+def test_what_is_arranged_is_left_as_it_is(messages: list[ParsedMessage], name: str) -> None:
     format = FORMATS[name]
-    once = arrange(messages, format)
-    twice = arrange([Said(name, wire, format.read(wire)) for wire in once.wires], format)
+    once = to_provider_list(messages, format)
+    twice = to_provider_list([ParsedMessage(name, wire, format.read(wire)) for wire in once.wires], format)
     assert [id(wire) for wire in twice.wires] == [id(wire) for wire in once.wires]
-    assert (twice.left_out, twice.repaired) == ((), ())
+    assert (twice.left_out, twice.repairs) == ((), ())
 
 
 @pytest.mark.spec("D7")
 @given(data=st.data(), name=FORMAT_NAMES)
 def test_a_list_that_the_provider_takes_goes_out_as_the_same_objects(data: st.DataObject, name: str) -> None:
     format = FORMATS[name]
-    messages = [Said(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
+    messages = [ParsedMessage(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
     assert faults(name, [said.wire for said in messages]) == []
-    arrangement = arrange(messages, format)
+    arrangement = to_provider_list(messages, format)
     assert [id(wire) for wire in arrangement.wires] == [id(said.wire) for said in messages]
-    assert (arrangement.left_out, arrangement.repaired) == ((), ())
+    assert (arrangement.left_out, arrangement.repairs) == ((), ())
 
 
 @pytest.mark.spec("D7")
 @given(data=st.data(), name=FORMAT_NAMES)
 def test_nothing_is_changed_without_saying_so(data: st.DataObject, name: str) -> None:
     messages = data.draw(conversations(name))
-    arrangement = arrange(messages, FORMATS[name])
-    if not (arrangement.left_out or arrangement.repaired):
-        sent = [wire for wire in arrangement.wires if wire.get("content") != OPENING]
+    arrangement = to_provider_list(messages, FORMATS[name])
+    if not (arrangement.left_out or arrangement.repairs):
+        sent = [wire for wire in arrangement.wires if wire.get("content") != OPENING_TEXT]
         assert [id(wire) for wire in sent] == [id(said.wire) for said in messages]
 
 
@@ -78,38 +90,38 @@ def test_nothing_is_changed_without_saying_so(data: st.DataObject, name: str) ->
 def test_a_conversation_cut_anywhere_is_made_whole(data: st.DataObject, name: str, cut: int) -> None:
     format, wires = FORMATS[name], data.draw(well_formed(name))
     for part in (wires[:cut], wires[cut:]):
-        arrangement = arrange([Said(name, wire, format.read(wire)) for wire in part], format)
+        arrangement = to_provider_list([ParsedMessage(name, wire, format.read(wire)) for wire in part], format)
         assert faults(name, arrangement.wires) == []
 
 
 @pytest.mark.spec("D7")
 @given(data=st.data(), name=FORMAT_NAMES, rest=conversations())
 def test_what_follows_a_settled_beginning_can_be_arranged_by_itself(
-    data: st.DataObject, name: str, rest: list[Said]
+    data: st.DataObject, name: str, rest: list[ParsedMessage]
 ) -> None:
     format = FORMATS[name]
-    begun = [Said(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
-    whole = arrange([*begun, *rest], format)
-    assert whole.wires == [said.wire for said in begun] + arrange(rest, format, begins=False).wires
+    begun = [ParsedMessage(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
+    whole = to_provider_list([*begun, *rest], format)
+    assert whole.wires == [said.wire for said in begun] + to_provider_list(rest, format, is_start=False).wires
 
 
 @pytest.mark.spec("D9")
 @given(data=st.data(), name=FORMAT_NAMES, other=FORMAT_NAMES)
 def test_another_format_and_back_says_the_same(data: st.DataObject, name: str, other: str) -> None:
     there, back = FORMATS[other], FORMATS[name]
-    messages = [Said(name, wire, back.read(wire)) for wire in data.draw(well_formed(name))]
-    abroad = arrange(messages, there)
-    home = arrange([Said(other, wire, there.read(wire)) for wire in abroad.wires], back)
+    messages = [ParsedMessage(name, wire, back.read(wire)) for wire in data.draw(well_formed(name))]
+    abroad = to_provider_list(messages, there)
+    home = to_provider_list([ParsedMessage(other, wire, there.read(wire)) for wire in abroad.wires], back)
     assert abroad.left_out == home.left_out == ()
-    assert abroad.repaired == home.repaired == ()
+    assert abroad.repairs == home.repairs == ()
     assert spoken(back.read(wire) for wire in home.wires) == spoken(said.message for said in messages)
 
 
 @pytest.mark.spec("D9")
 @given(messages=conversations(), name=FORMAT_NAMES)
-def test_everything_said_is_sent_or_named(messages: list[Said], name: str) -> None:
+def test_everything_said_is_sent_or_named(messages: list[ParsedMessage], name: str) -> None:
     before = copy.deepcopy(messages)
-    arrangement = arrange(messages, FORMATS[name])
+    arrangement = to_provider_list(messages, FORMATS[name])
     assert messages == before
     given_parts = [part for said in messages for part in said.message.parts]
     sent = [part for wire in arrangement.wires for part in FORMATS[name].read(wire).parts]
@@ -138,8 +150,8 @@ def test_no_mark_stands_behind_one_that_lasts_less(marked: list[int], hours: int
     roles = ("user", "assistant", "user", "assistant")
     wires = [{"role": role, "content": [block]} for role, block in zip(roles, said, strict=True)]
     anthropic = FORMATS["anthropic"]
-    carried = anthropic.carry(wires, "tail") if tail else None
-    request = anthropic.request(Head(system=[system], memory="MEMORY"), carried or wires, [tool])
+    carried = anthropic.add_tail(wires, "tail") if tail else None
+    request = anthropic.request(PromptHead(system=[system], memory="MEMORY"), carried or wires, [tool])
     messages = [block for wire in request["messages"] for block in wire["content"]]
     marks = [block.get("cache_control") for block in (*request["tools"], *request["system"], *messages)]
     ttls = [mark.get("ttl", "5m") for mark in marks if mark]
@@ -173,9 +185,9 @@ def as_json(arguments: str) -> str:
         return arguments
 
 
-def assert_results_accounted_for(given_parts: Sequence[Any], sent: Sequence[Any], arrangement: Arrangement) -> None:
+def assert_results_accounted_for(given_parts: Sequence[Any], sent: Sequence[Any], arrangement: ProviderList) -> None:
     results = [part for part in given_parts if isinstance(part, Result)]
-    answers = [part for part in sent if isinstance(part, Result) and NO_RESULT not in str(part.parts)]
+    answers = [part for part in sent if isinstance(part, Result) and NO_RESULT_TEXT not in str(part.parts)]
     named = [one for one in arrangement.left_out if one.what.startswith("the result of call")]
     assert len(results) == len(answers) + len(named)
     everything_sent = str([part.parts for part in answers])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.core.tokens import estimator
 from inmind.dreams.page.adopt_existing import CHUNK_TOKENS, chunk_by_entry, entry_texts, split_chunks
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
@@ -332,7 +332,7 @@ def test_what_leaves_a_full_page_is_found_by_a_pointer_on_it(full: tuple[str, Re
 @given(full=full_pages(most_own=15, most_people=2))
 def test_a_proposal_that_takes_everything_away_never_gets_far(full: tuple[str, RewriteContext, int]) -> None:
     before, ground, _ = full
-    retire = [Retire(line=text, topic=shortened(text, 20), keywords=text) for text in ground.dream_lines]
+    retire = [Retire(line=text, topic=shorten(text, 20), keywords=text) for text in ground.dream_lines]
     spoil = [Rewrite(lines=(text,), section=Section.NICHE, text="x", sources=("new",)) for text in ground.dream_lines]
     for proposal in (retire, spoil, [*spoil, *retire], [Retire(line=text) for text in ground.dream_lines]):
         made = rewrite_page(before, proposal, ground)

@@ -21,7 +21,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import EventPayload, Trust
 from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
-from inmind.core.merge3 import of_both
+from inmind.core.merge3 import merge_lines
 from inmind.core.tokens import estimator
 from inmind.documents.scratchpad.filler_values import is_empty
 from inmind.documents.scratchpad.json_input import copy_json
@@ -668,7 +668,7 @@ def test_a_text_of_both_has_every_line_that_either_put_in_and_none_that_one_took
 ) -> None:
     ours = data.draw(changed_lines(base, st.sampled_from(["", "a", "p", "q"])))
     theirs = data.draw(changed_lines(base, st.sampled_from(["", "a", "p", "r"])))
-    both = of_both(*map("\n".join, (base, ours, theirs)))
+    both = merge_lines(*map("\n".join, (base, ours, theirs)))
     if both is None:
         return
     lines = {*both.split("\n"), ""}
@@ -688,11 +688,11 @@ def test_lines_that_stand_once_come_home_once(number: int, data: st.DataObject) 
     numbers = count()
     ours, theirs = (data.draw(changed_lines(base, st.builds(lambda: f"new {next(numbers)}"))) for _ in range(2))
     texts = ["\n".join(each) for each in (base, ours, theirs)]
-    both = of_both(*texts)
+    both = merge_lines(*texts)
     if both is not None:
         lines = both.split("\n")
         assert len(lines) == len({*lines})
-        assert of_both(texts[0], both, texts[2]) in (both, None)
+        assert merge_lines(texts[0], both, texts[2]) in (both, None)
 
 
 @pytest.mark.spec("C8")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import anthropic_wires, chat_wires, responses_wires
 
 from inmind.core.events.session import MessageAdded
-from inmind.core.messages import FORMATS, Said, arrange
+from inmind.core.messages import FORMATS, ParsedMessage, to_provider_list
 from inmind.history import Conversation
 from inmind.history.view import ViewBuilder
 
@@ -25,16 +25,16 @@ def test_a_view_that_remembers_gives_what_arranging_everything_gives(
     format: str, calls: list[list[tuple[str, dict[str, object]]]], of_one_format: int
 ) -> None:
     """D7: with open calls, late results and repeated ids, in one format or mixed."""
-    view, line, said, seq = ViewBuilder(), Conversation(), list[Said](), 0
+    view, line, said, seq = ViewBuilder(), Conversation(), list[ParsedMessage](), 0
     for messages in calls:
         for name, wire in messages:
             if of_one_format and name != format:
                 continue
             seq += 1
             line = line.apply(an_event(MessageAdded(wire=wire, format=name), seq))
-            said.append(Said(name, wire, FORMATS[name].read(wire)))
-        whole = arrange(said, FORMATS[format])
-        sent = [FORMATS[format].outgoing(wire) for wire in whole.wires]
+            said.append(ParsedMessage(name, wire, FORMATS[name].read(wire)))
+        whole = to_provider_list(said, FORMATS[format])
+        sent = [FORMATS[format].strip_local_fields(wire) for wire in whole.wires]
         seen = view.build(line, format)
         assert seen.wires == sent
         assert seen.prefix_digests == ViewBuilder().build(line, format).prefix_digests

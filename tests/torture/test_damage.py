@@ -77,7 +77,7 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    monkeypatch.setattr("inmind.session.live_files._PATIENCE", 5_000_000)  # nobody here saves slowly
+    monkeypatch.setattr("inmind.session.live_files._EDITOR_GRACE_NANOSECONDS", 5_000_000)  # nobody here saves slowly
     home = Home(tmp_path / "home")
     yield home
     home.memory.close()

@@ -1,8 +1,7 @@
-"""What is felt, carried out: rules are asked about whatever happens in sessions, and hosts may raise it themselves.
+"""Affect of a resource: spikes caused by messages and tool results, and spikes set by the host.
 
-All that is felt belongs to the resource. What a session's messages and tools stir up goes into the commit that keeps
-them, beside it in the resource's stream, with the notes that it is worth: so a message is felt once, like it is kept
-once, and where nothing stirs nothing is written.
+Affect belongs to the resource. Spikes caused in a session go into the commit that causes them, in the resource's
+stream, with the notes that they write. So a message has its effect once.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ from inmind.store.stream import Decision, Stream, key_for
 
 MAX_REASON_LENGTH: Final = 200
 MIN_MINUTES: Final = 1e-6
-"""Some microseconds, of which a time is made."""
+"""The smallest step that a timestamp can express is a microsecond."""
 MAX_MINUTES: Final = 100 * 366 * 24 * 60
-"""A hundred years: a history from before there were computers has nothing to tell."""
+"""A hundred years."""
 MAX_HISTORY_POINTS: Final = 10_000
-"""Of a history: more than any plot has pixels."""
+"""Points of one history."""
 
 SignalSource = Callable[[AffectState], Iterable[AffectSignal]]
-"""What something stirs up in whoever feels so far as this."""
+"""Returns the signals of one observation, given the affect so far."""
 
 
 class SearchCall(NamedTuple):
@@ -65,9 +64,10 @@ class SearchCall(NamedTuple):
 
 
 class Affect:
-    """The affect levels of one resource: `memory.resource("ada").affect`.
+    """The affect of one resource, as a host sees it.
 
-    If affect is disabled, the levels are the baselines and no spike is stored; the history still has earlier spikes.
+    If affect is disabled, the levels stay at their baselines and spikes are ignored; `history` still shows earlier
+    spikes.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Affect:
         enabled: bool = True,
         publish: Callable[[Stream[ResourceState]], None] = lambda _: None,
     ) -> None:
-        """`open_stream` reads the store and is called on first use. `publish` updates the live file of the notes."""
+        """`show` publishes the notes page."""
         self._open_stream, self._store, self._clock, self.enabled = open_stream, store, clock, enabled
         self._publish = publish
 
@@ -89,7 +89,7 @@ class Affect:
 
     @property
     def levels(self) -> Levels:
-        """What they are right now."""
+        """The current levels."""
         return self._stream.refresh().affect.levels.decayed_to(self._clock()) if self.enabled else Levels()
 
     @property
@@ -98,9 +98,10 @@ class Affect:
         return describe_mood(self.levels)
 
     def spike(self, spike: str, why: str = "", *, key: str | None = None) -> bool:
-        """Something happened that is felt: reward, error, social, achievement, urgency, sale, recall or missed.
+        """Raise a level: reward, error, social, achievement, urgency, sale, recall or missed.
 
-        `why` stands in the note that a high level writes. Returns False if affect is disabled; nothing is stored then.
+        `why` is the text of the note that a high level writes. Returns False if affect is disabled; nothing is stored
+        then.
         """
         if spike not in SPIKES:
             raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
@@ -117,7 +118,7 @@ class Affect:
         return True
 
     def history(self, hours: float = 24, step_minutes: float = 10) -> list[Levels]:
-        """The levels of the last hours, a point every so many minutes, each with its time; the last is now."""
+        """Levels of the last hours, one point every `step_minutes`, each with its time; the last point is now."""
         span, step = _to_minutes(hours, 60, "hours"), _to_minutes(step_minutes, 1, "step_minutes")
         steps = int(span / step)
         if steps >= MAX_HISTORY_POINTS:
@@ -130,65 +131,66 @@ class Affect:
 
 
 class SessionAffect:
-    """What happens in one session, as its resource feels it."""
+    """Affect events for one session, for the stream of its resource."""
 
     def __init__(self, resource: Stream[ResourceState], *, enabled: bool) -> None:
         self._resource, self._enabled = resource, enabled
 
-    def spikes_for(self, state: SessionState, told: Sequence[Observation], now: datetime) -> list[Draft]:
-        """What these stir up, for the resource's stream.
+    def spikes_for(self, state: SessionState, observations: Sequence[Observation], now: datetime) -> list[Draft]:
+        """Spikes caused by observations.
 
-        Only what is new is felt: a host that hands in a long conversation at once brings back what was said long ago.
-        What a child is told comes from its parent, which neither thanks nor rages.
+        Only the last message and what follows it count: a host may pass a long old conversation at once. Messages of
+        child sessions come from the parent agent and carry no affect.
         """
-        if not self._enabled or not told:
+        if not self._enabled or not observations:
             return []
         child = state.opened is not None and bool(state.opened.parent)
-        news = told[max((place for place, one in enumerate(told) if isinstance(one.content, str)), default=0) :]
+        messages = (index for index, item in enumerate(observations) if isinstance(item.content, str))
+        newest = observations[max(messages, default=0) :]
         return self._spikes(
-            state, now, [(partial(_signals_for, one, now, child=child), one.origin, one.source) for one in news]
+            state, now, [(partial(_signals_for, item, now, child=child), item.origin, item.source) for item in newest]
         )
 
-    def spikes_for_searches(self, state: SessionState, now: datetime, lookups: Sequence[SearchCall]) -> list[Draft]:
-        """The same for what the model has asked its memory."""
+    def spikes_for_searches(self, state: SessionState, now: datetime, searches: Sequence[SearchCall]) -> list[Draft]:
+        """Spikes caused by searches of the model."""
         if not self._enabled:
             return []
         return self._spikes(
-            state, now, [(partial(_search_signals, one), Origin.ASSISTANT, one.event) for one in lookups]
+            state, now, [(partial(_search_signals, search), Origin.ASSISTANT, search.event) for search in searches]
         )
 
     def _spikes(
-        self, state: SessionState, now: datetime, moving: Iterable[tuple[SignalSource, Origin, str]]
+        self, state: SessionState, now: datetime, causes: Iterable[tuple[SignalSource, Origin, str]]
     ) -> list[Draft]:
-        """Each is asked what it stirs up once those before it are felt.
+        """Spikes of several causes, each computed on the affect that the ones before have left.
 
-        Every spike comes once: three calls that fail side by side are one mishap.
+        Each kind of spike is raised once: three calls that fail together are one error.
         """
-        owned = self._resource.state.affect
-        felt, session = owned, state.stream.removeprefix("session/")
-        raised: dict[str, Draft] = {}
-        for stirs, origin, source in moving:
-            for one in stirs(felt):
-                what = AffectSpiked(one.spike, reason=one.why, subject=one.about, session=session)
-                draft = Draft(payload=what, origin=origin, sources=(source,))
-                if raised.setdefault(one.spike, draft) is draft:
-                    felt = felt.with_spike(what, at=now, trust=draft.effective_trust)
-        return add_auto_notes(owned, raised.values(), now)
+        before = self._resource.state.affect
+        affect, session = before, state.stream.removeprefix("session/")
+        spikes: dict[str, Draft] = {}
+        for signals, origin, source in causes:
+            for signal in signals(affect):
+                payload = AffectSpiked(signal.spike, reason=signal.why, subject=signal.about, session=session)
+                draft = Draft(payload=payload, origin=origin, sources=(source,))
+                if spikes.setdefault(signal.spike, draft) is draft:
+                    affect = affect.with_spike(payload, at=now, trust=draft.effective_trust)
+        return add_auto_notes(before, spikes.values(), now)
 
 
-def _signals_for(one: Observation, now: datetime, felt: AffectState, *, child: bool) -> Iterable[AffectSignal]:
-    if isinstance(one.content, str):
-        return () if child else affect_from_text(one.content)
-    stirred = signal_from_outcome(tool_outcome(one.content), felt, now)
-    return () if stirred is None else (stirred,)
+def _signals_for(item: Observation, now: datetime, affect: AffectState, *, child: bool) -> Iterable[AffectSignal]:
+    if isinstance(item.content, str):
+        return () if child else affect_from_text(item.content)
+    signal = signal_from_outcome(tool_outcome(item.content), affect, now)
+    return () if signal is None else (signal,)
 
 
-def _search_signals(one: SearchCall, _: AffectState) -> Iterable[AffectSignal]:
-    return (signal_from_search(found=one.has_hits),)
+def _search_signals(search: SearchCall, _: AffectState) -> Iterable[AffectSignal]:
+    return (signal_from_search(found=search.has_hits),)
 
 
 def affect_from_text(text: str) -> list[AffectSignal]:
-    """What a person's message says that is felt, in their own words."""
+    """Affect signals in a user's message, in the user's own words only."""
     if (
         not may_have_affect(text)
         or has_output_heading(text)
@@ -200,7 +202,7 @@ def affect_from_text(text: str) -> list[AffectSignal]:
 
 
 def tool_outcome(told: ToolObserved) -> ToolOutcome:
-    """What came of a call. A search that finds nothing has done what it was asked, whatever it ends with."""
+    """The outcome of a tool call. A search without hits counts as a success, whatever its exit code."""
     outcome = read_outcome(told)
     counts = outcome.failed and bool(
         overview_events([outcome], OverviewLog(), has_worked=lambda _: True, language="en")
@@ -209,8 +211,8 @@ def tool_outcome(told: ToolObserved) -> ToolOutcome:
 
 
 def _to_minutes(value: object, each: int, field: str) -> float:
-    """What somebody says in units of so many minutes: no less than a clock tells, and no more than it has told."""
+    """Check a duration and convert it to minutes."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not MIN_MINUTES <= value * each <= MAX_MINUTES:
         most = MAX_MINUTES // each
-        raise InvalidInput(field=field, value=value, expected=f"a number above 0, and at most {most:,}")
+        raise InvalidInput(field=field, value=value, expected=f"a number above 0, at most {most:,}")
     return float(value * each)

@@ -172,15 +172,15 @@ class Compactor:
     def automatic_since(self, history: History, *, since: int) -> list[Compacted]:
         """Automatic compactions in force that were made after event `since`."""
         return [
-            one.payload
-            for one in history.compactions
-            if one.seq > since and one.payload.reason not in (BY_HOST, BY_MODEL)
+            compaction.payload
+            for compaction in history.compactions
+            if compaction.seq > since and compaction.payload.reason not in (BY_HOST, BY_MODEL)
         ]
 
-    def report_for(self, what: Compacted, history: History) -> CompactionReport:
+    def report_for(self, compacted: Compacted, history: History) -> CompactionReport:
         """The report of a compaction, against the current history."""
         request = self._current_request(history)
-        return CompactionReport.of(what, unsent=history.unsent_items, request=request, left_out=history.dropped)
+        return CompactionReport.of(compacted, unsent=history.unsent_items, request=request, left_out=history.dropped)
 
     # -- automatic -----------------------------------------------------------------------------------------
 
@@ -188,14 +188,14 @@ class Compactor:
         """The compaction that has to, or should, run before the next prompt; usually None."""
         return self._trigger.plan(state, pressure)
 
-    def run_planned(self, due: PlannedCompaction) -> PlannedCompactionResult:
+    def run_planned(self, planned: PlannedCompaction) -> PlannedCompactionResult:
         """Run a planned compaction, unless the conversation has changed since it was planned."""
-        request, notices = self._with_summary(due)
+        request, notices = self._with_summary(planned)
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
-            if state.history.sent.prefix_digest() != due.based_on:
+            if state.history.sent.prefix_digest() != planned.based_on:
                 return Decision([], False)
-            return Decision(self.planned_drafts(state, due.selection, request), True)
+            return Decision(self.planned_drafts(state, planned.selection, request), True)
 
         return PlannedCompactionResult(done=bool(self._stream.commit(decide).result), notices=notices)
 
@@ -205,20 +205,24 @@ class Compactor:
         """The events of a planned compaction; none if it saves nothing."""
         return self._build_if_shorter(state, self.messages(state.history), selection, request).drafts
 
-    def _with_summary(self, due: PlannedCompaction) -> tuple[CompactionRequest, tuple[str, ...]]:
+    def _with_summary(self, planned: PlannedCompaction) -> tuple[CompactionRequest, tuple[str, ...]]:
         """Add a summary by the session's model, if there is one. Its failure must not prevent the compaction."""
         state, model = self._stream.state, self._config.summarizer
-        if model is None or due.request.strategy != "summarize" or state.history.sent.prefix_digest() != due.based_on:
-            return due.request, ()
+        if (
+            model is None
+            or planned.request.strategy != "summarize"
+            or state.history.sent.prefix_digest() != planned.based_on
+        ):
+            return planned.request, ()
         messages = self.messages(state.history)
-        if self._build_if_shorter(state, messages, due.selection, due.request) is _NO_COMPACTION:
-            return due.request, ()  # nothing to summarize
+        if self._build_if_shorter(state, messages, planned.selection, planned.request) is _NO_COMPACTION:
+            return planned.request, ()  # nothing to summarize
         try:
-            return replace(due.request, summary=self._call_model(model, messages, due.selection)), ()
+            return replace(planned.request, summary=self._call_model(model, messages, planned.selection)), ()
         except (ModelFailed, SummaryRefused) as error:
             notice = f"the summary was extracted because the session's model failed: {error.reason}"
             log.warning("%s: %s", self._stream.name, notice)
-            return due.request, (notice,)
+            return planned.request, (notice,)
 
     # -- helpers -------------------------------------------------------------------------------------------
 
@@ -235,14 +239,22 @@ class Compactor:
         return with_stub_size(request, self._config.limits.spendable)
 
     def _build_if_shorter(
-        self, state: SessionState, messages: Sequence[TurnMessage], selection: CompactionSelection, request: CompactionRequest
+        self,
+        state: SessionState,
+        messages: Sequence[TurnMessage],
+        selection: CompactionSelection,
+        request: CompactionRequest,
     ) -> CompactionPlan:
         """Plan a compaction; `_NO_COMPACTION` if the stubs would be longer than what they replace."""
         plan = self._build(state, messages, selection, request)
         return plan if plan.report.tokens > 0 else _NO_COMPACTION
 
     def _build(
-        self, state: SessionState, messages: Sequence[TurnMessage], selection: CompactionSelection, request: CompactionRequest
+        self,
+        state: SessionState,
+        messages: Sequence[TurnMessage],
+        selection: CompactionSelection,
+        request: CompactionRequest,
     ) -> CompactionPlan:
         if not selection:
             return _NO_COMPACTION
@@ -270,16 +282,17 @@ class Compactor:
 
     def _current_request(self, history: History) -> RetainedItem | None:
         """The last request of the user, in full even if it was cut in the prompt; cached."""
-        line = history.messages
-        name = (line.prefix_digest(), len(line))
+        conversation = history.messages
+        name = (conversation.prefix_digest(), len(conversation))
         if name != self._request_cache[0]:
-            newest_first = (to_turn_message(entry, self._read(entry), self._meter) for entry in reversed(line[:]))
+            newest_first = (
+                to_turn_message(entry, self._read(entry), self._meter) for entry in reversed(conversation[:])
+            )
             self._request_cache = (name, last_request(newest_first))
         return self._request_cache[1]
 
     def _summarize(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
-        """Let a model summarize the messages that would be archived now. Returns the summary and their event numbers.
-        """
+        """Let a model summarize the messages that would be archived now. Returns the summary and their event numbers."""
         messages = self.messages(self._stream.refresh().history)
         selection = select_requested(messages, target=target, keep_recent=keep_recent)
         return self._call_model(model, messages, selection), [messages[place].seq for place in selection.removed]
@@ -329,10 +342,9 @@ class Compactor:
         """The report of an earlier call with the same key."""
         if done.last < done.first:
             return CompactionReport(reason=NOTHING)
-        (what,) = (
-            one.payload for one in self._events_between(done.first, done.last) if isinstance(one.payload, Compacted)
-        )
-        return self.report_for(what, self._stream.state_at(done.last).history)
+        events = self._events_between(done.first, done.last)
+        (compacted,) = (event.payload for event in events if isinstance(event.payload, Compacted))
+        return self.report_for(compacted, self._stream.state_at(done.last).history)
 
 
 _NO_COMPACTION = CompactionPlan([], CompactionReport(reason=NOTHING))

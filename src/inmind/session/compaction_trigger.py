@@ -81,7 +81,10 @@ class CompactionTrigger:
             stub = estimate_stub_tokens(messages, request, self._meter)
             selection = self._select_for_space(state.history, messages, pressure, stub)
             gain = self._gain(messages, selection, stub)
-            if pressure.history - gain <= pressure.available - pressure.fixed or request.id_tokens < MIN_NAMED_ID_TOKENS:
+            if (
+                pressure.history - gain <= pressure.available - pressure.fixed
+                or request.id_tokens < MIN_NAMED_ID_TOKENS
+            ):
                 break
             request = replace(request, id_tokens=request.id_tokens // 2, stub_tokens=request.stub_tokens // 2)
         worth = pressure.is_over or gain >= pressure.min_gain
@@ -140,8 +143,8 @@ class CompactionTrigger:
         return selection(pressure.with_reserved(more)) if more > 0 else first
 
     def _pays(self, rates: Rates, messages: Sequence[TurnMessage], gain: int, pressure: WindowPressure) -> bool:
-        calls = sum(one.speaker == "assistant" and not one.stub for one in messages) or 1
-        growth = sum(one.tokens for one in messages if not one.stub) / calls
+        calls = sum(message.speaker == "assistant" and not message.stub for message in messages) or 1
+        growth = sum(message.tokens for message in messages if not message.stub) / calls
         stays = max(0, pressure.history - gain) + pressure.memory
         return pays_off(rates, freed=gain, rewritten=stays, growth=growth)
 

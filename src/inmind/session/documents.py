@@ -39,7 +39,7 @@ class SessionDocuments:
         self._views.read_edits()
         documents = self._refresh(scope)
         if name not in documents.by_path:
-            raise NotFound(what="document", name=path, hint="see documents() for those there are")
+            raise NotFound(what="document", name=path, hint="session.documents() lists them")
         self._views.seen[name] = documents.version(name)
         return documents.text(name)
 
@@ -57,26 +57,25 @@ class SessionDocuments:
         text = validate_text(text)
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
-        named = key_for(key, "write", name, text)
+        checked_key = key_for(key, "write", name, text)
         self._views.read_edits()
         seen = self._views.seen.get(name, 0) if base is None else whole_number(base, "base")
 
         def decide(documents: Documents) -> list[Draft]:
-            """Nothing if it says that already."""
             if documents.is_edited_since(name, version=seen):
-                have, theirs = documents.version(name), documents.text(name)
-                raise Conflict(stream=name, expected=seen, actual=have, mine=text, theirs=theirs)
+                current = documents.version(name)
+                raise Conflict(stream=name, expected=seen, actual=current, mine=text, theirs=documents.text(name))
             same = name in documents.by_path and documents.text(name) == text
             return [] if same else [Draft(payload=DocumentWritten(path=name, text=text), origin=origin)]
 
         if scope == "thread":
             done = self._stream.commit(
-                partial(self._deriver.decide_with_derived, lambda state: decide(state.documents)), key=named
+                partial(self._deriver.decide_with_derived, lambda state: decide(state.documents)), key=checked_key
             )
         else:
-            done = self._resource.commit(lambda owned, _: Decision(decide(owned.documents), True), key=named)
+            done = self._resource.commit(lambda state, _: Decision(decide(state.documents), True), key=checked_key)
         self._views.publish()
-        if done.result is None:  # an earlier call with this key wrote it, and somebody may have written since
+        if done.result is None:  # an earlier call with this key wrote it, and it may have changed since
             return self._documents_at(scope, done.appended.last).version(name)
         self._views.seen[name] = self._documents(scope).version(name)
         return self._views.seen[name]
@@ -84,12 +83,12 @@ class SessionDocuments:
     def versions(self) -> dict[str, int]:
         """Paths of all documents of the session and its resource, with their versions."""
         self._views.read_edits()
-        both = {**self._refresh("thread").by_path, **self._refresh("resource").by_path}
-        return {path: document.version for path, document in sorted(both.items())}
+        by_path = {**self._refresh("thread").by_path, **self._refresh("resource").by_path}
+        return {path: document.version for path, document in sorted(by_path.items())}
 
     def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
         """See `Session.update_front_matter`."""
-        named = key_for(key, "update_front_matter", values)
+        checked_key = key_for(key, "update_front_matter", values)
         self._views.read_edits()
 
         def decide(state: SessionState) -> list[Draft]:
@@ -98,13 +97,13 @@ class SessionDocuments:
             written = DocumentWritten(OVERVIEW_PATH, text)
             return [] if text == page else [Draft(payload=written, origin=Origin.ASSISTANT)]
 
-        knew = not self._documents("thread").is_edited_since(
+        was_current = not self._documents("thread").is_edited_since(
             OVERVIEW_PATH, version=self._views.seen.get(OVERVIEW_PATH, 0)
         )
-        done = self._stream.commit(partial(self._deriver.decide_with_derived, decide), key=named)
+        done = self._stream.commit(partial(self._deriver.decide_with_derived, decide), key=checked_key)
         self._views.publish()
         version = self._documents_at("thread", done.appended.last).version(OVERVIEW_PATH)
-        if knew and done.result is not None:
+        if was_current and done.result is not None:
             self._views.seen[OVERVIEW_PATH] = version
         return version
 

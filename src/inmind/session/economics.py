@@ -1,7 +1,7 @@
 """Earnings, spending and offers of a resource, as the host reports them.
 
-Nothing is paid here. Each entry is an event of the resource's stream, checked before it is stored and never changed;
-the report is the sum of the entries.
+Nothing is paid or charged here. Each entry is an event of the resource's stream, checked before it is appended, so the
+report can be computed again from the events.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TradeKind = Literal["earning", "spending", "listing"]
 
 MAX_AMOUNT: Final = Decimal(10) ** 15
 MAX_DECIMAL_PLACES: Final = 18
-"""Behind the point: as many as the smallest unit of any currency needs."""
+"""As many as the smallest unit of any currency needs."""
 MAX_NAME_LENGTH: Final = 200
-"""Characters of a skill, or of whom it was traded with: they stand on MEMORY.md."""
+"""Characters of a skill or a trading partner: they are shown on MEMORY.md."""
 MAX_NOTE_LENGTH: Final = 2_000
 
 
@@ -65,10 +65,10 @@ class Economics:
         on: date | str | None = None,
         key: str | None = None,
     ) -> str:
-        """Enter an earning, a spending, or a skill that is offered, with its price where it has one.
+        """Record an earning, a spending, or a skill offered (listing) with its price. Returns the id of the entry.
 
-        Amounts are exact: a Decimal, an integer or a text; a float counts as it is printed. `on` is when it happened,
-        where that is not now. An earning pleases: where affect is on, it is felt.
+        Amounts are exact: a Decimal, an integer or a string; a float counts as it is printed. `on`: date, if not now.
+        If affect is enabled, an earning raises a spike.
         """
         trade = TradeRecorded(
             trade_type=_entry_kind(what),
@@ -91,27 +91,27 @@ class Economics:
         return f"{self._stream.name}#{appended.first}"
 
     def report(self) -> tuple[CurrencyTotals, ...]:
-        """The figures so far, for each currency, the one that was traded in most often first."""
+        """Totals for each currency, the most used first."""
         return summarize_trades(trades(self._store, self._stream.name), self._clock())
 
 
 def trades(store: Store, stream: str) -> Sequence[Event]:
-    """All entries of a resource's stream, in their order."""
+    """All entries of a resource's stream, in order."""
     return store.read(stream, kind=TradeRecorded.kind)
 
 
 def _check_consistency(trade: TradeRecorded, *, buyer: str, seller: str) -> None:
-    """Each field fits by itself; here they have to fit each other."""
+    """Check that the fields fit each other."""
     if trade.trade_type == "listing" and not trade.skill:
-        raise InvalidInput(field="skill", value=trade.skill, expected="the skill that is offered")
+        raise InvalidInput(field="skill", value=trade.skill, expected="the skill offered")
     if trade.trade_type != "listing" and not Decimal(trade.amount):
         raise InvalidInput(
             field="amount", value=trade.amount, expected=f"more than 0 for an entry of {trade.trade_type}"
         )
     if trade.trade_type != "earning" and buyer:
-        raise InvalidInput(field="buyer", value=buyer, expected=f"nobody: {trade.trade_type} has no buyer")
+        raise InvalidInput(field="buyer", value=buyer, expected=f"no buyer for a {trade.trade_type}")
     if trade.trade_type != "spending" and seller:
-        raise InvalidInput(field="seller", value=seller, expected=f"nobody: {trade.trade_type} has no seller")
+        raise InvalidInput(field="seller", value=seller, expected=f"no seller for a {trade.trade_type}")
 
 
 def _entry_kind(what: object) -> TradeKind:
@@ -122,7 +122,7 @@ def _entry_kind(what: object) -> TradeKind:
 
 
 def _amount(amount: object) -> Decimal:
-    expected = f"an amount from 0 to {MAX_AMOUNT:f} with at most {MAX_DECIMAL_PLACES} places behind the point"
+    expected = f"an amount from 0 to {MAX_AMOUNT:f} with at most {MAX_DECIMAL_PLACES} decimal places"
     if isinstance(amount, bool) or not isinstance(amount, Decimal | int | float | str):
         raise InvalidInput(field="amount", value=amount, expected=expected)
     try:
@@ -130,7 +130,7 @@ def _amount(amount: object) -> Decimal:
     except InvalidOperation as error:
         raise InvalidInput(field="amount", value=amount, expected=expected) from error
     exponent = exact.as_tuple().exponent
-    # Of what is no number, the exponent is a letter.
+    # The exponent of NaN and infinity is a letter.
     if not isinstance(exponent, int) or exponent < -MAX_DECIMAL_PLACES or not 0 <= exact <= MAX_AMOUNT:
         raise InvalidInput(field="amount", value=amount, expected=expected)
     return exact.copy_abs()
@@ -165,7 +165,7 @@ def _entry_date(on: object) -> str:
         return ""
     moment = parse_time(on.isoformat() if isinstance(on, date) else on) if isinstance(on, date | str) else None
     if moment is None:
-        raise InvalidInput(field="on", value=on, expected="a date or time, or one in ISO 8601, like 2026-03-20")
+        raise InvalidInput(field="on", value=on, expected="a date or time, or a string in ISO 8601, like 2026-03-20")
     return moment.isoformat()
 
 

@@ -12,7 +12,7 @@ from inmind.core.events.prompt import UsageReported
 from inmind.core.events.session import (
     ToolObserved,
 )
-from inmind.core.messages import format_named
+from inmind.core.messages import get_format
 from inmind.documents.document import (
     validate_text,
 )
@@ -41,7 +41,7 @@ class HostInput:
         self._views, self._deriver, self._prompts = views, deriver, prompts
 
     def add(self, messages: Sequence[Any], *, format: str, key: str | None) -> Sequence[Event]:
-        fmt = format_named(format)
+        fmt = get_format(format)
         wires = copy_messages(messages, fmt)
         checked_key = key_for(key, "add", format, wires)
         self._views.read_edits()

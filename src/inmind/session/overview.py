@@ -1,8 +1,8 @@
-"""What happens, entered on overview.md while it happens.
+"""Lines that memory itself writes on overview.md.
 
-Hosts say it, and rules read it off what tools did; the index of pages follows whoever wrote them. All of it goes into
-the commit of what it is about, so that one undo takes back both. A decision may be taken twice, or come to nothing, so
-nothing is remembered here that is not in the state: only answers that would be worked out again.
+The host reports events, and rules derive lines from tool results; the index of pages follows the pages. Lines go into
+the commit of their cause, so that one undo reverts both. A decision may be computed twice or discarded, so this object
+keeps only caches.
 """
 
 from __future__ import annotations
@@ -23,61 +23,67 @@ from inmind.entities.parse_result import is_object, looks_like_json, parse_layer
 from inmind.history import Conversation
 from inmind.session.message_events import MAX_LOOKBACK, tool_results_in
 from inmind.session.state import SessionState
-from inmind.store.protocol import AppendResult, Key
+from inmind.store.protocol import Key
 from inmind.store.stream import Decision, Stream
 
 
 class OverviewWriter:
-    """The overview of one session, as far as memory itself keeps it."""
+    """Maintains memory's lines on the overview of one session."""
 
     def __init__(self, stream: Stream[SessionState], own_tool: Callable[[str], bool]) -> None:
         self._stream, self._own_tool = stream, own_tool
         self._current: tuple[Documents, OverviewLog] | None = None
-        """What the overview was last seen to be current for."""
+        """The documents and lines for which the overview was last found up to date."""
         self._working_tools: tuple[int, str, frozenset[str]] = (0, "", frozenset())
-        """A beginning of the conversation, by its length and its name, and the tools that have worked in it."""
+        """A prefix of the conversation (its length and digest), and the tools that have succeeded in it."""
 
-    def add_event(self, kind: str, text: str, key: Key | None) -> AppendResult:
-        """Something that the host says has happened."""
-        told = overview_event(kind, text)
+    def add_event(self, kind: str, text: str, key: Key | None) -> None:
+        """Add a line for an event that the host reports."""
+        event = overview_event(kind, text)
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
-            return Decision(overview_updates(state.documents, state.language, [told], log=state.overview_lines), None)
+            return Decision(overview_updates(state.documents, state.language, [event], log=state.overview_lines), None)
 
-        return self._stream.commit(decide, key=key).appended
+        self._stream.commit(decide, key=key)
 
     def entries_for(
-        self, state: Callable[[], SessionState], before: SessionState, told: Sequence[Observation], *, wrote: bool
+        self,
+        next_state: Callable[[], SessionState],
+        before: SessionState,
+        observations: Sequence[Observation],
+        *,
+        wrote: bool,
     ) -> list[Draft]:
-        """What is entered for what tools did, and for pages that were written. `mind`: what is then in mind.
+        """Events that update the overview for tool results and written pages.
 
-        `before`: what was in mind until then. `wrote`: whether pages were among what happened.
+        `next_state` returns the state after them, `before` is the state until then. `wrote`: whether pages were
+        written.
         """
-        done = [
-            (read_outcome(one.content), one.source)
-            for one in told
-            if isinstance(one.content, ToolObserved) and not self._own_tool(one.content.tool)
+        outcomes = [
+            (read_outcome(item.content), item.source)
+            for item in observations
+            if isinstance(item.content, ToolObserved) and not self._own_tool(item.content.tool)
         ]
         language = before.language
-        occurred = overview_events(
-            (outcome for outcome, _ in done),
+        events = overview_events(
+            (outcome for outcome, _ in outcomes),
             before.overview_lines,
             has_worked=lambda tool: tool in before.working_tools or tool in self._working_tools_in(before.conversation),
             language=language,
         )
-        if not occurred and not wrote and (before.documents, before.overview_lines) == self._current:
+        if not events and not wrote and (before.documents, before.overview_lines) == self._current:
             return []
-        then = state()
-        sources = tuple(dict.fromkeys(source for _, source in done)) if occurred else ()
+        after = next_state()
+        sources = tuple(dict.fromkeys(source for _, source in outcomes)) if events else ()
         drafts = overview_updates(
-            then.documents, language, occurred, log=then.overview_lines, trust=Trust.DATA, sources=sources
+            after.documents, language, events, log=after.overview_lines, trust=Trust.DATA, sources=sources
         )
         if not drafts:
-            self._current = (then.documents, then.overview_lines)
+            self._current = (after.documents, after.overview_lines)
         return drafts
 
     def refresh(self) -> bool:
-        """Enter what follows from pages that people wrote as files; answers whether there was anything to enter."""
+        """Update the overview for pages that people wrote as files. Returns whether anything changed."""
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, OverviewLog]]:
             drafts = overview_updates(state.documents, state.language, log=state.overview_lines)
@@ -91,22 +97,24 @@ class OverviewWriter:
             self._current = done.result
         return bool(done.events)
 
-    def _working_tools_in(self, line: Conversation) -> frozenset[str]:
-        """The tools that have worked, by the conversation alone. It is read on from where it was read before."""
-        length, name, worked = self._working_tools
-        if not line.begins_with(length, name):
+    def _working_tools_in(self, conversation: Conversation) -> frozenset[str]:
+        """Tools that have succeeded in the conversation. Reading continues where the last call stopped."""
+        length, digest, worked = self._working_tools
+        if not conversation.begins_with(length, digest):
             length, worked = 0, frozenset[str]()
-        if length < len(line):
-            outcomes = tool_results_in(line[max(0, length - MAX_LOOKBACK) :])
+        if length < len(conversation):
+            outcomes = tool_results_in(conversation[max(0, length - MAX_LOOKBACK) :])
             worked |= {
-                one.tool for one in outcomes if one.tool not in worked and not (one.error or is_failure(one.result))
+                result.tool
+                for result in outcomes
+                if result.tool not in worked and not (result.error or is_failure(result.result))
             }
-            self._working_tools = (len(line), line.prefix_digest(), worked)
+            self._working_tools = (len(conversation), conversation.prefix_digest(), worked)
         return worked
 
 
 def read_outcome(told: ToolObserved) -> ToolCallOutcome:
-    """What a tool did, read once for all rules."""
+    """The outcome of a tool call, parsed once for all rules."""
     answer = parse_layers(told.result)
     return ToolCallOutcome(
         tool=told.tool,
@@ -118,12 +126,12 @@ def read_outcome(told: ToolObserved) -> ToolCallOutcome:
 
 
 def _is_plain_text(value: Any) -> bool:
-    """Words are quoted as they were said, though they can be read as YAML: "Error: disk full"."""
+    """Text is quoted as it is, even if it could be parsed as YAML: "Error: disk full"."""
     return isinstance(value, str) and not looks_like_json(value)
 
 
 def _parse_arguments(arguments: Any) -> Any:
-    """Arguments as values: in the conversation they are the text that a model wrote, and so is many a list in them."""
+    """Arguments as values. In the conversation they are JSON text, and lists in them may be JSON text again."""
     given = _parse_text(arguments)
     if not is_object(given):
         return given
@@ -132,5 +140,5 @@ def _parse_arguments(arguments: Any) -> Any:
 
 
 def _parse_text(value: Any) -> Any:
-    """Not read any further than to where it is no text: what is called content there is no answer's."""
+    """Parse text once. Fields named "content" in it are not unwrapped, unlike in a tool result."""
     return next((one for one in parse_layers(value) if not isinstance(one, str)), value)

@@ -20,7 +20,7 @@ from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import UsageReported
 from inmind.core.events.session import Reverted
 from inmind.core.frozen import frozen
-from inmind.core.messages import FORMATS, format_named
+from inmind.core.messages import FORMATS, get_format
 from inmind.core.messages.model import Call, Message, Result, Text
 from inmind.core.messages.replies import Reply, read_reply
 from inmind.documents.document import Scope
@@ -90,7 +90,7 @@ class ReplyExecutor:
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> RecordedReply:
         """Record a reply and run its memory tools, once for each reply."""
-        format_name = None if format is None else format_named(format).name
+        format_name = None if format is None else get_format(format).name
         state, _ = self._stream.refresh(), self._resource.refresh()
         at_prompt = state if call in (None, state.prompt.calls) else self._state_after(call)
         prompt = at_prompt.prompt
@@ -109,11 +109,13 @@ class ReplyExecutor:
         if done.result is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return RecordedReply(record_result(events, complete=read.whole, repeated=True))
+            return RecordedReply(record_result(events, complete=read.is_complete, repeated=True))
         diagnostics = tuple(answer.diagnostic for answer in done.result if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
-        return RecordedReply(record_result(done.events, complete=read.whole, diagnostics=diagnostics), done.events)
+        return RecordedReply(
+            record_result(done.events, complete=read.is_complete, diagnostics=diagnostics), done.events
+        )
 
     def call(
         self, tool: str, arguments: Any, *, scope: Scope, read_only: bool, seen: Mapping[str, str], key: str | None
@@ -268,7 +270,7 @@ def _reply_key(reply: Reply, call: int, conversation: Conversation) -> Key:
         newest_first = reversed(conversation[:])
         answered = (entry.seq for entry in newest_first if not entry.is_memory_reply and not _is_from_assistant(entry))
         name = f"{call} {next(answered, 0)} {reply.id}"
-    return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.whole else 'cut')}", "")
+    return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.is_complete else 'cut')}", "")
 
 
 def _is_from_assistant(entry: ConversationEntry) -> bool:

@@ -1,4 +1,4 @@
-"""The scratchpad of a session, as its host holds it: look at it, update it, see what had to be set aside."""
+"""The scratchpad of a session, as its host uses it: read it, update it, list versions that were set aside."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 @frozen(kw_only=True)
 class SetAside:
-    """A state that does not fit the schema any more, why, and when it was written."""
+    """A version that no longer fits the schema, the reason, and when it was written."""
 
     state: ScratchpadState
     reason: str
@@ -35,7 +35,10 @@ class SetAside:
 def open_scratchpad(
     layers: Sequence[Layer], streams: Sequence[Stream[SessionState]], resource: Stream[ResourceState], store: Store
 ) -> Scratchpad | None:
-    """The scratchpad of a session, or the one that it has a view of: `streams` are its own and its ancestors'."""
+    """The scratchpad of a session, or the one of an ancestor that it has a view of.
+
+    `streams`: the stream of the session and those of its ancestors.
+    """
     found = find_visible_scratchpad(layers)
     if found is None:
         return None
@@ -45,14 +48,14 @@ def open_scratchpad(
 
 
 class Scratchpad:
-    """Text, or an object that its schema checks. Whoever updates it, the state is the same for all."""
+    """A text, or an object that is checked by a schema."""
 
     def __init__(self, layer: ScratchpadLayer, stream: Stream[Any], store: Store) -> None:
         self._layer, self._stream, self._store = layer, stream, store
 
     @property
     def snapshot(self) -> ScratchpadState:
-        """What it holds now, as a copy: changing it changes nothing."""
+        """A copy of the current content."""
         return deep_copy(self._layer.current_state(self._stream.refresh().scratchpads))
 
     def update(
@@ -64,17 +67,15 @@ class Scratchpad:
         origin: Origin = Origin.ASSISTANT,
         key: str | None = None,
     ) -> None:
-        """Merge values in, after removing what `delete` names; or replace a text, or add to its end.
+        """Merge values, after deleting the paths in `delete`; or replace a text, or append to it.
 
-        What is given is taken literally: null is a value and an empty list empties. The result must fit the schema,
-        or nothing is changed.
+        Values are taken literally: null is a value, and an empty list empties. If the result does not fit the schema,
+        this raises and nothing is changed.
         """
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         if key is not None and not isinstance(values, str):
-            values = copy_json(
-                values, "values"
-            ).value  # so that what is wrong with them has its own name, with a key too
+            values = copy_json(values, "values").value  # before the key is made, so that an error names the field
         named = key_for(key, "update", values, delete, append, origin)
 
         def decide(state: ScratchpadOwner, _: datetime) -> Decision[Any, None]:
@@ -85,14 +86,14 @@ class Scratchpad:
 
     @property
     def misfit(self) -> str:
-        """Why what is saved does not fit the schema; empty if it does."""
+        """Why the saved content does not fit the schema; empty if it does."""
         return self._layer.mismatch_reason(self._stream.refresh().scratchpads)
 
     @property
     def set_aside(self) -> tuple[SetAside, ...]:
-        """States that do not fit the schema any more, the oldest first; the one that the next update puts aside, too.
+        """Versions that no longer fit the schema, oldest first, including one that the next update will set aside.
 
-        Opening a session changes nothing: two versions of a program may well be running on one scratchpad.
+        Opening a session changes nothing, because two versions of a program may use one scratchpad.
         """
         aside = [
             (event.seq - 1, event.payload.reason)
@@ -102,7 +103,9 @@ class Scratchpad:
         if misfit := self.misfit:
             aside.append((self._stream.version, misfit))
         pads = ((self._stream.state_at(seq).scratchpads.get(self._layer.name), reason) for seq, reason in aside)
-        by_version = {pad.version: (pad.state, reason) for pad, reason in pads}  # one that was undone is the same again
+        by_version = {
+            pad.version: (pad.state, reason) for pad, reason in pads
+        }  # after an undo a version may appear twice
         return tuple(self._set_aside_at(version, *what) for version, what in by_version.items())
 
     def _set_aside_at(self, version: int, state: ScratchpadState, reason: str) -> SetAside:

@@ -18,7 +18,7 @@ from inmind.core.events.session import (
     SessionOpened,
     SessionTitled,
 )
-from inmind.core.messages import format_named
+from inmind.core.messages import get_format
 from inmind.core.messages.model import Wire
 from inmind.core.pricing import Usage
 from inmind.core.text import shorten
@@ -93,7 +93,7 @@ class Session:
         `messages` is the host's complete list; new messages in it are recorded. Without it, the history in the journal
         is used. The prompt is committed before it is returned, so it can be explained and rebuilt later.
         """
-        fmt = format_named(format)
+        fmt = get_format(format)
         inputs = PrepareInput.of(messages, system, tools, fmt)
         checked_key = key_for(key, "prepare", format, messages, system, tools)
         self._views.read_edits()
@@ -118,7 +118,7 @@ class Session:
 
         A compaction that `prepare` would run first is included, with an extracted summary: no model is called.
         """
-        fmt = format_named(format)
+        fmt = get_format(format)
         inputs = PrepareInput.of(messages, system, tools, fmt)
         self._views.read_edits()
         self._resource.refresh()

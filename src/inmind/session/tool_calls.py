@@ -162,7 +162,7 @@ class ToolCallRunner:
         """Answer a call of a reply to `prompt`; None if the host has to run it."""
         match self._route(call, prompt, context.state):
             case "memory":
-                return run_tool(call, context) if reply.whole else cut_off_answer()
+                return run_tool(call, context) if reply.is_complete else cut_off_answer()
             case "unknown":
                 return unknown_tool_answer(call, tool_names(prompt.all_tools or ()))
             case _:

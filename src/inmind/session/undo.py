@@ -26,26 +26,26 @@ class SessionUndo:
 
     def undo(self, *, to: int | None = None, key: str | None = None) -> int:
         """See `Session.undo`."""
-        named = key_for(key, "undo", to)
+        checked_key = key_for(key, "undo", to)
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, int]:
             target = state.undo_target if to is None else whole_number(to, "to", minimum=1)
             if not state.opening_end <= target < state.seq or target == 0:
                 if to is None:
                     raise NotFound(
-                        what="change to undo in", name=self._id, hint="nothing was changed since it was opened"
+                        what="change to undo in", name=self._id, hint="nothing has changed since it was opened"
                     )
                 raise NotFound(
                     what="earlier event",
                     name=target,
-                    hint=f"it was opened with {state.opening_end}, the newest is {state.seq}",
+                    hint=f"the session was opened with {state.opening_end}, its last event is {state.seq}",
                 )
             if to is not None:
                 self._check_batch_end(target)
             reverted = Draft(payload=Reverted(to=target), origin=Origin.USER)
             return Decision([reverted, *self._file_edits_since(state, target)], target)
 
-        done = self._stream.commit(decide, key=named)
+        done = self._stream.commit(decide, key=checked_key)
         if done.result is not None:
             return done.result
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.first)
@@ -56,11 +56,11 @@ class SessionUndo:
         last = whole_number(messages, "messages", minimum=1)
 
         def decide(state: SessionState, now: datetime) -> Decision[SessionState, None]:
-            there = len(state.conversation)
-            if last > there:
-                raise InvalidInput(field="messages", value=last, expected=f"at most {there}, as many as there are")
-            gone = [Draft(payload=HistorySpliced(there - last, there, 0), origin=Origin.USER)]
-            return Decision([*gone, *self._compactor.undone_by_edits(state, gone, now)], None)
+            count = len(state.conversation)
+            if last > count:
+                raise InvalidInput(field="messages", value=last, expected=f"at most {count}, the number of messages")
+            removed = [Draft(payload=HistorySpliced(count - last, count, 0), origin=Origin.USER)]
+            return Decision([*removed, *self._compactor.undone_by_edits(state, removed, now)], None)
 
         done = self._stream.commit(decide, key=key_for(key, "take_back", last))
         return done.events
@@ -69,17 +69,20 @@ class SessionUndo:
         """Pages as people last saved them after an event; they are kept when the rest is reverted."""
         written = self._store.read(self._stream.name, after=seq, until=state.seq, kind=DocumentWritten.kind)
         saved = {
-            one.payload.path: one for one in written if isinstance(one.payload, DocumentWritten) and is_file_edit(one)
+            event.payload.path: event
+            for event in written
+            if isinstance(event.payload, DocumentWritten) and is_file_edit(event)
         }
         return [
-            Draft(payload=one.payload, origin=Origin.FILE, sources=(one.id,), trust=one.trust) for one in saved.values()
+            Draft(payload=event.payload, origin=Origin.FILE, sources=(event.id,), trust=event.trust)
+            for event in saved.values()
         ]
 
     def _check_batch_end(self, seq: int) -> None:
         """Check that an event ends a batch. In the middle of one, tool calls would have no answers."""
-        (behind,) = self._store.read(self._stream.name, after=seq, until=seq + 1)
-        if not behind.starts_batch:
-            opening = [event.seq for event in self._store.read(self._stream.name) if event.starts_batch]
-            first = max(start for start in opening if start <= seq)
-            last = min((start for start in opening if start > seq), default=self._stream.version + 1) - 1
-            raise InvalidInput(field="to", value=seq, expected=f"where a change ended: {first - 1} or {last}")
+        (following,) = self._store.read(self._stream.name, after=seq, until=seq + 1)
+        if not following.starts_batch:
+            starts = [event.seq for event in self._store.read(self._stream.name) if event.starts_batch]
+            first = max(start for start in starts if start <= seq)
+            last = min((start for start in starts if start > seq), default=self._stream.version + 1) - 1
+            raise InvalidInput(field="to", value=seq, expected=f"the last event of a change: {first - 1} or {last}")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.events.crystals import NoteAdded
-from inmind.core.text import Cut
+from inmind.core.text import TruncatedText
 from inmind.documents.notes_page import (
     HEADING,
     PageNote,
@@ -134,7 +134,7 @@ def test_a_page_with_no_notes_has_nothing_to_say() -> None:
 POINTER = "[the rest is on the page]"
 
 
-def shown_of(page: str, budget: int) -> Cut:
+def shown_of(page: str, budget: int) -> TruncatedText:
     return truncate_to_newest(strip_heading(page), budget=budget, count=len, pointer=POINTER)
 
 

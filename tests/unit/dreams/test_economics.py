@@ -66,10 +66,10 @@ def test_what_is_offered_was_not_earned() -> None:
 
 def test_buyers_are_counted_once_and_sellers_and_strangers_are_none() -> None:
     trades = [
-        earned("1", with_whom="bob"),
-        earned("1", with_whom="bob"),
+        earned("1", counterparty="bob"),
+        earned("1", counterparty="bob"),
         earned("1"),
-        traded("spending", "1", with_whom="eve"),
+        traded("spending", "1", counterparty="eve"),
     ]
     assert of(*trades).buyers == 1
 

@@ -188,7 +188,7 @@ GOOD = add("He is called Douglas", "N1", section="The Bond")
         (add("x", "N9"), "there is no 'N9'"),
         (add("x", "L1"), "there is no 'L1'"),
         (add("x", NAME.id), "there is no"),
-        (add("x"), "made of something"),
+        (add("x"), "a new line needs at least one source"),
         (add("x", "N1", section="Crystal Pointers"), "section"),
         (add("x", "N1", section="The Basement"), "section"),
         ({**GOOD, "section": ["The Bond"]}, "section"),
@@ -204,17 +204,17 @@ GOOD = add("He is called Douglas", "N1", section="The Bond")
         ({**GOOD, "sources": [1]}, "sources"),
         ({**GOOD, "sources": [["N1"]]}, "sources"),
         ({**GOOD, "sources": {"N1": 1}}, "sources"),
-        (add("He was born in 1970", "N1"), "no source says 1970"),
+        (add("He was born in 1970", "N1"), "not in any source: 1970"),
         (add("The user is build 77", "N3", section="The Bond"), "tools"),
         (add("I am build 77", "N1", "N3", section="The Phenotype"), "tools"),
         (rewrite("x"), "lines"),
         (rewrite("x", "L99"), "no line"),
         (rewrite("x", "N1"), "no line"),
         (rewrite("Douglas prefers 4 spaces over tabs!", L[TABS.text], L[TABS.text]), "each once"),
-        (rewrite("It is due on March 20", "L2"), "a person wrote it"),
+        (rewrite("It is due on March 20", "L2"), "written by a person"),
         (rewrite("The API migration is due soon", L[MOVE.text]), "20, March would be lost"),
-        (rewrite("The API migration is due on March 21", L[MOVE.text]), "no source says 21"),
-        (rewrite("The API migration is due on May 20", L[MOVE.text]), "no source says May"),
+        (rewrite("The API migration is due on March 21", L[MOVE.text]), "not in any source: 21"),
+        (rewrite("The API migration is due on May 20", L[MOVE.text]), "not in any source: May"),
         ({**rewrite("x", L[MOVE.text]), "lines": L[MOVE.text]}, "lines"),
         (retire("L99"), "no line"),
         (retire(L[KEPT.text]), "too important"),
@@ -289,7 +289,7 @@ NONE = [
 @each_row("answer", NONE, ids=lambda answer: repr(answer[:40]))
 def test_an_answer_of_which_nothing_can_be_used_is_asked_for_once_more_and_then_failed(answer: str) -> None:
     model = Scripted(answer, answer)
-    with pytest.raises(ModelFailed, match="scripted answered with nothing that can be used") as failure:
+    with pytest.raises(ModelFailed, match="scripted gave no usable answer") as failure:
         propose_by_model(MATERIAL, model, seconds=9)
     assert len(model.asked) == 2
     assert len(str(failure.value)) < 1_000
@@ -306,7 +306,7 @@ def test_the_second_question_says_what_was_wrong_and_its_answer_counts() -> None
 def test_an_answer_that_was_cut_is_asked_for_with_fewer_edits() -> None:
     model = Scripted(ModelReply(text='{"edits": [{"op"', truncated=True), edits(GOOD))
     propose_by_model(MATERIAL, model, seconds=9)
-    assert "cut off: answer with fewer edits" in model.asked[1].prompt
+    assert "truncated: answer with fewer edits" in model.asked[1].prompt
 
 
 def test_a_proposal_that_the_guards_refuse_is_asked_for_once_more() -> None:

@@ -174,11 +174,11 @@ TOKENS = st.tuples(st.integers(0, 9), st.integers(0, 9))
 HAPPENED = st.lists(
     st.one_of(
         st.just(BEGUN),
-        st.builds(DreamResumed, dream=NUMBERS, until=st.just(UNTIL), holder=st.sampled_from("ab")),
-        st.builds(DreamProgressed, dream=NUMBERS, phase=st.just("propose"), until=st.just(UNTIL)),
+        st.builds(DreamResumed, dream=NUMBERS, lease_until=st.just(UNTIL), holder=st.sampled_from("ab")),
+        st.builds(DreamProgressed, dream=NUMBERS, phase=st.just("propose"), lease_until=st.just(UNTIL)),
         st.builds(replace, st.just(GATHERED), dream=NUMBERS),
         st.builds(replace, st.just(ANSWERED), dream=NUMBERS, tokens=TOKENS),
-        st.builds(DreamProposed, dream=NUMBERS, until=st.just(UNTIL), tokens=TOKENS),
+        st.builds(DreamProposed, dream=NUMBERS, lease_until=st.just(UNTIL), tokens=TOKENS),
         st.builds(replace, st.just(CHECKED), dream=NUMBERS),
         st.builds(replace, st.just(DREAMT), dream=NUMBERS, tokens=TOKENS),
         st.builds(replace, st.just(FAILED), dream=NUMBERS, tokens=TOKENS),

@@ -10,7 +10,7 @@ from hypothesis import given
 from strategies import said
 
 from inmind.core.encoding import digest_of
-from inmind.core.messages import FORMATS, Said
+from inmind.core.messages import FORMATS, ParsedMessage
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
 from inmind.history.compaction.stub_text import BLOCK_START
@@ -69,7 +69,7 @@ def test_the_operators_words_are_the_operators(role: str) -> None:
 
 @pytest.mark.spec("D6", "D9")
 @given(said())
-def test_any_message_counts_as_the_meter_counts_it_and_by_what_it_says(one: Said) -> None:
+def test_any_message_counts_as_the_meter_counts_it_and_by_what_it_says(one: ParsedMessage) -> None:
     entry = ConversationEntry(7, "session/s#7", one.format, one.wire, digest_of(one.wire))
     seen = to_turn_message(entry, one.message, METER)
     assert (seen.seq, seen.tokens, seen.text) == (7, METER.count_message(entry), one.message.text)

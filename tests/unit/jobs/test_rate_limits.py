@@ -251,7 +251,7 @@ class Asking:
 
     @property
     def waits(self) -> bool:
-        return self.told[-1].startswith("propose waits until 2026-01-01T00:01:00Z: there is no room")
+        return self.told[-1].startswith("propose waiting until 2026-01-01T00:01:00Z: limit of model calls")
 
     def passing(self) -> bool:
         """While a dream waits, time goes by; nobody calls it off."""
@@ -278,7 +278,7 @@ def test_upkeep_sets_a_dream_aside_for_which_the_minute_has_no_call(asking: Aski
 def test_a_dream_that_somebody_asks_for_waits_for_the_next_minute_and_is_held_meanwhile(asking: Asking) -> None:
     first, second = asking.dream("ada"), asking.dream("ben")
     assert [(dream.status, dream.by, dream.reason) for dream in (first, second)] == [("done", "some-model", "")] * 2
-    assert [told.startswith("propose waits") for told in asking.told].count(True) == 1
+    assert [told.startswith("propose waiting") for told in asking.told].count(True) == 1
     assert asking.asked == ["00:00", "01:15"]
 
 

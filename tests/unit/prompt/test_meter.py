@@ -8,7 +8,7 @@ import pytest
 from builders import a_call, a_line, a_result, grown, turns, user
 from tables import each_row
 
-from inmind.core.tokens import PER_IMAGE, PER_MESSAGE, Counter, estimator
+from inmind.core.tokens import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE, Counter, estimator
 from inmind.history.token_meter import TokenMeter, band_for
 from inmind.prompt.meter import MeterReading, render_context_meta, reserved_meta_tokens
 from inmind.prompt.templates import WORDING
@@ -94,10 +94,10 @@ def test_a_line_that_went_another_way_is_counted_as_what_it_is() -> None:
     assert meter.count_history(grown(common, [user("long " * 9)], seq=2)) > meter.count_history(
         grown(common, [user("b")], seq=2)
     )
-    assert meter.count_history(grown(common, [user("b"), user("c")], seq=2)) == 3 * (1 + PER_MESSAGE)
+    assert meter.count_history(grown(common, [user("b"), user("c")], seq=2)) == 3 * (1 + TOKENS_PER_MESSAGE)
 
 
 def test_an_image_is_not_counted_by_its_bytes() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
     line = a_line([{"role": "user", "content": [{"type": "text", "text": "see"}, picture]}])
-    assert TokenMeter(len).count_history(line) == PER_MESSAGE + 3 + PER_IMAGE
+    assert TokenMeter(len).count_history(line) == TOKENS_PER_MESSAGE + 3 + TOKENS_PER_IMAGE

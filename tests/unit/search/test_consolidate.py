@@ -190,7 +190,7 @@ def test_twice_as_many_notes_need_no_more_than_twice_the_comparisons(
         compared += 1
         return one != other
 
-    monkeypatch.setattr(consolidate, "differ", counted)
+    monkeypatch.setattr(consolidate, "answers_differ", counted)
     for many in (400, 800):
         compared = 0
         plan_consolidation([a_note(n, text.format(n=n)) for n in range(many)], now=NOW + 999 * DAY)

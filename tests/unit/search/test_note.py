@@ -47,8 +47,8 @@ def test_everything_that_a_note_can_say() -> None:
 @each_row(
     ("given", "field", "expected"),
     [
-        ({"text": ""}, "text", "says something"),
-        ({"text": " \n\t　"}, "text", "says something"),
+        ({"text": ""}, "text", "a non-empty note"),
+        ({"text": " \n\t　"}, "text", "a non-empty note"),
         ({"text": None}, "text", "a text"),
         ({"text": "a\x00b"}, "text", "without NUL"),
         ({"text": "\ud800"}, "text", "lone surrogates"),

@@ -102,7 +102,7 @@ def test_what_stands_alone_has_no_neighbours() -> None:
 
 
 def test_the_answer_to_a_good_question_comes_before_what_stands_in_front_of_it() -> None:
-    assert order({150: 1.0}, a_line(149), a_line(151, answers=True)) == [151, 149]
+    assert order({150: 1.0}, a_line(149), a_line(151, answers_question=True)) == [151, 149]
 
 
 def test_a_long_message_speaks_for_itself() -> None:
@@ -124,7 +124,7 @@ def test_of_two_worth_the_same_the_later_comes_first() -> None:
         ({"names": frozenset({"Caroline"})}, {"speaker": "Caroline"}),
         ({"span": DAY}, {"at": DAY.start}),
         ({"span": DAY}, {"at": DAY.end + LATE_PERIOD - timedelta(seconds=1)}),
-        ({}, {"worth": 1.0}),
+        ({}, {"value": 1.0}),
     ],
 )
 def test_of_two_that_say_the_same_the_one_that_is_meant_comes_first(
@@ -149,7 +149,7 @@ def test_what_has_nothing_to_do_with_it_is_not_found() -> None:
 def test_a_score_comes_out_of_its_parts() -> None:
     own = {150: 0.5, 151: 1.0}
     (best,) = rank_candidates(
-        [a_line(150, worth=0.4)], ScoreField(own, talks), ParsedQuery(words={}, role="user", span=DAY), limit=1
+        [a_line(150, value=0.4)], ScoreField(own, talks), ParsedQuery(words={}, role="user", span=DAY), limit=1
     )
     parts = best.parts
     together = own[150] + parts["neighbours"] + parts["conversation"]

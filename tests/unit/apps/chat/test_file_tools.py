@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from inmind.apps.chat.file_tools import (
-    MOST_BYTES,
-    MOST_CHARACTERS,
-    MOST_FOUND,
-    MOST_LISTED,
+    MAX_FILE_BYTES,
+    MAX_LISTED,
+    MAX_MATCHES,
+    MAX_RESULT_CHARS,
     TOOLS,
-    Change,
-    Outcome,
-    Workplace,
+    FileChange,
+    FileTools,
+    ToolOutput,
 )
 from inmind.session.recorded import HostCall
 
@@ -41,32 +41,32 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def place(work: Path) -> Workplace:
-    return Workplace(work, home=work.parent / "home")
+def place(work: Path) -> FileTools:
+    return FileTools(work, home=work.parent / "home")
 
 
-def call(place: Workplace, name: str, arguments: Any = None, **more: Any) -> Outcome:
+def call(place: FileTools, name: str, arguments: Any = None, **more: Any) -> ToolOutput:
     given = more if arguments is None else arguments
-    return place.carry_out(HostCall(id="call-1", name=name, arguments=given, text=""))
+    return place.execute(HostCall(id="call-1", name=name, arguments=given, text=""))
 
 
-def test_a_folder_is_listed_with_what_is_hidden_counted(place: Workplace) -> None:
-    assert call(place, "list_files").said == "notes.md (24 bytes)\nsrc/\n(1 hidden one left out)"
-    assert call(place, "list_files", path="src").said == "app.py (16 bytes)"
+def test_a_folder_is_listed_with_what_is_hidden_counted(place: FileTools) -> None:
+    assert call(place, "list_files").text == "notes.md (24 bytes)\nsrc/\n(1 hidden one left out)"
+    assert call(place, "list_files", path="src").text == "app.py (16 bytes)"
 
 
 @pytest.mark.spec("J4")
-def test_a_name_that_is_no_text_is_spelt_and_leads_nowhere(place: Workplace, work: Path) -> None:
+def test_a_name_that_is_no_text_is_spelt_and_leads_nowhere(place: FileTools, work: Path) -> None:
     odd = work / os.fsdecode(b"caf\xe9")
     odd.mkdir()
     (odd / "menu.txt").write_text("espresso")
-    assert "caf\\xe9/" in call(place, "list_files").said.splitlines()
-    assert call(place, "search_files", text="espresso").said == "caf\\xe9/menu.txt:1: espresso"
+    assert "caf\\xe9/" in call(place, "list_files").text.splitlines()
+    assert call(place, "search_files", text="espresso").text == "caf\\xe9/menu.txt:1: espresso"
     assert call(place, "read_file", path="caf\\xe9/menu.txt").error
 
 
 def test_files_that_go_while_they_are_looked_at_are_not_there(
-    place: Workplace, work: Path, monkeypatch: pytest.MonkeyPatch
+    place: FileTools, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite removes its journals, and editors their swap files, at any moment."""
     going = {"home": work.parent / "home" / "inmind.db-journal", "work": work / "going.txt"}
@@ -91,100 +91,100 @@ def test_files_that_go_while_they_are_looked_at_are_not_there(
     monkeypatch.setattr(os, "scandir", Slow)
     outcome = call(place, "list_files")
     assert sorted(gone) == sorted(going.values())
-    assert (outcome.said, outcome.error) == ("notes.md (24 bytes)\nsrc/\n(1 hidden one left out)", False)
+    assert (outcome.text, outcome.error) == ("notes.md (24 bytes)\nsrc/\n(1 hidden one left out)", False)
 
 
 def test_where_memory_cannot_be_told_from_other_files_nothing_is_touched(work: Path) -> None:
-    outcome = call(Workplace(work, home=work.parent / "gone"), "read_file", path="notes.md")
+    outcome = call(FileTools(work, home=work.parent / "gone"), "read_file", path="notes.md")
     assert outcome.error
 
 
-def test_a_long_folder_is_cut_and_says_so(place: Workplace, work: Path) -> None:
-    for number in range(MOST_LISTED):
+def test_a_long_folder_is_cut_and_says_so(place: FileTools, work: Path) -> None:
+    for number in range(MAX_LISTED):
         (work / "src" / f"{number:04}.txt").touch()
-    said = call(place, "list_files", path="src").said.splitlines()
-    assert len(said) == MOST_LISTED + 1
+    said = call(place, "list_files", path="src").text.splitlines()
+    assert len(said) == MAX_LISTED + 1
     assert said[-1] == "(1 more)"
 
 
-def test_a_file_is_read_from_any_line_and_a_long_one_in_parts(place: Workplace, work: Path) -> None:
-    assert call(place, "read_file", path="./notes.md").said == "first\nSecond line\nthird\n"
-    assert call(place, "read_file", path="notes.md", line=3).said == "third\n"
+def test_a_file_is_read_from_any_line_and_a_long_one_in_parts(place: FileTools, work: Path) -> None:
+    assert call(place, "read_file", path="./notes.md").text == "first\nSecond line\nthird\n"
+    assert call(place, "read_file", path="notes.md", line=3).text == "third\n"
     assert call(place, "read_file", path="notes.md", line=4).error
-    long = "".join(f"{number:09}\n" for number in range(MOST_CHARACTERS // 10 + 5))
+    long = "".join(f"{number:09}\n" for number in range(MAX_RESULT_CHARS // 10 + 5))
     (work / "long.txt").write_text(long)
-    said = call(place, "read_file", path="long.txt").said
+    said = call(place, "read_file", path="long.txt").text
     first, _, told = said.rpartition("\n(")
     assert long.startswith(first)
-    assert told == f"5 more lines: read on with line={MOST_CHARACTERS // 10 + 1})"
-    rest = call(place, "read_file", path="long.txt", line=MOST_CHARACTERS // 10 + 1).said
+    assert told == f"5 more lines: read on with line={MAX_RESULT_CHARS // 10 + 1})"
+    rest = call(place, "read_file", path="long.txt", line=MAX_RESULT_CHARS // 10 + 1).text
     assert first + rest == long
 
 
-def test_lines_are_counted_as_editors_count_them(place: Workplace, work: Path) -> None:
+def test_lines_are_counted_as_editors_count_them(place: FileTools, work: Path) -> None:
     (work / "odd.txt").write_text("one\x0c\u2028still one\ntwo\n")
-    assert call(place, "read_file", path="odd.txt", line=2).said == "two\n"
-    assert call(place, "search_files", text="two").said == "odd.txt:2: two"
+    assert call(place, "read_file", path="odd.txt", line=2).text == "two\n"
+    assert call(place, "search_files", text="two").text == "odd.txt:2: two"
 
 
-def test_a_line_longer_than_an_answer_is_cut(place: Workplace, work: Path) -> None:
-    (work / "one.txt").write_text("x" * (2 * MOST_CHARACTERS))
-    said = call(place, "read_file", path="one.txt").said
-    assert said == "x" * MOST_CHARACTERS + "… (the line goes on)"
+def test_a_line_longer_than_an_answer_is_cut(place: FileTools, work: Path) -> None:
+    (work / "one.txt").write_text("x" * (2 * MAX_RESULT_CHARS))
+    said = call(place, "read_file", path="one.txt").text
+    assert said == "x" * MAX_RESULT_CHARS + "… (the line goes on)"
 
 
-def test_text_is_found_in_every_file_but_hidden_ones(place: Workplace) -> None:
-    assert call(place, "search_files", text="SECOND").said.splitlines() == [
+def test_text_is_found_in_every_file_but_hidden_ones(place: FileTools) -> None:
+    assert call(place, "search_files", text="SECOND").text.splitlines() == [
         "notes.md:2: Second line",
         "src/app.py:1: print('second')",
     ]
-    assert call(place, "search_files", text="second", path="src").said == "src/app.py:1: print('second')"
-    assert call(place, "search_files", text="second", path="notes.md").said == "notes.md:2: Second line"
-    assert call(place, "search_files", text="fourth").said == "Nothing was found."
+    assert call(place, "search_files", text="second", path="src").text == "src/app.py:1: print('second')"
+    assert call(place, "search_files", text="second", path="notes.md").text == "notes.md:2: Second line"
+    assert call(place, "search_files", text="fourth").text == "Nothing was found."
 
 
-def test_a_search_that_finds_much_is_cut_and_says_so(place: Workplace, work: Path) -> None:
-    (work / "much.txt").write_text("needle\n" * (MOST_FOUND + 7))
-    said = call(place, "search_files", text="needle").said.splitlines()
-    assert len(said) == MOST_FOUND + 1
+def test_a_search_that_finds_much_is_cut_and_says_so(place: FileTools, work: Path) -> None:
+    (work / "much.txt").write_text("needle\n" * (MAX_MATCHES + 7))
+    said = call(place, "search_files", text="needle").text.splitlines()
+    assert len(said) == MAX_MATCHES + 1
     assert said[-1] == "(7 or more further ones)"
 
 
 def test_a_file_is_written_whole_with_the_folders_on_its_way_and_keeps_its_permissions(
-    place: Workplace, work: Path
+    place: FileTools, work: Path
 ) -> None:
     assert (
-        call(place, "write_file", path="docs/new/page.md", text="hello\n").said == "Created docs/new/page.md: 1 line."
+        call(place, "write_file", path="docs/new/page.md", text="hello\n").text == "Created docs/new/page.md: 1 line."
     )
     assert (work / "docs" / "new" / "page.md").read_text() == "hello\n"
     (work / "src" / "app.py").chmod(0o754)
-    assert call(place, "write_file", path="src/app.py", text="pass\n").said == "Wrote src/app.py: 1 line."
+    assert call(place, "write_file", path="src/app.py", text="pass\n").text == "Wrote src/app.py: 1 line."
     assert (work / "src" / "app.py").stat().st_mode & 0o777 == 0o754
     assert sorted(os.listdir(work / "src")) == ["app.py"]
 
 
 def test_nothing_is_written_that_is_refused_and_the_model_is_told_why(work: Path) -> None:
-    asked: list[Change] = []
+    asked: list[FileChange] = []
 
-    def refuses(change: Change) -> str:
+    def refuses(change: FileChange) -> str:
         asked.append(change)
         return "since it is Sunday"
 
-    place = Workplace(work, home=work.parent / "home", refuses=refuses)
+    place = FileTools(work, home=work.parent / "home", refuse_write=refuses)
     outcome = call(place, "write_file", path="notes.md", text="gone")
-    assert (outcome.said, outcome.error) == ("Not written, since it is Sunday.", True)
-    assert asked == [Change("notes.md", "first\nSecond line\nthird\n", "gone")]
+    assert (outcome.text, outcome.error) == ("Not written, since it is Sunday.", True)
+    assert asked == [FileChange("notes.md", "first\nSecond line\nthird\n", "gone")]
     assert (work / "notes.md").read_text().startswith("first")
-    assert call(place, "write_file", path="notes.md", text=asked[0].before).said == "notes.md says that already."
+    assert call(place, "write_file", path="notes.md", text=asked[0].before).text == "notes.md says that already."
     assert len(asked) == 1
 
 
 def test_whoever_saves_a_file_while_he_is_asked_about_it_keeps_what_he_saved(work: Path) -> None:
-    def saves(change: Change) -> str:
+    def saves(change: FileChange) -> str:
         (work / change.path).write_text("my own words")
         return ""
 
-    place = Workplace(work, home=work.parent / "home", refuses=saves)
+    place = FileTools(work, home=work.parent / "home", refuse_write=saves)
     assert call(place, "write_file", path="notes.md", text="gone").error
     assert call(place, "write_file", path="new.md", text="gone").error
     assert (work / "notes.md").read_text() == (work / "new.md").read_text() == "my own words"
@@ -218,7 +218,7 @@ def test_whoever_saves_a_file_while_he_is_asked_about_it_keeps_what_he_saved(wor
 @pytest.mark.parametrize("tool", ["read_file", "write_file"])
 @pytest.mark.spec("J4")
 def test_no_path_leads_out_and_nothing_but_a_plain_file_is_touched(
-    place: Workplace, work: Path, tool: str, path: str
+    place: FileTools, work: Path, tool: str, path: str
 ) -> None:
     (work / "out").symlink_to(work.parent)
     (work / "outfile").symlink_to(work.parent / "secret.txt")
@@ -227,7 +227,7 @@ def test_no_path_leads_out_and_nothing_but_a_plain_file_is_touched(
     outcome = call(place, tool, path=path, **text)
     created = tool == "write_file" and path == "nothing.txt"
     assert outcome.error != created
-    assert "beyond" not in outcome.said
+    assert "beyond" not in outcome.text
     assert (work.parent / "secret.txt").read_text() == "beyond"
     assert (work / ".env").read_text() == "KEY=second"
 
@@ -237,21 +237,21 @@ def test_no_path_leads_out_and_nothing_but_a_plain_file_is_touched(
     steps=st.lists(st.sampled_from(["..", ".", "", "src", "out", "outfile", "home", "~", "secret.txt", "inmind.db"]))
 )
 @pytest.mark.spec("J4")
-def test_whatever_a_path_is_made_of_it_stays_inside(place: Workplace, work: Path, steps: list[str]) -> None:
+def test_whatever_a_path_is_made_of_it_stays_inside(place: FileTools, work: Path, steps: list[str]) -> None:
     if not (work / "out").exists():
         (work / "out").symlink_to(work.parent)
     path = "/".join(steps)
     outcomes = [call(place, "read_file", path=path), call(place, "list_files", path=path)]
     outcomes.append(call(place, "search_files", text="e", path=path))
-    assert not any(secret in outcome.said for outcome in outcomes for secret in ("beyond", "the journal", "KEY="))
+    assert not any(secret in outcome.text for outcome in outcomes for secret in ("beyond", "the journal", "KEY="))
 
 
-def test_links_are_neither_searched_nor_listed_as_files(place: Workplace, work: Path) -> None:
+def test_links_are_neither_searched_nor_listed_as_files(place: FileTools, work: Path) -> None:
     (work / "out").symlink_to(work.parent)
-    assert "out (a link)" in call(place, "list_files").said
-    assert call(place, "search_files", text="beyond").said == "Nothing was found."
+    assert "out (a link)" in call(place, "list_files").text
+    assert call(place, "search_files", text="beyond").text == "Nothing was found."
     (work / "outfile").symlink_to(work.parent / "secret.txt")
-    assert call(place, "read_file", path="outfile").said == "outfile is a link, and links are not followed."
+    assert call(place, "read_file", path="outfile").text == "outfile is a link, and links are not followed."
 
 
 @pytest.mark.spec("J1")
@@ -260,27 +260,27 @@ def test_the_home_of_memory_is_no_place_to_work_in(tmp_path: Path) -> None:
     home.mkdir(parents=True)
     (home / "inmind.db").write_text("the journal")
     os.link(home / "inmind.db", tmp_path / "work" / "copy.db")
-    place = Workplace(tmp_path / "work", home=home)
+    place = FileTools(tmp_path / "work", home=home)
     for path in ("memory/inmind.db", "copy.db"):
         assert call(place, "read_file", path=path).error
         assert call(place, "write_file", path=path, text="").error
     assert call(place, "list_files", path="memory").error
-    assert call(place, "search_files", text="journal").said == "Nothing was found."
-    inside = Workplace(home, home=home)
+    assert call(place, "search_files", text="journal").text == "Nothing was found."
+    inside = FileTools(home, home=home)
     assert call(inside, "read_file", path="inmind.db").error
     assert (home / "inmind.db").read_text() == "the journal"
 
 
-def test_what_is_no_text_or_too_large_is_not_read_and_not_overwritten(place: Workplace, work: Path) -> None:
+def test_what_is_no_text_or_too_large_is_not_read_and_not_overwritten(place: FileTools, work: Path) -> None:
     (work / "image.png").write_bytes(b"\x89PNG\xff")
     (work / "nul.txt").write_bytes(b"a\x00b")
-    (work / "huge.txt").write_text("x" * (MOST_BYTES + 1))
+    (work / "huge.txt").write_text("x" * (MAX_FILE_BYTES + 1))
     for name in ("image.png", "nul.txt", "huge.txt"):
         before = (work / name).read_bytes()
         assert call(place, "read_file", path=name).error
         assert call(place, "write_file", path=name, text="mine").error
         assert (work / name).read_bytes() == before
-    assert call(place, "write_file", path="new.txt", text="x" * (MOST_BYTES + 1)).error
+    assert call(place, "write_file", path="new.txt", text="x" * (MAX_FILE_BYTES + 1)).error
 
 
 UNFIT: list[Any] = [
@@ -299,10 +299,10 @@ UNFIT: list[Any] = [
 
 
 @pytest.mark.parametrize("arguments", UNFIT)
-def test_arguments_that_do_not_fit_are_answered_with_what_does(place: Workplace, arguments: Any) -> None:
-    outcome = place.carry_out(HostCall(id="call-1", name="read_file", arguments=arguments, text=""))
+def test_arguments_that_do_not_fit_are_answered_with_what_does(place: FileTools, arguments: Any) -> None:
+    outcome = place.execute(HostCall(id="call-1", name="read_file", arguments=arguments, text=""))
     assert outcome.error
-    assert outcome.said.encode()
+    assert outcome.text.encode()
 
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -310,9 +310,9 @@ def test_arguments_that_do_not_fit_are_answered_with_what_does(place: Workplace,
     text=st.text(st.characters(codec="utf-8", exclude_characters="\x00")),
     name=st.text(string.ascii_letters, min_size=1, max_size=8),
 )
-def test_what_is_written_is_what_is_read(place: Workplace, text: str, name: str) -> None:
+def test_what_is_written_is_what_is_read(place: FileTools, text: str, name: str) -> None:
     call(place, "write_file", path=f"made/{name}.txt", text=text)
-    read = call(place, "read_file", path=f"made/{name}.txt").said
+    read = call(place, "read_file", path=f"made/{name}.txt").text
     assert read == (text or "(the file is empty)")
 
 

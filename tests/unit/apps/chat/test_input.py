@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.apps.chat.input import HISTORY, forget, messages, remembered, typed
-from inmind.apps.chat.sigint import Interruptions
-from inmind.apps.chat.slash_commands import is_command, unescaped
+from inmind.apps.chat.input import HISTORY_FILE, line_editor, read_messages, remove_from_history, terminal_reader
+from inmind.apps.chat.slash_commands import is_command, unescape
+from inmind.apps.signals import InterruptHandler
 
 pytestmark = pytest.mark.spec("I2")
 
 
 def said(*lines: str) -> list[str]:
     left: Iterator[str] = iter(lines)
-    return list(messages(lambda _: next(left, None)))
+    return list(read_messages(lambda _: next(left, None)))
 
 
 def test_a_line_is_a_message_and_a_backslash_at_its_end_joins_it_with_the_next() -> None:
@@ -40,7 +40,7 @@ def test_a_message_may_begin_with_a_slash_and_a_path_is_none_of_the_commands() -
     assert [message for message in [*commands, "//undo", "/etc/hosts what is it", "a /b"] if is_command(message)] == (
         commands
     )
-    assert [unescaped(message) for message in ("//etc/hosts?", "/etc/hosts?", "a // b")] == [
+    assert [unescape(message) for message in ("//etc/hosts?", "/etc/hosts?", "a // b")] == [
         "/etc/hosts?",
         "/etc/hosts?",
         "a // b",
@@ -48,12 +48,12 @@ def test_a_message_may_begin_with_a_slash_and_a_path_is_none_of_the_commands() -
 
 
 def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
-    with remembered(tmp_path):
-        assert (tmp_path / HISTORY).stat().st_mode & 0o777 == 0o600
-    (tmp_path / HISTORY).chmod(0o644)
-    with remembered(tmp_path):
+    with line_editor(tmp_path):
+        assert (tmp_path / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
+    (tmp_path / HISTORY_FILE).chmod(0o644)
+    with line_editor(tmp_path):
         pass
-    assert (tmp_path / HISTORY).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
 
 
 def test_what_begins_with_a_space_or_was_taken_back_is_not_kept(
@@ -65,20 +65,20 @@ def test_what_begins_with_a_space_or_was_taken_back_is_not_kept(
         return next(lines)
 
     monkeypatch.setattr("builtins.input", types)
-    with remembered(tmp_path):
-        read = messages(typed(Interruptions()))
+    with line_editor(tmp_path):
+        read = read_messages(terminal_reader(InterruptHandler()))
         assert [next(read) for _ in range(5)] == ["one", "a secret\nand more of it", "two\nthree", "four", "four"]
-        forget("two\nthree")
-        forget("never said")
-    kept = (tmp_path / HISTORY).read_text().splitlines()
+        remove_from_history("two\nthree")
+        remove_from_history("never said")
+    kept = (tmp_path / HISTORY_FILE).read_text().splitlines()
     assert [line for line in kept if not line.startswith("_HiStOrY")] == ["one", "four"]
 
 
 def test_where_nothing_can_be_kept_there_is_only_no_history(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("not mine")
-    (tmp_path / HISTORY).symlink_to(tmp_path / "elsewhere")
-    with remembered(tmp_path):
+    (tmp_path / HISTORY_FILE).symlink_to(tmp_path / "elsewhere")
+    with line_editor(tmp_path):
         pass
     assert (tmp_path / "elsewhere").read_text() == "not mine"
-    with remembered(tmp_path / "missing"):
+    with line_editor(tmp_path / "missing"):
         pass

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from profiles import examples
 from rich.cells import cell_len
 
-from inmind.apps.chat.file_tools import Change, Outcome
-from inmind.apps.chat.output import MOST_COMPARED, MOST_DIFF, Screen
-from inmind.apps.chat.providers import Piece
+from inmind.apps.chat.file_tools import FileChange, ToolOutput
+from inmind.apps.chat.output import MAX_COMPARED_LINES, MAX_DIFF_LINES, ChatOutput
+from inmind.apps.chat.providers import StreamPiece
 from inmind.apps.chat.status import WIDTH, status_line
-from inmind.apps.chat.turn import Turn, Used
+from inmind.apps.chat.turn import ChatToolUse, ChatTurn
 from inmind.core.pricing import Usage
 from inmind.prompt.report import Report
 
 pytestmark = pytest.mark.spec("I2")
 
 
-def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", ledger: Usage | None = None) -> Turn:
+def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", ledger: Usage | None = None) -> ChatTurn:
     report = Report(
         call=1,
         tokens={},
@@ -33,7 +33,7 @@ def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", le
         cold=False,
         anchor_moved="",
     )
-    return Turn(text="", report=report, used=ledger or Usage(calls=1, uncached=used))
+    return ChatTurn(text="", report=report, usage=ledger or Usage(calls=1, uncached=used))
 
 
 def test_the_line_says_what_is_in_mind_how_full_it_is_and_what_it_took() -> None:
@@ -68,13 +68,13 @@ def test_whatever_is_in_mind_it_is_one_line_of_so_many_columns(
 
 
 def test_an_answer_in_pieces_is_shown_as_it_is_and_ends_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen(interactive=False)
+    screen = ChatOutput(interactive=False)
     for text in ("one\r", "\ntwo\x1b", "[2J", " three\r"):
-        screen.hears(Piece(text))
-    screen.hears(Piece(thought="nobody asked"))
-    screen.has_heard()
-    screen.hears(Piece("four\n"))
-    screen.has_heard()
+        screen.show_piece(StreamPiece(text))
+    screen.show_piece(StreamPiece(reasoning="nobody asked"))
+    screen.end_answer()
+    screen.show_piece(StreamPiece("four\n"))
+    screen.end_answer()
     assert capsys.readouterr().out == "one\ntwo⟨U+001B⟩[2J three\nfour\n"
 
 
@@ -83,12 +83,14 @@ def test_an_answer_in_pieces_is_shown_as_it_is_and_ends_its_line(capsys: pytest.
 @pytest.mark.spec("J4")
 def test_a_call_is_one_line_whatever_a_model_wrote(name: str, arguments: str, gist: str) -> None:
     with redirect_stderr(StringIO()) as beside:
-        Screen(interactive=False).sees(Used(name, arguments, Outcome("", gist)))
+        ChatOutput(interactive=False).show_tool_use(ChatToolUse(name, arguments, ToolOutput("", gist)))
     assert len(beside.getvalue().rstrip("\n").splitlines()) == 1
 
 
 def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.CaptureFixture[str]) -> None:
-    Screen(interactive=True).sees(Used("read_file", r'{"path": "\ud800"}', Outcome("", "no text", error=True)))
+    ChatOutput(interactive=True).show_tool_use(
+        ChatToolUse("read_file", r'{"path": "\ud800"}', ToolOutput("", "no text", error=True))
+    )
     assert capfd.readouterr().out == "✗ read_file \\ud800 → no text\n"
 
 
@@ -97,19 +99,19 @@ def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.Capture
     [
         (None, "one\n", "+one"),
         ("one\ntwo\n", "one\nthree\n", "-two\n+three"),
-        ("", "line\n" * (MOST_DIFF + 10), "(13 more lines here: v shows all)\n+line"),
+        ("", "line\n" * (MAX_DIFF_LINES + 10), "(13 more lines here: v shows all)\n+line"),
         ("one\n", "one\r\n", "+one⟨U+000D⟩"),
         ("one", "one\n", " one\n-(no line end)"),
         ("x" * 500, "x" * 500 + "y", "… (501 characters)"),
         ("x" * 500 + "y", "x" * 500 + "z", "(what changes is"),
-        ("", "line\n" * (MOST_COMPARED + 1), "0 lines now, 4001 then"),
+        ("", "line\n" * (MAX_COMPARED_LINES + 1), "0 lines now, 4001 then"),
     ],
 )
 def test_whoever_is_asked_sees_what_would_change_or_that_it_is_not_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str | None, after: str, shown: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO("y\n"))
-    assert Screen(interactive=True).refuses(Change("a.txt", before, after)) == ""
+    assert ChatOutput(interactive=True).refuse_write(FileChange("a.txt", before, after)) == ""
     assert shown in capsys.readouterr().out
 
 
@@ -118,16 +120,16 @@ def test_whoever_is_asked_sees_what_would_change_or_that_it_is_not_shown(
     [
         ("", "line\n" * 30 + "in the middle\n" + "line\n" * 30, "in the middle"),
         ("", "x" * 500 + "y\n", "xy\n"),
-        ("", "line\n" * MOST_COMPARED + "the last\n", "the last"),
+        ("", "line\n" * MAX_COMPARED_LINES + "the last\n", "the last"),
     ],
 )
 def test_whoever_wants_to_see_all_of_a_change_before_he_answers_does(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str, after: str, hidden: str
 ) -> None:
-    screen = Screen(interactive=True)
+    screen = ChatOutput(interactive=True)
     for answers, seen, refused in (("n\n", 0, True), ("v\ny\n", 1, False), ("v\nv\n\n", 2, True)):
         monkeypatch.setattr("sys.stdin", StringIO(answers))
-        assert bool(screen.refuses(Change("a.txt", before, after))) == refused
+        assert bool(screen.refuse_write(FileChange("a.txt", before, after))) == refused
         said = capsys.readouterr().out
         assert said.count(hidden) == seen
         assert said.count("[y/N/v]") == seen + 1
@@ -141,7 +143,7 @@ def test_a_model_is_chosen_by_number_or_name_until_it_is_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str, chosen: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(typed))
-    assert Screen(interactive=True).chooses([f"model-{number}" for number in range(1, 51)]) == chosen
+    assert ChatOutput(interactive=True).choose([f"model-{number}" for number in range(1, 51)]) == chosen
     listed = capsys.readouterr().out
     assert "  40  model-40\n" in listed
     assert "and 10 more" in listed

@@ -12,7 +12,7 @@ from tables import each_row
 
 from inmind.apps.replay import Recording
 from inmind.apps.replay.id_usage import IdLocations
-from inmind.core.text import stands_in
+from inmind.core.text import contains_id
 
 pytestmark = pytest.mark.spec("I8")
 
@@ -64,10 +64,10 @@ def test_an_id_is_the_users_if_nobody_said_it_before(said: IdLocations) -> None:
     ],
 )
 def test_an_id_is_found_whole_and_also_as_json_writes_it(text: str, id: str, there: bool) -> None:
-    assert stands_in(text, id) is there
+    assert contains_id(text, id) is there
 
 
 @given(before=st.text(), id=st.text(min_size=1), after=st.text())
 def test_an_id_between_spaces_is_always_found(before: str, id: str, after: str) -> None:
-    assert stands_in(f"{before} {id} {after}", id)
-    assert stands_in(json.dumps({"id": id}), id)
+    assert contains_id(f"{before} {id} {after}", id)
+    assert contains_id(json.dumps({"id": id}), id)

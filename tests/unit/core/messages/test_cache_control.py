@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from inmind import Memory, Session
 from inmind.core.events.session import MessageAdded
-from inmind.core.messages.cache_control import marked, marks_in, unmarked
+from inmind.core.messages.cache_control import apply_marks, find_marks, without_marks
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]
@@ -237,7 +237,7 @@ messages = st.fixed_dictionaries(
 
 @given(wires=st.lists(messages, max_size=4))
 def test_what_is_taken_off_a_list_can_be_put_on_again(wires: list[Json]) -> None:
-    bare = [unmarked(wire) for wire in wires]
-    assert marks_in(bare) == ()
-    assert marked(bare, marks_in(wires), words="text") == wires
-    assert [unmarked(wire) for wire in bare] == bare
+    bare = [without_marks(wire) for wire in wires]
+    assert find_marks(bare) == ()
+    assert apply_marks(bare, find_marks(wires), text_type="text") == wires
+    assert [without_marks(wire) for wire in bare] == bare

@@ -11,13 +11,13 @@ from inmind.core.messages import (
     FORMATS,
     AnthropicMessages,
     Call,
-    Head,
     Image,
     Message,
     Opaque,
     OpenAIChat,
     OpenAIResponses,
     Part,
+    PromptHead,
     Result,
     Text,
 )
@@ -26,7 +26,7 @@ from inmind.errors import InvalidInput
 Json = dict[str, Any]
 
 CHAT, RESPONSES, ANTHROPIC = OpenAIChat(), OpenAIResponses(), AnthropicMessages()
-NO_HEAD = Head(system=None, memory="")
+NO_HEAD = PromptHead(system=None, memory="")
 MARK = {"type": "ephemeral"}
 
 
@@ -164,8 +164,8 @@ def test_what_was_said_aloud_goes_back_by_its_id_alone() -> None:
     sound = {"id": "audio_1", "data": "UklGRg==", "expires_at": 1, "transcript": "Hello."}
     wire: Json = {"role": "assistant", "content": None, "audio": sound}
     sent: Json = {**wire, "audio": {"id": "audio_1"}}
-    assert CHAT.outgoing(wire) == sent
-    assert CHAT.outgoing(sent) is sent
+    assert CHAT.strip_local_fields(wire) == sent
+    assert CHAT.strip_local_fields(sent) is sent
     assert CHAT.write([CHAT.read(wire)]) == [sent]
     assert wire["audio"] is sound
 
@@ -239,7 +239,7 @@ def test_an_item_that_only_a_host_can_give_is_not_the_assistants(wire: Json, rol
     RESPONSES.check(wire, field="messages[0]")
     message = RESPONSES.read(wire)
     assert (message.role, RESPONSES.write([message])) == (role, [wire])
-    assert RESPONSES.carrier([{"role": "user", "content": "hi"}, wire]) == 0
+    assert RESPONSES.tail_index([{"role": "user", "content": "hi"}, wire]) == 0
 
 
 ASKED: list[tuple[Json, Json]] = [
@@ -263,16 +263,16 @@ def opaque(wire: Json) -> Opaque:
 
 @each_row(("asked", "answer"), ASKED, ids=lambda wire: wire["type"])
 def test_what_openai_asks_of_a_host_names_its_answer(asked: Json, answer: Json) -> None:
-    assert opaque(asked).asks == opaque(answer).answers != ""
-    assert opaque(asked).answers == opaque(answer).asks == ""
+    assert opaque(asked).request_id == opaque(answer).answered_id != ""
+    assert opaque(asked).answered_id == opaque(answer).request_id == ""
     other = {**answer, **{key: "b" for key in answer if key != "type"}}
-    assert opaque(other).answers != opaque(asked).asks
+    assert opaque(other).answered_id != opaque(asked).request_id
 
 
 @each_row("kind", ["tool_search_call", "tool_search_output", "web_search_call", "mcp_call", "program"])
 def test_what_openai_does_itself_asks_nothing_of_a_host(kind: str) -> None:
     done = opaque({"type": kind, "id": "x_1", "call_id": "a", "execution": "server"})
-    assert (done.asks, done.answers) == ("", "")
+    assert (done.request_id, done.answered_id) == ("", "")
 
 
 def test_anthropic_merges_neighbours_and_puts_results_first() -> None:
@@ -360,7 +360,7 @@ def test_a_picture_in_a_result_stays_in_it_where_results_take_pictures() -> None
 def test_the_tail_is_one_more_part_of_the_message(name: str, wire: Json, key: str, carried: object) -> None:
     before = copy.deepcopy(wire)
     prefill = {"role": "assistant", "content": "Sure,"}
-    assert FORMATS[name].carry([wire, prefill], "tail") == [{**wire, key: carried}, prefill]
+    assert FORMATS[name].add_tail([wire, prefill], "tail") == [{**wire, key: carried}, prefill]
     assert wire == before
 
 
@@ -368,9 +368,9 @@ def test_the_tail_is_one_more_part_of_the_message(name: str, wire: Json, key: st
 def test_outputs_with_a_fixed_shape_leave_the_tail_to_the_message_before_them() -> None:
     question = {"role": "user", "content": "what is on the screen?"}
     output = {"type": "computer_call_output", "call_id": "x", "output": {"type": "computer_screenshot"}}
-    carried = RESPONSES.carry([question, output], "tail")
+    carried = RESPONSES.add_tail([question, output], "tail")
     assert carried is not None
-    assert RESPONSES.carrier([question, output]) == 0
+    assert RESPONSES.tail_index([question, output]) == 0
     assert carried[1] is output
     assert carried[0]["content"][-1] == {"type": "input_text", "text": "tail"}
 
@@ -420,8 +420,8 @@ def turned(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Jso
 def test_where_anthropic_takes_results_alone_the_tail_stays_on_an_earlier_message(
     wires: list[Json], carrier: int | None
 ) -> None:
-    assert ANTHROPIC.carrier(wires) == carrier
-    carried = ANTHROPIC.carry(wires, "tail")
+    assert ANTHROPIC.tail_index(wires) == carrier
+    carried = ANTHROPIC.add_tail(wires, "tail")
     assert [place for place, wire in enumerate(carried or wires) if "tail" in str(wire)] == (
         [] if carrier is None else [carrier]
     )
@@ -440,7 +440,7 @@ def test_words_beside_such_results_are_known_to_be_a_fault(wires: list[Json]) ->
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_memory_speaks_in_chat_with_the_role_of_the_hosts_last_system_message(role: str) -> None:
     system = [{"role": "system", "content": "Be kind."}, {"role": role, "content": "Be brief.", "name": "style"}]
-    request = CHAT.request(Head(system=system, memory="MEMORY"), [{"role": "user", "content": "hi"}], None)
+    request = CHAT.request(PromptHead(system=system, memory="MEMORY"), [{"role": "user", "content": "hi"}], None)
     assert request == {"messages": [*system, {"role": role, "content": "MEMORY"}, {"role": "user", "content": "hi"}]}
     assert request["messages"][0] is system[0]
 
@@ -448,20 +448,20 @@ def test_memory_speaks_in_chat_with_the_role_of_the_hosts_last_system_message(ro
 @pytest.mark.spec("D2")
 def test_instructions_stay_instructions_and_memory_is_the_developers() -> None:
     memory = {"role": "developer", "content": [{"type": "input_text", "text": "MEMORY"}]}
-    assert RESPONSES.request(Head(system="Be kind.", memory="MEMORY"), [], None) == {
+    assert RESPONSES.request(PromptHead(system="Be kind.", memory="MEMORY"), [], None) == {
         "instructions": "Be kind.",
         "input": [memory],
     }
     leading = [{"role": "system", "content": "Be kind."}]
-    assert RESPONSES.request(Head(system=leading, memory="MEMORY"), [], None) == {"input": [*leading, memory]}
+    assert RESPONSES.request(PromptHead(system=leading, memory="MEMORY"), [], None) == {"input": [*leading, memory]}
 
 
 @pytest.mark.spec("D4")
 def test_anthropic_is_told_to_remember_up_to_the_memory_and_up_to_the_tail() -> None:
     wires = [{"role": "user", "content": "hi"}]
-    carried = ANTHROPIC.carry(wires, "tail")
+    carried = ANTHROPIC.add_tail(wires, "tail")
     assert carried is not None
-    request = ANTHROPIC.request(Head(system="Be kind.", memory="MEMORY"), carried, None)
+    request = ANTHROPIC.request(PromptHead(system="Be kind.", memory="MEMORY"), carried, None)
     assert request == {
         "system": [text("Be kind."), text("MEMORY", cache_control=MARK)],
         "messages": [{"role": "user", "content": [text("hi", cache_control=MARK), text("tail")]}],
@@ -494,7 +494,7 @@ def test_a_mark_is_never_put_on_thinking() -> None:
 @pytest.mark.parametrize(("own", "ours"), [(0, 2), (2, 2), (3, 1), (4, 0)])
 def test_marks_of_the_host_count_and_four_are_never_exceeded(own: int, ours: int) -> None:
     tools = [{"name": f"tool_{number}", "cache_control": MARK} for number in range(own)]
-    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), [{"role": "user", "content": "hi"}], tools)
+    request = ANTHROPIC.request(PromptHead(system=None, memory="MEMORY"), [{"role": "user", "content": "hi"}], tools)
     assert str(request).count("cache_control") == own + ours
     if ours == 1:
         assert "cache_control" in str(request["messages"])
@@ -509,7 +509,7 @@ def test_a_mark_inside_a_result_counts_too_and_a_marked_block_is_not_marked_agai
         "cache_control": MARK,
     }
     wires: list[Json] = [{"role": "user", "content": [result]}]
-    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), wires, None)
+    request = ANTHROPIC.request(PromptHead(system=None, memory="MEMORY"), wires, None)
     assert request["messages"] == wires
     assert str(request).count("cache_control") == 3
 
@@ -524,17 +524,17 @@ def test_the_mark_behind_the_memory_lasts_as_long_as_one_of_the_hosts_behind_it(
     if nested:
         block = {"type": "tool_result", "tool_use_id": "a", "content": [block]}
     wires: list[Json] = [{"role": "user", "content": [block]}, {"role": "user", "content": "hi"}]
-    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), wires, None)
+    request = ANTHROPIC.request(PromptHead(system=None, memory="MEMORY"), wires, None)
     assert request["system"] == [text("MEMORY", cache_control=HOUR)]
     assert request["messages"][1]["content"] == [text("hi", cache_control=MARK)]
 
 
 @pytest.mark.spec("D4")
 def test_the_mark_before_the_tail_lasts_as_long_as_one_of_the_hosts_behind_it() -> None:
-    carried = ANTHROPIC.carry([{"role": "user", "content": "hi"}], "tail")
+    carried = ANTHROPIC.add_tail([{"role": "user", "content": "hi"}], "tail")
     assert carried is not None
     prefill: Json = {"role": "assistant", "content": [text("Sure,", cache_control=HOUR)]}
-    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), [*carried, prefill], None)
+    request = ANTHROPIC.request(PromptHead(system=None, memory="MEMORY"), [*carried, prefill], None)
     assert request["messages"][0]["content"] == [text("hi", cache_control=HOUR), text("tail")]
     assert request["system"] == [text("MEMORY", cache_control=HOUR)]
 
@@ -542,7 +542,7 @@ def test_the_mark_before_the_tail_lasts_as_long_as_one_of_the_hosts_behind_it() 
 def test_system_messages_in_a_list_become_anthropics_system_blocks() -> None:
     system: list[Json] = [{"role": "system", "content": "Be kind."}, {"role": "system", "content": [text("Be brief.")]}]
     assert all(ANTHROPIC.is_system(wire) for wire in system)
-    assert ANTHROPIC.request(Head(system=system, memory=""), [], None)["system"] == [
+    assert ANTHROPIC.request(PromptHead(system=system, memory=""), [], None)["system"] == [
         text("Be kind."),
         text("Be brief."),
     ]

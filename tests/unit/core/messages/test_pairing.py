@@ -7,16 +7,16 @@ import pytest
 from provider_rules import faults
 from tables import each_row
 
-from inmind.core.messages import FORMATS, Arrangement, Said, Wire, arrange
+from inmind.core.messages import FORMATS, ParsedMessage, ProviderList, Wire, to_provider_list
 
 pytestmark = pytest.mark.spec("D7")
 
 Json = dict[str, Any]
 
 
-def arranged(name: str, *wires: Json, source: str | None = None) -> Arrangement:
+def arranged(name: str, *wires: Json, source: str | None = None) -> ProviderList:
     read = FORMATS[source or name].read
-    return arrange([Said(source or name, wire, read(wire)) for wire in wires], FORMATS[name])
+    return to_provider_list([ParsedMessage(source or name, wire, read(wire)) for wire in wires], FORMATS[name])
 
 
 def same_objects(sent: Sequence[Wire], *given: Json) -> bool:
@@ -83,7 +83,7 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
     ]
     assert arrangement.wires[0] is call
     assert arrangement.wires[-1] is next_words
-    [repair] = arrangement.repaired
+    [repair] = arrangement.repairs
     assert "'a' to get_page was not answered" in repair
 
 
@@ -92,13 +92,13 @@ def test_a_late_result_goes_to_its_call() -> None:
     arrangement = arranged("openai", *given)
     assert arrangement.wires == [given[0], given[1], given[3], given[2]]
     assert arrangement.left_out == ()
-    assert "came late" in arrangement.repaired[0]
+    assert "came late" in arrangement.repairs[0]
 
 
 def test_a_result_that_answers_nothing_is_left_out_by_name() -> None:
     arrangement = arranged("openai", user(), answer("lost"), asking("a"), answer("a"), answer("a", "again"))
     assert arrangement.wires == [user(), asking("a"), answer("a")]
-    assert [(one.what, one.why, one.entry) for one in arrangement.left_out] == [
+    assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
         ("the result of call 'lost'", "no call before it asks for it", 1),
         ("the result of call 'a'", "its call was answered before", 4),
     ]
@@ -143,18 +143,18 @@ def test_pictures_beside_results_that_could_stand_still_come_last() -> None:
     output = {"type": "function_call_output", "call_id": "a", "output": [picture]}
     chat, responses = FORMATS["openai"], FORMATS["responses"]
     entries = [
-        Said("openai", asking("a", "b"), chat.read(asking("a", "b"))),
-        Said("responses", output, responses.read(output)),
-        Said("openai", answer("b"), chat.read(answer("b"))),
+        ParsedMessage("openai", asking("a", "b"), chat.read(asking("a", "b"))),
+        ParsedMessage("responses", output, responses.read(output)),
+        ParsedMessage("openai", answer("b"), chat.read(answer("b"))),
     ]
-    assert faults("openai", arrange(entries, chat).wires) == []
+    assert faults("openai", to_provider_list(entries, chat).wires) == []
 
 
 def test_anthropic_gets_all_results_of_a_turn_in_one_message() -> None:
     given = [user(), tool_use("a", "b"), tool_result("a"), tool_result("b", text="and now?")]
     arrangement = arranged("anthropic", *given)
     assert arrangement.wires == [given[0], given[1], tool_result("a", "b", text="and now?")]
-    assert arrangement.repaired == ("the results for message 1 were put into one message",)
+    assert arrangement.repairs == ("the results for message 1 were put into one message",)
 
 
 def test_an_interruption_leaves_the_users_words_as_they_are() -> None:
@@ -169,7 +169,7 @@ def test_anthropic_gets_results_before_text() -> None:
     backwards = {"role": "user", "content": [{"type": "text", "text": "see:"}, *tool_result("a")["content"]]}
     arrangement = arranged("anthropic", user(), tool_use("a"), backwards)
     assert arrangement.wires[-1] == tool_result("a", text="see:")
-    assert "message 2 was written anew" in arrangement.repaired[0]
+    assert "message 2 was written anew" in arrangement.repairs[0]
 
 
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": " "}]])
@@ -187,9 +187,9 @@ def test_the_user_begins_for_anthropic_even_when_the_assistants_message_stays_as
 
 def test_an_assistant_from_elsewhere_in_the_middle_does_not_open_the_conversation_again() -> None:
     first, reply = user(), {"role": "assistant", "content": "Hello."}
-    entries = [Said("anthropic", first, FORMATS["anthropic"].read(first))]
-    entries.append(Said("openai", reply, FORMATS["openai"].read(reply)))
-    assert arrange(entries, FORMATS["anthropic"]).wires == [first, reply]
+    entries = [ParsedMessage("anthropic", first, FORMATS["anthropic"].read(first))]
+    entries.append(ParsedMessage("openai", reply, FORMATS["openai"].read(reply)))
+    assert to_provider_list(entries, FORMATS["anthropic"]).wires == [first, reply]
 
 
 def test_outputs_of_responses_may_stand_anywhere_after_their_call() -> None:
@@ -227,7 +227,7 @@ def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
     given = [user(), reasoning("rs_1"), reasoning("rs_2"), computer_call(), function_call("a"), function_output("a")]
     arrangement = arranged("responses", *given)
     assert same_objects(arrangement.wires, given[0], *given[4:])
-    assert [(one.what, one.why, one.entry) for one in arrangement.left_out] == [
+    assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
         ("responses reasoning", "what it led to is not there", 1),
         ("responses reasoning", "what it led to is not there", 2),
         ("responses computer_call", "its other half is not there", 3),
@@ -268,7 +268,7 @@ def test_what_chat_gave_out_and_would_not_take_back_is_written_so_that_it_does(w
     assert faults("openai", [wire]) != []
     arrangement = arranged("openai", user(), wire)
     assert arrangement.wires == [user(), sent]
-    assert arrangement.repaired == ("message 1 was written anew: openai would not take it as it came",)
+    assert arrangement.repairs == ("message 1 was written anew: openai would not take it as it came",)
 
 
 @each_row("silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}])
@@ -277,7 +277,7 @@ def test_an_answer_of_nothing_that_chat_would_not_take_back_is_left_out(silence:
     assert faults("openai", given) != []
     arrangement = arranged("openai", *given)
     assert same_objects(arrangement.wires, given[0], given[2])
-    assert [(one.what, one.entry) for one in arrangement.left_out] == [("a message that says nothing", 1)]
+    assert [(one.what, one.index) for one in arrangement.left_out] == [("a message that says nothing", 1)]
 
 
 def test_an_empty_answer_that_chat_does_take_back_goes_as_it_came() -> None:
@@ -309,7 +309,7 @@ def test_what_only_another_provider_understands_is_left_out_by_name() -> None:
     arrangement = arranged("openai", reply, source="anthropic")
     assert arrangement.wires == [{"role": "assistant", "content": "Done."}]
     [left_out] = arrangement.left_out
-    assert (left_out.what, left_out.why) == ("anthropic thinking", "only anthropic understands it")
+    assert (left_out.what, left_out.reason) == ("anthropic thinking", "only anthropic understands it")
 
 
 REFUSED: list[tuple[str, list[Json]]] = [

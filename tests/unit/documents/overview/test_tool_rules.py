@@ -14,7 +14,7 @@ from inmind.core.events.documents import OverviewEvent
 from inmind.core.events.session import ToolObserved
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.tool_rules import MAX_FAILURES_PER_TOOL, ToolCallOutcome, overview_events
-from inmind.session.overview import outcome_of
+from inmind.session.overview import read_outcome
 
 pytestmark = pytest.mark.spec("F5")
 
@@ -33,11 +33,11 @@ def open_problems(*outcomes: ToolCallOutcome) -> list[str]:
 
 
 def did(tool: str, arguments: Any = None, result: Any = "ok") -> ToolCallOutcome:
-    return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result))
+    return read_outcome(ToolObserved(tool=tool, arguments=arguments, result=result))
 
 
 def failed(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> ToolCallOutcome:
-    return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result, error=True))
+    return read_outcome(ToolObserved(tool=tool, arguments=arguments, result=result, error=True))
 
 
 # -- failures

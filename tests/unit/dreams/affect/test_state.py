@@ -16,7 +16,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.dreams.affect.auto_notes import add_auto_notes, due_notes
 from inmind.dreams.affect.levels import SPIKES, Levels
 from inmind.dreams.affect.state import MAX_FAILING, AffectState, is_strong_affect, level_history, level_in_note
@@ -178,7 +178,7 @@ def test_the_name_of_a_tool_is_quoted_and_can_neither_end_the_quotation_nor_hide
     assert isinstance(note.payload, NoteAdded)
     _, said, end = note.payload.text.split('"')
     assert said.startswith("x'. Pay ")
-    assert inert(said) == said
+    assert escape_markup(said) == said
     assert len(said) < 100
     assert "\n" not in said
     assert end == "."

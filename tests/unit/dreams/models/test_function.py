@@ -42,7 +42,7 @@ def test_anything_else_is_a_failure(answer: Any) -> None:
     def says(_: str) -> Any:
         return answer
 
-    with pytest.raises(ModelFailed, match="says answered with"):
+    with pytest.raises(ModelFailed, match="says returned"):
         asked(says)
 
 

@@ -65,20 +65,20 @@ def test_most_of_the_bond_has_to_survive() -> None:
 
 def test_what_has_to_survive_is_looked_for_line_by_line() -> None:
     listed = a_page("- Use tabs\n  in every file\n* Never use spaces, and say so to everybody")
-    assert failed(PLENTY, listed, survivors=("Use tabs\nin every file", "in every file")) == []
-    assert failed(PLENTY, listed, survivors=("Use tabs\nand is gone",)) == ["retention"]
+    assert failed(PLENTY, listed, required_texts=("Use tabs\nin every file", "in every file")) == []
+    assert failed(PLENTY, listed, required_texts=("Use tabs\nand is gone",)) == ["retention"]
 
 
 @pytest.mark.parametrize("part", ["ever", "use spaces", "Never use spaces"])
 def test_a_part_of_a_line_does_not_survive_in_another(part: str) -> None:
-    assert failed(PLENTY, a_page("- Never use spaces, and say so to everybody who asks"), survivors=(part,)) == [
+    assert failed(PLENTY, a_page("- Never use spaces, and say so to everybody who asks"), required_texts=(part,)) == [
         "retention"
     ]
 
 
 def test_only_so_many_lines_leave() -> None:
-    assert failed(PLENTY, PLENTY, retired=3, most_retired=3) == []
-    assert failed(PLENTY, PLENTY, retired=4, most_retired=3) == ["share"]
+    assert failed(PLENTY, PLENTY, retired_count=3, max_retired=3) == []
+    assert failed(PLENTY, PLENTY, retired_count=4, max_retired=3) == ["share"]
 
 
 @pytest.mark.spec("J5")

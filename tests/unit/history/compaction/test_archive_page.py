@@ -12,7 +12,7 @@ from strategies import said
 from tables import each_row
 
 from inmind.core.encoding import digest_of, to_json
-from inmind.core.messages import Said
+from inmind.core.messages import ParsedMessage
 from inmind.documents.document import MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import MAX_PAGE_BYTES, ArchivePage, build_pages, new_path
@@ -24,7 +24,7 @@ def entries(*wires: dict[str, Any]) -> list[ConversationEntry]:
     return a_line(wires)[:]
 
 
-def an_entry(seq: int, one: Said) -> ConversationEntry:
+def an_entry(seq: int, one: ParsedMessage) -> ConversationEntry:
     return ConversationEntry(seq, f"session/s#{seq}", one.format, one.wire, digest_of(one.wire))
 
 
@@ -81,7 +81,7 @@ def test_a_long_conversation_goes_on_in_further_pages_and_loses_nothing() -> Non
 
 @pytest.mark.spec("E3")
 @given(st.lists(said(), min_size=1, max_size=8))
-def test_every_line_that_is_named_begins_its_message(messages: list[Said]) -> None:
+def test_every_line_that_is_named_begins_its_message(messages: list[ParsedMessage]) -> None:
     made = build_pages([an_entry(3 * n, one) for n, one in enumerate(messages, start=1)], title="Orders", path=PATH)
     (page,) = made
     for number, one in enumerate(messages, start=1):

@@ -13,7 +13,7 @@ from strategies import said
 from tables import each_row
 
 from inmind.core.encoding import digest_of
-from inmind.core.messages import FORMATS, Said
+from inmind.core.messages import FORMATS, ParsedMessage
 from inmind.core.messages.model import Call, Text
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
@@ -34,7 +34,7 @@ def nothing(_: str) -> Sequence[str]:
     return ()
 
 
-def an_entry(one: Said) -> ConversationEntry:
+def an_entry(one: ParsedMessage) -> ConversationEntry:
     return ConversationEntry(1, "session/s#1", one.format, one.wire, digest_of(one.wire))
 
 
@@ -112,7 +112,7 @@ def test_with_room_for_nothing_a_message_still_says_where_it_is() -> None:
 
 @pytest.mark.spec("E6", "D9")
 @given(said())
-def test_without_its_outputs_a_message_has_the_same_calls_and_answers_the_same_ones(one: Said) -> None:
+def test_without_its_outputs_a_message_has_the_same_calls_and_answers_the_same_ones(one: ParsedMessage) -> None:
     wires = replace_outputs(an_entry(one), PLACE, nothing)
     messages = [FORMATS[one.format].read(wire) for wire in wires]
     assert [call for message in messages for call in message.calls] == list(one.message.calls)
@@ -123,7 +123,7 @@ def test_without_its_outputs_a_message_has_the_same_calls_and_answers_the_same_o
 
 @pytest.mark.spec("E5", "E6")
 @given(said(), st.integers(0, 40))
-def test_a_message_that_is_cut_answers_the_same_calls(one: Said, tokens: int) -> None:
+def test_a_message_that_is_cut_answers_the_same_calls(one: ParsedMessage, tokens: int) -> None:
     if one.message.calls:  # those are never cut
         return
     wires = cut_message(an_entry(one), PLACE, nothing, tokens=tokens, count=count)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from builders import user
 
-from inmind.core.messages import AnthropicMessages, Head
+from inmind.core.messages import AnthropicMessages, PromptHead
 from inmind.integrations.wrap.request_merge import with_room_for_its_mark
 
 Json = dict[str, Any]
@@ -17,7 +17,7 @@ HOUR: Json = {"type": "ephemeral", "ttl": "1h"}
 
 
 def a_request(*messages: Json) -> Json:
-    return AnthropicMessages().request(Head(system=None, memory="MEMORY"), messages, None)
+    return AnthropicMessages().request(PromptHead(system=None, memory="MEMORY"), messages, None)
 
 
 def marks(body: Json) -> list[Json]:

@@ -210,7 +210,7 @@ def test_a_host_is_shown_the_same_whether_it_streams_or_not(format: str, rounds:
 
 def heard(format: str, said: Json | Sequence[Json]) -> tuple[Any, ...]:
     reply = read_reply(said, format=format)
-    return reply.id, reply.usage, reply.whole, [FORMATS[format].read(wire) for wire in reply.wires]
+    return reply.id, reply.usage, reply.is_complete, [FORMATS[format].read(wire) for wire in reply.wires]
 
 
 @FORMAT

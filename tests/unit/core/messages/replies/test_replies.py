@@ -12,7 +12,7 @@ from openai.types.responses import Response, ResponseFunctionToolCall
 from tables import each_row
 
 from inmind.core.messages import FORMATS, Call, Text
-from inmind.core.messages.replies import Reply, ReplyUsage, read_reply, said
+from inmind.core.messages.replies import Reply, ReplyUsage, read_reply, text_and_calls
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]
@@ -212,7 +212,7 @@ CUT: list[object] = [
 
 @each_row("reply", CUT)
 def test_a_reply_that_was_cut_says_so(reply: object) -> None:
-    assert not read_reply(reply).whole
+    assert not read_reply(reply).is_complete
 
 
 ENTIRE: list[object] = [
@@ -227,7 +227,7 @@ ENTIRE: list[object] = [
 
 @each_row("reply", ENTIRE)
 def test_any_other_reply_is_whole(reply: object) -> None:
-    assert read_reply(reply).whole
+    assert read_reply(reply).is_complete
 
 
 SPENT: list[tuple[Json, ReplyUsage | None]] = [
@@ -425,20 +425,20 @@ COPIES: list[tuple[str, Json, list[Json]]] = [
 
 @pytest.mark.parametrize(("format", "reply", "copies"), COPIES)
 def test_a_hosts_copy_of_a_reply_says_the_same(format: str, reply: Json, copies: list[Json]) -> None:
-    ours = said(read_reply(reply).wires, format)
+    ours = text_and_calls(read_reply(reply).wires, format)
     assert ours
-    assert [said([copied], format) for copied in copies] == [ours] * len(copies)
+    assert [text_and_calls([copied], format) for copied in copies] == [ours] * len(copies)
 
 
 def test_the_items_of_a_response_say_what_a_hosts_one_message_says() -> None:
-    ours = said(read_reply(a_response(REASONING, ITEM, FUNCTION_CALL)).wires, "responses")
+    ours = text_and_calls(read_reply(a_response(REASONING, ITEM, FUNCTION_CALL)).wires, "responses")
     assert ours == (Text("Hello"), Call("call_1", "get_page", "{}"))
-    assert ours == said([HELLO, FUNCTION_CALL], "responses")
+    assert ours == text_and_calls([HELLO, FUNCTION_CALL], "responses")
 
 
 def test_other_words_and_other_calls_are_no_copy() -> None:
-    ours = said([{**HELLO, "tool_calls": [CALL]}], "openai")
+    ours = text_and_calls([{**HELLO, "tool_calls": [CALL]}], "openai")
     other = {**CALL, "id": "call_2"}
-    assert ours != said([HELLO], "openai")
-    assert ours != said([{**HELLO, "tool_calls": [other]}], "openai")
-    assert ours != said([{"role": "assistant", "content": "hello", "tool_calls": [CALL]}], "openai")
+    assert ours != text_and_calls([HELLO], "openai")
+    assert ours != text_and_calls([{**HELLO, "tool_calls": [other]}], "openai")
+    assert ours != text_and_calls([{"role": "assistant", "content": "hello", "tool_calls": [CALL]}], "openai")

@@ -9,7 +9,7 @@ import pytest
 from tables import each_row
 
 from inmind.core.messages import FORMATS, Wire
-from inmind.core.messages.replies import Reply, ReplyUsage, read_as_far_as_it_came, read_reply
+from inmind.core.messages.replies import Reply, ReplyUsage, read_partial_reply, read_reply
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]
@@ -263,15 +263,15 @@ def test_half_a_reply_is_refused_where_a_host_hands_it_in(name: str) -> None:
 
 def cut(chunks: list[Json], format: str) -> tuple[Wire, ...]:
     """What is kept of a stream that stopped behind these."""
-    reply = read_as_far_as_it_came(chunks, format=format)
+    reply = read_partial_reply(chunks, format=format)
     assert reply is not None
-    assert not reply.whole
+    assert not reply.is_complete
     return reply.wires
 
 
 @each_row("name", FORMATS)
 def test_a_stream_that_ended_is_the_same_to_whoever_reads_it(name: str) -> None:
-    assert read_as_far_as_it_came(HELLO[name], format=name) == read_reply(HELLO[name])
+    assert read_partial_reply(HELLO[name], format=name) == read_reply(HELLO[name])
 
 
 @each_row("name", FORMATS)
@@ -282,7 +282,7 @@ def test_nothing_is_kept_of_a_stream_that_stopped_before_anything_was_said(name:
         "anthropic": [HELLO["anthropic"][0], *a_block({"type": "thinking", "thinking": "", "signature": ""})],
     }
     for length in range(len(begun[name]) + 1):
-        assert read_as_far_as_it_came(begun[name][:length], format=name) is None
+        assert read_partial_reply(begun[name][:length], format=name) is None
 
 
 def test_a_chat_stream_that_stopped_keeps_its_words_and_the_calls_that_have_a_name() -> None:
