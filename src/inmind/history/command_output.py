@@ -1,13 +1,13 @@
-"""Which messages of a user are none: what a command answered, told by what came before it.
+"""Detects user messages that are the output of a command.
 
-An agent that works by text alone writes its commands into its messages, and whoever runs them sends back what came of
-it as if a user had said it. Some put a heading over that, many put none, and what a page or a file says there may well
-read like an order. So it is told by its place: behind a command stands what the command answered. An agent that calls
-tools has its answers from those, and there a user is always a person, whatever they paste.
+An agent without tool calls writes commands into its messages, and its runner sends the output back as a user message.
+Some runners add a heading, many do not, and the output of a page or file may read like an instruction. So it is
+detected by position: the message after a command is its output. An agent with tool calls gets results from those, and
+its user messages are always from a person.
 
-Where a command might also be an example, handed to a person who goes on talking, all that is said there is looked at
-together: a single page could talk itself out of anything. What may be either is taken for a person's where that costs
-least, and for a page where that is safe: it begins a turn and is what was asked, and makes no rules.
+A command may also be an example for a person who continues to talk. All user messages after commands are then judged
+together, because a single page could contain any text. An uncertain message counts as a person's where that is cheap,
+and as output where that is safe: it starts a turn and is a request, but makes no rules.
 """
 
 from __future__ import annotations
@@ -17,32 +17,39 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from inmind.core.language.prose import asks, begins_as_output, compiled, is_headed, is_screen, speaks
+from inmind.core.language.prose import (
+    compile_cached,
+    ends_with_shell_prompt,
+    has_output_heading,
+    is_addressed,
+    is_request,
+    starts_like_output,
+)
 from inmind.history.turns import TurnMessage, TurnResult
 
 MIN_COMMAND_RATIO = 0.8
-"""Of what an agent says ends in a command, if it works by them."""
+"""Share of assistant messages that end in a command, for an agent that works by commands."""
 MIN_MESSAGES = 3
-"""Messages that end in code, below which that is no habit; and that ask for something, below which nobody is sure."""
+"""Messages that end in code before that is a habit; also requests before a person is assumed."""
 MIN_REQUEST_RATIO = 0.9
-"""Of what is said behind commands asks for something, if a person says it."""
+"""Share of messages after commands that are requests, if a person writes them."""
 
 
 class CommandOutputs(NamedTuple):
-    """Places of messages in a user's name."""
+    """Indexes of user messages that are or may be command output."""
 
     certain: frozenset[int] = frozenset()
-    """They only say what a command answered."""
+    """They are only command output."""
     possible: frozenset[int] = frozenset()
-    """They may be that, or a person's words."""
+    """They are command output or a person's words."""
 
 
 def mark_command_output(
     messages: Sequence[TurnMessage], *, originals: Sequence[TurnMessage] | None = None
 ) -> list[TurnMessage]:
-    """The same messages, but what a command answered is an answer and no word of a user's.
+    """Return the messages with command output converted to tool results.
 
-    `seen`: the messages as they were, where some are sent as stubs.
+    `originals`: the messages before compaction, if some are sent as stubs.
     """
     answers, doubtful = find_command_output(messages if originals is None else originals)
     marked = list(messages)
@@ -54,7 +61,7 @@ def mark_command_output(
 
 
 def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
-    """Told by the commands before them: those that nobody writes to a person, and those that may be an example."""
+    """Classify by the preceding command: certain commands, and commands that may be an example."""
     called = set(_after_command(messages, _TOOL_CALL))
     shown = set(_after_command(messages, _SHELL_COMMAND)) - called
     coded = set(_after_command(messages, _CODE_BLOCK)) - called - shown
@@ -66,17 +73,19 @@ def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
     commands = called | shown | coded
     if (calls := _count_tool_calls(messages)) and calls >= len(commands):
         return CommandOutputs()
-    headed, screens = _user_messages(messages, is_headed), _user_messages(messages, is_screen)
-    if not commands:  # there may still be some in words that nobody knows
+    headed, screens = _user_messages(messages, has_output_heading), _user_messages(messages, ends_with_shell_prompt)
+    if not commands:  # there may be commands in an unknown syntax
         return CommandOutputs(headed, frozenset(_following_output(messages, headed, screens)) - headed)
     loop = len(commands) >= often
-    pasted = screens | _user_messages(messages, begins_as_output)
+    pasted = screens | _user_messages(messages, starts_like_output)
     asked = [messages[place].text for place in (shown | coded) - pasted - headed]
-    talked_to = 2 * sum(map(speaks, asked)) > len(shown | coded)
-    people = len(asked) >= MIN_MESSAGES and sum(map(asks, asked)) >= MIN_REQUEST_RATIO * len(shown | coded)
+    talked_to = 2 * sum(map(is_addressed, asked)) > len(shown | coded)
+    people = len(asked) >= MIN_MESSAGES and sum(map(is_request, asked)) >= MIN_REQUEST_RATIO * len(shown | coded)
     answers = called | headed | (shown & pasted)
     if not talked_to:
-        answers |= shown if loop else {place for place in shown if not compiled(_SENTENCE).match(messages[place].text)}
+        answers |= (
+            shown if loop else {place for place in shown if not compile_cached(_SENTENCE).match(messages[place].text)}
+        )
     doubtful = _following_output(messages, answers, pasted)
     if not (people or (talked_to and not loop)):
         doubtful |= shown | coded
@@ -84,33 +93,32 @@ def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
 
 
 def _count_tool_calls(messages: Sequence[TurnMessage]) -> int:
-    """How many tools were called, but for memory's own: any agent may be offered those."""
-    return sum(not compiled(_MEMORY_TOOLS).fullmatch(call.tool) for one in messages for call in one.calls)
+    """Number of tool calls without memory tools, which any agent may be offered."""
+    return sum(not compile_cached(_MEMORY_TOOLS).fullmatch(call.tool) for one in messages for call in one.calls)
 
 
 def _user_messages(messages: Sequence[TurnMessage], predicate: Callable[[str], bool]) -> frozenset[int]:
-    """The places of messages in a user's name whose words are such; nothing was run before the first."""
+    """Indexes of user messages that match; the first message cannot be output."""
     return frozenset(place for place, one in enumerate(messages) if place and one.starts_turn and predicate(one.text))
 
 
 def _following_output(messages: Sequence[TurnMessage], answers: Container[int], pasted: Container[int]) -> set[int]:
-    """What follows an answer in the same name, what looks like one behind any words of the agent's, and what it is told
-    when it has handed its work in."""
+    """Indexes of user messages after output, of pasted output after any reply, and of replies to submitted work."""
     found: set[int] = set()
     for place, (before, one) in enumerate(pairwise(messages), start=1):
-        told = place in pasted or (_submits_work(before.text) and not speaks(one.text))
+        told = place in pasted or (_submits_work(before.text) and not is_addressed(one.text))
         if one.starts_turn and (place - 1 in answers or (before.speaker == "assistant" and told)):
             found.add(place)
     return found
 
 
 def _as_result(message: TurnMessage) -> TurnMessage:
-    """No call has an id that it could be found by."""
+    """Convert to a tool result; there is no call id."""
     return replace(message, speaker="tool", text="", results=(TurnResult("", message.text, message.tokens),))
 
 
 def _after_command(messages: Sequence[TurnMessage], command: str) -> Iterator[int]:
-    """The places behind messages that end in such a command."""
+    """Yield indexes of user messages after a message that ends in such a command."""
     for place, (before, one) in enumerate(pairwise(messages), start=1):
         if one.starts_turn and before.speaker == "assistant" and not before.calls and _ends_in(before.text, command):
             yield place
@@ -120,7 +128,7 @@ def _ends_in(words: str, command: str) -> bool:
     end = _end(words)
     if not (end.endswith(_COMMAND_ENDINGS) or any(map(end.__contains__, _COMMAND_HINTS))):
         return False
-    found = compiled(command).search(end)
+    found = compile_cached(command).search(end)
     if found is None or _addresses_person(words):
         return False
     tag = found.groupdict().get("tag")
@@ -128,36 +136,36 @@ def _ends_in(words: str, command: str) -> bool:
 
 
 def _addresses_person(words: str) -> bool:
-    """Does a message end in a command that is for a person: a question, an answer, the work itself?"""
+    """True if the message ends in a command that addresses a person: a question, an answer, submitted work."""
     end = _end(words)
     commands = end.endswith(_COMMAND_ENDINGS) or any(map(end.__contains__, _COMMAND_HINTS))
-    return commands and (bool(compiled(_PERSON_CALL).search(end)) or _submits_work(words))
+    return commands and (bool(compile_cached(_PERSON_CALL).search(end)) or _submits_work(words))
 
 
 def _submits_work(words: str) -> bool:
-    """Does a message end in the command that hands the work in?"""
+    """True if the message ends in the command that submits the work."""
     end = _end(words)
-    return end.endswith(_COMMAND_ENDINGS) and bool(compiled(_SUBMIT_COMMAND).search(end))
+    return end.endswith(_COMMAND_ENDINGS) and bool(compile_cached(_SUBMIT_COMMAND).search(end))
 
 
 def _end(words: str) -> str:
     return f"\n{words[-_SCANNED_CHARACTERS:].rstrip()}"
 
 
-# Characters at the end of a message that a command is looked for in: commands are short.
+# Characters scanned at the end of a message: commands are short.
 _SCANNED_CHARACTERS = 2_000
-# Without one of these there is none: most messages are not looked at further.
+# Fast check: without one of these there is no command.
 _COMMAND_ENDINGS = ("```", "~~~", ">", "}")
 _COMMAND_HINTS = ("Action", "ACTION", "action:", "Tool", "tool:", "Function", "function:", "\n$ ")
 
 _MEMORY_TOOLS = r"(?:working[_-])?memory[_/]\w+|updateWorkingMemory|compact_history|resolve_reference"
 
-# Nobody writes these to a person: `Action: …`, and a call between tags that name a tool.
+# Never addressed to a person: `Action: …`, and a call between tags that name a tool.
 _TOOL_CALL = (
     r"(?i)\n[*# ]*(?:action(?: input)?|(?:tool|function)(?: call)?)[* ]*:[^\n]*(?:\n[^\n]+)*\Z|"
     r"</(?P<tag>\w+_\w+|function|invoke|tool|command|cmd|bash|shell|terminal|run|execute|action|search|query)>[`\s]*\Z"
 )
-# These may be an example as well: a block of a shell, or a call as JSON. Code of any other kind is for a person.
+# May be an example: a shell block, or a call as JSON. Other code is for a person.
 _SHELL_COMMAND = (
     r"(?i)\n(?:```|~~~)(?:bash|sh|shell|zsh|console|terminal|powershell|cmd|bat)?[ ]*\n"
     r"(?:(?!```|~~~)[^\n]*\n)+(?:```|~~~)\Z|"
@@ -166,11 +174,11 @@ _SHELL_COMMAND = (
 )
 # One line that begins and ends like a sentence.
 _SENTENCE = r"[\s\"'“]*[A-Z\u4e00-\u9fff][^\n]*[.!?。！？…][\s\"'”]*\Z"
-# Code that a person is given; or that is run, where an agent says hardly anything else.
+# Code for a person, or code to run if an agent writes hardly anything else.
 _CODE_BLOCK = r"\n(?:```|~~~)\Z"
 _SUBMIT_COMMAND = r"(?i)\n\s*(?:submit|finish|final_answer|complete_task)\b[^\n;|&]*\n?\s*(?:```|~~~|</\w+>)\s*\Z"
-# What such a call hands to a person comes back with his own words. "Confirm" is said to a person by itself; what is
-# confirmed by name, as an order, is confirmed to a program. A tag inside a call is no call, but one of its arguments.
+# A person replies to such a call in their own words. "Confirm" alone addresses a person; confirming something by name,
+# like an order, addresses a program. A tag inside a call is an argument, not a call.
 _PERSON_TOOLS = (
     r"(?:ask(?:_\w+|user\w*|human\w*)?|question|clarify|confirm(?:\s+with|(?!\s+\w))|human(?:_?(?:input|feedback))?|"
     r"(?:\w+_)?user_?input|request_(?:approval|clarification|confirmation|feedback|human\w*|input|permission)|"

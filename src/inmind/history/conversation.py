@@ -1,8 +1,8 @@
-"""The line: the messages that make up the conversation right now, in order.
+"""The conversation: the current messages in order.
 
-Messages are never removed from the journal; the line is which of them count. It grows by one or two a turn and
-is read whole on every call, so it must append in constant time and still be a value: a `Line` sees only the
-first `length` items of storage that newer lines go on filling. A line that is not the newest copies instead.
+Messages are never removed from the journal; the conversation is the list of those in effect. It grows by one or two a
+turn and is read as a whole on every call, so it must append in constant time and still be a value: a `Conversation`
+sees only the first `length` items of storage that it shares with newer ones. One that is not the newest copies instead.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from inmind.core.events.session import HistorySpliced, MessageAdded
 from inmind.core.frozen import frozen
 
 SeqRanges = tuple[tuple[int, int], ...]
-"""Numbers of messages, from first to last, run by run."""
+"""First and last sequence number of each run of messages."""
 
 
 @frozen
 class ConversationEntry:
-    """One message of the line."""
+    """One message of the conversation, or a stub sent in place of messages."""
 
     seq: int
     id: str
-    """Of the event that brought it."""
+    """Id of the event that added it."""
     format: str
     wire: Mapping[str, Any]
     digest: str
     is_memory_reply: bool = False
-    """Memory's own answer to a call."""
+    """Result of a memory tool, written by memory."""
     stands_for: SeqRanges | None = None
-    """The messages that it is sent in the place of, from this one on; None for a message itself."""
+    """Messages that this stub replaces, this one first; None for a message."""
     is_block: bool = False
-    """It is a block of ours, in the place of whole messages."""
+    """A stub that replaces whole messages."""
 
     @property
     def is_stub(self) -> bool:
@@ -42,10 +42,10 @@ class ConversationEntry:
 
 
 class Conversation:
-    """A growing sequence with value semantics.
+    """An append-only sequence with value semantics.
 
-    Wires and names run beside the entries, so that a host's list is compared, and a prefix named, without a
-    loop. The name of a prefix is a hash chain over its messages: equal names, equal messages.
+    Wires and prefix digests are kept in parallel lists, so that comparing a host's list or naming a prefix needs no
+    loop. A prefix digest is a hash chain over the messages: equal digests mean equal messages.
     """
 
     __slots__ = ("_chain", "_entries", "_wires", "length")
@@ -78,9 +78,10 @@ class Conversation:
         return self._wires[: self.length]
 
     def contains_event(self, id: str) -> bool:
-        """Is the message of this event one of the recent ones? Looked for from the end, up to what is older than it.
+        """True if the message of this event is among the recent ones.
 
-        In a line that was spliced an older message may stand behind a newer one; then the answer is no.
+        Searches from the end up to the first older message. In a spliced conversation an older message may stand
+        after a newer one; the answer is then False.
         """
         seq = int(id.rpartition("#")[2] or 0)
         for place in range(self.length - 1, -1, -1):
@@ -89,12 +90,12 @@ class Conversation:
         return False
 
     def prefix_digest(self, length: int | None = None) -> str:
-        """What the first `upto` messages are called, all of them by default."""
+        """Return the digest of the first `length` messages, by default of all."""
         length = self.length if length is None else length
         return self._chain[length - 1] if length else ""
 
     def begins_with(self, length: int, name: str) -> bool:
-        """Are the first `length` messages the ones that had this name?"""
+        """True if the first `length` messages have this digest."""
         return length <= self.length and self.prefix_digest(length) == name
 
     def apply(self, event: Event) -> Conversation:
@@ -108,7 +109,7 @@ class Conversation:
         return self
 
     def freeze(self) -> dict[str, Any]:
-        """The line as ranges of sequence numbers: the messages themselves are in the journal already."""
+        """Ranges of sequence numbers; the messages themselves are in the journal."""
         ranges: list[list[int]] = []
         for entry in self:
             if ranges and ranges[-1][1] == entry.seq - 1:
@@ -125,7 +126,7 @@ class Conversation:
         return cls()._extend(entries)
 
     def append(self, entry: ConversationEntry) -> Conversation:
-        if len(self._entries) != self.length:  # a newer line went on from here: this one takes its own storage
+        if len(self._entries) != self.length:  # a newer conversation appended to the storage: copy it
             return self._copy_prefix(self.length).append(entry)
         self._chain.append(digest(self.prefix_digest(), entry.digest))
         self._wires.append(entry.wire)
@@ -136,11 +137,11 @@ class Conversation:
         return grown
 
     def with_entries(self, entries: Sequence[ConversationEntry]) -> Conversation:
-        """The line of these entries; what they begin with as this one does is not worked out again."""
+        """Return a conversation of these entries; a common prefix is not recomputed."""
         return self._copy_prefix(same := self.common_length(entries))._extend(entries[same:])
 
     def common_length(self, entries: Sequence[ConversationEntry]) -> int:
-        """How many of these stand at the beginning of this line."""
+        """Number of leading entries that are equal."""
         pairs = zip(self._entries[: self.length], entries, strict=False)
         differing = (n for n, (a, b) in enumerate(pairs) if a is not b and (a.seq, a.digest) != (b.seq, b.digest))
         return next(differing, min(self.length, len(entries)))
@@ -152,7 +153,7 @@ class Conversation:
         return conversation
 
     def _copy_prefix(self, length: int) -> Conversation:
-        """Its first messages, in storage of their own."""
+        """Return the first `length` messages in separate storage."""
         conversation = Conversation()
         conversation._entries, conversation._wires = self._entries[:length], self._wires[:length]
         conversation._chain, conversation.length = self._chain[:length], length

@@ -1,8 +1,8 @@
-"""The conversation, and what of it is sent.
+"""The conversation, its active compactions, and the messages that are sent.
 
-Compaction is a fold beside the line and never an edit of it: the line stays what the host and the journal agree on,
-each compaction says which messages are sent as stubs, and what is sent follows from the two. So a compaction can be
-taken back at any time, whatever came since, and nobody has to put a conversation together again.
+A compaction never edits the conversation, which stays what host and journal agree on. It lists messages that are sent
+as stubs, and the sent messages follow from both. So a compaction can be undone at any time, regardless of later
+messages.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from inmind.history.conversation import Conversation, ConversationEntry, SeqRang
 
 @frozen
 class ActiveCompaction:
-    """One that is in force."""
+    """A compaction that is in effect."""
 
     seq: int
     id: str
     payload: Compacted
 
     def replace_with_stubs(self, entries: Iterable[ConversationEntry]) -> Iterator[ConversationEntry]:
-        """The same entries, with its stubs in the places of what they stand for."""
+        """Yield the entries with archived ones replaced by stubs."""
         runs = sorted(
             (first, last, place) for place, stub in enumerate(self.payload.stubs) for first, last in stub.message_ranges
         )
@@ -45,16 +45,16 @@ class ActiveCompaction:
 
     @property
     def archived_ranges(self) -> SeqRanges:
-        """The messages that its stubs stand for."""
+        """Messages that its stubs stand for."""
         return tuple(run for stub in self.payload.stubs for run in stub.message_ranges)
 
     def overlaps(self, ranges: Iterable[tuple[int, int]]) -> bool:
-        """Is a message among these runs sent as a stub of its?"""
+        """True if a message in these ranges is sent as one of its stubs."""
         runs = self.archived_ranges
         return any(begin <= last and first <= end for begin, end in ranges for first, last in runs)
 
     def ranges_by_stub(self) -> dict[str, SeqRanges]:
-        """Which messages each of its stubs stands for, by the stub's digest; none for a stub's second message."""
+        """Ranges of each stub by its digest; empty for a stub's second message."""
         return {
             digest_of(wire): stub.message_ranges if number == 0 else ()
             for stub in self.payload.stubs
@@ -62,7 +62,7 @@ class ActiveCompaction:
         }
 
     def _stub_entries(self, place: int, seq: int) -> Iterator[ConversationEntry]:
-        """What is sent there. It has the number of the first message that it stands for, and the id of the event."""
+        """Yield the stub's entries, with the sequence number of the first message and the id of the compaction."""
         stub = self.payload.stubs[place]
         for number, wire in enumerate(stub.messages):
             of = stub.message_ranges if number == 0 else ()
@@ -73,38 +73,37 @@ class ActiveCompaction:
 
 @frozen
 class History:
-    """All that was said, what of it is sent, and what must never be missing from that."""
+    """All messages, the sent messages, and the items that must stay in every prompt."""
 
     messages: Conversation = field(default_factory=Conversation)
-    """The conversation, as the host has it."""
+    """The conversation as the host has it."""
     sent: Conversation = field(default_factory=Conversation)
-    """The conversation as it is sent: the very same line, while nothing is compacted."""
+    """The conversation as it is sent; the same object while nothing is compacted."""
     compactions: tuple[ActiveCompaction, ...] = ()
-    """Those in force, in the order in which they came."""
+    """Active compactions in order."""
     pinned: tuple[RetainedItem, ...] = ()
-    """What the host has declared."""
+    """Items pinned by the host."""
     released: frozenset[str] = frozenset()
-    """Texts that no longer have to survive, whoever said them."""
+    """Texts that no longer have to be retained."""
     stub_ranges: Mapping[str, SeqRanges] = field(default_factory=dict[str, SeqRanges])
-    """Messages that stubs stand for, or stood for before their compaction was taken back, by the stub's digest: a host
-    may go on with a list that was made of any earlier prompt."""
+    """Ranges by stub digest, also of undone compactions: a host may continue with a list from any earlier prompt."""
 
     @property
     def items(self) -> tuple[RetainedItem, ...]:
-        """What must survive: of the messages that have left the view, and what the host has declared."""
+        """Retained items: those pinned by the host, and those of archived messages."""
         gone = self.compactions[-1].payload.items if self.compactions else ()
         return (*self.pinned, *(item for item in gone if item.kind != "pinned" and item.text not in self.released))
 
     @property
     def dropped(self) -> tuple[RetainedItem, ...]:
-        """What had to survive too and found no room. It comes back as soon as there is some."""
+        """Items that did not fit. They return as soon as there is room."""
         gone = self.released.union(item.text for item in self.items)
         ever = dict.fromkeys(item for one in self.compactions for item in one.payload.left_out)
         return tuple(item for item in ever if item.text not in gone)
 
     @property
     def unsent_items(self) -> tuple[RetainedItem, ...]:
-        """Those of the items that no message says any more: what it was said in is not sent, or not as it was."""
+        """Items whose message is not sent unchanged."""
         items = self.items
         if not any(item.seq for item in items):
             return items
@@ -112,7 +111,7 @@ class History:
         return tuple(item for item in items if item.seq not in said)
 
     def ranges_at(self, places: Iterable[int]) -> SeqRanges:
-        """The messages of the line that stand at these places of what is sent, those behind stubs included."""
+        """Ranges of messages at these places of the sent conversation, including messages behind stubs."""
         behind = EntriesByRange(self.messages)
         covered: set[int] = set()
         for entry in (self.sent[place] for place in places):
@@ -173,14 +172,14 @@ class History:
 
 
 class EntriesByRange:
-    """The messages of a line that stubs are sent for, found without going through all of it for each."""
+    """Finds the messages of ranges without scanning the conversation for each."""
 
     def __init__(self, line: Conversation) -> None:
         self._line = line
         self._places = sorted((entry.seq, place) for place, entry in enumerate(line))
 
     def __call__(self, runs: SeqRanges) -> list[ConversationEntry]:
-        """In the order of the conversation."""
+        """Return the entries in the order of the conversation."""
         found: list[int] = []
         for first, last in runs:
             start, stop = (bisect_left(self._places, (seq, 0)) for seq in (first, last + 1))
@@ -191,7 +190,7 @@ class EntriesByRange:
 def _apply_compactions(
     line: Conversation, compactions: Sequence[ActiveCompaction], previous: Conversation
 ) -> Conversation:
-    """What is sent of a line under these compactions, worked out from the beginning."""
+    """Compute the sent conversation from the start."""
     if not compactions:
         return line
     entries: Iterable[ConversationEntry] = line

@@ -1,12 +1,12 @@
-"""What is new in a host's list of messages.
+"""Finds new messages in a host's message list.
 
-Most hosts keep the conversation themselves and hand in all of it on each call, without ids. So the list is
-matched against the line: what agrees from the start is known, what agrees up to the end of the line is known
-too, and what stands between is an edit. A regenerated answer, a corrected question, a trimmed beginning and
-a summary in front are all that one shape, and none of them is an error.
+Most hosts keep the conversation and pass all of it on each call, without ids. The list is matched against the stored
+conversation: the common prefix is known, the longest overlap with its end is known, and everything between is an
+edit. A regenerated answer, a corrected question, a trimmed beginning and a summary in front all have this form. None
+is an error.
 
-Messages that compare equal are the same message: key order and `1` against `1.0` do not make an edit, and
-what goes out is then the form that came in first, which is also the one the provider has in its cache.
+Messages that compare equal are the same message: key order, or `1` and `1.0`, make no edit. The form that was stored
+first is sent, which is also the one in the provider's cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inmind.history.conversation import Conversation
 
 @frozen
 class SyncResult:
-    """The host's list is the line with `[start, stop)` replaced by `new`, and `added` at the end."""
+    """The host's list is the conversation with `[start, stop)` replaced by `inserted`, then `appended`."""
 
     start: int
     stop: int
@@ -34,13 +34,13 @@ class SyncResult:
 
 
 def find_appended(conversation: Conversation, messages: Sequence[Any]) -> Sequence[Any] | None:
-    """The usual case at the speed of one comparison: what stands behind the known messages; None for an edit."""
+    """Return the messages after the known ones; None if the list has an edit. The fast path: one comparison."""
     known = len(conversation)
     return messages[known:] if list(messages[:known]) == conversation.wires else None
 
 
 def match_messages(conversation: Conversation, messages: Sequence[Mapping[str, Any]]) -> SyncResult:
-    """The general case: what was replaced by what, and what came behind it."""
+    """Return the edit and the appended messages of any list."""
     length = len(conversation)
     start = _common_length(conversation.wires, messages)
     if start == length:
@@ -61,9 +61,9 @@ def _common_length(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[s
 
 
 def _overlap(conversation: Conversation, messages: Sequence[Mapping[str, Any]], start: int) -> tuple[int, int]:
-    """How many messages at the end of the line stand in the list after `start`, and where they begin there.
+    """Return length and start of the longest run in the list that ends the conversation.
 
-    The longest such run: short messages come again ("ok"), and a short run would take old ones for new.
+    The longest run, because short messages repeat ("ok") and a short run would mistake old messages for new ones.
     """
     ours = [entry.digest for entry in conversation[start:]]
     theirs = [digest_of(wire) for wire in messages[start:]]

@@ -1,8 +1,4 @@
-"""How full the window is, and what the model is told about it.
-
-`context_meta` rides as an extra content part at the very end: it changes on every call, and anything before it
-would push the history out of the provider's cache. It is never stored in the history.
-"""
+"""Counts tokens of messages and names how full the context window is."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from typing import Any
 from inmind.core.encoding import to_json
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Image, Opaque, Part, Result, Text
-from inmind.core.tokens import PER_IMAGE, PER_MESSAGE
+from inmind.core.tokens import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE
 from inmind.history import Conversation, ConversationEntry
 from inmind.history.view import View
 
@@ -29,13 +25,13 @@ LARGEST_COUNT = 3
 
 
 def band_for(percent: float) -> str:
-    """What this much use of the window asks for."""
+    """Return the name of the usage band, which the model reads as `action_hint`."""
     return next((name for below, name in BANDS if percent < below), EMERGENCY_BAND if percent > 75 else BANDS[-1][1])
 
 
 @dataclass
 class TokenMeter:
-    """Counts, and remembers what it has counted: a message is counted once, however often it is sent."""
+    """Counts tokens and caches the results: each message is counted once."""
 
     count: Callable[[str], int]
     _cache: dict[str, int] = field(default_factory=dict[str, int])
@@ -44,19 +40,19 @@ class TokenMeter:
     _sums: list[int] = field(default_factory=lambda: [0])
 
     def count_history(self, conversation: Conversation, length: int | None = None) -> int:
-        """Tokens of the first `upto` messages of the line."""
+        """Tokens of the first `length` messages, by default of all."""
         self._update_sums(conversation)
         return self._sums[len(conversation) if length is None else length]
 
     def count_view(self, conversation: Conversation, view: View, length: int | None = None) -> int:
-        """Tokens of the first `upto` wires of a view of this line."""
+        """Tokens of the first `length` wires of a view of this conversation."""
         if view.is_unchanged:
             return self.count_history(conversation, length)
         length = len(view.wires) if length is None else length
         return sum(self._count_view_wire(view, index) for index in range(length))
 
     def largest_messages(self, conversation: Conversation) -> tuple[tuple[int, int], ...]:
-        """Sequence number and tokens of the largest messages, without the last, which is what is being answered."""
+        """Sequence number and tokens of the largest messages, without the last, which is being answered."""
         self._update_sums(conversation)
         there = (place for place in range(max(0, len(conversation) - 1)) if not conversation[place].is_stub)
         biggest = nlargest(LARGEST_COUNT, there, key=self._tokens.__getitem__)
@@ -69,7 +65,7 @@ class TokenMeter:
         return known
 
     def count_value(self, name: str, value: object) -> int:
-        """Tokens of a JSON value that goes by this name: a system prompt, a list of tools."""
+        """Tokens of a JSON value (system prompt, tools), cached under `name`."""
         known = self._cache.get(name)
         if known is None:
             known = self._cache[name] = self.count(to_json(value)) if value else 0
@@ -92,21 +88,21 @@ class TokenMeter:
         self._counted_digest = conversation.prefix_digest()
 
     def count_wire(self, format: str, wire: Mapping[str, Any]) -> int:
-        """Tokens of a message of some format."""
+        """Tokens of a message of this format."""
         content = wire.get("content")
         if isinstance(content, str) and len(wire) == 2:
-            return PER_MESSAGE + self.count(content)
-        return PER_MESSAGE + sum(self.count_part(part) for part in FORMATS[format].read(wire).parts)
+            return TOKENS_PER_MESSAGE + self.count(content)
+        return TOKENS_PER_MESSAGE + sum(self.count_part(part) for part in FORMATS[format].read(wire).parts)
 
     def count_part(self, part: Part) -> int:
         match part:
             case Text():
                 return self.count(part.text)
             case Image():
-                return PER_IMAGE
+                return TOKENS_PER_IMAGE
             case Call():
-                return self.count(part.name) + self.count(part.arguments) + PER_MESSAGE
+                return self.count(part.name) + self.count(part.arguments) + TOKENS_PER_MESSAGE
             case Result():
-                return sum(self.count_part(inner) for inner in part.parts) + PER_MESSAGE
+                return sum(self.count_part(inner) for inner in part.parts) + TOKENS_PER_MESSAGE
             case Opaque():
                 return self.count(to_json(part.body))

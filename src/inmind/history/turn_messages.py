@@ -1,4 +1,4 @@
-"""Messages of any provider as the history room looks at them."""
+"""Converts conversation entries of any provider format to turn messages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
 
 ReadMessage = Callable[[ConversationEntry], Message]
-"""What a message of the conversation says."""
+"""Returns the parsed message of an entry."""
 
 
 def turn_messages(history: History, read: ReadMessage, meter: TokenMeter) -> list[TurnMessage]:
-    """What is sent, message by message, with what commands answered told apart from what people say."""
+    """Return the sent messages, with command output marked."""
     messages = [to_turn_message(entry, read(entry), meter) for entry in history.sent]
     return mark_command_output(messages, originals=with_archived(history, messages, meter))
 
 
 def with_archived(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:
-    """What is sent, but for each stub the message that it was, or the last of those: what comes next answers that."""
+    """Return the messages with each stub replaced by the last message it stands for.
+
+    The next message answers that one.
+    """
     stubs = [place for place, one in enumerate(messages) if one.stub]
     if not stubs:
         return list(messages)
@@ -38,12 +41,12 @@ def with_archived(history: History, messages: Sequence[TurnMessage], meter: Toke
 
 
 def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMeter) -> TurnMessage:
-    """A message of the conversation, which says this."""
+    """Convert an entry with this parsed message."""
     if not any(type(part) is not Text for part in message.parts):
         return _text_message(entry, message, meter)
     opaque = [part for part in message.parts if isinstance(part, Opaque)]
     asks = [TurnCall(call.id, call.name, call.arguments) for call in message.calls]
-    asks += [TurnCall(part.asks, part.kind, "") for part in opaque if part.asks]
+    asks += [TurnCall(part.request_id, part.kind, "") for part in opaque if part.request_id]
     answers = [
         TurnResult(
             result.id,
@@ -53,7 +56,7 @@ def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMete
         )
         for result in message.results
     ]
-    answers += [TurnResult(part.answers, "", 0) for part in opaque if part.answers]
+    answers += [TurnResult(part.answered_id, "", 0) for part in opaque if part.answered_id]
     return TurnMessage(
         seq=entry.seq,
         speaker=_speaker(entry, message, has_results=bool(answers)),
@@ -66,7 +69,7 @@ def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMete
 
 
 def _text_message(entry: ConversationEntry, message: Message, meter: TokenMeter) -> TurnMessage:
-    """Most messages are that."""
+    """The common case: text only."""
     by = _speaker(entry, message, has_results=False)
     return TurnMessage(
         seq=entry.seq, speaker=by, text=message.text, tokens=meter.count_message(entry), stub=entry.is_stub

@@ -1,7 +1,6 @@
-"""A message as compaction looks at it: who said what, what it asks of tools and what it answers.
+"""Messages and turns as compaction sees them: speaker, text, tool calls and tool results.
 
-Formats know how providers write this; here only its meaning counts, so that the rules about turns, retention and
-summaries are written once and know no provider.
+They are independent of provider formats, so that rules about turns, retention and summaries are written once.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Speaker = Literal["operator", "user", "assistant", "tool"]
 
 @frozen
 class TurnCall:
-    """A call of a tool, with its arguments as the model wrote them."""
+    """A tool call with its arguments as written by the model."""
 
     id: str
     tool: str
@@ -26,7 +25,7 @@ class TurnCall:
 
 @frozen
 class TurnResult:
-    """What a tool answered to a call."""
+    """The result of a tool call."""
 
     id: str
     text: str
@@ -36,7 +35,7 @@ class TurnResult:
 
 @frozen(kw_only=True)
 class TurnMessage:
-    """One message of the conversation. Its words are those beside the answers of tools."""
+    """One message. `text` excludes tool results."""
 
     seq: int
     speaker: Speaker
@@ -45,30 +44,30 @@ class TurnMessage:
     results: tuple[TurnResult, ...] = ()
     tokens: int = 0
     stub: bool = False
-    """It is sent in the place of what was archived."""
+    """It is sent in place of archived messages."""
     maybe_output: bool = False
-    """It stands in a user's name, and may be what a command answered."""
+    """A user message that may be the output of a command."""
 
     @property
     def is_block(self) -> bool:
-        """It stands for whole messages that left, in words of ours."""
+        """A stub that replaces whole messages."""
         return self.stub and self.speaker == "operator"
 
     @property
     def starts_turn(self) -> bool:
-        """A user speaks. What only brings the answers of tools goes on with the turn that asked for them."""
+        """True for a user message. A message with tool results continues the turn."""
         return self.speaker == "user" and not self.results
 
 
 @frozen
 class Turn:
-    """One user message with everything up to the next: `[start, stop)` of the messages."""
+    """A user message with everything up to the next one: messages `[start, stop)`."""
 
     start: int
     stop: int
 
 
 def split_turns(messages: Sequence[TurnMessage]) -> list[Turn]:
-    """All turns in order. What stands before the first user message is a turn of its own."""
+    """Return all turns in order. Messages before the first user message are one turn."""
     starts = [place for place, one in enumerate(messages) if place == 0 or one.starts_turn]
     return [Turn(start, stop) for start, stop in pairwise([*starts, len(messages)])]

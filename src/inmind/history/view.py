@@ -1,8 +1,7 @@
-"""The conversation as one provider takes it, and how much of it the provider has seen before.
+"""The conversation in one provider's format, and the prefix it shares with earlier prompts.
 
-Arranging is worked out once: a beginning that ends with a message that went out as it came is settled, and an
-unchanged history costs nothing however long it is. Every wire that goes out has a name in a hash chain over the
-encoded wires, so two prompts are compared, and a prompt is named, by what was really sent.
+A prefix that ends with an unchanged message is final, so an unchanged history costs nothing, however long. Each sent
+wire has a digest in a hash chain over the encoded wires, so prompts are compared and named by what was sent.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Wire
-from inmind.core.messages.pairing import Arrangement, LeftOut, Said, arrange
+from inmind.core.messages.pairing import OmittedPart, ParsedMessage, ProviderList, to_provider_list
 from inmind.history import Conversation, ConversationEntry
 
 
 @frozen(kw_only=True)
 class View:
-    """The messages of one prompt, in order, before the tail is put on."""
+    """The messages of one prompt in order, without the tail."""
 
     format: str
     wires: Sequence[Wire]
     prefix_digests: Sequence[str]
-    """`names[i]` stands for the first i + 1 wires: equal names, equal bytes."""
-    left_out: tuple[LeftOut, ...]
+    """`prefix_digests[i]` is the digest of the first i + 1 wires: equal digests mean equal bytes."""
+    left_out: tuple[OmittedPart, ...]
     repaired: tuple[str, ...]
     is_unchanged: bool
-    """The wires are the messages of the line, one by one."""
+    """The wires are exactly the messages of the conversation."""
     carrier: int | None
-    """Which of them carries the tail; None when none can."""
+    """Index of the wire that carries the tail; None if none can."""
 
     @property
     def digest(self) -> str:
@@ -41,15 +40,15 @@ class View:
 
     @property
     def after_carrier(self) -> int:
-        """Wires behind the tail, as when the beginning of an answer is given."""
+        """Number of wires after the tail, for example a prefilled answer."""
         return 0 if self.carrier is None else len(self.wires) - 1 - self.carrier
 
     def common_prefix(self, earlier: View) -> int:
-        """Leading wires that stood at the same place in an earlier prompt and before its tail."""
+        """Number of leading wires equal to those of an earlier prompt and before its tail."""
         if self.format != earlier.format:
             return 0
         low, high = 0, min(len(self.wires) - self.after_carrier, len(earlier.wires) - earlier.after_carrier)
-        while low < high:  # names are a chain: if the first n agree, so do all before
+        while low < high:  # digests are a chain: if the n-th is equal, so are all before it
             middle = (low + high + 1) // 2
             if self.prefix_digests[middle - 1] == earlier.prefix_digests[middle - 1]:
                 low = middle
@@ -60,10 +59,10 @@ class View:
 
 @dataclass
 class ViewBuilder:
-    """Makes views of a growing line, and hands out copies of their wires.
+    """Builds views of a growing conversation and copies their wires for the host.
 
-    Hardly anything that follows can change how a settled beginning is arranged. What can is the id of a call:
-    when one comes that meets a settled one, everything is arranged anew.
+    New messages rarely change how a final prefix is arranged. A call id that also occurs in the prefix can;
+    everything is then arranged again.
     """
 
     _format: str = ""
@@ -79,7 +78,7 @@ class ViewBuilder:
     _messages: dict[str, Message] = field(default_factory=dict[str, Message])
 
     def read_message(self, entry: ConversationEntry) -> Message:
-        """What a message says; each is read once."""
+        """Return the parsed message; each is parsed once."""
         known = self._messages.get(entry.digest)
         if known is None:
             if len(self._messages) >= MAX_CACHED_MESSAGES:
@@ -91,11 +90,12 @@ class ViewBuilder:
         if format != self._format or not conversation.begins_with(self._final_length, self._final_digest):
             self._reset(format)
         said = [
-            Said(entry.format, entry.wire, self.read_message(entry)) for entry in conversation[self._final_length :]
+            ParsedMessage(entry.format, entry.wire, self.read_message(entry))
+            for entry in conversation[self._final_length :]
         ]
         calls = [call.id for one in said for call in one.message.calls]
         results = {result.id for one in said for result in one.message.results}
-        fresh = arrange(said, FORMATS[format], begins=not self._final_length)
+        fresh = to_provider_list(said, FORMATS[format], is_start=not self._final_length)
         if self._final_length and self._affects_final(calls, results, fresh):
             self._reset(format)
             return self.build(conversation, format)
@@ -109,9 +109,9 @@ class ViewBuilder:
         return view
 
     def copy_wires(self, view: View) -> list[Wire]:
-        """The wires as objects that the host may do with as it likes.
+        """Return copies that the host may modify.
 
-        Consecutive prompts share them; one that the host has changed is made anew.
+        Consecutive prompts share the copies; after a modification by the host they are made again.
         """
         known = len(self._copies)
         if self._copies != view.wires[:known]:
@@ -119,8 +119,8 @@ class ViewBuilder:
         self._copies += [deep_copy(wire) for wire in view.wires[known:]]
         return list(self._copies)
 
-    def _extend(self, said: Sequence[Said], fresh: Arrangement) -> View:
-        sent = [FORMATS[self._format].outgoing(wire) for wire in fresh.wires]
+    def _extend(self, said: Sequence[ParsedMessage], fresh: ProviderList) -> View:
+        sent = [FORMATS[self._format].strip_local_fields(wire) for wire in fresh.wires]
         names = list(self._prefix_digests)
         for wire in sent:
             names.append(digest(names[-1] if names else "", to_json(wire)))
@@ -131,19 +131,19 @@ class ViewBuilder:
             wires=wires,
             prefix_digests=names,
             left_out=fresh.left_out,
-            repaired=self._repaired + fresh.repaired,
+            repaired=self._repaired + fresh.repairs,
             is_unchanged=self._is_unchanged and same,
-            carrier=FORMATS[self._format].carrier(wires),
+            carrier=FORMATS[self._format].tail_index(wires),
         )
 
-    def _affects_final(self, calls: Sequence[str], results: set[str], fresh: Arrangement) -> bool:
-        """Does what came meet something settled: an open call, or an id that must not be used again?"""
+    def _affects_final(self, calls: Sequence[str], results: set[str], fresh: ProviderList) -> bool:
+        """True if new messages affect the final prefix: an open call, or an id that must be unique."""
         if not self._open_calls.isdisjoint(results) or not self._open_calls.isdisjoint(calls):
             return True
         if len(set(calls)) < len(calls):
             return True
-        once = FORMATS[self._format].demands.ids_once == "conversation"
-        return once and (bool(fresh.repaired) or not self._call_ids.isdisjoint(calls))
+        once = FORMATS[self._format].rules.unique_ids == "conversation"
+        return once and (bool(fresh.repairs) or not self._call_ids.isdisjoint(calls))
 
     def _reset(self, format: str) -> None:
         self._format, self._final_length, self._final_digest, self._wires, self._prefix_digests = format, 0, "", [], []
@@ -151,7 +151,7 @@ class ViewBuilder:
 
 
 def deep_copy(value: Any) -> Any:
-    """A copy that the host may do with as it likes; texts are shared, containers are not."""
+    """Copy containers; strings are shared."""
     if is_object(value):
         return {key: inner if type(inner) is str else deep_copy(inner) for key, inner in value.items()}
     if is_list(value):
@@ -160,4 +160,4 @@ def deep_copy(value: Any) -> Any:
 
 
 MAX_CACHED_MESSAGES = 20_000
-"""Messages whose reading is remembered."""
+"""Parsed messages that are cached."""

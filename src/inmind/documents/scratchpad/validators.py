@@ -51,9 +51,7 @@ class MissingField:
 
     @property
     def reason(self) -> str:
-        return (
-            f"it needs {self.min_fields} fields or more" if self.min_fields else "it is required, and cannot be removed"
-        )
+        return f"needs at least {self.min_fields} fields" if self.min_fields else "required, cannot be removed"
 
 
 @frozen

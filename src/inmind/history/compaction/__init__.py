@@ -1,1 +1,1 @@
-"""Compaction in a provider's words: messages read for it, the archive pages, and the stubs that stay."""
+"""Compaction: selecting messages, archive pages, stubs, retained items and summaries."""

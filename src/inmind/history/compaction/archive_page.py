@@ -1,8 +1,8 @@
-"""The archive page: messages that left the view, complete and as they were said, where a model can read them again.
+"""Archive pages: compacted messages, complete and verbatim, for the model to read again.
 
-A page is read by lines, so each message begins at a line that its stub can name. What is not text (a picture, a
-provider's own part) is there as the JSON it came in. A page keeps below the size of a document: the messages of a
-long conversation go on in further pages.
+A page is read by lines, so each message starts at a line that its stub names. Parts that are not text (images, provider
+specific parts) are kept as JSON. A page stays below the size of a document; a long conversation continues on further
+pages.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Result, Text
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.documents.document import ARCHIVE_PREFIX, MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
 
 MAX_PAGE_BYTES = MAX_DOCUMENT_BYTES - 64 * 1024
-"""Bytes of messages in one page: a person may still add some words of his own."""
+"""Bytes of messages on one page; the rest is left for edits by people."""
 
 MAX_SLUG_CHARACTERS = 32
 
-# What was said must not look as if another message began.
+# Text of a message must not look like the start of another message.
 _HEADING_LOOKALIKE = re.compile(r"^(?=## \d+: )", re.MULTILINE)
 _NUMBERED_PATH = re.compile(rf"{ARCHIVE_PREFIX}(\d{{3,}})-")
 _CONTINUATION = re.compile(r"(# .*\n\nGoes on from )(.+)(?=\.\n)")
@@ -36,7 +36,7 @@ _WORDS = re.compile(r"[^\W_]+")
 
 @frozen
 class ArchivePage:
-    """One page of an archive, and the lines that messages take, by their numbers."""
+    """One archive page, and the line range of each message by sequence number."""
 
     path: str
     text: str
@@ -46,7 +46,7 @@ class ArchivePage:
 def build_pages(
     entries: Sequence[ConversationEntry], *, title: str, path: str, existing: str = ""
 ) -> list[ArchivePage]:
-    """All pages that hold these messages; the first continues what stands there `before`."""
+    """Return the pages with these messages; the first page continues the text that exists at `path`."""
     title = title.replace("\x00", " ")
     heading = f"# {title}\n\n{_message_count(entries)}\n"
     page = _PageWriter(path, f"{existing.rstrip()}\n\n{heading}" if existing else heading)
@@ -61,7 +61,7 @@ def build_pages(
 
 
 def new_path(title: str, existing_paths: Collection[str]) -> str:
-    """A new place in archive/, numbered behind those there are, with the first words of what it is about."""
+    """Return an unused path in archive/ with the next number and the first words of the title."""
     numbers = [int(match[1]) for path in existing_paths if (match := _NUMBERED_PATH.match(path))]
     words = "-".join(_WORDS.findall(unicodedata.normalize("NFC", title.lower())))
     slug = words[:MAX_SLUG_CHARACTERS].rstrip("-") or "conversation"
@@ -69,18 +69,18 @@ def new_path(title: str, existing_paths: Collection[str]) -> str:
 
 
 def renumbered_path(path: str, existing_paths: Collection[str]) -> str:
-    """A new place in archive/ for a page whose own is taken: the same words under another number."""
+    """Return an unused path with the same words, for a page whose path is in use."""
     return new_path(PurePosixPath(_NUMBERED_PATH.sub("", path)).stem, existing_paths)
 
 
 def update_continuation(text: str, new_paths: Mapping[str, str]) -> str:
-    """A page as it reads where others have moved: it may go on from one of them. `places`: the new ones by the old."""
+    """Return the page with the link to the page it continues updated. `new_paths`: new path by old path."""
     goes_on = _CONTINUATION.match(text)
     return f"{goes_on[1]}{new_paths.get(goes_on[2], goes_on[2])}{text[goes_on.end() :]}" if goes_on else text
 
 
 class _PageWriter:
-    """A page that is being written."""
+    """Builds one page."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self.pieces, self.lines = path, [text], dict[int, tuple[int, int]]()
@@ -92,11 +92,11 @@ class _PageWriter:
         self.pieces.append(piece)
         self.bytes += len(piece.encode()) + 1
         self._next += len(split_lines(piece))
-        self.lines[seq] = (first, self._next - (2 if piece.endswith("\n") else 1))  # without the blank line behind it
+        self.lines[seq] = (first, self._next - (2 if piece.endswith("\n") else 1))  # without the blank line after it
 
 
 def _message_count(entries: Sequence[ConversationEntry]) -> str:
-    return counted(len(entries), "message")
+    return count_noun(len(entries), "message")
 
 
 def _message_section(entry: ConversationEntry) -> str:
@@ -122,17 +122,16 @@ def _message_section(entry: ConversationEntry) -> str:
 
 
 def _is_fully_rendered(entry: ConversationEntry, message: Message) -> bool:
-    """Is there nothing in a message but what can be read here: no name, no signature, no field of a provider's own?"""
+    """True if the readable form has everything of the message: no name, signature or provider specific field."""
     written = FORMATS[entry.format].write([message])
-    # Some formats begin with a user's words, whatever comes.
+    # Some formats require a user message first.
     if not written or (len(written) > 1 and message.role == "user"):
         return False
     return len(written) <= 2 and (entry.wire == written[-1] or _normalize(entry.wire) == _normalize(written[-1]))
 
 
 def _normalize(value: Any) -> Any:
-    """A message in one spelling: providers take a text for a list with one text in it, and leave out what goes without
-    saying."""
+    """Return a message in one form: providers accept a text as a list with one text, and omit default fields."""
     if is_list(value):
         return [_normalize(item) for item in value]
     if not is_object(value):
@@ -149,7 +148,7 @@ _DEFAULT_FIELDS = (("type", "message"), ("is_error", False))
 
 
 def _split_section(section: str) -> Iterator[str]:
-    """A message that is larger than a page goes on in the next one."""
+    """Split a message that is larger than a page."""
     rest = section
     while len(rest.encode()) > MAX_PAGE_BYTES:
         head = rest.encode()[:MAX_PAGE_BYTES].decode(errors="ignore")

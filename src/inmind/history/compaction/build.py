@@ -1,6 +1,6 @@
-"""A compaction, put together: pages, stubs, what must survive, and the overview's own record of it.
+"""Builds a compaction: archive pages, stubs, retained items and the line on the overview.
 
-All of it is one decision over values, so that it happens at once or not at all.
+It is one pure decision, so that all of it is committed or nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import Compacted
 from inmind.core.frozen import frozen
 from inmind.core.language.prose import is_greeting, own_words
-from inmind.core.text import counted, shortened
+from inmind.core.text import count_noun, shorten
 from inmind.documents.document import Documents, validate_text
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.maintain import overview_updates, with_pending_writes
@@ -47,7 +47,7 @@ def build_compaction(
     language: str,
     meter: TokenMeter,
 ) -> CompactionPlan:
-    """The events of a compaction. `said`: what is sent, message by message, as `history.sent` has it."""
+    """Return the drafts and the report of a compaction. `messages`: the sent messages, as in `history.sent`."""
     entries = history.sent[:]
     fresh = [place for place in selection.changed if not entries[place].is_stub]
     title = _title(messages, selection)
@@ -74,13 +74,15 @@ def build_compaction(
         _draft(DocumentWritten(page.path, page.text, upkeep=True), _page_sources(page, history, documents))
         for page in archived
     ]
-    then = with_pending_writes(documents, drafts[::-1])  # of the pages of one compaction the first stands first
+    then = with_pending_writes(documents, drafts[::-1])  # the first page of a compaction is listed first
     sources = _sources(history, selection.changed)
-    earlier = [one.id for one in history.compactions[-1:]]  # what must survive is handed on from one to the next
+    earlier = [
+        one.id for one in history.compactions[-1:]
+    ]  # retained items are passed on from one compaction to the next
     drafts.append(_draft(what, (*earlier, *sources)))
-    # The overview is memory's to keep current: no model has to remember to.
+    # Memory updates the overview itself, so the model does not have to.
     if archived:
-        number = f"{len(fresh)} 条消息" if language == "zh" else counted(len(fresh), "message")
+        number = f"{len(fresh)} 条消息" if language == "zh" else count_noun(len(fresh), "message")
         told = _COMPLETED[language].format(number, title, archived[0].path)
         occurred = [OverviewEvent("compression_completed", told)]
         drafts += overview_updates(then, language, occurred, log=overview_log, sources=sources)
@@ -94,21 +96,21 @@ _COMPLETED = {
 
 
 def _draft(what: DocumentWritten | Compacted, sources: tuple[str, ...]) -> Draft:
-    """It holds what anybody has said, tools among them."""
+    """Trust is DATA, because it contains text of all speakers, including tools."""
     return Draft(payload=what, origin=Origin.OPERATOR, sources=sources, trust=Trust.DATA)
 
 
 def _page_sources(page: ArchivePage, history: History, documents: Documents) -> tuple[str, ...]:
-    """The messages on a page, and what stood there before."""
+    """Return the messages on a page, and the event that wrote the page before."""
     here = [place for place, entry in enumerate(history.sent) if not entry.is_stub and entry.seq in page.lines]
     before = documents.by_path.get(page.path)
     return (*([before.source] if before else []), *_sources(history, here))
 
 
 def _sources(history: History, places: Sequence[int]) -> tuple[str, ...]:
-    """All messages at these places, those behind stubs included; such as follow each other as one, from first to last.
+    """Return the messages at these places, including those behind stubs, as ranges.
 
-    A page holds hundreds, and whoever forgets one of them has to find it.
+    A page holds hundreds of messages, and forgetting one of them must find the page.
     """
     stream = history.sent[places[0]].id.rpartition("#")[0]
     runs = history.ranges_at(places)
@@ -125,20 +127,22 @@ def _archive_pages(
     for page in made:
         validate_text(page.text, field="archive_to")
         if page.path != path and page.path in documents.by_path:
-            raise InvalidPath(field="archive_to", value=request.archive_to, expected="a page with room for all of it")
+            raise InvalidPath(
+                field="archive_to", value=request.archive_to, expected="a page with enough room for the messages"
+            )
     return made
 
 
 def _title(messages: Sequence[TurnMessage], selection: CompactionSelection) -> str:
-    """What it was about: the first that a user asked there, the tools that answered, or what an agent did by text."""
+    """Return a title: the first user request, else the tools used, else the first words of the assistant."""
     fresh = [messages[place] for place in selection.removed if not messages[place].stub]
     for one in fresh:
         if one.starts_turn and not is_greeting(one.text):
-            return shortened(one.text, _MAX_TITLE_CHARACTERS)
+            return shorten(one.text, _MAX_TITLE_CHARACTERS)
     names = {call.id: call.tool for one in messages for call in one.calls}
     tools = [names.get(answer.id, "") for place in selection.changed for answer in messages[place].results]
     used = ", ".join(dict.fromkeys(filter(None, tools)))
     if used:
-        return shortened(f"outputs of {used}", _MAX_TITLE_CHARACTERS)
+        return shorten(f"outputs of {used}", _MAX_TITLE_CHARACTERS)
     told = (line for one in fresh if one.speaker == "assistant" for line in own_words(one.text))
-    return shortened(next(told, "conversation"), _MAX_TITLE_CHARACTERS)
+    return shorten(next(told, "conversation"), _MAX_TITLE_CHARACTERS)

@@ -1,8 +1,8 @@
-"""When memory compacts by itself.
+"""When memory compacts automatically.
 
-Below three quarters of the window nothing is compacted unless somebody asks: the model, the host, or this policy. A
-band that it names becomes automatic; with rates given, an automatic compaction also waits until it pays, since it makes
-the provider write again what it had in its cache.
+Below 75% of the window nothing is compacted unless the model, the host or this policy requests it. Bands named in the
+policy are compacted automatically. With rates, an automatic compaction also waits until it pays off, because the
+provider has to cache the remaining messages again.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from inmind.history.compaction.select import AUTOMATIC_KEEP_RECENT, DEFAULT_KEEP
 from inmind.history.token_meter import BANDS, EMERGENCY_BAND
 
 Summarizer = Callable[[str], Any]
-"""A model, as far as summaries go: a prompt in, a text out."""
+"""Calls a model with a prompt and returns its text."""
 
 COMPACTION_THRESHOLD = 0.75
-"""Of what the window has beside system prompt, tools and answer: from here on compaction is no longer a choice."""
+"""Share of the window without system prompt, tools and reserve: above it compaction is mandatory."""
 COMPACTION_TARGET = 0.5
-"""To where it then goes down."""
+"""Share to which a mandatory compaction reduces it."""
 
 _BAND_NAMES = (*(name for _, name in BANDS), EMERGENCY_BAND)
 
 
 @frozen(kw_only=True)
 class CompressionPolicy:
-    """Which bands compact by themselves, and what stays when they do."""
+    """Bands that are compacted automatically, and how much is kept."""
 
     automatic: tuple[str, ...] = ()
-    """Names of bands: normal, light_compression, medium_compression, heavy_compression. The emergency always does."""
+    """Band names: normal, light_compression, medium_compression, heavy_compression. The emergency band always compacts.
+    """
     rates: Rates | None = None
-    """Prices by which an automatic compaction has to pay; without them it comes as soon as there is enough to gain."""
+    """Prices by which an automatic compaction must pay off; without them it runs as soon as it frees enough."""
     keep_recent: int = AUTOMATIC_KEEP_RECENT
-    """Turns before the active one that stay, whenever memory itself compacts."""
+    """Turns before the active one that an automatic compaction keeps."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.automatic, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
-            raise InvalidInput(field="automatic", value=self.automatic, expected="a tuple of names of bands")
+            raise InvalidInput(field="automatic", value=self.automatic, expected="a tuple of band names")
         object.__setattr__(self, "automatic", tuple(self.automatic))
         if unknown := [name for name in self.automatic if name not in _BAND_NAMES]:
             raise InvalidInput(field="automatic", value=unknown, expected=f"some of {', '.join(_BAND_NAMES)}")
@@ -53,11 +54,11 @@ class CompressionPolicy:
 
     @classmethod
     def when_it_pays(cls, rates: Rates | None = None) -> CompressionPolicy:
-        """Compacts in any band, as soon as that is cheaper than to go on."""
+        """Policy that compacts in any band as soon as it is cheaper than to continue."""
         return cls(automatic=_BAND_NAMES, rates=rates or Rates())
 
     def target_for(self, band: str) -> tuple[str, int] | None:
-        """Target and recent things that stay, for a band that is automatic: the fuller, the more leaves."""
+        """Return target and number of recent units to keep for an automatic band; None for others."""
         if band not in self.automatic:
             return None
         if self.rates is not None or band not in _GENTLE_TARGETS:
@@ -75,11 +76,11 @@ _GENTLE_TARGETS = {
 
 
 def pays_off(rates: Rates, *, freed: int, rewritten: int, growth: float) -> bool:
-    """Is it cheaper to compact now than to go on?
+    """True if compacting now is cheaper than to continue.
 
-    A history that grows by `growth` tokens a call and is compacted each time that it has grown by L costs, per call,
-    the reading of L/2 tokens on average, and its share of writing again what stays (`rewritten`). The sum is least
-    where both are equal: L = sqrt(2 · rewritten · growth · (written - cached) / cached). From there on waiting costs
+    A history that grows by `growth` tokens per call and is compacted after growing by L tokens costs, per call, the
+    reading of L/2 tokens on average plus its share of writing the remaining tokens (`rewritten`) again. The sum is
+    minimal where both are equal: L = sqrt(2 · rewritten · growth · (written - cached) / cached). Waiting longer costs
     more.
     """
     if rates.cached <= 0:

@@ -1,4 +1,4 @@
-"""What a compaction did, and what taking it back did, told to whoever asks: item by item, and as a sentence."""
+"""Reports of a compaction and of its undo, as values and as a sentence."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ from collections.abc import Container, Sequence
 
 from inmind.core.events.session import Compacted, RetainedItem
 from inmind.core.frozen import frozen
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 
 
 @frozen
 class KeptItem:
-    """Something that had to survive, and where it stands now."""
+    """A retained item and where it is now."""
 
     kind: str
     text: str
     where: str
-    """`conversation`, where a message that is still sent says it, or `memory`, in front of the conversation."""
+    """`conversation` if a sent message contains it, or `memory` if it is in the memory block before the conversation.
+    """
 
 
 @frozen(kw_only=True)
 class CompactionReport:
-    """What a compaction did. One that found nothing to compact has no messages, and says why."""
+    """Result of a compaction. If nothing was compacted, `messages` is 0 and `reason` says why."""
 
     reason: str
     messages: int = 0
     tokens: int = 0
-    """By how many the conversation that is sent became shorter."""
+    """Tokens by which the sent conversation became shorter."""
     archives: tuple[str, ...] = ()
     items: tuple[KeptItem, ...] = ()
-    """What had to survive, each with where it stands."""
+    """Retained items and where they are."""
     left_out: tuple[RetainedItem, ...] = ()
-    """Rules and decisions, the oldest ones, that had no room; the archive has them."""
+    """Oldest rules and decisions that did not fit; they are in the archive."""
 
     @classmethod
     def of(
@@ -42,7 +43,7 @@ class CompactionReport:
         request: RetainedItem | None,
         left_out: Sequence[RetainedItem],
     ) -> CompactionReport:
-        """`unsaid`: items that no message says. What was asked last is always said by one."""
+        """`unsent`: items that no sent message contains. The last request is always sent."""
         items = [KeptItem(one.kind, one.text, "memory" if one in unsent else "conversation") for one in payload.items]
         asked = [KeptItem(request.kind, request.text, "conversation")] if request else []
         return cls(
@@ -64,7 +65,7 @@ class CompactionReport:
             f" Kept word for word: {', '.join(_count_kinds(self.items))}{self._shortened_note()}." if self.items else ""
         )
         return (
-            f"Compacted {counted(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
+            f"Compacted {count_noun(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
             f"All of it is in {', '.join(self.archives)}.{kept} {describe_left_out(self.left_out)}".rstrip()
         )
 
@@ -73,7 +74,7 @@ class CompactionReport:
 
 
 def describe_left_out(left_out: Sequence[RetainedItem]) -> str:
-    """What is said of items that are in the archive alone; nothing where there are none."""
+    """Return the sentence about items that are only in the archive; empty if there are none."""
     return f"There was no room to keep {', '.join(_count_kinds(left_out))}: archive/ has them." if left_out else ""
 
 
@@ -105,12 +106,12 @@ class CompactionUndoReport:
     def __str__(self) -> str:
         pages = ", ".join((*(f"{path} (removed)" for path in self.removed), *self.stay))
         of = f", of {pages}" if pages else ""
-        return f"Sent again: {counted(self.messages, 'message')}, {self.tokens:,} tokens{of}."
+        return f"Sent again: {count_noun(self.messages, 'message')}, {self.tokens:,} tokens{of}."
 
 
 def _count_kinds(items: Sequence[KeptItem | RetainedItem]) -> list[str]:
     kinds = dict.fromkeys(item.kind for item in items)
-    return [counted(sum(item.kind == kind for item in items), _NOUNS.get(kind, kind)) for kind in kinds]
+    return [count_noun(sum(item.kind == kind for item in items), _NOUNS.get(kind, kind)) for kind in kinds]
 
 
 _NOUNS = {"pinned": "pinned item"}

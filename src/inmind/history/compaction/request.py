@@ -1,4 +1,4 @@
-"""What a compaction is to be like, whoever asked for it."""
+"""The parameters of a compaction, from the model, the host or the policy."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from inmind.history.compaction.select import TARGETS
 STRATEGIES = ("archive", "summarize")
 
 MAX_STUB_TOKENS = 800
-"""Tokens that a stub for messages takes at most, with all that must survive; less in a small window."""
+"""Tokens of a stub for messages, with its summary; less in a small window."""
 MIN_STUB_TOKENS = 160
 STUB_SHARE_DIVISOR = 24
 
 MAX_ID_TOKENS = 1_000
-"""Tokens of ids that a stub for messages names at most, beside all else: without them a model would have to guess."""
+"""Tokens of ids that a stub for messages may name in addition, so that the model does not guess them."""
 
 MAX_KEEP_RECENT = 2**53
-"""Larger numbers do not survive JSON everywhere."""
+"""Larger numbers are not exact in every JSON parser."""
 
 
 @frozen(kw_only=True)
 class CompactionRequest:
-    """What a compaction is to be like, whoever asked for it."""
+    """Parameters of a compaction."""
 
     reason: str
     target: str = "all"
     strategy: str = "archive"
     archive_to: str | None = None
     summary: str = ""
-    """As a model wrote it; without one it is extracted, where the strategy asks for it."""
+    """Summary written by a model; if empty, it is extracted when the strategy needs one."""
     stub_tokens: int = MAX_STUB_TOKENS
-    """Tokens that a stub for messages may take."""
+    """Maximum size of a stub for messages."""
     id_tokens: int = MAX_ID_TOKENS
-    """Tokens of ids that it may name beside that."""
+    """Maximum size of the ids in it."""
     last_request: RetainedItem | None = None
-    """What was asked last."""
+    """The user's last request."""
     known_ids: Sequence[str] = ()
-    """Ids of things that are known, those first that are to be named first."""
+    """Known entity ids, in the order in which they should be named."""
 
 
 def parse_request(*, target: object, strategy: object, archive_to: object, reason: str) -> CompactionRequest:
-    """A request of the outside, checked."""
+    """Validate the arguments of a model or host."""
     if target not in TARGETS:
         raise InvalidInput(field="target", value=target, expected=f"one of {', '.join(TARGETS)}")
     if strategy not in STRATEGIES:
@@ -57,7 +57,7 @@ def parse_request(*, target: object, strategy: object, archive_to: object, reaso
 
 
 def check_archive_path(path: object) -> str:
-    """Where somebody wants an archive to be: a page of detail/ or archive/, of this session."""
+    """Return a valid path for an archive: a page in detail/ or archive/ of this session."""
     with suppress(InvalidPath):
         scope, name = resolve_path(path)
         if scope == "thread" and name != OVERVIEW_PATH and name.endswith(".md"):
@@ -72,5 +72,7 @@ def check_keep_recent(value: object) -> int:
 
 
 def with_stub_size(request: CompactionRequest, history_tokens: int) -> CompactionRequest:
-    """The same with a stub that keeps to a small share of the room that the conversation has."""
-    return replace(request, stub_tokens=max(MIN_STUB_TOKENS, min(MAX_STUB_TOKENS, history_tokens // STUB_SHARE_DIVISOR)))
+    """Limit the stub to a small share of the tokens available for the conversation."""
+    return replace(
+        request, stub_tokens=max(MIN_STUB_TOKENS, min(MAX_STUB_TOKENS, history_tokens // STUB_SHARE_DIVISOR))
+    )

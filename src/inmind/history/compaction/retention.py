@@ -1,14 +1,12 @@
-"""What must survive every rewrite of the conversation, as declared data.
+"""Retained items: goal, rules, decisions, last request and pinned texts, which no compaction may lose.
 
-A summary is somebody's opinion of what mattered. The goal, the rules that people gave, what was decided, the last
-request and what the host has pinned are no matter of opinion: they are taken down word for word from the messages
-that are about to leave, checked item by item against what will be sent, and attached where they are missing.
+A summary is an opinion about what mattered. These items are copied verbatim from messages that are about to be
+archived, checked one by one against what will be sent, and added to the prompt if they are missing.
 
-Only people make rules. What a tool answered is never read here, nor what a command answered that stands in a user's
-place, and what a person merely pasted (code, logs, mails, quotes) is told apart from what they say themselves. A
-sentence counts by its form: an order that holds beyond this moment, in English or Chinese. A few facts about the
-speaker bind like one, whatever will be looked for: a diet, an allergy, what may be spent, a deadline. Two rules
-that contradict each other both stay, the newer last: which one holds is for the model to judge, who sees them in order.
+Only people make rules. Tool results and command output are never read, and pasted text (code, logs, mails, quotes) is
+separated from a person's own words. A sentence is a rule by its form: an instruction that applies beyond this moment,
+in English or Chinese. A few facts about the user bind like rules: a diet, an allergy, a budget, a deadline.
+Contradicting rules are both kept, newer last; the model sees the order and decides.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.language.prose import beginning, compiled, is_greeting, own_words
-from inmind.core.text import inert
+from inmind.core.language.prose import compile_cached, first_sentences, is_greeting, own_words
+from inmind.core.text import escape_markup
 from inmind.core.tokens import Counter
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
@@ -34,15 +32,15 @@ from inmind.history.turns import TurnMessage
 Kind = Literal["goal", "pinned", "decision", "rule", "request"]
 
 MAX_GOAL_CHARACTERS = 800
-"""Characters of a goal, and of a request. Beyond them it is cut behind a sentence, and says so."""
+"""Longest goal or request. A longer one is cut after a sentence and marked."""
 
 
-# Messages among which the last request mostly is.
+# The last request is usually among this many messages.
 _RECENT_MESSAGES = 8
 
 
 class RetainedItems(NamedTuple):
-    """The items that stay, in the order in which they are told, and those that their room was too small for."""
+    """Items that are kept, in display order, and those that did not fit."""
 
     kept: list[RetainedItem]
     dropped: list[RetainedItem]
@@ -51,10 +49,10 @@ class RetainedItems(NamedTuple):
 def extract_items(
     messages: Sequence[TurnMessage], *, first: bool, places: Collection[int] | None = None
 ) -> list[RetainedItem]:
-    """What messages ask to be kept: all of them, or those at these places, each as an answer to what stands before.
+    """Return the items of all messages, or of those at `places`, each in the context of the message before.
 
-    What commands answered has to be told apart from what people say.
-    `first`: nothing has stated the goal before. The first message that says more than hello does.
+    Command output must be marked already. `first`: no goal was stated before; the first message beyond a greeting
+    states it.
     """
     is_selected: Callable[[int], bool] = (
         places.__contains__ if places is not None else range(len(messages)).__contains__
@@ -69,35 +67,35 @@ def extract_items(
         if before and (is_selected(place) or is_selected(place - 1)) and agrees(message.text):
             found += (RetainedItem("decision", text, before.seq) for text in find_proposals(before.text))
         if is_selected(place) and states_goal:
-            found.append(RetainedItem("goal", beginning(message.text, MAX_GOAL_CHARACTERS), message.seq))
+            found.append(RetainedItem("goal", first_sentences(message.text, MAX_GOAL_CHARACTERS), message.seq))
         if is_selected(place) and has_rule_cue(message.text):
             found += (RetainedItem(kind, text, message.seq) for kind, text in find_rules(message.text))
     return _deduplicate(found)
 
 
 def last_request(newest_first: Iterable[TurnMessage]) -> RetainedItem | None:
-    """The last thing that a user asked for, however far back that is. Most of the time the first message tells."""
+    """Return the user's last request, however old. Usually it is in the newest messages."""
     remaining = iter(newest_first)
     messages = list(islice(remaining, _RECENT_MESSAGES))[::-1]
     place = _last_request_index(messages)
-    if not place and (earlier := list(remaining)[::-1]):  # also where only what came before it can tell what it is
+    if not place and (earlier := list(remaining)[::-1]):  # at index 0 the messages before are needed to classify it
         messages = [*earlier, *messages]
         place = _last_request_index(messages)
     return (
         None
         if place is None
-        else RetainedItem("request", beginning(messages[place].text, MAX_GOAL_CHARACTERS), messages[place].seq)
+        else RetainedItem("request", first_sentences(messages[place].text, MAX_GOAL_CHARACTERS), messages[place].seq)
     )
 
 
 def merge_items(
     earlier: Sequence[RetainedItem], later: Sequence[RetainedItem], *, max_tokens: int, count: Counter
 ) -> RetainedItems:
-    """One list over all compactions so far, with so much room for rules and decisions.
+    """Merge the items of all compactions, with at most `max_tokens` of rules and decisions.
 
-    Of those the newest stay, in one queue: many of the one kind must not crowd out all of the other. The goal, as it
-    was stated first, and what the host has pinned stay beside them whatever they cost: in a room that they could fill
-    no rule would be left. What the goal says itself is not said again.
+    The newest rules and decisions stay, in one queue, so that one kind cannot displace the other. The first goal and
+    pinned items stay regardless of their size; sharing the limit, they could leave no room for rules. Items contained
+    in the goal are not repeated.
     """
     goal = [item for item in (*earlier, *later) if item.kind == "goal"][:1]
     items = _deduplicate([*goal, *(item for item in (*earlier, *later) if item.kind != "goal")])
@@ -112,17 +110,18 @@ def merge_items(
 
 
 def missing_items(items: Sequence[RetainedItem], text: str) -> list[RetainedItem]:
-    """The items that do not stand in a text that will be sent, however it is wrapped, indented or made inert there.
+    """Return the items that a text does not contain, ignoring wrapping, indentation and escaping.
 
-    They stand there as whole words: "0 words" is not said by "10 words". One that was cut stands where its beginning
-    does.
+    Items match as whole words: "10 words" does not contain "0 words". An item that was cut matches by its beginning.
     """
     line = _collapse_whitespace(text)
-    return [item for item in items if not any(_contains_item(said, line) for said in {item.text, inert(item.text)})]
+    return [
+        item for item in items if not any(_contains_item(said, line) for said in {item.text, escape_markup(item.text)})
+    ]
 
 
 def _is_from_person(one: TurnMessage) -> bool:
-    """What stands beside the answers of tools in one message is said by whoever sends it."""
+    """True for messages by user or operator, and for text next to tool results in one message."""
     return not (one.stub or one.maybe_output) and (
         one.speaker in ("user", "operator") or bool(one.results and one.text)
     )
@@ -134,7 +133,7 @@ def _last_request_index(messages: Sequence[TurnMessage]) -> int | None:
 
 
 def _is_request(one: TurnMessage) -> bool:
-    """Beside the answers of tools many hosts put remarks of their own, between tags."""
+    """Next to tool results many hosts add remarks between tags; those are no request."""
     if one.starts_turn:
         return not one.stub and bool(one.text.strip())
     return one.speaker != "operator" and _is_from_person(one) and any(own_words(one.text))
@@ -148,10 +147,10 @@ _ORDER: tuple[Kind, ...] = ("goal", "pinned", "decision", "rule", "request")
 
 
 def _deduplicate(items: Sequence[RetainedItem]) -> list[RetainedItem]:
-    """Each item once, where it was said last; but a goal stays the goal, and what is pinned stays pinned."""
+    """Keep each item once, at its last position; a goal stays the goal and a pinned item stays pinned."""
     last: dict[str, RetainedItem] = {}
     for item in items:
-        key = " ".join(compiled(_WORDS).findall(item.text.casefold()))
+        key = " ".join(compile_cached(_WORDS).findall(item.text.casefold()))
         known = last.pop(key, item)
         last[key] = known if known.kind in ("goal", "pinned") else item
     return list(last.values())
@@ -170,7 +169,7 @@ def _contains_item(said: str, line: str) -> bool:
 
 
 def _is_inside_word(border: str) -> bool:
-    """Is a word going on between these two characters?"""
+    """True if both characters belong to one word."""
     return len(border) == 2 and border.isalnum()
 
 
@@ -182,15 +181,15 @@ _WORDS = r"[^\W_]+"
 
 
 MAX_RETAINED_TOKENS = 8_000
-"""Tokens of rules and decisions that are kept over all compactions; how many a prompt shows is its own matter."""
+"""Rules and decisions kept over all compactions; the prompt may show fewer."""
 
 
 MAX_PINNED_CHARACTERS = 1_000
-"""Characters of a text that a host declares."""
+"""Longest text that a host can pin."""
 
 
 def check_pinned_text(text: object) -> str:
-    """A text that may be retained: it will stand in every prompt, so it has to be short."""
+    """Return a text that may be pinned; it is in every prompt, so it must be short."""
     checked = validate_text(text)
     if not checked.strip() or len(checked) > MAX_PINNED_CHARACTERS:
         raise InvalidInput(field="text", value=checked, expected=f"1 to {MAX_PINNED_CHARACTERS} characters")
@@ -200,11 +199,11 @@ def check_pinned_text(text: object) -> str:
 def retained_items(
     history: History, messages: Sequence[TurnMessage], selection: CompactionSelection, meter: TokenMeter
 ) -> RetainedItems:
-    """What must survive, and what there is no room for."""
+    """Return the items to retain after this compaction, and those that do not fit."""
     seen = with_archived(history, messages, meter)
     gone = {place for place in (*selection.removed, *selection.cut) if not seen[place].stub}
     earlier = (*history.dropped, *history.items)
-    # One that was released has been stated all the same: what is said next is no goal.
+    # A released goal was still stated: the next message is not a goal.
     stated = any(item.kind == "goal" for one in history.compactions for item in one.payload.items)
     found = extract_items(seen, first=not stated, places=gone)
     fresh = [item for item in found if item.text not in history.released]
@@ -214,7 +213,7 @@ def retained_items(
 def unsent_items(
     items: Sequence[RetainedItem], messages: Sequence[TurnMessage], selection: CompactionSelection
 ) -> list[RetainedItem]:
-    """Those of the items that no message will say any more."""
+    """Return the items that no sent message will contain."""
     touched = {messages[place].seq for place in selection.changed}
     stay = {one.seq for one in messages if not one.stub} - touched
     return [item for item in items if item.seq not in stay]

@@ -1,102 +1,107 @@
-"""Which sentences are orders that hold beyond this moment, and which are decisions: told by their form.
+"""Detects sentences that are lasting rules or decisions, by their form.
 
-A question is no order, nor is what somebody quotes or tells of others, nor what is meant for this moment only.
+Questions, quotes, reports about others, and instructions for this moment only are no rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inmind.core.language.prose import compiled, own_words, sentences
+from inmind.core.language.prose import compile_cached, own_words, split_sentences
 from inmind.history.compaction.rule_patterns import POLITE_QUESTION, RULE_HEADING, RuleKind, RulePatterns, patterns_for
 
 MAX_ITEM_CHARACTERS = 300
-"""Characters of a rule or a decision. A longer sentence is cut to the clauses that matter, or it is none."""
+"""Longest rule or decision. A longer sentence is cut to the relevant clauses, or ignored."""
 
-# Nobody speaks a sentence of so many characters; it is data, whatever words are in it.
+# A longer sentence is data.
 _MAX_SENTENCE_CHARACTERS = 2_000
 
 
 def find_rules(words: str) -> Iterator[tuple[RuleKind, str]]:
-    """The rules and decisions in what a person says, one for each sentence or list item."""
+    """Yield rules and decisions in a person's words, one for each sentence or list item."""
     below_heading = False
     for line in own_words(words):
-        listed = compiled(_LIST_MARK).match(line)
+        listed = compile_cached(_LIST_MARK).match(line)
         body = line[listed.end() :] if listed else line
-        said = (one for one in sentences(body) if len(one) <= _MAX_SENTENCE_CHARACTERS)
+        said = (one for one in split_sentences(body) if len(one) <= _MAX_SENTENCE_CHARACTERS)
         found = [order for one in said if (could_be := patterns_for(one)) for order in _match_sentence(one, could_be)]
         yield from found
         if not listed:
-            # What is listed below "From now on:" or "Rules:" are rules, whatever their form.
-            below_heading = line.endswith((":", "：")) and bool(found or compiled(RULE_HEADING).fullmatch(line.lower()))
+            # Items listed below "From now on:" or "Rules:" are rules in any form.
+            below_heading = line.endswith((":", "：")) and bool(
+                found or compile_cached(RULE_HEADING).fullmatch(line.lower())
+            )
         elif (
             below_heading
             and not found
             and len(body) <= MAX_ITEM_CHARACTERS
-            and not compiled(_QUESTION_CLAUSE).search(body.lower())
+            and not compile_cached(_QUESTION_CLAUSE).search(body.lower())
         ):
             yield "rule", _strip_markup(body)
 
 
 def has_rule_cue(text: str) -> bool:
-    """Has it any of the words that an order needs? Most messages have not."""
+    """True if the text has a word that a rule needs; most messages have none."""
     return bool(patterns_for(text))
 
 
 def find_proposals(words: str) -> list[str]:
-    """What an assistant proposed last, in its own words: a user's yes makes it a decision."""
-    if not compiled(_PROPOSES).search(words.lower()):
+    """Return the assistant's last proposal; a user's yes makes it a decision."""
+    if not compile_cached(_PROPOSES).search(words.lower()):
         return []
-    said = (compiled(_LIST_MARK).sub("", one, count=1) for line in own_words(words) for one in sentences(line))
+    said = (
+        compile_cached(_LIST_MARK).sub("", one, count=1) for line in own_words(words) for one in split_sentences(line)
+    )
     proposed = [
-        one for one in said if compiled(_PROPOSES).search(one.lower()) and not compiled(_WH_QUESTION).match(one)
+        one
+        for one in said
+        if compile_cached(_PROPOSES).search(one.lower()) and not compile_cached(_WH_QUESTION).match(one)
     ]
     return [text for one in proposed[-1:] if len(text := _strip_markup(one)) <= MAX_ITEM_CHARACTERS]
 
 
 def agrees(words: str) -> bool:
-    """Does a user say yes to what was proposed?"""
-    return bool(compiled(_AGREES).match(words))
+    """True if a user agrees to a proposal."""
+    return bool(compile_cached(_AGREES).match(words))
 
 
 def _match_sentence(sentence: str, patterns: Sequence[RulePatterns]) -> Iterator[tuple[RuleKind, str]]:
     low = sentence.lower().replace("*", " ")
     if len(low) != len(sentence):
-        # A capital that is two letters when small: the places below would be off, and our words are not spelt so.
+        # Lowercasing changed the length of a character, so offsets would be wrong; our patterns do not need it.
         low = sentence
     for forms in patterns:
         end = forms.match_end(low)
         if end is None or _is_quoted(sentence, end) or _is_reported(low, end):
             continue
         text = _relevant_clauses(sentence, low, end)
-        # A decision for now holds until the next one; a rule for now is none.
-        if text and (forms.kind == "decision" or not compiled(_TEMPORARY).search(text.lower())):
+        # A temporary decision holds until the next one; a temporary rule is none.
+        if text and (forms.kind == "decision" or not compile_cached(_TEMPORARY).search(text.lower())):
             yield forms.kind, text
         return
 
 
 def _relevant_clauses(sentence: str, low: str, end: int) -> str:
-    """The sentence without the question it may go on with, inside the bound; nothing where the order is the question.
+    """Return the sentence without a question that follows, within the limit; empty if the rule is the question.
 
-    People say what they prefer and ask for something else in the same breath. What is cut for its length is cut behind
-    a clause, and says so.
+    People state a preference and ask for something else in one sentence. A cut is made after a clause and marked.
     """
-    if not compiled(POLITE_QUESTION).search(low):
-        asked = compiled(_QUESTION_CLAUSE).search(low)
-        if asked.start() < end if asked else compiled(_QUESTION).search(low):
+    if not compile_cached(POLITE_QUESTION).search(low):
+        asked = compile_cached(_QUESTION_CLAUSE).search(low)
+        if asked.start() < end if asked else compile_cached(_QUESTION).search(low):
             return ""
         sentence = sentence[: asked.start()] if asked else sentence
     text = _strip_markup(sentence)
     if len(text) <= MAX_ITEM_CHARACTERS:
         return text
-    borders = [0, *(border.end() for border in compiled(_CLAUSE_END).finditer(sentence))]
+    borders = [0, *(border.end() for border in compile_cached(_CLAUSE_END).finditer(sentence))]
     start = max(border for border in borders if border < end)
     stops = [border for border in borders if end < border <= start + MAX_ITEM_CHARACTERS - 2]
     return f"{_strip_markup(sentence[start : stops[-1]])} …" if stops else ""
 
 
 def _is_quoted(sentence: str, place: int) -> bool:
-    """Is it somebody else's word: inside quotation marks, or code?"""
+    """True inside quotation marks or code."""
     before = sentence[:place]
     return any(before.count(mark) % 2 for mark in '"`') or any(
         before.count(opens) > before.count(closes) for opens, closes in ("“”", "「」", "『』", "《》")
@@ -104,15 +109,15 @@ def _is_quoted(sentence: str, place: int) -> bool:
 
 
 def _is_reported(low: str, place: int) -> bool:
-    """Is it somebody else's word, told in the speaker's own: by what stands before it?"""
-    found = compiled(_REPORTED).search(low)
+    """True if the words before report what someone else says."""
+    found = compile_cached(_REPORTED).search(low)
     return found is not None and found.start() < place
 
 
 def _strip_markup(text: str) -> str:
-    """On one line, without the emphasis around it or the comma that it was cut at."""
+    """Return one line without surrounding emphasis and trailing comma."""
     line = " ".join(text.split()).rstrip(",，;； ")
-    return compiled(_EMPHASIZED).sub(r"\2", line)
+    return compile_cached(_EMPHASIZED).sub(r"\2", line)
 
 
 _LIST_MARK = (
@@ -122,11 +127,11 @@ _LIST_MARK = (
 _CLAUSE_END = r"[,;:，；：]\s*|\s[-–—]+\s|\s(?=(?:and|but|so|because|since|which)\s)"
 _EMPHASIZED = r"\A(\*\*|__|\*|_)([^*_]+)\1\Z"
 
-# Only for this moment: nothing that has to be told again later.
+# Only for this moment.
 _TEMPORARY = (
     r"\b(?:yet|this time|right now|just now|for now|(?<!from )now|at the moment|lines? \d+)\b|这次|暂时|先别|还不要"
 )
-# Somebody else's word, or what the speaker takes to be the case.
+# Words of someone else, or an assumption of the speaker.
 _REPORTED = (
     r"(?<!\bi )(?<!\bwe )(?<!\bhave )(?<!'ve )\b"
     r"(?:(?:says?|said|states?|claims?|claimed|wrote|writes|told|thinks|according to)|"
@@ -148,7 +153,7 @@ _AGREES = (
     r"good\s+idea|(?:that\s+)?works(?:\s+for\s+me)?|exactly|好的?|可以|行|同意|就这样|没问题|嗯|对|确认|就这么办|按你说的)"
     r"(?=\W|$|吧|啊|的|了)(?!\W*\b(?:but|however|except|no)\b)"
 )
-# A yes is no answer to these, whatever they go on with.
+# A yes does not answer these.
 _WH_QUESTION = r"(?i)\W*(?:which|what|how|who|when|where)\b"
 _PROPOSES = (
     r"\bi(?:['’]d|\s+would)?\s+(?:strongly\s+)?(?:suggest|propose|recommend)\b|"

@@ -1,12 +1,11 @@
-"""How people word a rule or a decision, in English and Chinese.
+"""Patterns of rules and decisions in English and Chinese.
 
-Grammar and not vocabulary: an order to do something always, never or only; a thing that must be so; a wish about how it
-is done; a case that may come again; a bound on whatever will be looked for. What is asked for once has the same verbs
-and none of these forms.
+They match grammar, not vocabulary: an instruction to do something always, never or only; an obligation; a wish about
+how things are done; a recurring case; a limit. A one-time request has the same verbs and none of these forms.
 
-The forms stand in groups. Each names the words without which none of its forms can match, so that a sentence is held
-only against those that it could be: most have no such word, and are not looked at further. All of it is matched against
-small letters, without IGNORECASE: that is several times as fast.
+Patterns are in groups. Each group names cue words without which none of its patterns can match, so a sentence is
+matched only against groups with a cue; most sentences have none. Everything is matched in lower case without
+IGNORECASE, which is several times faster.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from inmind.core.language.prose import compiled
+from inmind.core.language.prose import compile_cached
 
 RuleKind = Literal["rule", "decision"]
 
 
 class RulePatterns(NamedTuple):
-    """Forms of one kind of order that share their cues: some as a sentence begins, some anywhere in it."""
+    """Patterns of one kind with shared cues: at the start of a sentence, or anywhere in it."""
 
     kind: RuleKind
     opening: str
     anywhere: str
 
     def match_end(self, low: str) -> int | None:
-        """The place behind the words that make it an order."""
-        match = compiled(self.opening).match(low) if self.opening else None
+        """Return the offset after the words that make it a rule; None if it is none."""
+        match = compile_cached(self.opening).match(low) if self.opening else None
         if match is None and self.anywhere:
-            match = compiled(self.anywhere).search(low)
+            match = compile_cached(self.anywhere).search(low)
         return match.end() if match else None
 
 
 def patterns_for(text: str) -> list[RulePatterns]:
-    """The groups that a text has a cue of, in each language decisions first."""
+    """Return the groups with a cue in the text; for each language decisions come first."""
     words = text.replace("’", "'").encode("ascii", "replace").translate(_WORD_BYTES).split()
     found = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
-    if not text.isascii() and compiled(_HAN).search(text):
+    if not text.isascii() and compile_cached(_HAN).search(text):
         found += (forms for signs, forms in _CHINESE if any(map(text.__contains__, signs)))
     return found
 
@@ -55,7 +54,7 @@ def _chinese(kind: RuleKind, signs: str, *, inside: Sequence[str]) -> tuple[tupl
 
 
 _HAN = "[一-鿿]"
-# Small letters, and a space for whatever parts two words.
+# Maps bytes to lower case, and separators to a space.
 _WORD_BYTES = bytes(
     code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789'-" else 32 for code in bytes(range(256)).lower()
 )
@@ -69,7 +68,7 @@ _VERB = (
 )
 _NOT = r"(?:do\s+not|don['’]?t)"
 
-# What may stand before an order: what it is about, words that lead to it, then the case it is for.
+# Before an instruction: its topic, leading words, then its case.
 _LEAD_IN = (
     r"(?:[\w/&'’-]+(?: [\w/&'’-]+){0,3}:\s+)?"
     r"[\W_]*(?:(?:please|pls|plz|also|and|but|so|then|ok|okay|hey|oh|yes|no|well|important|note|attention|remember|rules?|"
@@ -80,19 +79,18 @@ _CASE = (
     r"(?:(?:when(?:ever)?|if|for|in|before|after|on|unless|while|until|once|with|during|at|as|regarding|every time|"
     r"each time|any ?time)\b[^.!?]{2,160}?,\s*(?:then\s+)?(?:please\s+)?)?"
 )
-# A case that comes once, when this is over, or that is only a way of asking.
+# A case that occurs once, or only a polite phrase.
 _ONCE = (
     r"(?:['’]re|\s+are)\s+(?:done|finished|ready|through|back)\b|\s+(?:finish|have\s+(?:finished|done))\b|"
     r"\s+(?:can|could|like|want|wish|don['’]?t\s+mind|have\s+time|please)\b(?!['’])"
 )
-# A case that may come again and again: of people, or of anything that is not yet one thing.
+# A case that may recur.
 _RECURRING_CASE = (
     rf"(?:(?:when(?:ever)?|if|every time|each time|any ?time)\s+(?:i|we|you(?!{_ONCE})|an?|any\w*|some\w+|"
     r"no(?:body|thing)?)|(?:for|before)\s+(?:all|any|each|every)|before\s+you)\b[^.!?]{2,160}?,\s*"
     r"(?:then\s+)?(?:please\s+)?"
 )
-# What a person wants to hear of in whatever case: the work stops, or they are asked, or told that it is so. What they
-# want to be told besides is asked for once.
+# In any case: stop the work, ask the user, or inform the user. Other requests for information are one-time requests.
 _CONTACT_USER = (
     r"(?:(?:stop|pause|abort|halt)(?=\W*$|\s+(?:and|at\s+once|everything|immediately|right|there|until|work\w*)\b)|"
     r"(?:(?:alert|ask|consult|inform|notify|ping|tell|warn)|(?:check|confirm)\s+with|come\s+back\s+to)\s+(?:me|us)"
@@ -100,7 +98,7 @@ _CONTACT_USER = (
 )
 _NOT_A_CASE = r"[^.!?,]*\b(?:convenient|done|finished|necessary|needed|ok|okay|possible|ready|through|trouble)\b"
 
-# Said to comfort, or with the "I" left out.
+# Comforting phrases, or phrases with the "I" omitted.
 _NOT_AN_ORDER = (
     r"(?!\s+(?:worry|know|forget|mind|you\b|think|hesitate|bother|get me|have|need|want|like|see|remember|understand|"
     r"feel|believe|really|even|care|love|miss|give up|sweat|stress|fear|be (?:sorry|afraid|shy|silly|so)))"
@@ -111,25 +109,25 @@ _NOT_A_BAN = (
     r"yes|point|action|constraints?)\b)"
 )
 
-# Not what is to be, but what the speaker takes it to be, or what there is.
+# An assumption or a description, not an instruction.
 _ASSUMPTION = (
     r"(?:have|still|feel|look|mean|pass|work|exist|compile|succeed|match|offer|say|"
     r"be\s+(?:an?|so|very|really|the|hard|tough|nice|fun|great|fine|in\s+an?))\b"
 )
 _NOUN = r"(?!you\b|they\b|it\b|i\b|we\b)\w[\w'’-]*\s+"
-# Words before "must" or "should" that are no plural, or say that it is about one thing.
+# Words before "must" or "should" that are not plural or refer to one thing.
 _NOT_A_PLURAL = (
     r"(?:as|because|does|his|how|if|is|its|my|since|that|the|their|this|thus|unless|was|what|when|which|who)\b"
 )
-# What should not have been, told to whoever did it: "have" and a participle.
+# Blame for the past: "have" and a participle.
 _BLAME = r"\s+have\s+(?!(?:an?|all|any|at|both|fewer|less|more|no|some|the|to|two|three|your)\b|\d)"
-# What is to be made sure of once, on the way to something else.
+# A single step on the way to something else.
 _ONE_STEP = r"\s+(?:that\s+)?this\b|[^.!?]*\band\s+then\b"
 _ONE_OPTION = (
     r"\s+(?:the\s+(?:first|second|third|last|former|latter|other)|"
     r"(?:the|this|that|these|those)\s+(?:\w+\s+){0,3}(?:ones?|option|flight|seat|item))\b"
 )
-# What somebody is able to do or is, and nobody does because he is told to.
+# Abilities and states, which cannot be instructed.
 _ABILITY_VERBS = (
     r"\s+(?:access|be|fail|feel|find|get|have|hear|know|like|lose|need|reach|read|remember|see|understand|want)\b"
 )
@@ -137,13 +135,13 @@ POLITE_QUESTION = (
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?"
     rf"(?:(?:always|never)\b(?!{_ABILITY_VERBS})|(?:stop\s+\w+ing|make\s+sure\s+(?:to\s+|you\s+)?(?:always|never))\b)"
 )
-"""A rule, though it has the form of a question."""
+"""A rule in the form of a question."""
 
 RULE_HEADING = (
     r"\W*(?:\w+\s+){0,4}(?:rules?|constraints?|guidelines?|conventions?|preferences?)\W*|"
     r"[^，。]{0,8}(?:规则|约束|约定|规范|偏好|注意事项|原则|要求)\W*"
 )
-"""What stands over a list of rules. Its words are cues too."""
+"""Heading of a list of rules. Its words are cues too."""
 
 _MONEY = r"(?:about\s+|around\s+|roughly\s+)?(?:[$€£¥]\s?\d|\d[\d,.]*\s?(?:k\b|dollars|euros|pounds|usd|eur|gbp|bucks))"
 _BOUND = r"(?:(?:at\s+most|below|max(?:imum)?|no\s+more\s+than|not\s+more\s+than|under|up\s+to)\s+)?"
@@ -152,13 +150,13 @@ _DATE = (
     r"(?:next\s+|this\s+)?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|week\b|month\b|"
     r"(?:jan|febr)uary\b|march\b|april\b|may\s+\d|june\b|july\b|august\b|(?:septem|octo|novem|decem)ber\b))"
 )
-# In which language or form things come, whatever they are. A place or a time is none.
+# The language or format of output. A place or a time is none.
 _OUTPUT_FORM = (
     r"(?:in|as)\s+(?!(?:an?|advance|detail|here|it|many|mind|much|my|one|order|place|soon|that|the|there|this|time|usual|"
     r"well|you)\b)[a-z]"
 )
 
-# What is taken or used without a choice between things.
+# Objects of "take" or "use" that are no choice between options.
 _NOT_A_CHOICE = (
     r"(?:an?|advantage|care|it|notes?|part|some|that|them|these|this|those|time|your|"
     r"the\s+(?:chance|extra|opportunity|plunge|rest|time))\b"
@@ -279,7 +277,7 @@ _WISHES = _english(
         rf"i\s+(?:{_NOT}|can['’]?t|cannot|won['’]?t|will\s+not)\s+(?:accept|drink|eat|tolerate)\b",
     ),
 )
-# Rules of other kinds, as of a firewall, are told apart by the words that name them.
+# Rules of another kind, such as firewall rules, are excluded by the words that name them.
 _REVOCATIONS = _english(
     "rule",
     "disregard drop forget ignore lift mind revoke withdraw",
@@ -305,7 +303,7 @@ _LASTING_RULES = _english(
         POLITE_QUESTION,
     ),
 )
-# Facts that bind whatever is looked for or bought: a diet, an allergy, what may be spent, and until when.
+# Facts that bind like rules: a diet, an allergy, a budget, a deadline.
 _BINDING_FACTS = _english(
     "rule",
     "allergic allergies allergy budget celiac coeliac deadline diabetic due intolerant keep pay pescatarian spend stay "

@@ -1,9 +1,9 @@
-"""Which messages leave the view, and in which order.
+"""Selects the messages that a compaction removes, and their order.
 
-Three ways lead here: somebody asks, the overview covers what is old, or the window is full. All of them choose among
-the same things and keep the same promises: a call and its answer are never parted, a call that waits for its answer
-stays, what the model has not read yet stays, and what leaves are whole turns, whole rounds of one turn, or what tools
-have answered. Choosing is arithmetic over sizes and always ends; writing stubs and archives is done elsewhere.
+A compaction is requested, or the overview covers old turns, or the window is full. All three choose from the same units
+and keep the same guarantees: a call and its result are never separated, an open call stays, a message that the model
+has not seen stays, and only whole turns, whole rounds of a turn, or tool results are removed. Selection is arithmetic
+over sizes and always ends; stubs and archive pages are built elsewhere.
 """
 
 from __future__ import annotations
@@ -19,59 +19,59 @@ from inmind.history.turns import Turn, TurnMessage, split_turns
 TARGETS = ("conversation", "tools", "all")
 
 OUTPUT_STUB_TOKENS = 50
-"""Tokens of the line that stands for what a tool has answered, beside the ids that it names."""
+"""Tokens of the line that replaces a tool result, without the ids in it."""
 MAX_OUTPUT_ID_TOKENS = 150
-"""Tokens of ids that such a line names at most."""
+"""Tokens of ids in such a line."""
 FURTHER_STUB_TOKENS = 60
-"""Tokens of a stub for messages that only says where they are: the first says everything else."""
+"""Tokens of each stub for messages after the first: it only says where they are."""
 MIN_OUTPUT_TOKENS = 3 * OUTPUT_STUB_TOKENS
-"""A shorter answer is not worth replacing."""
+"""A shorter tool result is not worth replacing."""
 MIN_CUT_TOKENS = 60
-"""Tokens that stay of a message that has to be cut, beside the line that says where the rest is."""
+"""Tokens that stay of a cut message, without the line that says where the rest is."""
 MIN_REQUEST_TOKENS = 240
-"""The same of what is being asked, which must survive."""
+"""The same for the current request, which must stay readable."""
 DEFAULT_KEEP_RECENT = 5
-"""Turns, or answers of tools, that stay when somebody asks for a compaction and does not say how many."""
+"""Turns or tool results that stay in a requested compaction by default."""
 AUTOMATIC_KEEP_RECENT = 3
-"""Turns that stay behind the active one when memory itself compacts."""
+"""Turns before the active one that stay in an automatic compaction."""
 KEEP_ROUNDS = 3
-"""Rounds that stay then of the turns that stay, when those are long."""
+"""Rounds that stay of the remaining turns in an automatic compaction, if those are long."""
 
 
 class HistoryBudget(NamedTuple):
-    """How many tokens the conversation may take."""
+    """Tokens that the conversation may take."""
 
     target: int
     """After a compaction."""
     threshold: int
-    """Before one is due."""
+    """Before a compaction is due."""
     limit: int
-    """At all."""
+    """Hard limit."""
     recent_limit: int
-    """As far as what is recent is spared."""
+    """Limit up to which recent messages are spared."""
     stub_tokens: int = 0
-    """What a stub for messages may take of it."""
+    """Of these, for a stub that replaces messages."""
 
 
 @frozen(kw_only=True)
 class CompactionSelection:
-    """What leaves the view, by places in what is sent."""
+    """Messages that a compaction changes, by index in the sent conversation."""
 
     outputs: frozenset[int] = frozenset()
-    """Messages of which the answers of tools leave."""
+    """Messages whose tool results are replaced."""
     runs: tuple[tuple[int, ...], ...] = ()
-    """Messages that leave whole; each run has one stub."""
+    """Messages that are removed; each run gets one stub."""
     cut: Mapping[int, int] = field(default_factory=dict[int, int])
-    """Messages too long to stay as they are, and the tokens that stay of each."""
+    """Messages that are cut, and the tokens that stay of each."""
     minimal_stubs: bool = False
-    """There is no room for anything else in what is said of those."""
+    """Cut messages keep only the line that says where they are."""
 
     def __bool__(self) -> bool:
         return bool(self.outputs or self.runs or self.cut)
 
     @property
     def removed(self) -> list[int]:
-        """Places of messages that leave whole, in order."""
+        """Indexes of removed messages, in order."""
         return sorted(place for run in self.runs for place in run)
 
     @property
@@ -80,15 +80,15 @@ class CompactionSelection:
 
 
 def output_stub_tokens(tokens: int) -> int:
-    """What the stub of an answer of so many tokens takes at most."""
+    """Upper bound of the stub for a tool result of this size."""
     return OUTPUT_STUB_TOKENS + min(MAX_OUTPUT_ID_TOKENS, tokens // 3)
 
 
 def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recent: int) -> CompactionSelection:
-    """What a model or a host has asked to compact: old turns and rounds, old answers of tools, or both.
+    """Select old turns and rounds, old tool results, or both, as requested by a model or host.
 
     `keep_recent` counts what stays of each kind: turns before the active one, rounds of that one before its last, and
-    answers. What is being asked stays, and so do the last few rounds, however little is to be kept.
+    results. The current request and the last few rounds always stay.
     """
     runs: tuple[tuple[int, ...], ...] = ()
     if target != "tools":
@@ -106,7 +106,7 @@ def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recen
 
 
 def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_recent: int) -> CompactionSelection:
-    """Old turns that the overview can know about: all that was said in them is older than event `upto`."""
+    """Select old turns that the overview covers: all their messages are older than event `before_seq`."""
     all_turns = split_turns(messages)
     old: list[Turn] = []
     for turn in all_turns[: max(0, len(all_turns) - 1 - keep_recent)]:
@@ -121,12 +121,12 @@ def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_rec
 def select_for_budget(
     messages: Sequence[TurnMessage], budget: HistoryBudget, *, keep_recent: int = AUTOMATIC_KEEP_RECENT
 ) -> CompactionSelection:
-    """What has to leave so that the conversation fits: in one pass, least harm first, no more than needed.
+    """Select what to remove so that the conversation fits: one pass, least harm first, no more than needed.
 
-    Old answers of tools, the largest first, and old turns. A turn that goes on for long gets old itself: what was asked
-    stays, and the last rounds. What is recent stays as far as there is room for it: beyond that answers leave, but for
-    the last, then recent turns, then recent rounds. Of a message that is too long to be sent at all beginning and end
-    stay. Before nothing could be sent, earlier stubs are told in short, and other messages are cut as well.
+    First old tool results, largest first, and old turns. In a long turn, old rounds are removed; the request and the
+    last rounds stay. Recent messages stay up to `recent_limit`: beyond it results are removed, except the last, then
+    recent turns, then recent rounds. Beginning and end stay of a message that is too long to be sent. As a last
+    resort earlier stubs are merged and other messages are cut.
     """
     all_turns = split_turns(messages)
     old = all_turns[: max(0, len(all_turns) - 1 - keep_recent)]
@@ -153,7 +153,7 @@ def select_for_budget(
         selector.cut(until=(budget.threshold + budget.limit) // 2)
     if selector.tokens > budget.limit:
         selector.cut_to_minimum()
-    if selector.tokens > budget.limit:  # what is being asked was cut before, in a larger window, and is not cut twice
+    if selector.tokens > budget.limit:  # the request was cut before, in a larger window, and is not cut twice
         selector.remove(
             [[turn.start] for turn in all_turns[-1:] if messages[turn.start].stub], until=budget.limit, separate=True
         )
@@ -161,7 +161,7 @@ def select_for_budget(
 
 
 class _Selector:
-    """A relief in the making: what was chosen so far, and how many tokens that leaves."""
+    """Builds a selection step by step; `tokens` is the remaining size."""
 
     def __init__(self, said: Sequence[TurnMessage], room: HistoryBudget) -> None:
         self._messages, self._budget = said, room
@@ -174,7 +174,7 @@ class _Selector:
         self.tokens = sum(self._sizes)
 
     def remove_outputs(self, places: Iterable[int], *, until: int) -> None:
-        """Answers of tools at these places, the largest first."""
+        """Remove tool results at these places, largest first."""
         there = set(places) - self._removed - self._outputs - self._cut.keys()
         found = [
             place for place in _seen_by_model(self._messages, _replaceable_outputs(self._messages)) if place in there
@@ -187,9 +187,10 @@ class _Selector:
             self._shrink(place, self._sizes[place] - size + output_stub_tokens(size))
 
     def remove(self, units: Iterable[Sequence[int]], *, until: int, separate: bool = False) -> None:
-        """Units of whole messages, the oldest first. All share a stub with those before, unless they stand `apart`.
+        """Remove units of whole messages, oldest first; they share a stub with the units before, unless `separate`.
 
-        The first stub says everything, so earlier ones go into it. Where it would be longer than all that, they stay.
+        The first stub contains everything, so earlier stubs are merged into it. If the stub would be longer than the
+        messages, they stay.
         """
         gone = self._removed
         fresh = [[place for place in unit if place not in gone] for unit in units]
@@ -213,7 +214,7 @@ class _Selector:
                 self._cut.pop(place, None)
 
     def cut(self, *, until: int, longer_than: int = 0) -> None:
-        """The longest messages first, each down to what it has to give; what is being asked comes last."""
+        """Cut the longest messages first, each down to its minimum; the current request last."""
         gone = self._removed
         asked = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
         there = (place for place in range(len(self._messages)) if place not in gone)
@@ -233,7 +234,7 @@ class _Selector:
             self._shrink(place, stays + stub)
 
     def cut_to_minimum(self) -> None:
-        """Even the least was too much: nothing is said of what was cut but where it is."""
+        """Cut every message to the line that says where it is."""
         asked = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
         self._minimal_stubs = True
         for place, one in enumerate(self._messages):
@@ -245,7 +246,7 @@ class _Selector:
 
     @property
     def selection(self) -> CompactionSelection:
-        """With one stub for runs between which nothing stays."""
+        """The selection, with one stub for adjacent runs."""
         gone, runs = self._removed, list[list[int]]()
         for run in sorted(sorted(run) for run in self._runs if self._is_worth_replacing(run)):
             if runs and gone.issuperset(range(runs[-1][-1], run[0])):
@@ -261,13 +262,12 @@ class _Selector:
         return {place for run in self._runs for place in run}
 
     def _is_worth_replacing(self, run: Sequence[int]) -> bool:
-        """Earlier stubs alone leave where they are long: what stays of a message that was cut, and a block that names
-        more ids than there is room for."""
+        """Earlier stubs alone are replaced only if they are long: cut messages, or blocks with many ids."""
         gone = [self._messages[place] for place in run]
         return any(not one.stub for one in gone) or sum(one.tokens for one in gone) > self._budget.stub_tokens
 
     def _has_open_call(self, one: TurnMessage) -> bool:
-        """Does a message make a call that nobody has answered yet?"""
+        """True if the message has a call without a result."""
         return any(call.id not in self._answered for call in one.calls)
 
     def _shrink(self, place: int, size: int) -> None:
@@ -280,31 +280,31 @@ def _output_tokens(one: TurnMessage) -> int:
 
 
 def _replaceable_outputs(said: Sequence[TurnMessage]) -> list[int]:
-    """Messages with answers of tools that are worth replacing, and were not replaced before."""
+    """Messages with tool results that are large enough and were not replaced before."""
     return [place for place, one in enumerate(said) if not one.stub and _output_tokens(one) > MIN_OUTPUT_TOKENS]
 
 
 def _older_results(said: Sequence[TurnMessage]) -> list[int]:
-    """Messages with answers of tools, without the last few."""
+    """Messages with tool results, without the last few."""
     answered = [place for place, one in enumerate(said) if one.results]
     return answered[: max(0, len(answered) - AUTOMATIC_KEEP_RECENT)]
 
 
 def _seen_by_model(said: Sequence[TurnMessage], places: Sequence[int]) -> list[int]:
-    """Those of the places that the model has read: it has said something since."""
+    """Places before the last assistant message, which the model has seen."""
     last = max((place for place, one in enumerate(said) if one.speaker == "assistant"), default=-1)
     return [place for place in places if place < last]
 
 
 def _removable(said: Sequence[TurnMessage], places: Iterable[int]) -> list[int]:
-    """What may leave whole: everything but what the operator himself has put into the conversation."""
+    """Places without messages of the operator."""
     return [place for place in places if said[place].speaker != "operator" or said[place].stub]
 
 
 class _CallPairs:
-    """Which messages cannot be parted: calls and their answers.
+    """Links between messages that cannot be separated: calls and their results.
 
-    A call that waits is tied to what is to come, and so is what the model has not read yet.
+    An open call, and a message the model has not seen, are linked to the messages to come.
     """
 
     def __init__(self, said: Sequence[TurnMessage]) -> None:
@@ -323,7 +323,7 @@ class _CallPairs:
             self._link(place, len(said))
 
     def complete_units(self, units: Sequence[Turn]) -> list[int]:
-        """The places of these units, without units that would part something."""
+        """Return the places of these units, without units that would separate a pair."""
         chosen = list(units)
         while True:
             places = {place for unit in chosen for place in range(unit.start, unit.stop)}
@@ -342,10 +342,10 @@ class _CallPairs:
 
 
 def _rounds(said: Sequence[TurnMessage], turn: Turn, ties: _CallPairs) -> list[list[int]]:
-    """The rounds of a turn but the last: what the model said, with what tools have answered to it.
+    """Return the rounds of a turn except the last: a model message with the tool results for it.
 
-    The last is what the turn came to, or what it is at; an earlier stub in the turn goes with its first round, unless
-    it is what was asked, cut short.
+    The last round is the result of the turn, or still active. An earlier stub in the turn belongs to the first round,
+    unless it is the cut request.
     """
     places = range(turn.start, turn.stop)
     begins = [
@@ -359,7 +359,7 @@ def _rounds(said: Sequence[TurnMessage], turn: Turn, ties: _CallPairs) -> list[l
 
 
 def _older_rounds(rounds: Sequence[Sequence[list[int]]]) -> list[list[list[int]]]:
-    """Turn by turn, without the last few rounds of all."""
+    """Rounds by turn, without the last few of all."""
     spare = sum(map(len, rounds)) - KEEP_ROUNDS
     done: list[list[list[int]]] = []
     for of_turn in rounds:
@@ -373,5 +373,5 @@ def _to_runs(units: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
 
 
 def _with_new_messages(said: Sequence[TurnMessage], runs: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Without those in which there is nothing but earlier stubs."""
+    """Runs that contain at least one message that is not a stub."""
     return tuple(tuple(run) for run in runs if any(not said[place].stub for place in run))

@@ -1,8 +1,8 @@
-"""What stays in the view for what was archived: how much it was, what it began with, and where it is.
+"""Texts and messages of stubs: how much was archived, how it began, and where it is.
 
-A stub for whole messages is a block of ours in a user's message, since every provider takes one anywhere; it also says
-what must survive and would otherwise stand nowhere. A stub for what a tool has answered is that answer, made one line:
-the call keeps its answer. Everything quoted is made inert: what was archived cannot act from its stub.
+A stub for whole messages is a block in a user message, which every provider accepts anywhere. A stub for a tool
+result is that result reduced to one line, so the call keeps its result. Quoted text is escaped, so that archived text
+cannot act as an instruction or delimiter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from inmind.core.encoding import to_json
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Part, Result, Text, Wire
-from inmind.core.text import cut_inside, inert, shortened
+from inmind.core.text import escape_markup, shorten, truncate_middle
 from inmind.core.tokens import Counter
 from inmind.history import ConversationEntry
 from inmind.history.compaction.select import MIN_REQUEST_TOKENS
@@ -25,35 +25,35 @@ BLOCK_START = "<compacted_history>"
 BLOCK_END = "</compacted_history>"
 
 MAX_QUOTE_CHARACTERS = 80
-"""Characters of an answer that its stub begins with."""
+"""Characters quoted from the start of a tool result."""
 
 
 def block_text(*, description: str, pages: Sequence[str], summary: str = "", ids: Sequence[str] = ()) -> str:
-    """The block that stands for messages. `told`: what they were, in words of ours; `where`: pages that have them."""
+    """Return the block for messages. `description`: how many; `pages`: where they are."""
     lines = [f"{description} All of it is in {', '.join(pages)}."]
     if summary:
-        lines += ["In short:", inert(summary)]
+        lines += ["In short:", escape_markup(summary)]
     if ids:
-        lines.append(f"Ids in them: {inert(', '.join(ids))}")
+        lines.append(f"Ids in them: {escape_markup(', '.join(ids))}")
     return "\n".join([BLOCK_START, *lines, BLOCK_END])
 
 
 def block_wires(text: str, format: str) -> tuple[Wire, ...]:
-    """The block as a message of a provider."""
+    """Return the block as messages of a provider."""
     return tuple(FORMATS[format].write([Message("user", (Text(text),))]))
 
 
 def replace_outputs(
     entry: ConversationEntry, archive_location: str, pick_ids: Callable[[str], Sequence[str]]
 ) -> tuple[Wire, ...]:
-    """A message with a line in the place of each answer of a tool that it has.
+    """Return the message with each tool result replaced by one line.
 
-    `place`: where the message is now. `name`: ids of an answer that the line has to name.
+    `archive_location`: where the message is now. `pick_ids`: ids in the result that the line must name.
     """
     message = FORMATS[entry.format].read(entry.wire)
     if message.calls:
         return (entry.wire,)
-    if not message.results:  # what a command answered, to an agent that works by text
+    if not message.results:  # command output of an agent without tool calls
         return _write_message(entry, message, [_output_line(message.parts, archive_location, pick_ids)])
     parts = [
         replace(part, parts=(_output_line(part.parts, archive_location, pick_ids),))
@@ -72,9 +72,9 @@ def cut_message(
     tokens: int,
     count: Counter,
 ) -> tuple[Wire, ...]:
-    """A message of which beginning and end stay, as many tokens as are given, and a line that says where all of it is.
+    """Return the message cut to `tokens`, keeping beginning and end, with a line that says where all of it is.
 
-    `name`: ids of a text that the line has to name.
+    `pick_ids`: ids in the removed text that the line must name.
     """
     message = FORMATS[entry.format].read(entry.wire)
     pointer = f"[cut: all of it is in {archive_location}]"
@@ -87,13 +87,13 @@ def cut_message(
             text = part.text if isinstance(part, Text) else _joined_text(part.parts)
             budget = max(room, count(pointer)) + 2
             least = MIN_REQUEST_TOKENS if message.role == "user" and isinstance(part, Text) else 0
-            head, left_out, tail = cut_inside(text, budget=budget, count=count, pointer=pointer, least_head=least)
+            head, left_out, tail = truncate_middle(text, budget=budget, count=count, pointer=pointer, least_head=least)
             room = max(0, room - count(head) - count(tail))
             ids = pick_ids(left_out) if left_out else ()
-            named = f"Ids in the rest: {inert(', '.join(ids))}" if ids else ""
+            named = f"Ids in the rest: {escape_markup(', '.join(ids))}" if ids else ""
             told = Text("\n".join(filter(None, (head or pointer, named, tail))))
             parts.append(told if isinstance(part, Text) else replace(part, parts=(told,)))
-    if len(parts) < len(message.parts):  # a picture, or what only a provider understands
+    if len(parts) < len(message.parts):  # an image or a provider specific part
         parts.append(Text(pointer))
     return _write_message(entry, message, parts)
 
@@ -101,10 +101,10 @@ def cut_message(
 def _output_line(answer: Sequence[Part], archive_location: str, pick_ids: Callable[[str], Sequence[str]]) -> Text:
     text = _joined_text(answer)
     other = "" if all(isinstance(part, Text) for part in answer) else ", with more than text"
-    begins = shortened(text[: 4 * MAX_QUOTE_CHARACTERS], MAX_QUOTE_CHARACTERS)
-    began = f"; it began: {json.dumps(inert(begins), ensure_ascii=False)}" if begins else ""
+    begins = shorten(text[: 4 * MAX_QUOTE_CHARACTERS], MAX_QUOTE_CHARACTERS)
+    began = f"; it began: {json.dumps(escape_markup(begins), ensure_ascii=False)}" if begins else ""
     ids = pick_ids(text)
-    named = f"; ids in it: {inert(', '.join(ids))}" if ids else ""
+    named = f"; ids in it: {escape_markup(', '.join(ids))}" if ids else ""
     return Text(f"[archived, {len(text):,} characters{other}: {archive_location}{began}{named}]")
 
 
@@ -113,13 +113,13 @@ def _joined_text(parts: Sequence[Part]) -> str:
 
 
 def _write_message(entry: ConversationEntry, message: Message, parts: Sequence[Part]) -> tuple[dict[str, Any], ...]:
-    """As a provider writes it, but with the ids that the calls have in the conversation, whatever it thinks of them."""
+    """Write a message in the provider's format, with the original call ids."""
     ids = iter([result.id for result in message.results])
     return tuple(_restore_ids(wire, ids) for wire in FORMATS[entry.format].write([Message(message.role, tuple(parts))]))
 
 
 def _shorten_arguments(value: Any, pointer: str) -> Any:
-    """A message with calls, where it says more than a line to a tool: a call is a call whatever it hands over."""
+    """Return a message with calls, with long arguments replaced; the calls stay valid."""
     if is_list(value):
         return [_shorten_arguments(item, pointer) for item in value]
     if not is_object(value):

@@ -1,7 +1,8 @@
-"""What is sent instead of what leaves: a stub for each message that became shorter, and one for each run that left.
+"""Builds the stubs of a compaction: one for each shortened message, and one for each removed run.
 
-Ids that then stand nowhere else are named, each once, as far as there is room: a summary forgets them, and a model that
-needs one would invent it.
+Ids that would no longer be in the prompt are named in the stubs, each once and within a limit: a summary loses ids,
+and a model that needs one would invent it. The entity block has the most recent ids; stubs name others, most recent
+first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from inmind.core.encoding import to_json
 from inmind.core.events.session import Stub
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.history import ConversationEntry, EntriesByRange, History
@@ -23,9 +24,9 @@ from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage
 
 _RECENT_MESSAGES = 6
-"""Messages that no compaction takes whole, as a rule: the last rounds."""
+"""Last messages, which a compaction usually keeps."""
 _FRAME_TOKENS = 80
-"""Tokens of the words around what a stub says."""
+"""Tokens of the fixed text of a stub."""
 
 
 def build_stubs(
@@ -36,12 +37,12 @@ def build_stubs(
     pages: Sequence[ArchivePage],
     meter: TokenMeter,
 ) -> list[Stub]:
-    """All stubs of a compaction. `archived`: the pages on which what leaves will be."""
+    """Return all stubs of a compaction. `pages`: the archive pages with the messages."""
     return list(_StubBuilder(history, messages, selection, request, pages, meter).build())
 
 
 def estimate_stub_tokens(messages: Sequence[TurnMessage], request: CompactionRequest, meter: TokenMeter) -> int:
-    """What the stub for messages will take at most, if all but the last messages leave, and with them earlier ones."""
+    """Upper bound of the stub if all but the last messages and all earlier stubs are removed."""
     start = max(0, len(messages) - _RECENT_MESSAGES)
     leave = [one for place, one in enumerate(messages) if place < start or one.is_block]
     stay = [one for one in messages[start:] if not one.is_block]
@@ -54,7 +55,7 @@ def estimate_stub_tokens(messages: Sequence[TurnMessage], request: CompactionReq
 
 
 class _StubBuilder:
-    """The stubs of one compaction in the making: what one has named, the next need not."""
+    """Builds the stubs of one compaction; an id is named in one stub only."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class _StubBuilder:
         sent = self._history.sent
         for place in sorted(self._selection.cut):
             yield self._cut_stub(sent[place], self._selection.cut[place])
-        # The newest first: its ids are the likelier to be used.
+        # Newest first, because its ids are more likely to be used.
         for place in sorted(self._selection.outputs, reverse=True):
             yield self._output_stub(sent[place])
         for number, run in enumerate(self._selection.runs):
@@ -86,7 +87,7 @@ class _StubBuilder:
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _cut_stub(self, entry: ConversationEntry, tokens: int) -> Stub:
-        """Where there is hardly any room, ids are worth more than the first words."""
+        """With minimal stubs, ids take precedence over the first words."""
         room = output_stub_tokens(self._meter.count_message(entry)) - OUTPUT_STUB_TOKENS
         if self._selection.minimal_stubs and tokens <= MIN_CUT_TOKENS:
             room, tokens = min(tokens, MIN_CUT_TOKENS), max(0, tokens - MIN_CUT_TOKENS)
@@ -95,11 +96,11 @@ class _StubBuilder:
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _run_stub(self, run: Sequence[int], *, first: bool) -> Stub:
-        """The first says everything; the others, how much there was and where it is."""
+        """The first stub has summary and ids; the others only say how much was archived and where."""
         entries = [self._history.sent[place] for place in run]
         fresh = [self._messages[place] for place in run if not self._messages[place].stub]
         size = sum(one.tokens for one in fresh)
-        told = f"Archived: {counted(len(fresh), 'message')} of {size:,} tokens{self._total_count(entries)}."
+        told = f"Archived: {count_noun(len(fresh), 'message')} of {size:,} tokens{self._total_count(entries)}."
         where = [*self._page_spans(entries), *self._earlier_pages(entries)]
         text = block_text(description=told, pages=where)
         if first:
@@ -126,7 +127,7 @@ class _StubBuilder:
         return self._id_picker.pick(texts, max_tokens=room, count=self._meter.count)
 
     def _removed_texts(self) -> Iterator[str]:
-        """What the messages say; of one that was sent as a stub, all that it had said."""
+        """Yield the texts of removed messages; for a stub of one message, its original text."""
         for place in self._selection.removed:
             yield from _message_texts(self._messages[place])
             of = self._history.sent[place].stands_for
@@ -137,19 +138,19 @@ class _StubBuilder:
         return ", ".join(self._page_spans([entry])) or ARCHIVE_PREFIX
 
     def _page_spans(self, entries: Sequence[ConversationEntry]) -> Iterator[str]:
-        """Where these messages are: the pages, and the lines of each that they take."""
+        """Yield page and line range of these messages."""
         for page in self._pages:
             lines = [page.lines[entry.seq] for entry in entries if entry.seq in page.lines]
             if lines:
                 yield f"{page.path} from_line {lines[0][0]} to_line {lines[-1][1]}"
 
     def _total_count(self, entries: Sequence[ConversationEntry]) -> str:
-        """How many messages a stub stands for, where others were archived before."""
+        """Total number of messages, if the stub includes earlier stubs."""
         earlier = sum(len(self._entries_in(entry.stands_for)) for entry in entries if entry.stands_for)
         return f", {earlier + sum(not entry.is_stub for entry in entries)} in all" if earlier else ""
 
     def _earlier_pages(self, entries: Sequence[ConversationEntry]) -> list[str]:
-        """Pages of compactions whose stubs go into this one, as a span."""
+        """Pages of the earlier compactions whose stubs are merged, as a range."""
         ids = {entry.id for entry in entries if entry.is_stub}
         if not ids:
             return []
@@ -160,7 +161,7 @@ class _StubBuilder:
 
 
 def _unchanged_texts(messages: Sequence[TurnMessage], selection: CompactionSelection) -> list[str]:
-    """All the words that will be sent, but for those of stubs."""
+    """All texts that will be sent, without those of stubs."""
     touched = set(selection.changed)
     words = [one.text for place, one in enumerate(messages) if place not in touched or place in selection.outputs]
     stay = [one for place, one in enumerate(messages) if place not in touched]
@@ -173,7 +174,7 @@ def _message_texts(one: TurnMessage) -> list[str]:
 
 
 MAX_KNOWN_IDS = 1_000
-"""Ids that are looked for, of those that a session knows."""
+"""Known ids of a session that are searched for."""
 
 
 _SEPARATORS = str.maketrans(dict.fromkeys("\"'`(),;:=[]{}<>|\\", " "))
@@ -183,7 +184,7 @@ _TRAILING = (".", "!", "?")
 
 
 class IdPicker:
-    """`known`: ids, those first that are to be named first. `stays`: all that is still sent."""
+    """Picks known ids for stubs, in order of preference, without those in `sent_texts`."""
 
     def __init__(self, known: Sequence[str], sent_texts: Iterable[str]) -> None:
         self._known = {id: rank for rank, id in enumerate(dict.fromkeys(known[:MAX_KNOWN_IDS]))}
@@ -191,7 +192,7 @@ class IdPicker:
             del self._known[word]
 
     def pick(self, texts: Iterable[str], *, max_tokens: int, count: Counter) -> list[str]:
-        """Those that stand in these texts, in so many tokens. Each is named once."""
+        """Return the ids that occur in these texts, within `max_tokens`; each is picked once."""
         there = possible_ids("\n".join(texts)) if self._known else set[str]()
         picked: list[str] = []
         for id in sorted(there & self._known.keys(), key=self._known.__getitem__):
@@ -204,6 +205,6 @@ class IdPicker:
 
 
 def possible_ids(text: str) -> set[str]:
-    """Whatever could be an id in a text."""
+    """Return all words of a text that could be an id."""
     words = set(text.translate(_SEPARATORS).split())
     return words | {word.rstrip("".join(_TRAILING)) for word in words if word.endswith(_TRAILING)}
