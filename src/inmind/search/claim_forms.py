@@ -30,7 +30,7 @@ class Claim(NamedTuple):
 
     @property
     def is_property(self) -> bool:
-        """True for a plain property statement: "the API's deadline is", "the deadline of the API is"."""
+        """True for a plain property: "the API's deadline is", "the deadline of the API is"."""
         return self.question.startswith("is ") and self.single_valued and not self.changed
 
 

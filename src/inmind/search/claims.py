@@ -62,6 +62,6 @@ def parse_statement(text: str) -> Statement:
 
 
 def answers_differ(first: Answer, second: Answer) -> bool:
-    """Return True if only one of them can be right. "Munich" and "Munich in Germany" can both be."""
+    """Return True if only one can be right. "Munich" and "Munich in Germany" can both be."""
     first_words, second_words = {word.casefold() for word in first}, {word.casefold() for word in second}
     return not (first_words <= second_words or second_words <= first_words)

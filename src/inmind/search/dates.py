@@ -81,7 +81,7 @@ def _day(year: int, month: int, day: int, now: datetime) -> DateSpan:
 
 
 def _months(year: int, month: int, count: int, now: datetime) -> DateSpan:
-    """Return whole months. `month` may be outside 1 to 12: month 0 is December of the year before."""
+    """Return whole months. `month` may be out of range: month 0 is December before."""
 
     def first_of(number: int) -> datetime:
         return datetime(number // 12, number % 12 + 1, 1, tzinfo=now.tzinfo or UTC)

@@ -96,7 +96,7 @@ def extract_crystals(event: Event, parsed: ParsedMessage | None = None) -> list[
 
 
 def subjects_of(event: Event) -> list[tuple[str, str]]:
-    """Return (series, subject) of which an event is the latest version; earlier ones are hidden."""
+    """Return (series, subject) pairs that an event replaces; earlier crystals are hidden."""
     match event.payload:
         case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [(path, path)]

@@ -103,7 +103,10 @@ def _absorb(kept: Crystal, merged: Crystal) -> Crystal:
 
 
 def _pin(crystal: Crystal) -> Crystal:
-    """Make it searchable permanently. A merged crystal is restored, because its target could expire."""
+    """Make it searchable permanently.
+
+    A merged crystal is restored, because its target could expire.
+    """
     return replace(crystal, lifecycle="frozen", merged_into="")
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.frozen import frozen
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.search.crystal import KINDS
@@ -39,7 +39,7 @@ class Note:
     """True if an earlier call with the same key had stored it."""
 
     def __str__(self) -> str:
-        return f"{self.date:%Y-%m-%d} {shortened(self.text, 200)}"
+        return f"{self.date:%Y-%m-%d} {shorten(self.text, 200)}"
 
 
 def validate_note(

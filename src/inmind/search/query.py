@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from inmind.core.frozen import frozen
 from inmind.core.settings import SOURCES
-from inmind.core.text import shortened
+from inmind.core.text import shorten
 from inmind.errors import InvalidInput
 from inmind.search.crystal import HIDDEN_LIFECYCLES, KINDS, Crystal
 
@@ -94,7 +94,7 @@ class Hit:
         return self.crystal.at
 
     def __str__(self) -> str:
-        return f"{self.date:%Y-%m-%d} {self.source}: {shortened(self.passage, LINE_LENGTH)}"
+        return f"{self.date:%Y-%m-%d} {self.source}: {shorten(self.passage, LINE_LENGTH)}"
 
 
 def validate_query(
@@ -108,7 +108,10 @@ def validate_query(
     session: object = None,
     as_of: object = None,
 ) -> Query:
-    """Validate a query from a host or model. InvalidInput names the field, value and expectation."""
+    """Validate a query from a host or model.
+
+    InvalidInput names the field, the value and what was expected.
+    """
     if not isinstance(text, str):
         raise InvalidInput(field="query", value=text, expected="a text")
     if len(text) > MAX_QUERY_CHARS:

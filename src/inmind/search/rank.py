@@ -68,12 +68,15 @@ class RankedCrystal:
 
 
 def word_rarity(matching: int, total: int) -> float:
-    """Return the weight of a word by how many passages have it. `total` may be older than the matches."""
+    """Return the weight of a word by how many passages have it.
+
+    `total` may be older than the matches.
+    """
     return log(1 + (max(total - matching, 0) + 0.5) / (matching + 0.5)) ** 1.1
 
 
 def length_factor(words: float) -> float:
-    """Return the weight of a matching word in a passage of this length, as in BM25 for one occurrence."""
+    """Return the weight of a word match by passage length, as in BM25 for one occurrence."""
     return 2.2 / (1.6 + 0.01 * words)
 
 

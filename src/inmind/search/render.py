@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inmind.core.events.base import Trust
-from inmind.core.text import counted, shortened
+from inmind.core.text import count_noun, shorten
 from inmind.search.crystal import Crystal
 from inmind.search.query import Hit
 
@@ -37,7 +37,7 @@ def render_hits(hits: Sequence[Hit]) -> str:
         rendered = "\n".join(_render_hit(number, hit, lines, several_resources=several_resources))
         if sum(map(len, parts)) + len(rendered) > MAX_TOTAL_CHARS:
             return "\n".join(
-                (*parts, f"[{counted(len(hits) + 1 - number, 'more hit')}: lower the limit or add filters]")
+                (*parts, f"[{count_noun(len(hits) + 1 - number, 'more hit')}: lower the limit or add filters]")
             )
         parts.append(rendered)
     return "\n".join(parts)
@@ -45,7 +45,7 @@ def render_hits(hits: Sequence[Hit]) -> str:
 
 def render_context_line(crystal: Crystal, max_chars: int) -> str:
     """Render a line next to a hit: its speaker and at most `max_chars` characters."""
-    excerpt = shortened(crystal.text, max_chars)
+    excerpt = shorten(crystal.text, max_chars)
     if not excerpt:
         return ""
     return (
@@ -83,7 +83,7 @@ def _match_by_meaning_only(hits: Sequence[Hit]) -> bool:
 
 
 def _speaker(crystal: Crystal) -> str:
-    return shortened(crystal.speaker, MAX_SPEAKER_CHARS) or crystal.origin.value
+    return shorten(crystal.speaker, MAX_SPEAKER_CHARS) or crystal.origin.value
 
 
 def _is_data(crystal: Crystal) -> bool:

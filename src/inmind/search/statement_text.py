@@ -67,10 +67,10 @@ def tokenise(text: str) -> list[str]:
 
 
 def sentence_wording(sentence: str) -> str:
-    """Return the words with prepositional phrases sorted: "on Fridays by train" equals "by train on Fridays".
+    """Return the words with prepositional phrases in sorted order.
 
-    All other order counts, because "Anna manages Bob" has the words of "Bob manages Anna"; and so does every word
-    form, because "lived" is not "lives".
+    "on Fridays by train" equals "by train on Fridays". All other order counts, because "Anna manages Bob" has the
+    words of "Bob manages Anna"; and so does every word form, because "lived" is not "lives".
     """
     if HAN.search(sentence):
         return strip_filler_zh(sentence)

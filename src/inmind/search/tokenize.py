@@ -34,7 +34,7 @@ def index_words(text: str) -> list[str]:
 
 
 def query_words(text: str) -> list[str]:
-    """Return the distinct words of a query; of a run without spaces only the pairs, if it has any."""
+    """Return the distinct words of a query; of a run without spaces only its pairs."""
     spaced, runs = _split_scripts(text)
     grams = (gram for run in runs for gram in (_pairs(run) if len(run) > 1 else run))
     return list(dict.fromkeys([*_stem(spaced), *grams]))

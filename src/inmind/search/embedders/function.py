@@ -27,7 +27,7 @@ MAX_DIMENSIONS = 65_536
 
 
 class FunctionEmbedder:
-    """An embedder from a function. `name` identifies the model; the dimensions are appended to it."""
+    """An embedder from a function. `name` identifies the model; dimensions are appended."""
 
     def __init__(self, function: Callable[[Sequence[str]], Rows], *, name: str, dimensions: int) -> None:
         if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] -- a host may pass anything

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from inmind.core.http import Json, Server, bearer
+from inmind.core.http import HttpEndpoint, Json, bearer
 from inmind.errors import InvalidInput, ModelFailed, short_repr
 from inmind.search.embedders.function import FunctionEmbedder
 from inmind.search.embedders.installed import require_packages
@@ -41,8 +41,13 @@ def http_embedder(
     """
     url = url.rstrip("/")
     require_packages("httpx2", embedder=f"openai:{model}@{url}")
-    server = Server(
-        url=url, key=api_key, key_env=API_KEY_VARIABLE, waits=RETRY_SECONDS, most_bytes=MAX_RESPONSE_BYTES, pause=pause
+    server = HttpEndpoint(
+        url=url,
+        key=api_key,
+        key_env=API_KEY_VARIABLE,
+        retry_delays=RETRY_SECONDS,
+        max_bytes=MAX_RESPONSE_BYTES,
+        sleep=pause,
     )
 
     def rows(texts: Sequence[str]) -> list[Any]:
@@ -61,8 +66,8 @@ def parse_http_embedder(text: str) -> FunctionEmbedder:
     return http_embedder(match["model"], url=match["url"], dimensions=int(match["dimensions"]))
 
 
-def _request(server: Server, model: str, texts: list[str]) -> Json:
-    return server.ask("embeddings", {"model": model, "input": texts}, headers=bearer, seconds=TIMEOUT_SECONDS)
+def _request(server: HttpEndpoint, model: str, texts: list[str]) -> Json:
+    return server.request("embeddings", {"model": model, "input": texts}, headers=bearer, seconds=TIMEOUT_SECONDS)
 
 
 def _parse_rows(response: Json, url: str, count: int) -> list[Any]:

@@ -81,7 +81,10 @@ class NearestPassages:
 
 @frozen
 class ComparedPassages:
-    """The same from a database that compares vectors; the first ones with their vectors as half floats."""
+    """Nearest passages from a database that compares vectors.
+
+    The first ones have their vectors, as half floats.
+    """
 
     total: int
     passages: Sequence[tuple[int, float, bytes | None]]
@@ -167,7 +170,7 @@ class SearchIndex:
     # -- queries -------------------------------------------------------------------------------------------
 
     def identity(self) -> bytes:
-        """Return the identity of this index. A rebuilt index has another one and numbers its rows again."""
+        """Return the identity of this index; a rebuilt one has another and renumbers its rows."""
         return self._query(lambda tables: bytes(tables.value("identity")))
 
     def last_identity(self) -> bytes:

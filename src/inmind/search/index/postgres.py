@@ -369,7 +369,7 @@ class PostgresIndex(SearchIndex):
 
 
 class _OwnerProgress(NamedTuple):
-    """How far an owner is indexed."""
+    """Indexing progress of an owner."""
 
     owner: int
     name: str
