@@ -108,7 +108,7 @@ class MemoryContext:
         from inmind.session.notes import NoteWriter
 
         keep_found = partial(self.embed_soon, [owner], start=True)
-        return NoteWriter(stream, files, soon=self.background.submit, keep_found=keep_found)
+        return NoteWriter(stream, files, submit=self.background.submit, schedule_embedding=keep_found)
 
     # -- search --------------------------------------------------------------------------------------------
 
@@ -240,9 +240,9 @@ class MemoryContext:
 
     def _read_settings(self) -> Settings:
         """Read config.toml again."""
-        from inmind.core.settings import settings_in
+        from inmind.core.settings import parse_settings
 
-        self.settings = settings_in(self.backend.read_config().text, self._overrides)
+        self.settings = parse_settings(self.backend.read_config().text, self._overrides)
         return self.settings
 
     def _within_daily_tokens(self, owned: ResourceState) -> bool:

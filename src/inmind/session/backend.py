@@ -1,8 +1,7 @@
-"""Where a memory is: its journal, its index, and what people see and write of it beside these.
+"""Interface between a memory and its place: a folder with live files, or a database without files.
 
-A home is a folder, and shows every document as a live file (`in_folder`). A database has no files: documents are read
-and written by calls alone, and there is nothing to take in or to show (`in_database`). Which of the two it is, is
-decided when a memory is opened, and nobody behind that asks again.
+`FolderBackend` shows every document as a live file. `PostgresBackend` has no files: documents are read and written by
+calls only. The kind is decided when a memory is opened; other code does not ask for it.
 """
 
 from __future__ import annotations
@@ -28,46 +27,46 @@ if TYPE_CHECKING:
 
 
 class DocumentFiles(Protocol):
-    """The documents of one stream, where people can read and write them."""
+    """The documents of one stream as files that people can read and edit."""
 
     def read_edits(self) -> None:
-        """Bring in what they have written since the last look."""
+        """Read edits saved since the last call."""
         ...
 
     def publish(self) -> None:
-        """Show the newest version of every document that changed."""
+        """Write the newest version of every document that changed."""
         ...
 
     def notices(self) -> tuple[str, ...]:
-        """What people should know, each said once."""
+        """Notices for people, each returned once."""
         ...
 
 
 class Transcript(Protocol):
-    """The conversation of a session, a line for each message."""
+    """The messages of a session, one line each."""
 
     def update(self, fresh: Sequence[Event] = ()) -> str:
-        """Write what is missing; answers with what people should know, if anything."""
+        """Write missing lines. Returns a notice, if any."""
         ...
 
 
 class SessionMeta(Protocol):
-    """A session at a glance, for whoever looks for it."""
+    """The summary of a session."""
 
     def read_title(self) -> None:
-        """Make a title that somebody has written there the session's own."""
+        """Store a title that a person has edited."""
         ...
 
     def is_stale(self, state: SessionState) -> bool: ...
 
     def write(self, state: SessionState) -> str:
-        """Answers with what went wrong, if anything."""
+        """Write the summary. Returns the error as a text, if any."""
         ...
 
 
 @frozen(kw_only=True)
 class SessionFiles:
-    """What is shown of one session."""
+    """The files of one session."""
 
     files: DocumentFiles
     transcript: Transcript
@@ -75,32 +74,32 @@ class SessionFiles:
 
 
 class Backend(Protocol):
-    """Where a memory is. In words, `str(abode)`, it is never more than people may read."""
+    """The place of a memory. `str(backend)` contains no password."""
 
     @property
     def store(self) -> Store: ...
 
     @property
     def home(self) -> Path | None:
-        """The folder, where it is one."""
+        """The folder, if the memory is in one."""
         ...
 
     def clock(self) -> datetime:
-        """The time, as those tell it who share this memory."""
+        """The current time, from a clock shared by all users of this memory."""
         ...
 
     def index(self, read: MessageReader) -> SearchIndex:
-        """The index of deep memory, which is made of the journal."""
+        """Open the search index, which is built from the journal."""
         ...
 
     def read_config(self, name: str = CONFIG) -> Document:
-        """Its config.toml, or what stands beside that under another name; of version 0 where there is none."""
+        """config.toml, or another settings file; version 0 if there is none."""
         ...
 
     def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
-        """Another text instead of version `base`; answers with its version. Conflict if it has moved on by now.
+        """Replace version `base` and return the new version. Raises Conflict if it has changed.
 
-        A config.toml that could not be read is refused.
+        An invalid config.toml raises InvalidInput.
         """
         ...
 
@@ -114,29 +113,29 @@ class Backend(Protocol):
         session_stream: Callable[[str], Stream[SessionState]],
         resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
-        """What people have written for a resource, or for everybody where none is named."""
+        """Read edits in the live files of a resource, or of all resources if the name is empty."""
         ...
 
     def session_folder(self, id: str, cwd: str) -> Path | None:
-        """Of a session."""
+        """The folder of a session, if the memory has folders."""
         ...
 
     def session_summary(self, begun: StreamInfo) -> SessionSummary:
-        """What a list shows of a session."""
+        """The summary of a session, for lists."""
         ...
 
     def has_resource_files(self, resource: str) -> bool:
-        """Has somebody begun to write for a resource, of which the journal may know nothing yet?"""
+        """Whether files of a resource exist; the journal may not know the resource yet."""
         ...
 
     def legacy_sessions(self, id: str) -> list[LegacySession]:
-        """Sessions of the older kind that have this id."""
+        """Sessions in the old format with this id."""
         ...
 
     def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:
-        """All that are there, but those with these ids."""
+        """All sessions in the old format, except those with these ids."""
         ...
 
     def back_up_state(self, resource: str, text: str) -> str:
-        """Keep MEMORY.md as somebody has written it; answers with where it is, beside the journal, if anywhere."""
+        """Save a copy of MEMORY.md as a person wrote it. Returns its file name; empty if there are no files."""
         ...

@@ -292,7 +292,7 @@ class Compactor:
         return self._request_cache[1]
 
     def _summarize(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
-        """Let a model summarize the messages that would be archived now. Returns the summary and their event numbers."""
+        """Let a model summarize the messages to archive. Returns the summary and their event numbers."""
         messages = self.messages(self._stream.refresh().history)
         selection = select_requested(messages, target=target, keep_recent=keep_recent)
         return self._call_model(model, messages, selection), [messages[place].seq for place in selection.removed]

@@ -1,12 +1,9 @@
-"""Sessions of the older kind, one file each: `<id>.jsonl` with a message a line, and `<id>.meta.json`.
+"""Sessions in the format before the journal: `<id>.jsonl` with one message per line, and `<id>.meta.json`.
 
-What is known of a session (where it belongs, its title, its model, when it began) stands in the file beside it or in
-lines of its own; the file beside it has the last word.
-
-They are read, never written: the first opening brings the messages into the journal and the file stays as it is. Until
-then a list has only a glance at it: what its lines say is read when it is brought in.
-Nobody has watched over these files, so whatever stands there is skipped and said, and no message is trusted for more
-than a person's words, whatever role it claims.
+Information about a session (folder, title, model, start) is in the meta file or in lines of the session file; the meta
+file takes precedence. The files are read and never written: opening such a session imports its messages into the
+journal. Until then a list uses only a summary. Nothing has checked these files, so invalid lines are skipped and
+logged, and no message gets more trust than a person's, whatever its role.
 """
 
 from __future__ import annotations
@@ -37,19 +34,19 @@ log = logging.getLogger("inmind")
 _ANTHROPIC = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 
 _INFO_TYPES = frozenset({"session", "session_info"})
-"""Types of the lines that tell of the session instead of being a message."""
+"""Types of lines that describe the session instead of a message."""
 
 
 @frozen(kw_only=True)
 class LegacySession:
-    """What is known of such a session at a glance."""
+    """Summary of a session in the old format."""
 
     path: Path
     file: str
-    """The same inside the home."""
+    """The path relative to the home."""
     changed: datetime
     messages: int
-    """Lines that look like one."""
+    """Number of lines that look like a message."""
     cwd: str = ""
     title: str = ""
     model: str = ""
@@ -61,19 +58,19 @@ class LegacySession:
 
 
 def find_legacy(home: Path, file: str) -> list[LegacySession]:
-    """All of this name: theirs were unique only in a folder."""
+    """All sessions with this file name. Names were unique only within a folder."""
     return [found for path in _paths(home) if path.stem == file and (found := _read_summary(path, home))]
 
 
 def all_legacy(home: Path, *, excluding: Container[str]) -> list[LegacySession]:
-    """All that are there, but those with these ids: they have been brought in, and their files are not read again."""
+    """All sessions except those with these ids, which were imported already."""
     return [
         found for path in _paths(home) if unquote(path.stem) not in excluding and (found := _read_summary(path, home))
     ]
 
 
 def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
-    """Everything that was said, to be brought in."""
+    """All messages of a session, as drafts to import."""
     drafts: list[Draft] = []
     with open_regular_file(legacy.path) as file:
         for number, line in enumerate(file, start=1):
@@ -83,7 +80,7 @@ def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
                 drafts.append(_message_event(_parse_line(line)))
             except (ValueError, RecursionError, InvalidInput) as error:
                 name = legacy.path.name
-                log.warning("%s line %d is not a message and stays only in the file: %s", name, number, error)
+                log.warning("%s line %d is not a message and was not imported: %s", name, number, error)
     return tuple(drafts)
 
 
@@ -93,7 +90,7 @@ def _paths(home: Path) -> list[Path]:
 
 
 def _read_summary(path: Path, home: Path) -> LegacySession | None:
-    """None for what cannot be read, which is said: one odd file must not hide all other sessions."""
+    """The summary of a file; None, with a log line, if it cannot be read. One odd file must not hide the others."""
     about: dict[str, Any] = {}
     messages = 0
     try:
@@ -105,7 +102,7 @@ def _read_summary(path: Path, home: Path) -> LegacySession | None:
                 else:
                     messages += _is_object(line)
     except OSError as error:
-        log.warning("%s is no session of the older kind and is left alone: %s", path, error.strerror)
+        log.warning("%s is not a session file and is ignored: %s", path, error.strerror)
         return None
     about |= _read_meta_file(path)
     return LegacySession(
@@ -121,7 +118,7 @@ def _read_summary(path: Path, home: Path) -> LegacySession | None:
 
 
 def _session_info(line: bytes) -> dict[str, Any] | None:
-    """What a line tells of the session; None for all others, most of which need not be parsed for that."""
+    """The information about the session in a line; None for other lines, most of which are not parsed."""
     if b'"session' not in line:
         return None
     try:
@@ -132,7 +129,7 @@ def _session_info(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_object(line: bytes) -> bool:
-    """By its two ends: one that was torn has lost the second."""
+    """Whether a line looks like a JSON object. A line cut off by a crash has no end."""
     said = line.removeprefix(BOM_UTF8).strip()
     return said.startswith(b"{") and said.endswith(b"}")
 
@@ -164,7 +161,7 @@ def _read_meta_file(path: Path) -> dict[str, Any]:
 
 
 def _first_text(about: Mapping[str, Any], *keys: str) -> str:
-    """The first of these that has words which can be kept."""
+    """The first of these keys with a non-empty, storable text."""
     for key in keys:
         value = about.get(key)
         try:

@@ -1,4 +1,4 @@
-"""What the messages of a conversation say that tools did and people spoke of."""
+"""Read messages of a conversation: tool results, and texts of users."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from inmind.entities.grounding import SessionTexts
 
 MAX_LOOKBACK = 64
-"""Messages to look back for the call that a result answers. Providers want it right before; a few allow more."""
+"""Messages to search backwards for the call of a result. Most providers require it right before."""
 
 
 def observations_in(
     line: Conversation, drafts: Sequence[Draft], *, stream: str, version: int, own: Callable[[str], bool]
 ) -> list[Observation]:
-    """What the messages among these drafts tell, in order; they will stand in the stream right after `version`.
+    """Tool results and user messages among these drafts, in order. They will be appended right after `version`.
 
-    `own`: names of memory's own tools. What they answer came from memory, and is not learned again as if it were new.
+    `own`: whether a name is that of a memory tool. Their results come from memory and are not learned again.
     """
     told: list[Observation] = []
     calls: dict[str, Call] = {}
@@ -43,7 +43,7 @@ def observations_in(
 
 
 def tool_results_in(entries: Sequence[ConversationEntry]) -> Iterator[ToolObserved]:
-    """What tools did, by messages that are in the conversation already."""
+    """Tool results in messages of the conversation."""
     calls: dict[str, Call] = {}
     for entry in entries:
         message = FORMATS[entry.format].read(entry.wire)
@@ -53,14 +53,14 @@ def tool_results_in(entries: Sequence[ConversationEntry]) -> Iterator[ToolObserv
 
 @frozen
 class LastReply:
-    """What the model said, and where that stands in the stream."""
+    """Text of the last reply, and its event number."""
 
     text: str
     seq: int
 
 
 def last_reply(line: Conversation) -> LastReply | None:
-    """The words that the model said last."""
+    """The last text of the model."""
     for entry in reversed(line[max(0, len(line) - MAX_LOOKBACK) :]):
         message = FORMATS[entry.format].read(entry.wire)
         if message.role == "assistant" and message.text:
@@ -69,11 +69,11 @@ def last_reply(line: Conversation) -> LastReply | None:
 
 
 def session_texts(line: Conversation, *, system: object, observed: Iterable[ToolObserved]) -> SessionTexts:
-    """Everything that was said in a session, but by the model.
+    """All texts of a session that the model did not write.
 
-    What a failed call answers is left out: it repeats an id that does not exist.
+    Results of failed calls are left out: they repeat ids that do not exist.
     """
-    from inmind.entities.grounding import SessionTexts  # the guard is imported when somebody asks
+    from inmind.entities.grounding import SessionTexts  # imported late: it is rarely needed
 
     people: list[str] = []
     operator = [to_json(system)] if system else []
@@ -118,7 +118,7 @@ def _find_call(line: Conversation, id: str) -> Call | None:
 
 
 def _result_value(result: Result) -> Any:
-    """The texts of an answer: one as it is, several as the content blocks that they were."""
+    """The text of a result; several texts as content blocks."""
     texts = [part.text for part in result.parts if isinstance(part, Text)]
     return texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
 

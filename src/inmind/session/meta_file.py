@@ -1,11 +1,10 @@
-"""meta.json: a session at a glance, for lists of sessions and for whoever looks into the folder.
+"""meta.json: a summary of one session, for lists of sessions and for people.
 
-A list must not read thousands of journals, so it takes its numbers from here wherever the file is as new as the stream.
-The file is a view and is written anew when a session opens, whatever has become of it. Only its title is a person's to
-edit: the next opening makes it the session's.
+A list must not read thousands of journals, so it uses these numbers if the file is as new as the stream. The file is
+rewritten whenever a session opens. Only the title may be edited by people; the next opening stores it in the journal.
 
-A session has one title, the journal's, and the last word wins: whoever renames a session that is open speaks after
-whoever has edited its file. Where the order cannot be told, since a writer was killed in between, the file wins.
+The journal has the one title of a session, and the last change wins. Renaming an open session comes after an edit of
+its file. If the order is unknown because a writer was killed, the file wins.
 """
 
 from __future__ import annotations
@@ -36,18 +35,19 @@ log = logging.getLogger("inmind")
 FILE = "meta.json"
 
 MIN_EVENTS_BETWEEN_WRITES = 200
-"""Events between two writings while a session runs. It is also written when the session opens and closes, and as soon
-as it has a title or another model: those are what people look for in a list."""
+"""Events between two writes while a session runs. The file is also written when the session opens and closes, and when
+its title or model changes, because lists show them.
+"""
 
 WRITE_EVERY_NTH_PART = 20
-"""A long session is written once in a twentieth of its length: counting its events reads all of them."""
+"""A long session is written once per twentieth of its length, because counting its events reads all of them."""
 
 _MAX_BYTES = 65_536
 
 
 @frozen(kw_only=True)
 class SessionSummary:
-    """What the file says that a list shows, as of event `version`; of event 0, if its numbers cannot be believed."""
+    """The part of meta.json that lists show, as of event `version`; 0 if the numbers are not valid."""
 
     title: str = ""
     model: str = ""
@@ -59,7 +59,7 @@ class SessionSummary:
 
 
 def read_summary(folder: Folder) -> SessionSummary:
-    """Anybody may have written there: what does not read says nothing."""
+    """Read meta.json. Invalid values are ignored: any program may have written there."""
     said = _read_json(folder)
     texts = {name: said[name] for name in ("title", "model", "created", "updated") if _is_text(said.get(name))}
     numbers = {name: said[name] for name in ("version", "messages", "calls") if _is_number(said.get(name))}
@@ -67,8 +67,7 @@ def read_summary(folder: Folder) -> SessionSummary:
 
 
 def complete_summary(said: SessionSummary, store: Store, begun: StreamInfo) -> SessionSummary:
-    """What the file says, as far as it is as new as the journal, which is asked for the rest; where there is no file,
-    for all of it."""
+    """A summary with values from the journal where the file is missing or out of date."""
     stream = begun.first.stream
     if said.version != begun.version:
         kinds = store.summary(stream).kinds
@@ -79,14 +78,14 @@ def complete_summary(said: SessionSummary, store: Store, begun: StreamInfo) -> S
             updated=begun.updated.isoformat(),
         )
     if said.messages and not said.title:
-        with suppress(Damaged):  # whoever opens it is told; a list goes on
+        with suppress(Damaged):  # reported when the session is opened; a list continues
             title, model = _find_title_and_model(store, stream, begun.version)
             said = replace(said, title=title, model=said.model or model)
     return said
 
 
 class MetaFile:
-    """Keeps meta.json of one session."""
+    """Writes meta.json of one session."""
 
     def __init__(self, folder: Folder, stream: Stream[SessionState], store: Store) -> None:
         self._folder, self._stream, self._store = folder, stream, store
@@ -94,23 +93,23 @@ class MetaFile:
         self._title_and_model: tuple[str, str] | None = None
 
     def read_title(self) -> None:
-        """Make a title that somebody has written into the file the session's own."""
+        """Store a title that a person has edited in the file."""
         try:
             if title := self._edited_title(self._stream.state):
                 self._stream.append(Draft(payload=SessionTitled(title), origin=Origin.FILE))
         except StoreError as error:
-            log.warning("the title in %s was not taken in: %s", self._folder.path / FILE, error)
+            log.warning("the title in %s could not be read: %s", self._folder.path / FILE, error)
 
     def is_stale(self, state: SessionState) -> bool:
         due = max(MIN_EVENTS_BETWEEN_WRITES, self._version // WRITE_EVERY_NTH_PART)
         return state.seq - self._version >= due or self._title_and_model != (state.title, state.model)
 
     def write(self, state: SessionState) -> str:
-        """Answers with what went wrong, if anything: a view may lag, a call must not fail."""
+        """Write the file. Returns the error as a text, if any: a file may be stale, but a call must not fail."""
         if state.seq == self._version or state.opened is None:
             return ""
         renamed = self._was_renamed()
-        # Also when it fails: a place that cannot be written is not tried again at every call.
+        # Also if it fails: do not retry at every call.
         self._version, self._title_and_model = state.seq, (state.title, state.model)
         try:
             with self._folder.lock():
@@ -119,20 +118,19 @@ class MetaFile:
                 if self._folder.read(FILE, max_bytes=len(data)).data != data:
                     self._folder.replace(FILE, data)
         except InmindError as error:
-            return f"{FILE} could not be brought up to date: {error}"
+            return f"{FILE} could not be updated: {error}"
         return ""
 
     def _was_renamed(self) -> bool:
-        """Has somebody named the session since we last wrote the file?"""
+        """Whether the session was renamed since the file was last written."""
         return self._version > 0 and bool(
             self._store.read(self._stream.name, after=self._version, kind=SessionTitled.kind)
         )
 
     def _edited_title(self, state: SessionState) -> str:
-        """The title in the file, if somebody has written it there; it stays until the next opening takes it in.
+        """The title in the file if a person has edited it; empty otherwise.
 
-        The file may lag, after a kill for one: an old title is none that somebody wrote. What it had to say when it was
-        written is in the journal, so that can be told without keeping anything beside it.
+        The file may be stale, for example after a kill, so its title is compared with the title at the file's version.
         """
         said = read_summary(self._folder)
         title = shorten(said.title, MAX_TITLE_LENGTH)
@@ -142,8 +140,8 @@ class MetaFile:
 
     def _render(self, state: SessionState, opened: SessionOpened, *, title: str) -> bytes:
         summary = self._store.summary(state.stream)
-        first, *begun = self._store.read(state.stream, until=2)
-        older = next((event.payload for event in begun if isinstance(event.payload, SessionImported)), None)
+        first, *opening = self._store.read(state.stream, until=2)
+        imported = next((event.payload for event in opening if isinstance(event.payload, SessionImported)), None)
         meta = {
             "id": state.stream.removeprefix("session/"),
             "title": title,
@@ -152,13 +150,13 @@ class MetaFile:
             "cwd": opened.cwd,
             "language": opened.language,
             "parent": opened.parent or None,
-            "imported": older.file if older else None,
+            "imported": imported.file if imported else None,
             "messages": summary.kinds.get(MessageAdded.kind, 0),
             "messages_in_history": len(state.conversation),
             "calls": summary.kinds.get(PromptPrepared.kind, 0),
             "compactions": summary.kinds.get(Compacted.kind, 0),
             "archives": sum(path.startswith(ARCHIVE_PREFIX) for path in state.documents.by_path),
-            "created": (older and older.started_at) or first.at.isoformat(),
+            "created": (imported and imported.started_at) or first.at.isoformat(),
             "updated": summary.updated.isoformat(),
             "asked": state.prompt.last_call_at.isoformat() if state.prompt.last_call_at else None,
             "version": state.seq,
@@ -167,30 +165,30 @@ class MetaFile:
 
 
 def _find_title_and_model(store: Store, stream: str, version: int) -> tuple[str, str]:
-    """The title of a session and the model that last answered, without going through all that was said in it.
+    """The title of a session and the last model, without reading the whole stream.
 
-    A title is given by whoever named it last, or else by the first words of a person; so both ends tell, nearly always.
+    The title is the last rename, or the first words of the user. So the ends of the stream are usually enough.
     """
-    named = store.read(stream, kind=SessionTitled.kind)
-    said = (
+    renames = store.read(stream, kind=SessionTitled.kind)
+    messages = (
         event
         for after, until in _chunks(version)
         for event in store.read(stream, after=after, until=until, kind=MessageAdded.kind)
     )
-    first_words = (words for event in said if (words := title_after("", event)))
-    used = (
+    first_words = (words for event in messages if (words := title_after("", event)))
+    usages = (
         event.payload
         for after, until in _chunks(version)
         for event in reversed(store.read(stream, after=version - until, until=version - after, kind=UsageReported.kind))
     )
-    older = (event.payload for event in store.read(stream, until=2, kind=SessionImported.kind))
-    answered = (what for what in chain(used, older) if isinstance(what, UsageReported | SessionImported))
-    title = title_after("", named[-1]) if named else next(first_words, "")
-    return title, next((what.model for what in answered if what.model), "")
+    imports = (event.payload for event in store.read(stream, until=2, kind=SessionImported.kind))
+    payloads = (item for item in chain(usages, imports) if isinstance(item, UsageReported | SessionImported))
+    title = title_after("", renames[-1]) if renames else next(first_words, "")
+    return title, next((payload.model for payload in payloads if payload.model), "")
 
 
 def _chunks(length: int) -> Iterator[tuple[int, int]]:
-    """A stream in a few pieces, each ten times as long as the one before."""
+    """Ranges of a stream, each ten times as long as the one before."""
     after, size = 0, 100
     while after < length:
         yield after, min(after + size, length)

@@ -1,7 +1,6 @@
-"""Where somebody's notes go: a resource's, or those of a session that is nobody's in particular.
+"""Notes of a resource, or of an anonymous session.
 
-A note is safe when `take` answers, which waits for the journal and for nothing else: the page that shows it, and what
-finds it by its meaning, follow in a moment. So it is the same whether it was taken in a session or beside all of them.
+A note is stored when `add` returns. Its page and its embedding follow in the background.
 """
 
 from __future__ import annotations
@@ -17,33 +16,34 @@ from inmind.session.backend import DocumentFiles
 from inmind.store.stream import Stream, key_for
 
 Submit = Callable[[str, Callable[[], object]], None]
-"""Have something done in a moment, under a name by which twice is once."""
+"""Runs a task in the background. Tasks with the same name run once."""
 
 
 class NoteWriter:
-    """The notes of one stream."""
+    """Adds notes to one stream."""
 
     def __init__(
-        self, stream: Stream[Any], files: DocumentFiles, *, soon: Submit, keep_found: Callable[[], None]
+        self, stream: Stream[Any], files: DocumentFiles, *, submit: Submit, schedule_embedding: Callable[[], None]
     ) -> None:
-        self._stream, self._files, self._submit, self._schedule_embedding = stream, files, soon, keep_found
+        self._stream, self._files = stream, files
+        self._submit, self._schedule_embedding = submit, schedule_embedding
 
-    def add(self, what: NoteAdded, *, origin: object, key: str | None) -> Note:
-        """`origin`: whose words it is."""
-        taker, name = validate_note_origin(origin), self._stream.name
-        named = None if key is None else key_for(key, "note", encode_payload(what), taker)
-        appended = self._stream.append(Draft(payload=what, origin=taker), key=named)
+    def add(self, payload: NoteAdded, *, origin: object, key: str | None) -> Note:
+        """Append a note. `origin`: who wrote it."""
+        checked_origin = validate_note_origin(origin)
+        checked_key = None if key is None else key_for(key, "note", encode_payload(payload), checked_origin)
+        appended = self._stream.append(Draft(payload=payload, origin=checked_origin), key=checked_key)
         self.publish()
         return Note(
-            id=f"{name}#{appended.first}",
-            text=what.text,
+            id=f"{self._stream.name}#{appended.first}",
+            text=payload.text,
             date=appended.at,
-            importance=what.importance,
-            kind=what.category,
+            importance=payload.importance,
+            kind=payload.category,
             repeated=appended.repeated,
         )
 
     def publish(self) -> None:
-        """What was taken stands on its page in a moment, and is found."""
+        """Write the notes page and embed new notes, in the background."""
         self._submit(f"notes of {self._stream.name}", self._files.publish)
         self._schedule_embedding()

@@ -1,4 +1,4 @@
-"""What recording a reply answers with: what to send back, and which calls are left for the host."""
+"""The result of `Session.record`: messages to send back, and calls for the host to run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from inmind.history.view import deep_copy
 
 @frozen(kw_only=True)
 class HostCall:
-    """A call that is the host's to run. Its answer goes into the host's own list, or to `session.add`."""
+    """A call for the host to run. Its result goes into the host's message list, or to `session.add`."""
 
     id: str
     name: str
     arguments: Any
-    """What the arguments say; None where the model wrote no JSON, which `text` then shows."""
+    """The parsed arguments; None if the model wrote invalid JSON, see `text`."""
     text: str
     """The arguments as the model wrote them."""
 
@@ -38,25 +38,25 @@ class HostCall:
 
 @frozen(kw_only=True)
 class Recorded:
-    """A reply that is in the journal, with what the memory tools among its calls did."""
+    """A recorded reply and the results of the memory tools that it called."""
 
     text: str
-    """What the model said."""
+    """The text of the reply."""
     results: list[Wire]
-    """Messages to send back, in the reply's format: answers of memory tools, and to calls of tools that nobody has."""
+    """Messages to send back, in the format of the reply: results of memory tools, and errors for unknown tools."""
     host_calls: tuple[HostCall, ...]
     diagnostics: tuple[str, ...] = ()
-    """What was dropped without telling the model."""
+    """Errors that were dropped without telling the model."""
     complete: bool = True
-    """False where the provider has cut it off, by its length or for what it says: memory tools were not carried out."""
+    """False if the provider cut the reply off, by length or by a filter; its memory tools were not run."""
     repeated: bool = False
-    """It had been recorded before; nothing was done again."""
+    """The reply had been recorded before; nothing was done again."""
 
 
 def record_result(
     events: Sequence[Event], *, complete: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
 ) -> Recorded:
-    """The answer, out of the events of the commit: the same when it is asked for again."""
+    """Build the result from the events of the commit, so that it is the same when it is requested again."""
     said: list[str] = []
     results: list[Wire] = []
     calls: list[Call] = []

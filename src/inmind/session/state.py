@@ -1,7 +1,6 @@
-"""What is in mind: each room's fold, side by side, for a session and for a resource.
+"""The state of a session and of a resource: the folds of all rooms, side by side.
 
-Nothing is decided here. Every event goes to every room, each takes what concerns it, and the sum is the state
-that prompts, tools and time travel all look at.
+Nothing is decided here. Every event goes to every part, and each takes what concerns it.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ MAX_TITLE_LENGTH = 80
 
 
 class MergePoint(NamedTuple):
-    """Up to where a child has come home."""
+    """The last events of a child that were merged."""
 
     seq: int
-    """Up to which of its events its pages and things were brought."""
+    """Last event of the child whose pages and entities were merged."""
     scratchpad_seq: int
-    """And its scratchpad, which may have had to wait."""
+    """Last event of the child whose scratchpad was merged; it may be older."""
     event: int
-    """The event of this stream that has the report."""
+    """Event of the parent with the report."""
 
 
 @frozen
@@ -63,42 +62,40 @@ class SessionState:
     scratchpads: Scratchpads = field(default_factory=Scratchpads)
     prompt: PromptState = field(default_factory=PromptState)
     opening_end: int = 0
-    """Number of the last event that opening the session appended: nothing goes back beyond it."""
+    """Number of the last event of the opening batch. Undo cannot go before it."""
     undo_target: int = 0
     """Number of the event that `undo` goes back to: the last one before the last change. 0: nothing to undo.
 
-    A change is what was appended together and begins with something a person would call one; opening a
-    session is not, and what people save in files is theirs. Being part of the state, it is reverted too, so a
-    second undo goes one step further.
-    """
+    A change is a batch that starts with something a person would call a change. Opening a session is not one, and edits
+    that people save in files are theirs. Being part of the state, it is reverted too, so a second undo goes one step
+    further."""
     merged_children: Mapping[str, MergePoint] = field(default_factory=dict[str, "MergePoint"])
-    """Children whose changes were brought home."""
+    """Children whose changes were merged."""
     shown_in_prompt: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the last prompt has shown all of: pages and the scratchpad, and the event that wrote what was shown."""
+    """Pages, and the scratchpad, that the last prompt showed in full, with the event that wrote each version."""
     shown_in_results: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The same of what calls were answered, or have written."""
+    """The same for results of memory tools since then, including what the calls have written."""
     overview_covers: int = 0
-    """Number of the event up to which the overview can know the conversation: when somebody last wrote it.
+    """Number of the event up to which the overview can cover the conversation: when it was last written.
 
-    0 while nobody has, or nothing is left of it. What memory enters there by itself does not count.
-    """
+    0 if it was never written or is empty. Lines by memory itself do not count."""
     overview_lines: OverviewLog = field(default_factory=OverviewLog)
-    """The lines that memory keeps on the overview."""
+    """The lines that memory maintains on the overview."""
     working_tools: frozenset[str] = frozenset()
-    """Tools that were observed to work, outside of the conversation."""
+    """Tools that were observed to succeed, outside of the conversation."""
     title: str = ""
-    """What the session is called: as somebody has named it, or by the first words of what it was asked."""
+    """The title: the last rename, or the first words of the user."""
     model: str = ""
-    """The model that last answered, as the provider calls it."""
+    """The model that answered last, as the provider names it."""
 
     @property
     def language(self) -> str:
-        """That the session began in."""
+        """The language in which the session was opened."""
         return self.opened.language if self.opened else "en"
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation, as the host has it."""
+        """The messages as the host has them."""
         return self.history.messages
 
 
@@ -217,14 +214,14 @@ class SessionFold:
 
 @frozen
 class ResourceState:
-    """What a resource owns, shared by all of its sessions."""
+    """The state of a resource, shared by its sessions."""
 
     documents: Documents = field(default_factory=Documents)
     scratchpads: Scratchpads = field(default_factory=Scratchpads)
     affect: AffectState = field(default_factory=AffectState)
-    """How things have been going for it."""
+    """Levels of affect."""
     dreams: DreamingState = field(default_factory=DreamingState)
-    """Where its dreaming stands."""
+    """The state of its dreams."""
 
 
 class ResourceFold:
@@ -274,19 +271,19 @@ def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:
 
 
 def _unchanged_prefix(before: History, after: History) -> int | None:
-    """Leading messages of those that were sent which still stand in their places; None where nothing was changed."""
+    """Number of sent messages at the start that did not change; None if nothing was changed."""
     if after.sent is before.sent or len(after.messages) > len(before.messages):
         return None
     return before.sent.common_length(after.sent[:])
 
 
 def _is_overview_upkeep(event: Event) -> bool:
-    """Memory's own entries follow from what others have written, by themselves: taken back, they would come again."""
+    """Memory's lines on the overview follow from other events. If they were undone, they would be written again."""
     return isinstance(event.payload, DocumentWritten) and event.payload.upkeep and event.payload.path == OVERVIEW_PATH
 
 
 def is_file_edit(event: Event) -> bool:
-    """A person has saved a page in its file."""
+    """Whether a person saved a page in its file."""
     return isinstance(event.payload, DocumentWritten) and event.origin is Origin.FILE
 
 
@@ -300,7 +297,7 @@ def _working_tools(before: frozenset[str], event: Event) -> frozenset[str]:
 
 
 def title_after(before: str, event: Event) -> str:
-    """What a session is called after some event: see `Mind.title`."""
+    """The title of a session after an event, see `SessionState.title`."""
     what = event.payload
     if isinstance(what, SessionTitled):
         return what.title
@@ -310,7 +307,11 @@ def title_after(before: str, event: Event) -> str:
 
 
 def _overview_coverage(state: SessionState, event: Event) -> int:
-    """A lifted compaction is what a person wants to see again: until the page is written anew nothing is stripped."""
+    """The new value of `overview_covers`.
+
+    After an undone compaction a person wants to see those messages: nothing is compacted until the page is written
+    again.
+    """
     what = event.payload
     if isinstance(what, CompactionUndone):
         return 0

@@ -1,9 +1,8 @@
-"""messages.jsonl: every message of a session, a line each, in the order they came.
+"""messages.jsonl: every message of a session, one line each, in order.
 
-A view that only grows, so it is appended to and not rewritten: the last complete line says how far it got, and
-whoever comes next goes on from there. A torn end (a crash in the middle of a line) is cut off and written again.
-A file that somebody changed, by an end that is not ours or by lines taken out of its middle or put there, is kept
-beside and written anew, and that is said.
+The file only grows: the last complete line says how far it got, and the next writer continues there. A partial last
+line, from a crash, is cut off and written again. If another program changed the file, it is saved under another name,
+rewritten, and reported.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ _LINE_KINDS = (MessageAdded.kind, HistorySpliced.kind, Reverted.kind)
 
 
 class TranscriptFile:
-    """Keeps messages.jsonl of one stream up with the journal."""
+    """Keeps messages.jsonl of one stream up to date."""
 
     def __init__(self, folder: Folder, store: Store, stream: str) -> None:
         self._folder, self._store, self._stream = folder, store, stream
         self._written: tuple[int, int] | None = None
-        """The length of the file when we left it, and the event it went up to."""
+        """The length of the file after our last write, and the last event in it."""
 
     def update(self, fresh: Sequence[Event] = ()) -> str:
-        """Write what is missing; `fresh` are events that were just appended, if the caller has them at hand.
+        """Write missing lines. `fresh`: events that were just appended, if the caller has them.
 
-        Answers with what people should know, if anything: a view may lag, a call must not fail.
+        Returns a notice, if any: the file may be stale, but a call must not fail.
         """
         try:
             with self._folder.open_append(FILE) as file:
@@ -59,10 +58,10 @@ class TranscriptFile:
                 self._written = (good + len(data), known[-1].seq if known else seq)
                 return notice
         except InmindError as error:
-            return f"{FILE} could not be brought up to date: {error}"
+            return f"{FILE} could not be updated: {error}"
 
     def inspect(self, events: Sequence[Event]) -> FileCheck:
-        """What `catch_up` would find in the file as it stands now, given all events; nothing is written."""
+        """The status of the file, given all events; nothing is written."""
         whole = "".join(map(_render_line, events)).encode()
         found = self._folder.read(FILE, max_bytes=len(whole))
         if found.read_error:
@@ -73,10 +72,10 @@ class TranscriptFile:
             return FileCheck(FileStatus.CURRENT)
         if whole.startswith(found.data):
             return FileCheck(FileStatus.STALE)
-        return FileCheck(FileStatus.DAMAGED, reason="it was changed by somebody else")
+        return FileCheck(FileStatus.DAMAGED, reason="it was changed by another program")
 
     def _position(self, file: AppendFile, length: int) -> tuple[int, int]:
-        """How many bytes are whole lines, and up to which event they go; below 0 when the end is none of ours."""
+        """The number of bytes in complete lines and the last event in them; -1 if the end is not ours."""
         if self._written and length == self._written[0]:
             return self._written
         size = _CHUNK
@@ -90,8 +89,10 @@ class TranscriptFile:
             size *= 4
 
     def _is_ours(self, file: AppendFile, length: int, position: tuple[int, int]) -> bool:
-        """The end tells by itself. The middle is looked at when the file is first met, or has become shorter: to
-        count its lines each time that another process has added some would cost more than the lines.
+        """Whether the file has only lines that we wrote.
+
+        The end is checked always. The lines are counted only when the file is first read or has become shorter:
+        counting them whenever another process has added some would cost too much.
         """
         good, seq = position
         if position == self._written or (good, seq) == (0, 0):
@@ -102,17 +103,20 @@ class TranscriptFile:
         return grown or file.count_lines(good) == self._count_lines_until(seq)
 
     def _count_lines_until(self, seq: int) -> int:
-        """Counted without reading what the lines show. Events that come meanwhile are behind those in the summary."""
+        """The number of lines up to an event, counted without reading messages.
+
+        Events appended meanwhile come after those in the summary.
+        """
         kinds = self._store.summary(self._stream).kinds
         later = self._store.read(self._stream, after=seq, until=sum(kinds.values()))
         return sum(kinds.get(kind, 0) for kind in _LINE_KINDS) - sum(event.kind in _LINE_KINDS for event in later)
 
     def _save_damaged(self, file: AppendFile) -> str:
-        """Somebody changed it: their bytes stay, under another name; answers with what to say about it."""
+        """Save the changed file under another name. Returns the notice."""
         found = file.read_end(len(file))
         name = f"{FILE}{DAMAGED_SUFFIX}{digest(found.hex())[:8]}"
         self._folder.replace(name, found)
-        notice = f"{FILE} was changed by somebody else; it is written anew, what stood there is in {name}"
+        notice = f"{FILE} was changed by another program and rewritten; the old content is in {name}"
         log.warning("inmind: %s", notice)
         return notice
 
@@ -133,13 +137,13 @@ def _render_line(event: Event) -> str:
 
 
 def _is_partial_line(end: bytes) -> bool:
-    """Nothing, or the beginning of a line that did not get to its end."""
+    """Whether the end of the file is empty or the beginning of one of our lines."""
     ours = b'{"seq":'
     return end[: len(ours)] == ours[: len(end)]
 
 
 def _line_seq(line: bytes) -> int:
-    """The event that a line shows; below 0 when it is not one of ours, whatever a person has put there."""
+    """The event number of a line; -1 if it is not one of ours."""
     try:
         said: Any = json.loads(line)
     except (ValueError, RecursionError):
