@@ -1,7 +1,7 @@
-"""What was earned, spent and offered, in the few figures that belong on MEMORY.md.
+"""Totals of earnings, spendings and listings for MEMORY.md.
 
-Money is counted exactly, one currency beside the other: what is rounded in a report is missing in the books. Days are
-those of UTC and today is one of them, so that a page which tells of them changes once a day and not with every look.
+Amounts are exact decimals, counted separately for each currency. Days are UTC days including today, so that the page
+changes once a day and not with every dream.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from inmind.core.frozen import frozen
 from inmind.core.text import count_noun, shorten
 
 MAX_TOP_SKILLS: Final = 3
-"""Skills that are named as those which earned the most."""
+"""Skills listed with the highest earnings."""
 
-# Figures of a sum: those of the largest amount there can be, of the smallest, and of as many as anybody records.
+# Enough digits for exact sums of the largest and the smallest amounts that can be recorded.
 _EXACT_CONTEXT = Context(prec=80)
 
 _WEEK_DAYS = 7
@@ -29,29 +29,29 @@ _WEEK_DAYS = 7
 
 @frozen(kw_only=True)
 class CurrencyTotals:
-    """Of one currency."""
+    """Totals of one currency."""
 
     currency: str
     earned: Decimal = Decimal(0)
     spent: Decimal = Decimal(0)
     earnings: int = 0
-    """How often something was earned."""
+    """Number of earnings."""
     spendings: int = 0
     listed: tuple[str, ...] = ()
     """Skills that are offered."""
     buyers: int = 0
     top: tuple[tuple[str, Decimal], ...] = ()
-    """The skills that earned the most, each with how much."""
+    """Skills with the highest earnings, with their amounts."""
     week: Decimal = Decimal(0)
     """Earned in the last seven days."""
     week_before: Decimal = Decimal(0)
-    """And in the seven days before these."""
+    """Earned in the seven days before these."""
     days: tuple[Decimal, ...] = ()
     """Earned on each of the last seven days, the oldest first."""
 
 
 def summarize_trades(trades: Iterable[Event], now: datetime) -> tuple[CurrencyTotals, ...]:
-    """One for each currency, the one that was traded in most often first."""
+    """Totals of each currency, the one with the most trades first."""
     by_currency: defaultdict[str, list[tuple[TradeRecorded, date]]] = defaultdict(list)
     for event in trades:
         if isinstance(event.payload, TradeRecorded):
@@ -63,13 +63,13 @@ def summarize_trades(trades: Iterable[Event], now: datetime) -> tuple[CurrencyTo
 
 
 def economics_lines(economics: CurrencyTotals) -> list[str]:
-    """The lines that tell of it; none where nothing has happened."""
+    """Lines for the page; empty without trades."""
     line = "; ".join(_phrases(economics))
     return [f"{line[0].upper()}{line[1:]}"] if line else []
 
 
 def format_amount(amount: Decimal) -> str:
-    """As precisely as it was told, and a fraction to two places at least."""
+    """The exact amount, with at least two decimal places if it has a fraction."""
     exact = format(amount, "f")
     whole, point, fraction = exact.partition(".")
     return f"{whole}.{fraction.rstrip('0').ljust(2, '0')}" if point else exact

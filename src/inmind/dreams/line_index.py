@@ -1,9 +1,8 @@
-"""What a page says so far, while a dream goes through what else wants to be said there.
+"""An index of the page's lines, to merge new lines into them.
 
-Everything is compared with everything, so nothing may be compared one by one: lines are looked up by what they claim,
-and by their rarest words. Two say the same where they have the same wording, or nearly the same words in the same
-order with no number, name or "not" between them; one says another anew where both answer the same question, and not
-the same.
+Comparing every pair would be too slow, so lines are looked up by their claims and by their rarest words. Two lines say
+the same if they have the same wording, or nearly the same words in the same order without a difference in numbers,
+names or negations. A line replaces another if both answer the same question differently.
 """
 
 from __future__ import annotations
@@ -25,28 +24,28 @@ from inmind.search.claims import Statement, answers_differ, parse_statement
 from inmind.search.tokenize import index_words
 
 MIN_SIMILARITY: Final = 0.8
-"""Of all words that two texts have, those that both have: from this on they may say the same."""
+"""Jaccard index of the words from which two texts may say the same."""
 
 MAX_LINE_SOURCES: Final = 20
-"""Of a line that is said again and again. The others are found beside these."""
+"""Sources stored for a line. A search for these finds the others."""
 
 
 class _IndexedLine:
-    """A line as it will be: one that stands there, one that is new, or the one in the place of the other."""
+    """A line of the resulting page: existing, new, or a replacement."""
 
     def __init__(self, said: Add, *, line: str = "", fixed: bool = False) -> None:
         self.add = said
         self.old_text = line
-        """The one that it is on the page so far."""
+        """Its current text on the page; empty for a new line."""
         self.fixed = fixed
-        """Somebody else's: it says what it says."""
+        """True for a line that must not change."""
         self.new_sources = () if line or fixed else said.sources
-        """Sources that it did not have before."""
+        """Sources that are not on the page yet."""
         self.changed = not (line or fixed)
 
 
 class LineIndex:
-    """Filled with what stands on a page, and with what is settled already; then what is new is taken, oldest first."""
+    """Lines of the page and of settled edits. New lines are merged in, oldest first."""
 
     def __init__(self) -> None:
         self._entries: list[_IndexedLine] = []
@@ -57,15 +56,15 @@ class LineIndex:
         self._words_cache: dict[str, list[str]] = {}
 
     def add_line(self, line: PageLine) -> None:
-        """A line of ours, which may be said anew."""
+        """Add a line of a dream, which may be rewritten."""
         self._put(_IndexedLine(_add_from_line(line), line=line.text))
 
     def add_fixed(self, said: Add | Rewrite) -> None:
-        """Something that is said, and not to be touched."""
+        """Add a statement that must not change."""
         self._put(_IndexedLine(_as_add(said), fixed=True))
 
     def merge_in(self, said: Add) -> None:
-        """Say it: in a line that says the same, in the place of one that holds no longer, or in a new one."""
+        """Merge a new line into one that says the same or is outdated, or add it."""
         statement = _parse(said.text)
         is_data = said.trust is Trust.DATA
         existing = (
@@ -79,7 +78,7 @@ class LineIndex:
             self._merge(existing, said, statement)
 
     def edits(self) -> Iterator[Add | Rewrite]:
-        """What is to be done for what was taken, in no particular order."""
+        """Edits that produce the merged lines, in no particular order."""
         for entry in self._entries:
             if entry.old_text and entry.changed:
                 add = entry.add
@@ -108,7 +107,7 @@ class LineIndex:
             self._word_counts[word] += 1
 
     def _merge(self, entry: _IndexedLine, said: Add, statement: Statement) -> None:
-        """Into one line: in the newer words where they say something else, else in those that say more."""
+        """Merge into one line: with the newer text if it contradicts, else with the longer one."""
         before = entry.add
         new_sources = tuple(source for source in said.sources if source not in before.sources)
         if not new_sources:
@@ -134,7 +133,7 @@ class LineIndex:
             self._index(entry, statement)
 
     def _find_contradicted(self, said: Add, statement: Statement, is_data: bool) -> _IndexedLine | None:
-        """The line that answers one of its questions otherwise, where the newer of the two overrules the older."""
+        """The line with a different answer to the same question, if the newer one overrules the older."""
         for question in statement.answers:
             entry, answer = self._by_question.get((is_data, question), (None, ()))
             if entry and not entry.fixed and answers_differ(statement.answers[question], answer):
@@ -147,7 +146,7 @@ class LineIndex:
     def _find_similar(self, said: Add, is_data: bool) -> _IndexedLine | None:
         """The line with nearly the same words.
 
-        Two texts that are so much alike share one of their rarest words: only lines with one of these are looked at.
+        Two texts with this similarity share one of their rarest words, so only lines with one of these are compared.
         """
         add_words = self._words_of(said.text)
         rarest = sorted({*add_words}, key=lambda word: (self._word_counts[word], word))
@@ -166,7 +165,7 @@ class LineIndex:
         return self._words_cache[text]
 
 
-# A word that stands in so many lines is not rare; which of them are looked at hardly matters.
+# A word in more lines is not rare; which of them are compared hardly matters.
 _MAX_CANDIDATES: Final = 50
 
 _NEGATIONS = frozenset("no not never none nor neither without cannot t stop except 不 没 无 别 勿 非 未 否".split())
@@ -178,7 +177,7 @@ def _parse(text: str) -> Statement:
 
 
 def _overrules(newer: Statement, older: Statement) -> bool:
-    """Does one say otherwise what is all that the other says?"""
+    """True if the newer statement contradicts everything that the older one says."""
     shared = newer.overrules & older.answers.keys()
     return older.is_complete and any(
         answers_differ(newer.answers[question], older.answers[question]) for question in shared
@@ -186,7 +185,7 @@ def _overrules(newer: Statement, older: Statement) -> bool:
 
 
 def _is_similar(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Nearly the same words, in the same order; and only one of the two says something that the other does not."""
+    """True for nearly the same words in the same order, if only one text has additional words."""
     first_set, second_set = {*first}, {*second}
     shared, all_words = first_set & second_set, first_set | second_set
     if not shared or len(shared) < MIN_SIMILARITY * len(all_words):
@@ -199,7 +198,7 @@ def _is_similar(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _first_occurrences(sequence: Sequence[str], among: Collection[str]) -> list[str]:
-    """In which order some words come up first."""
+    """Some words, in the order of their first occurrence."""
     return [*dict.fromkeys(word for word in sequence if word in among)]
 
 

@@ -1,11 +1,10 @@
-"""What was asked for or promised and not done yet, as far as anybody has said.
+"""Find open loops: requests and promises that are not done yet.
 
-"Remind me to renew the passport", "we still need to order the tiles", "I'll send it tomorrow": each stays open until
-somebody says that it is done, or a tool has done something with the same words. A request that a session ends with, and
-that nobody has answered, is one as well.
+"Remind me to renew the passport", "we still need to order the tiles", "I'll send it tomorrow": each stays open until a
+message says that it is done, or a tool does something with the same words. A request at the end of a session without a
+response is a loop too.
 
-A loop outlives the talk in which it was opened as a line on the page, and is known again by that line: what is said in
-a later session closes it there.
+After the session a loop is a line on the page and is recognized by that line, so a later session can close it.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from inmind.search.query_parse import keywords
 from inmind.search.tokenize import query_words
 
 MAX_OPEN_LOOPS: Final = 100
-"""Held against what is said later, the last ones."""
+"""Open loops compared with each message, the latest ones."""
 
 MAX_LOOP_CHARACTERS: Final = 240
 MIN_WORD_SHARE: Final = 0.5
-"""Share of its words by which something is known again: in Chinese, half of the pairs stand across two words."""
+"""Share of a loop's words by which it is recognized. In Chinese, half of the word pairs cross a word boundary."""
 
 
 @frozen
 class OpenLoop:
-    """Something open, in the words in which it was said."""
+    """An open request or promise, verbatim."""
 
     text: str
     words: frozenset[str]
@@ -44,25 +43,25 @@ class OpenLoop:
 
     @property
     def line(self) -> str:
-        """The line that it is on the page."""
+        """Its line on the page."""
         if compile_cached(_HAN).search(self.text):
             return f"未完成（自 {self.utterance.at:%Y-%m-%d} 起）：{self.text}"
         return f"Open since {self.utterance.at:%Y-%m-%d}: {self.text}"
 
 
 def loop_text(line: str) -> str:
-    """What a line says to be open, in the words in which it was said; empty where it is no loop's."""
+    """The request in a line of an open loop; empty for other lines."""
     match = compile_cached(_LOOP_LINE).match(line)
     return line[match.end() :] if match else ""
 
 
 def loop_words(text: str) -> frozenset[str]:
-    """By which a loop is known again."""
+    """The words by which a loop is recognized."""
     return keywords(normalize_sentence(text)) - _LOOP_STOP_WORDS
 
 
 def closed_lines(lines: Iterable[str], utterances: Iterable[Utterance]) -> tuple[str, ...]:
-    """Of the loops that stand on a page, the lines of those that somebody has closed since."""
+    """Lines of loops that these utterances close."""
     open_lines = {line: words for line in lines if (words := loop_words(loop_text(line)))}
     closed: list[str] = []
     for utterance in utterances if open_lines else ():
@@ -73,10 +72,10 @@ def closed_lines(lines: Iterable[str], utterances: Iterable[Utterance]) -> tuple
 
 
 def find_open_loops(utterances: Sequence[Utterance], now: datetime) -> list[OpenLoop]:
-    """Those that nobody has closed, the oldest first."""
+    """Loops that were opened and not closed, oldest first."""
     loops: list[OpenLoop] = []
     this_turn: dict[str, list[OpenLoop]] = {}
-    """By session: what the user has asked for in this turn, and whoever says "done" has done."""
+    """Loops that the user opened in the current turn, by session. A "done" of the assistant closes them."""
     for utterance in utterances:
         if utterance.role == "user":
             this_turn[utterance.session] = []
@@ -89,10 +88,7 @@ def find_open_loops(utterances: Sequence[Utterance], now: datetime) -> list[Open
 
 
 def _still_open(loops: list[OpenLoop], utterance: Utterance, this_turn: list[OpenLoop]) -> list[OpenLoop]:
-    """What is still open after somebody has said this.
-
-    Most of what is said closes nothing and is not looked at.
-    """
+    """Loops that stay open after this utterance. Most utterances close nothing and are skipped early."""
     if not loops:
         return loops
     signal = done, _, words = _close_signal(utterance)
@@ -103,7 +99,7 @@ def _still_open(loops: list[OpenLoop], utterance: Utterance, this_turn: list[Ope
 
 
 _CloseSignal = tuple[bool, frozenset[str], frozenset[str]]
-"""Is something said to be done? Which words say that it happened, and all words of what is spoken of."""
+"""Whether something is said to be done, past-tense words, and all words."""
 
 _NO_SIGNAL: _CloseSignal = (False, frozenset(), frozenset())
 
@@ -120,7 +116,7 @@ def _is_closed(loop_words_: frozenset[str], signal: _CloseSignal) -> bool:
 
 
 def _reports_completion(sentence: str) -> bool:
-    """What somebody has not done is still open; what nobody wants any more is not."""
+    """False for negated sentences, which leave a loop open, unless they cancel it."""
     return not is_negated(sentence) or bool(compile_cached(_CANCELLED).search(sentence.casefold()))
 
 
@@ -128,10 +124,7 @@ _CANCELLED = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:n
 
 
 def _signal_from_text(utterance: Utterance) -> _CloseSignal:
-    """What somebody says.
-
-    "I called the dentist" ends what was to be done as well as "done" does.
-    """
+    """A message that closes loops. "I called the dentist" closes one like "done" does."""
     text = normalize_sentence(" ".join(filter(_reports_completion, utterance.sentences)))
     past_verbs: list[str] = compile_cached(r"\b\w+ed\b").findall(text)
     done = _has_cue(_DONE_CUES, text) and bool(compile_cached(_DONE).search(text))
@@ -143,7 +136,7 @@ def _signal_from_text(utterance: Utterance) -> _CloseSignal:
 
 
 def _signal_from_tools(utterance: Utterance) -> _CloseSignal:
-    """What a tool has done, by what it was handed. One that only reads has done nothing."""
+    """Successful tool calls close loops by their arguments. Read-only tools do not."""
     arguments = [
         tool_use.arguments
         for tool_use in utterance.tool_uses
@@ -159,16 +152,13 @@ def _new_loops(utterance: Utterance) -> Iterator[OpenLoop]:
     for sentence in utterance.sentences:
         text = normalize_sentence(sentence)
         is_loop = pattern.search(text) and not compile_cached(_NOT_A_LOOP).search(text) and not is_question(sentence)
-        # "I'll do it later" is open only to whoever knows what it is.
+        # "I'll do it later" has no topic of its own and makes no loop.
         if is_loop and (words := loop_words(sentence)):
             yield OpenLoop(shorten(sentence, MAX_LOOP_CHARACTERS), words, utterance)
 
 
 def _has_cue(cues: frozenset[str], text: str) -> bool:
-    """Could it be, by its words?
-
-    Everything that was said is asked this, and the patterns take ten times as long.
-    """
+    """A fast check by words before the patterns, which take ten times as long."""
     return not text.isascii() or not cues.isdisjoint(compile_cached(r"[\w'-]+|\[.\]").findall(text))
 
 
@@ -207,7 +197,7 @@ _STILL_TO_DO = any_of(
     r"未完成|还(?:需要|得|要)(?=[一-鿿])|还没有?(?:完成|做|弄|写|处理|解决|修|改|提交|上线|发|交|付)|下次(?:再|继续)",
     r"(?:明天|回头|稍后|晚点)(?:我会|我要|我再|再|继续|我来)",
 )
-# "These moments remind me to be kind" asks for nothing: whoever does stands at the beginning of a clause.
+# "These moments remind me to be kind" is no request: a request is at the beginning of a clause.
 _USER_LOOP = any_of(
     r"(?:^|[.,;:!]\s*|\b(?:please|you|and|also|then|but)\s+)remind me (?:to|about|that|of)\b",
     r"\b(?:don't|do not) let me forget\b",
@@ -216,7 +206,7 @@ _USER_LOOP = any_of(
     _STILL_TO_DO,
     _PROMISE,
 )
-# What "is still pending" in a reply is how things stand, and mostly not for the assistant to end.
+# In a reply, "is still pending" describes a state; it is mostly no task of the assistant.
 _AGENT_LOOP = any_of(r"\b(?:i|we) still (?:need|have) to\b", _PROMISE, r"我(?:明天|稍后|晚点|回头)(?:会|再|来)")
 _LOOP_CUES = frozenset(
     "remind forget todo to-do todo- to-do- still continued let's we'll i'll will going can [ ]".split()

@@ -1,9 +1,9 @@
-"""What a model answered, as edits: taken at its word where that can be checked, and refused where it cannot.
+"""Parse the answer of a model into edits. Everything that can be checked is checked.
 
-A model drops numbers, makes up sources, retires everything, talks around the JSON or inside of it. Each edit is looked
-at by itself, so one bad one costs nothing but itself; only an answer of which nothing can be used is wrong as a whole.
-The page checks edits again when they are carried out. It is done here as well because a note counts as taken in once
-an edit is made of it: one that would be refused later must not use it up.
+Models drop numbers, invent sources, retire everything, or write text around the JSON. Each edit is checked separately,
+so one invalid edit does not affect the others; only an answer without any valid edit is an error. The rewrite checks
+edits again. The checks are also done here because a note counts as taken in once an edit uses it: an edit that would be
+refused later must not use it up.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_EDIT_CHARACTERS: Final = 300
 MAX_TOPIC_CHARACTERS: Final = 80
 
 MODEL_SECTIONS: Final = (Section.PHENOTYPE, Section.BOND, Section.NICHE, Section.ACTIVE)
-"""Those in which a model may write. The others are told by themselves."""
+"""Sections that a model may write. The others are generated."""
 
 ANSWER_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -87,15 +87,17 @@ ANSWER_SCHEMA: Final[Mapping[str, Any]] = {
 
 @frozen(kw_only=True)
 class ParsedAnswer:
+    """The valid edits of an answer, and the reasons for the others."""
+
     edits: tuple[Edit, ...] = ()
     refused: tuple[str, ...] = ()
-    """What cannot be taken, each with the reason."""
+    """Invalid edits, each with the reason."""
     error: str = ""
-    """Why none of it can be."""
+    """Why the whole answer is invalid; empty if it is not."""
 
 
 def parse_answer(text: str, labels: Labels) -> ParsedAnswer:
-    """The edits in an answer. Never fails, whatever the text is."""
+    """Parse the edits in an answer. Never raises, whatever the text is."""
     try:
         items = _find_edits(text)
     except _InvalidEdit as unusable:
@@ -106,7 +108,7 @@ def parse_answer(text: str, labels: Labels) -> ParsedAnswer:
     for number, item in enumerate(items, 1):
         try:
             if number > MAX_EDITS:
-                raise _InvalidEdit(f"{MAX_EDITS} edits are taken at most")
+                raise _InvalidEdit(f"at most {MAX_EDITS} edits are accepted")
             edits.append(parser.parse(item))
         except _InvalidEdit as unusable:
             refused.append(f"edit {number}: {unusable}")
@@ -118,11 +120,11 @@ _MAX_NAMED_ERRORS: Final = 5
 
 
 class _InvalidEdit(Exception):
-    """An answer, or an edit, that cannot be taken, and why."""
+    """An answer or edit that cannot be accepted, and why."""
 
 
 class _EditParser:
-    """The edits of one answer, one after the other: no two of them may mean the same line."""
+    """Parses the edits of one answer in order. Each line may be used by one edit only."""
 
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
@@ -150,7 +152,7 @@ class _EditParser:
             self._find_sources(fields),
         )
         if not sources:
-            raise _InvalidEdit("sources: a new line is made of something")
+            raise _InvalidEdit("sources: a new line needs at least one source")
         trust = min(Trust.AGENT, *(source.trust for source in sources))
         _check_trust(trust, section)
         _check_facts(text, [source.text for source in sources])
@@ -174,7 +176,7 @@ class _EditParser:
         labels = _parse_labels(fields, "lines")
         lines = [self._find_line(label) for label in labels]
         if not lines or len({*labels}) < len(labels):
-            raise _InvalidEdit("lines: expected some lines, each once")
+            raise _InvalidEdit("lines: expected at least one line, each once")
         trusts = [source.trust for source in sources] + [Trust(line.trust) for line in lines]
         _check_trust(min(trusts), section)
         text = _mark_tool_text(text, min(trusts))
@@ -200,9 +202,9 @@ class _EditParser:
             _parse_text(fields, "keywords", MAX_KEYWORDS_CHARACTERS),
         )
         if line.importance >= MIN_PROTECTED_IMPORTANCE:
-            raise _InvalidEdit(f"line: {label} is too important to leave")
+            raise _InvalidEdit(f"line: {label} is too important to retire")
         if not self._retires_left:
-            raise _InvalidEdit("line: enough lines leave in this dream")
+            raise _InvalidEdit("line: too many lines are retired in this dream")
         self._retires_left -= 1
         self._used_labels.add(cast(str, label))
         return Retire(line=line.text, topic=topic, keywords=keywords)
@@ -215,7 +217,7 @@ class _EditParser:
         if label not in self._labels.lines:
             raise _InvalidEdit(f"there is no line {short_repr(label)}")
         if label in self._used_labels:
-            raise _InvalidEdit(f"{label} is meant by an earlier edit")
+            raise _InvalidEdit(f"{label} is used by an earlier edit")
         return self._labels.lines[label]
 
     def _find_sources(self, fields: Mapping[str, Any]) -> list[LabelledSource]:
@@ -252,19 +254,17 @@ def _parse_text(fields: Mapping[str, Any], name: str, max_characters: int) -> st
     if not text or len(text) > max_characters:
         raise _InvalidEdit(f"{name}: expected 1 to {max_characters} characters, got {len(text)}")
     if escape_markup(text) != text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise _InvalidEdit(
-            f"{name}: it holds what no text of a page has: hidden characters, or the delimiters of memory"
-        )
+        raise _InvalidEdit(f"{name}: hidden characters and the <memory> delimiters are not allowed")
     return text
 
 
 def _check_trust(trust: Trust, section: Section) -> None:
     if trust <= Trust.DATA and section in IDENTITY_SECTIONS:
-        raise _InvalidEdit(f"{section} is nothing that tools have a say in")
+        raise _InvalidEdit(f"{section} must not contain text from tools")
 
 
 def _mark_tool_text(text: str, trust: Trust) -> str:
-    """The line that a text is; a model that has read the mark of a tool may have put it there itself."""
+    """Mark text from a tool. The model may have copied the mark from its input."""
     return quote_tool_text(_TOOL_MARK.sub(r"\g<said>", text)) if trust is Trust.DATA else text
 
 
@@ -273,18 +273,18 @@ _TOOL_MARK = re.compile(r'\A\(from a tool\) "?(?P<said>.*?)"?\Z')
 
 def _check_facts(text: str, sources: Sequence[str]) -> None:
     if unknown := invented_facts(text, *sources):
-        raise _InvalidEdit(f"text: no source says {', '.join(unknown)}")
+        raise _InvalidEdit(f"text: not in any source: {', '.join(unknown)}")
 
 
 # -- JSON --------------------------------------------------------------------------------------------------
 
-# Where an object may begin: models talk before they come to the point, but not for long.
+# Positions that are tried as the start of the JSON object: models may write text before it.
 _MAX_OBJECT_STARTS: Final = 20
 _OBJECT_START = re.compile(r"\{")
 
 
 def _find_edits(text: str) -> list[object]:
-    """The list of edits, wherever in the answer it stands."""
+    """The list of edits, wherever it is in the answer."""
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise _InvalidEdit(f"it has {len(text):,} characters")
     reasons: list[str] = []
@@ -292,7 +292,7 @@ def _find_edits(text: str) -> list[object]:
         if isinstance(edits := value.get("edits"), list):
             return cast("list[object]", edits)
         reasons.append('it has no list of "edits"')
-    raise _InvalidEdit(reasons[0] if reasons else "it holds no JSON object")
+    raise _InvalidEdit(reasons[0] if reasons else "it contains no JSON object")
 
 
 def _json_objects(text: str, reasons: list[str]) -> Iterator[dict[str, Any]]:
@@ -305,7 +305,7 @@ def _json_objects(text: str, reasons: list[str]) -> Iterator[dict[str, Any]]:
         try:
             value, end = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError) as error:
-            reasons.append(f"it is no JSON: {error}")
+            reasons.append(f"it is not valid JSON: {error}")
         else:
             yield value
 
@@ -313,9 +313,9 @@ def _json_objects(text: str, reasons: list[str]) -> Iterator[dict[str, Any]]:
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("duplicate key in an object")
     return result
 
 
 def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,8 +1,8 @@
-"""What a model is shown of a dream's material, and by which names: L1 for a line of the page, N1 for a note, and so on.
+"""The material of a dream as the model reads it, with labels: L1 for a line of the page, N1 for a note, and so on.
 
-A model names what it means by these and by nothing else, so whatever it makes up is found out by looking. What it is
-shown is bounded, each text is one line, and a line that it may not touch says so; what there was no room for, rules
-take care of.
+The model can refer to lines and sources only by these labels, so an invented one is detected by lookup. The size is
+bounded, each text is on one line, and lines that the model must not change are marked as locked. Rules handle the
+material that does not fit.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MAX_TEXT_CHARACTERS: Final = 300
 """Characters of one text."""
 
 MAX_PART_TOKENS: Final = {"page": 3_000, "notes": 4_500, "crystals": 2_500, "insights": 700}
-"""Of what is shown, each with the tokens that it may take."""
+"""Parts of the prompt, each with its token limit."""
 
 
 class LabelledSource(NamedTuple):
-    """Something that a line can be made of."""
+    """A possible source of a line."""
 
     ids: tuple[str, ...]
     text: str
@@ -41,13 +41,15 @@ class LabelledSource(NamedTuple):
 
 @frozen(kw_only=True)
 class Labels:
+    """Labels with what they refer to."""
+
     lines: Mapping[str, PageLine]
-    """Lines that may be said anew or retired."""
+    """Lines that may be rewritten or retired."""
     locked: Mapping[str, str]
-    """Those that may not, each with the reason."""
+    """Lines that must not change, each with the reason."""
     sources: Mapping[str, LabelledSource]
     parts: Mapping[str, str]
-    """All of it as text, part by part."""
+    """The text of each part."""
 
 
 def label_material(material: DreamMaterial) -> Labels:
@@ -80,10 +82,10 @@ def label_material(material: DreamMaterial) -> Labels:
 
 
 def _lock_reason(section: Section | None, line: PageLine | None) -> str:
-    """Why a line is not the model's to touch; empty where it is."""
+    """Why the model must not change a line; empty if it may."""
     if line is None:
-        return "a person wrote it"
-    return "it is told by itself" if section is Section.POINTERS or is_derived(line) else ""
+        return "written by a person"
+    return "generated" if section is Section.POINTERS or is_derived(line) else ""
 
 
 def _number(letter: str, sources: Iterator[LabelledSource]) -> dict[str, LabelledSource]:
@@ -91,17 +93,14 @@ def _number(letter: str, sources: Iterator[LabelledSource]) -> dict[str, Labelle
 
 
 def _note_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
-    """The most important first: the last may have no room."""
+    """Notes, the most important first: the last ones may not fit."""
     notes = [note for note in material.notes if not note.superseded]
     for note in sorted(notes, key=lambda note: (-note.importance, note.at, note.id)):
         yield LabelledSource((note.id,), note.text, note.importance, note.kind, note.at, note.trust)
 
 
 def _crystal_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
-    """What people said and wrote, the newest first.
-
-    What tools have answered is long, and says nothing of anybody.
-    """
+    """Crystals of people and the agent, newest first. Tool results are long and say nothing about people."""
     note_ids = {note.id for note in material.notes}
     crystals = [
         crystal for crystal in material.crystals if crystal.id not in note_ids and crystal.trust is not Trust.DATA
@@ -133,12 +132,12 @@ def _format_source(source: LabelledSource) -> str:
 
 
 def _one_line(text: str) -> str:
-    """On one line, so that no text can look like another one's label."""
+    """The text on one line, so that it cannot imitate a label."""
     return escape_markup(to_line(text, MAX_TEXT_CHARACTERS))
 
 
 def _fit(texts: Mapping[str, str], budget: int) -> dict[str, str]:
-    """The first of them, as many as there is room for."""
+    """The first texts that fit the budget."""
     count = estimator()
     fitting: dict[str, str] = {}
     for label, text in texts.items():

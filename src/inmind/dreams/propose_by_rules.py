@@ -1,10 +1,9 @@
-"""What shall become of MEMORY.md, by rules alone: no model is needed for a page that is right.
+"""Propose edits of MEMORY.md by rules, without a model.
 
-Notes, what users have said and what was noticed each want a line. Where the page has one that says the same, or
-something that holds no longer, that line is said anew; what is worked out from counts (gaps, skills, earnings) is told
-as it is now. Nothing is phrased here: a line has the words of its source, so it says nothing that nobody said. Whether
-all of it has room is not asked either: whoever carries this out lets the least worth go, and what has no line is found
-all the same.
+Notes, user facts and insights each want a line. An existing line that says the same, or is outdated, is rewritten.
+Lines derived from counts (gaps, skills, earnings) are refreshed. Nothing is rephrased: a line has the words of its
+source, so it claims nothing that was not said. The size of the page is not considered here: the rewrite evicts the
+lines with the least worth, and these remain searchable.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from inmind.dreams.user_facts import UserFact, find_user_facts
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 
 MAX_LINE_CHARACTERS: Final = 240
-"""Characters of a line. What is longer is cut behind a sentence: its source has the rest."""
+"""Characters of a line. Longer text is cut after a sentence; its source has the rest."""
 
 MAX_ADOPTED_PER_DREAM: Final = 5
-"""Entries from before the first dream that one dream puts into their sections."""
+"""Adopted entries that one dream moves into their sections."""
 
 MIN_VALENCE: Final = 0.3
-"""How much something has to have been felt to be told as a friction or a win."""
+"""Absolute valence from which a line is marked as a win or as something to avoid."""
 
 WIN_PREFIX, AVOID_PREFIX = "Worked: ", "Avoid: "
 
@@ -47,13 +46,14 @@ MAX_SKILL_LINES: Final = 10
 _ECONOMICS_KIND: Final = "economics"
 _GAP_IMPORTANCE, _SKILL_IMPORTANCE = 0.4, 0.5
 _MIN_IMPORTANCE = 0.5
-"""Importance from which on a crystal that nobody took as a note gets a line."""
+"""Importance from which a crystal that is not a note gets a line."""
 
 
 def propose_by_rules(material: DreamMaterial, *, settled: Sequence[Edit] = ()) -> Proposal:
-    """Edits that bring the page up to what is known. With nothing new there are none.
+    """Edits that bring the page up to date. Without new material there are none.
 
-    `besides`: edits that are settled already. What they say is said, and the lines that they name are left to them.
+    `settled`: edits that are decided already. Their statements are not repeated, and the lines that they name are not
+    touched.
     """
     closed = [
         edit
@@ -79,10 +79,10 @@ def propose_by_rules(material: DreamMaterial, *, settled: Sequence[Edit] = ()) -
 
 
 def _is_covered(add: Add, settled: Sequence[Edit]) -> bool:
-    """Do those that name what it is made of keep its numbers, its names and what it is about?
+    """True if settled edits with the same sources keep the facts and the topic of this line.
 
-    To be named is not to be
-    said."""
+    A settled edit may name a source without stating its facts.
+    """
     sources = {*add.sources}
     settled_edits = (edit for edit in settled if not isinstance(edit, Retire) and not sources.isdisjoint(edit.sources))
     text = " ".join(edit.text for edit in settled_edits)
@@ -90,10 +90,7 @@ def _is_covered(add: Add, settled: Sequence[Edit]) -> bool:
 
 
 def _build_index(material: DreamMaterial, settled: Sequence[Edit], settled_lines: Collection[str]) -> LineIndex:
-    """What the page says.
-
-    Lines that are told from counts, and pointers, say nothing that another could say anew.
-    """
+    """Index the statements of the page. Derived lines and pointers are left out: nothing can replace them."""
     index = LineIndex()
     for section, text in material.page.all_entries():
         line = material.dream_lines.get(text)
@@ -109,7 +106,7 @@ def _build_index(material: DreamMaterial, settled: Sequence[Edit], settled_lines
     return index
 
 
-# -- what wants a line -------------------------------------------------------------------------------------
+# -- new lines ---------------------------------------------------------------------------------------------
 
 
 def _new_lines(material: DreamMaterial) -> Iterator[Add]:
@@ -121,10 +118,7 @@ def _new_lines(material: DreamMaterial) -> Iterator[Add]:
 
 
 def _is_mood_note(note: str) -> bool:
-    """That somebody was pleased, or cross, is felt and found again.
-
-    On the page nobody could make anything of it.
-    """
+    """True for an automatic note about the user's mood. It is searchable, and of no use on the page."""
     return bool(level_in_note(note)) and "): the user " in note
 
 
@@ -180,18 +174,15 @@ def _add_from_insight(one: Insight, material: DreamMaterial) -> Add:
 
 
 def _deserves_line(crystal: Crystal) -> bool:
-    """What somebody has put into memory beside notes.
-
-    Talk is learned from, pages and things are looked up.
-    """
+    """True for written crystals that are not notes. Talk, pages and entities get no line."""
     is_written = crystal.kind != "episode" and not crystal.path and crystal.source == "memory"
-    is_own = crystal.origin in (Origin.DREAM, Origin.FILE)  # it stands on the page already, in its own words
+    is_own = crystal.origin in (Origin.DREAM, Origin.FILE)  # it is on the page already
     is_current = not crystal.superseded_by and not crystal.merged_into and crystal.lifecycle not in HIDDEN_LIFECYCLES
     return is_written and not is_own and is_current and crystal.importance >= _MIN_IMPORTANCE
 
 
 def _place(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple[Section, str]:
-    """The section that a text belongs to, and the line that it is there."""
+    """The section of a text and its line there."""
     if level := level_in_note(text):
         prefix = {"dopamine": WIN_PREFIX, "cortisol": AVOID_PREFIX}.get(level, "")
         section = Section.ACTIVE if prefix or trust is Trust.DATA else Section.BOND
@@ -209,21 +200,21 @@ def _place(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple
 
 
 def quote_tool_text(text: str) -> str:
-    """The line of what a tool delivered: data, and quoted as that."""
+    """The line for text from a tool, marked and quoted as data."""
     line = to_line(text.replace('"', "'"), MAX_LINE_CHARACTERS - 20)
     return f'(from a tool) "{line}"'
 
 
 def to_line(text: str, max_characters: int = MAX_LINE_CHARACTERS) -> str:
-    """A text on one line, as much of it as a line holds."""
+    """The text on one line, up to a maximum length."""
     return first_sentences(" ".join(text.split()), max_characters)
 
 
-# -- what is told anew -------------------------------------------------------------------------------------
+# -- derived lines -----------------------------------------------------------------------------------------
 
 
 def _refresh_derived_lines(material: DreamMaterial) -> Iterator[Add | Retire]:
-    """What is no longer so goes, what is so now comes, what stands there as it is stays."""
+    """Retire outdated derived lines and add the current ones."""
     derived = {edit.text: edit for edit in (*_gap_lines(material), *_skill_lines(material), *_economics_adds(material))}
     on_page = {text for _, text in material.page.all_entries()}
     for text, line in material.dream_lines.items():
@@ -233,7 +224,7 @@ def _refresh_derived_lines(material: DreamMaterial) -> Iterator[Add | Retire]:
 
 
 def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:
-    """A loop that is done is past: its line leaves for a pointer that finds what was asked for."""
+    """Replace lines of closed loops with pointers that find the original request."""
     on_page = {text for _, text in material.page.all_entries()}
     for text in material.closed_loops:
         line = material.dream_lines.get(text)
@@ -272,7 +263,7 @@ def _economics_adds(material: DreamMaterial) -> Iterator[Add]:
 
 
 def _known_sources(sources: Iterable[str], material: DreamMaterial) -> tuple[str, ...]:
-    """Those that can be found. Counts are made of calls, too, which are no crystals."""
+    """Sources that are crystals. Counts also have tool calls as sources, which are not."""
     return tuple(source for source in sources if material.get_crystal(source))
 
 
@@ -283,14 +274,14 @@ _GAP_REASONS = {
 }
 
 
-# -- what people wrote before the first dream --------------------------------------------------------------
+# -- entries from before the first dream -------------------------------------------------------------------
 
 
 def _place_adopted(material: DreamMaterial, settled_lines: Collection[str]) -> list[Rewrite]:
-    """A few of their entries, into their sections, word for word, as the last to leave these.
+    """Move a few adopted entries verbatim into their sections, with high importance.
 
-    Those that no line holds whole stay where they are: half of what a person wrote is not what they wrote. So do those
-    under a heading of theirs, which says what they are about.
+    Entries that do not fit on one line stay, because a part of them could change the meaning. So do entries under a
+    heading of the user, which gives them context.
     """
     if not material.page.header:
         return []
@@ -322,7 +313,7 @@ _NOT_ONE_LINE = re.compile(r"\n|^(?:```|~~~|\||<|#)")
 
 
 def edited_lines(edit: Edit) -> tuple[str, ...]:
-    """The lines that an edit speaks of."""
+    """The lines that an edit changes."""
     match edit:
         case Rewrite(lines=lines):
             return lines

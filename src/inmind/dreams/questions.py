@@ -1,8 +1,7 @@
-"""Which of a person's sentences want to be answered, and whether a reply does that.
+"""Detect questions that expect an answer, and replies that do not answer.
 
-Told by form, in English and Chinese. A question that is asked for company ("how are you?", "right?", "who knows?")
-wants no answer; one that asks for a deed ("can you fix the header?") is a request. A reply that says that it does not
-know is no answer, unless it goes on to give one.
+The form decides, in English and Chinese. Small talk ("how are you?", "right?", "who knows?") expects no answer; "can
+you fix the header?" is a request. A reply that says "I don't know" is no answer, unless it continues with one.
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from inmind.dreams.requests import any_of, is_request, normalize_sentence
 from inmind.search.query_parse import keywords
 
 MAX_QUESTION_CHARACTERS = 300
-"""Characters. Nobody asks a question that long; it is a text with a question mark."""
+"""Longer sentences are texts that end with a question mark."""
 
 
 def questions_in(sentences: Iterable[str]) -> Iterator[str]:
-    """Of a person's sentences those by which they want to know something."""
+    """The sentences that are questions."""
     return (sentence for sentence in sentences if len(sentence) <= MAX_QUESTION_CHARACTERS and is_question(sentence))
 
 
 def is_question(sentence: str) -> bool:
+    """True if the sentence expects information as an answer."""
     text = normalize_sentence(sentence)
     if not (compile_cached(_QUESTION_END).search(text) or compile_cached(_QUESTION_START).match(text)):
         return False
@@ -33,14 +33,16 @@ def is_question(sentence: str) -> bool:
 
 
 def _has_topic(sentence: str) -> bool:
-    """A word alone is not enough, but for a name and for what in Chinese takes two characters: only whoever knows what
-    came before can answer "what happened?"."""
+    """True if the question can be understood without its context; "what happened?" cannot.
+
+    It needs two key words, a name, or one Chinese key word.
+    """
     words = keywords(sentence)
     return len(words) > 1 or any(not word.isascii() for word in words) or bool(names_in_sentences([sentence]))
 
 
 def split_unanswered(reply: str) -> tuple[bool, str]:
-    """Does a reply say that it does not know? And what it says apart from that."""
+    """Whether a reply says that it does not know, and the other sentences of the reply."""
     reply_sentences = split_sentences(reply)
     answers = [sentence for sentence in reply_sentences if not _says_unknown(sentence)]
     return len(answers) < len(reply_sentences), "\n".join(answers)
@@ -130,7 +132,7 @@ _OFFERS = any_of(
     r"let me|feel free|please",
 )
 _OFFERS_ZH = "(?:我可以|我能|如果|您可以|你可以|请)"
-# What goes on with an answer, and not with an offer.
+# Continues with an answer, as opposed to an offer.
 _ANSWERS_ANYWAY = any_of(
     rf"\b(?:but|however|though|although|yet)\b[\s,]+(?!{_OFFERS})(?:\w+\W+){{3}}",
     rf"(?:但是?|不过|然而)[，,]?(?!.{{0,4}}{_OFFERS_ZH})[^。！？]{{4}}",

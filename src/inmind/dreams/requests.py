@@ -1,9 +1,9 @@
-"""What somebody asks to have done, in two words: what is to happen, and to what.
+"""Detect requests and reduce them to a verb and a noun.
 
 "Could you please refactor the auth module?" and "refactor the payment modules in billing/" are the same kind of task.
-It is told by form: behind what people say out of politeness stands a verb of work, and behind it what the work is done
-to, up to the first word that leads on. Whatever does not have this form is no task that could be known again; it may
-be something to be done all the same, which politeness alone tells: "could you water the plants?".
+The form decides: after polite words there is a verb of work, then its object, up to the first word that starts another
+clause. Sentences without this form are no recurring task. They may still be requests if they are polite: "could you
+water the plants?".
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from inmind.core.language.prose import compile_cached
 from inmind.entities.nouns import singular
 
 MAX_REQUEST_SENTENCES = 4
-"""People come to the point within so many, or have come to tell and not to ask."""
+"""Sentences of a message that are searched for a request. Longer introductions tell a story."""
 
 MAX_NOUN_CHARACTERS = 40
 
 
 def normalize_sentence(sentence: str) -> str:
-    """In small letters, with one kind of apostrophe, and without what is only quoted: that is somebody else's word."""
+    """Lower case, straight apostrophes, and no quoted text, which is not the author's."""
     return compile_cached(_QUOTED).sub(" ", sentence).strip().lower().replace("’", "'")
 
 
 def any_of(*patterns: str) -> str:
-    """A pattern for whichever of them."""
+    """A pattern that matches any of these."""
     return f"(?:{'|'.join(patterns)})"
 
 
@@ -34,15 +34,12 @@ _QUOTED = '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`'
 
 
 def find_request(sentences: Sequence[str]) -> str:
-    """The first thing that is asked for, as a verb and a noun; empty where nothing is."""
+    """The first request in these sentences as "verb noun"; empty if there is none."""
     return next((task for sentence in sentences[:MAX_REQUEST_SENTENCES] if (task := _parse_task(sentence))), "")
 
 
 def is_request(sentence: str) -> bool:
-    """Is somebody to do something, and not only to say something?
-
-    "Can you tell me when it leaves?" is a question.
-    """
+    """True if the sentence asks for an action. "Can you tell me when it leaves?" is a question."""
     text = normalize_sentence(sentence)
     polite = compile_cached(_POLITE_REQUEST).match(text) or compile_cached(_POLITE_REQUEST_ZH).match(text)
     return bool(polite or _parse_task(sentence))
@@ -59,7 +56,7 @@ def _parse_task(sentence: str) -> str:
 
 
 def _find_object(rest: str) -> str:
-    """The last noun in front of whatever leads on: of "the failing test in parser.py", the test."""
+    """The last noun before the next clause: "test" in "the failing test in parser.py"."""
     clause = compile_cached(_CLAUSE).match(rest)
     tokens = takewhile(lambda token: token not in _CLAUSE_BREAKS, (clause[0] if clause else "").split())
     nouns = [bare for token in tokens if (bare := token.strip("\"'`*()[]#")) and bare not in _SKIPPED_WORDS]
@@ -71,10 +68,7 @@ def _find_object(rest: str) -> str:
 
 
 def _is_number(noun: str, next_word: str) -> bool:
-    """Does it only say which one?
-
-    Of "module number 3" it is the module that the work is done to.
-    """
+    """True for words that only number an object: the object of "module number 3" is the module."""
     is_number = compile_cached(_NUMBER).fullmatch
     return bool(is_number(noun) or (noun in _NUMBER_WORDS and next_word and is_number(next_word)))
 
@@ -103,7 +97,7 @@ _ENGLISH_REQUEST = (
     r"(?P<verb>[a-z]+)(?P<particle> (?:up|out|off|down|over)\b)?\s+(?P<rest>.+)"
 )
 
-# What is only to be said, or thought, or is somebody's own business, is asked for as a question.
+# Requests to say or think something count as questions.
 _SPEECH_REQUEST = any_of(
     r"(?:tell|explain|describe|clarify|elaborate|say|know|guess|recall|remember|recommend|suggest|advise|confirm)\b",
     r"(?:think|believe|imagine|see|hear|understand|feel|like|love|prefer|want|be|have been|agree|consider)\b",
@@ -129,7 +123,7 @@ _POLITE_REQUEST_ZH = (
     + r"(?!.{0,2}(?:告诉|解释|说说|讲|介绍))"
 )
 
-# Work, and not talk: "explain" and "tell" are asked for once and never the same again.
+# Verbs of work only: requests to "explain" or "tell" do not recur.
 _VERBS = frozenset(
     """
     add adjust analyse analyze annotate apply archive arrange assemble audit automate backup benchmark book build
@@ -184,5 +178,5 @@ _REQUEST_ZH = (
     r"(?:一下|出)?(?P<behind>[^，。！？；：,.!?;:成为到给在用吗吧]*)"
 )
 _MEASURE_WORD_ZH = r"^(?:[这那某每几两一二三四五六七八九十\d]+\s*)?[个封份段篇条些张次本台首种项下家行句]"
-# What it is comes last in Chinese, in two characters for the most part; or it is a word of another script.
+# The head noun is last in Chinese, mostly two characters, or a word in another script.
 _HEAD_NOUN_ZH = r"(?:[一-鿿]{2}|\b[A-Za-z][\w+#-]{0,38})\s*$"

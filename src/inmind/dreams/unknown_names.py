@@ -1,9 +1,9 @@
-"""Names that whoever listens would ask about: who is that, what is that?
+"""Find names that were mentioned without explanation.
 
-Few are. Whom or what a sentence says itself ("my sister Ann", "Rex, our dog", "the Rockies") needs no asking; nor does
-a place where somebody goes or lives, what the whole world knows, whoever is spoken to ("thanks, Ann!"), who the speaker
-is, and what is named in a request or in a short answer, as that is what the agent has to work with. A question that
-bores is worse than none, so in doubt there is none.
+Few names qualify. Excluded are: names that the sentence explains ("my sister Ann", "Rex, our dog", "the Rockies"),
+places where someone goes or lives, well-known names, people who are addressed ("thanks, Ann!"), the speaker, and names
+in requests or short answers, which the agent has to work with anyway. A boring question is worse than none, so in doubt
+a name is excluded.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from inmind.dreams.questions import is_question
 from inmind.dreams.requests import any_of, is_request, normalize_sentence
 
 MIN_OTHER_WORDS = 3
-"""Of a sentence, beside names: what is shorter answers somebody."""
+"""Words of a sentence besides names. A shorter sentence is an answer."""
 
 
 def find_unknown_names(sentences: Iterable[str]) -> list[str]:
-    """In what a person tells, in order, each once."""
+    """Unexplained names in a person's sentences, in order, each once."""
     return list(dict.fromkeys(name for sentence in sentences for name in _unknown_names(sentence)))
 
 
@@ -34,7 +34,7 @@ def _unknown_names(sentence: str) -> Iterator[str]:
 
 
 def _is_not_narrative(sentence: str, names: list[str]) -> bool:
-    """Somebody asks for something, gives an answer, or says who they are."""
+    """True for a request, a question, an answer, or an introduction of the speaker."""
     text = normalize_sentence(sentence)
     if compile_cached(_INTRODUCTION).search(text) or compile_cached(_REQUEST).search(text):
         return True
@@ -45,13 +45,12 @@ def _is_not_narrative(sentence: str, names: list[str]) -> bool:
 
 
 def _is_well_known(name: str) -> bool:
-    """To everybody."""
     low = name.casefold()
     return low in _WELL_KNOWN or all(word in _WELL_KNOWN for word in low.split())
 
 
 def _is_explained(name: str, sentence: str) -> bool:
-    """By what stands around it where it comes up first; what one of a list is, all of them are."""
+    """True if the words around the first mention explain it. Names of a list share an explanation."""
     before, _, after = sentence.partition(name)
     around = (before, compile_cached(_LISTED).sub("", before))
     explained = (
@@ -62,8 +61,10 @@ def _is_explained(name: str, sentence: str) -> bool:
 
 
 def _is_set_apart(before: str, after: str) -> bool:
-    """Whoever is spoken to is: "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!". So is a name
-    that says who was meant: "one of them, Rex, barks"."""
+    """True for a name that is addressed or in apposition.
+
+    "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!"; "one of them, Rex, barks".
+    """
     ends = after.startswith((",", "!", " -")) or not after.strip(".!?。！？ ")
     return ends and (len(before.split()) <= 1 or before.rstrip().endswith((",", "，")))
 

@@ -1,8 +1,7 @@
-"""What a user said that holds beyond the moment, and nobody took a note of: a name, a wish, an allergy, a deadline.
+"""Find lasting facts in a user's messages that were not noted: a name, a preference, an allergy, a deadline.
 
-Only what people say of themselves and in their own words: no question, nothing supposed, quoted, pasted or told of
-others, and nothing that a tool has answered. It is learned word for word. "User: I prefer tabs" cannot be wrong about
-what was said, and a sentence turned by rules can.
+Only a user's own statements about themselves count: no questions, hypotheses, quotes, pasted texts or tool results.
+They are kept verbatim: "User: I prefer tabs" cannot be wrong about what was said; a sentence rewritten by rules can.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from inmind.history.compaction.rule_detection import find_rules
 from inmind.search.crystal import Crystal
 
 MAX_FACTS: Final = 200
-"""In one dream, the newest: whoever says more of themselves in two hours has pasted a biography."""
+"""Facts of one dream, the newest. A user with more of them in two hours has pasted a biography."""
 
 MAX_SENTENCE_CHARACTERS: Final = 220
-"""Of a sentence. A longer one is a story: it is found as what was said, and no line of a page."""
+"""Longer sentences are stories: they stay searchable and get no line on the page."""
 
-# Of a message, so much is looked at.
+# Characters of a message that are searched.
 _MAX_MESSAGE_CHARACTERS = 4_000
 
 _USER = "User"
@@ -32,10 +31,10 @@ _USER = "User"
 
 @frozen(kw_only=True)
 class UserFact:
-    """A sentence that a user said."""
+    """A sentence of a user."""
 
     text: str
-    """As it may stand on the page: who said it, and the sentence."""
+    """The line for the page: speaker and sentence."""
     kind: str
     importance: float
     source: str
@@ -44,7 +43,7 @@ class UserFact:
 
 
 def find_user_facts(crystals: Iterable[Crystal]) -> list[UserFact]:
-    """What is new in them, in the order in which it was said; what was said twice, as it was said last."""
+    """New facts in the order of time. Of equal sentences the latest counts."""
     newest = sorted(
         (item for item in crystals if _is_user_message(item)), key=lambda item: (item.at, item.id), reverse=True
     )
@@ -57,9 +56,9 @@ def find_user_facts(crystals: Iterable[Crystal]) -> list[UserFact]:
 
 
 def to_third_person(line: str) -> str:
-    """What a line says, as one would say it of the speaker: "User: I live in Rome" is "User lives in Rome".
+    """A line in the third person: "User: I live in Rome" becomes "User lives in Rome".
 
-    To compare it with other lines, never to show it: only its beginning is turned.
+    For comparison with other lines only: just the beginning is rewritten.
     """
     match = _SPEAKER_LINE.fullmatch(line)
     if not match:
@@ -73,10 +72,10 @@ def to_third_person(line: str) -> str:
 
 
 class _FactPattern(NamedTuple):
-    """One way to say such a thing.
+    """One form of a fact.
 
-    `cues`: words of which a text has one, or it has not this form: looking for these
-    takes a fraction of the time, and most messages have none."""
+    `cues`: a text without any of these words cannot match. Checking them is much faster, and most messages have none.
+    """
 
     kind: str
     importance: float
@@ -101,7 +100,7 @@ _RELATIVE = (
     "(?:wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter|kids?|children|baby|mother|mom|mum|"
     "father|dad|brother|sister|dog|cat)"
 )
-# What somebody likes here and now is no preference: "I like it", "I prefer the second one".
+# Objects of a momentary preference: "I like it", "I prefer the second one".
 _MOMENTARY = (
     r"(?:it|this|that|these|those|them|you|your|yours|how|what|where|the (?:idea|first|second|third|last|other|former|"
     r"latter|way|look|sound|new|one|current|previous)|option|version|number|both|neither|either|"
@@ -218,7 +217,7 @@ _FACT_PATTERNS = (
         "fact", _RULE_IMPORTANCE, "记住|记得|忘", "(?:^|[。！？\n])(?:请)?(?:记住|记得|别忘了|不要忘记)(?!吗)"
     ),
 )
-# An order that says itself that it is for always; others are for the task at hand.
+# Words that make an instruction a standing rule; other instructions are for the current task.
 _STANDING_RULE = (
     r"\b(?:always|never|from now on|in (?:the )?future|every time|whenever|going forward|at all times|don['’]t ever|"
     r"no matter what)\b|以后|永远|总是|始终|每次|从现在起|从今以后|绝不|绝对不|一律|不要再|再也不"
@@ -227,7 +226,7 @@ _STANDING_CUES = (
     *("always", "never", "now on", "future", "every time", "whenever", "forward", "at all times", "ever ", "no matter"),
     *("以后", "永远", "总是", "始终", "每次", "从现在", "从今", "绝", "一律", "不要再", "再也不"),
 )
-# Supposed, asked, quoted, told of others, or only for now.
+# Hypotheses, questions, quotes, statements about others, or temporary facts.
 _NOT_A_FACT = (
     r"[?？]\s*[\"'”’)]*$|[吗呢]\W*$|"
     r"^(?:if|when|suppose|imagine|pretend|say|let['’]s say|assume|what if|unless|would|could|should|do|does|did|can|is|"
@@ -302,5 +301,5 @@ def _rule_facts(text: str) -> Iterator[tuple[str, float, str]]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """When a message first needs it."""
+    """Compile a pattern on first use."""
     return re.compile(pattern)

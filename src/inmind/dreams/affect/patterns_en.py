@@ -296,7 +296,9 @@ ENGLISH = LanguagePatterns(
         r"dialog(?:ue)?)\b"
     ),
     denial=r"\b(?:not(?! responding)|never|hardly|barely|neither|nor|nothing|(?:is|was|are|does|do|did|wo)n't)\b",
-    retraction=r"(?:but|however|except|although|though|unfortunately|still (?:not|no|doesn't|fail|broken|wrong)|just not)\b",
+    retraction=(
+        r"(?:but|however|except|although|though|unfortunately|still (?:not|no|doesn't|fail|broken|wrong)|just not)\b"
+    ),
     refusal=r"(?:no|nope|nah|no no|not really|i'm (?:good|fine)|that's ok|it's fine)\Z",
     thanks_formula=_LEAD_IN + _FORMULA,
     request=rf"(?m){_POLITE}|^(?!{_STATEMENT_START})",

@@ -45,24 +45,26 @@ def chunk_by_entry(text: str) -> dict[str, int]:
     """Which chunk keeps each entry: the first that has all of it, or else its beginning."""
     spans, lines = list(_chunk_spans(text)), text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    wanted = entry_texts(text)
-    kept: dict[str, int] = {}
+    entries = entry_texts(text)
+    chunk_numbers: dict[str, int] = {}
     for block in split_blocks(lines):
         entry = entry_text("\n".join(line.rstrip("\r") for line in lines[block.start : block.end]))
-        if entry in wanted:
-            begin = starts[block.start]
-            end = begin + len(text[begin : starts[block.end]].rstrip())
-            first, behind = bisect_right(spans, begin, key=_span_end), bisect_right(spans, begin, key=_span_start)
-            kept.setdefault(entry, next((n for n in range(first, behind) if spans[n][1] >= end), first))
-    return kept
+        if entry in entries:
+            start = starts[block.start]
+            end = start + len(text[start : starts[block.end]].rstrip())
+            first, after_last = bisect_right(spans, start, key=_span_end), bisect_right(spans, start, key=_span_start)
+            chunk_numbers.setdefault(
+                entry, next((number for number in range(first, after_last) if spans[number][1] >= end), first)
+            )
+    return chunk_numbers
 
 
 def add_separator(text: str) -> str:
     """What will stand above the state: their text, untouched, and a line under it."""
     if not text.strip():
         return ""
-    apart = "\n" if text.endswith("\n") else "\n\n"
-    return f"{text}{apart}---\n\n{DREAMS_BELOW_COMMENT}\n\n"
+    blank_lines = "\n" if text.endswith("\n") else "\n\n"
+    return f"{text}{blank_lines}---\n\n{DREAMS_BELOW_COMMENT}\n\n"
 
 
 def _chunk_spans(text: str) -> Iterator[tuple[int, int]]:

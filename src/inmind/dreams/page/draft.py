@@ -53,8 +53,8 @@ class RewriteContext:
 class PageDraft:
     def __init__(self, text: str, lines: Mapping[str, PageLine]) -> None:
         page = parse_page(text)
-        standing = {entry for _, entry in page.all_entries()}
-        self.dream_lines = {line: made for line, made in lines.items() if line in standing}
+        entries = {entry for _, entry in page.all_entries()}
+        self.dream_lines = {line: dream_line for line, dream_line in lines.items() if line in entries}
         """Those that dreams wrote, of all that stands here."""
         self.is_unwritten = not (page.title or page.header or self.dream_lines)
         """No dream has written here yet: what stands here is not to be changed."""
@@ -94,8 +94,8 @@ class PageDraft:
 
     def dream_pointers(self) -> list[str]:
         """Lines of ours under Crystal Pointers, the oldest first."""
-        own = (text for text in self._pointer_texts if text in self.dream_lines)
-        return [text for text in own if self.dream_lines[text].section == Section.POINTERS]
+        texts = (text for text in self._pointer_texts if text in self.dream_lines)
+        return [text for text in texts if self.dream_lines[text].section == Section.POINTERS]
 
     def user_pointers(self) -> list[str]:
         return [text for text in self._pointer_texts if text not in self.dream_lines]
@@ -103,11 +103,11 @@ class PageDraft:
     def write_line(self, line: PageLine, *, instead_of: Iterable[str] = ()) -> None:
         """A line of ours: in the place of the first of these that is in its section, or at the end of that."""
         section = Section(line.section)
-        again = [line.text] if line.text in self.dream_lines else []
-        freed = [spot for text in dict.fromkeys((*instead_of, *again)) for spot in self.remove(text)]
+        existing = [line.text] if line.text in self.dream_lines else []
+        positions = [spot for text in dict.fromkeys((*instead_of, *existing)) for spot in self.remove(text)]
         place = self._part_for(section)
         self._insert(
-            place, line.text, f"- {line.text}", at=min((at for where, at in freed if where is place), default=None)
+            place, line.text, f"- {line.text}", at=min((at for where, at in positions if where is place), default=None)
         )
         self.dream_lines[line.text] = line
 
@@ -122,30 +122,30 @@ class PageDraft:
         somebody may have said the very same elsewhere, and that stays."""
         if text not in self:
             return []
-        line, spots = self.dream_lines.pop(text, None), self._positions.pop(text, [])
-        going = spots if line is None else spots and [min(spots, key=lambda spot: _distance(line, spot))]
-        for place, at in going:
+        line, positions = self.dream_lines.pop(text, None), self._positions.pop(text, [])
+        removed = positions if line is None else positions and [min(positions, key=lambda spot: _distance(line, spot))]
+        for place, at in removed:
             self._track_size(place.entries.pop(at)[1], -1)
-        above = self._is_in_preamble(text)
-        if above and (line is None or not spots):
+        is_in_preamble = self._is_in_preamble(text)
+        if is_in_preamble and (line is None or not positions):
             self._removed_from_preamble.add(text)
             self._track_size(f"- {text}", -1)
-            above = False
-        if stays := [spot for spot in spots if spot not in going]:
-            self._positions[text] = stays
-            self._section_by_text[text] = stays[-1][0].section
-        elif above:
+            is_in_preamble = False
+        if kept := [spot for spot in positions if spot not in removed]:
+            self._positions[text] = kept
+            self._section_by_text[text] = kept[-1][0].section
+        elif is_in_preamble:
             self._section_by_text[text] = None
         else:
             del self._section_by_text[text]
             self._pointer_texts.pop(text, None)
-        return going
+        return removed
 
     def to_page(self, header: str) -> MemoryPage:
         self._preamble, self._removed_from_preamble = remove_entries(self._preamble, self._removed_from_preamble), set()
-        above = add_separator(self._preamble) if self.is_unwritten else self._preamble
+        preamble = add_separator(self._preamble) if self.is_unwritten else self._preamble
         return MemoryPage(
-            preamble=above, title=PAGE_TITLE, header=header, parts=tuple(place.part for place in self._parts)
+            preamble=preamble, title=PAGE_TITLE, header=header, parts=tuple(place.part for place in self._parts)
         )
 
     def _part_for(self, section: Section) -> _DraftPart:
@@ -159,8 +159,8 @@ class PageDraft:
         self._track_size(entry, 1)
 
     def _track_size(self, entry: str, sign: Literal[1, -1]) -> None:
-        taken = measure(f"{entry}\n")
-        self.size_change = self.size_change + taken if sign > 0 else self.size_change - taken
+        size = measure(f"{entry}\n")
+        self.size_change = self.size_change + size if sign > 0 else self.size_change - size
         self.change_count += 1
 
     def _is_in_preamble(self, text: str) -> bool:
@@ -174,8 +174,8 @@ class PageDraft:
                 if text:
                     self._section_by_text[text] = place.section
                     self._positions.setdefault(text, []).append((place, at))
-        own = (text for text, line in self.dream_lines.items() if line.section == Section.POINTERS)
-        self._pointer_texts = dict.fromkeys((*own, *filter(parse_pointer, self._section_by_text)))
+        pointer_texts = (text for text, line in self.dream_lines.items() if line.section == Section.POINTERS)
+        self._pointer_texts = dict.fromkeys((*pointer_texts, *filter(parse_pointer, self._section_by_text)))
 
 
 class _DraftPart:
@@ -201,27 +201,27 @@ class _DraftPart:
 _Position = tuple[_DraftPart, int]
 
 
-def _distance(line: PageLine, spot: _Position) -> tuple[bool, bool]:
+def _distance(line: PageLine, position: _Position) -> tuple[bool, bool]:
     """How little an entry is as the dream wrote it: it may have been moved, and marked otherwise."""
-    place, at = spot
+    place, at = position
     return place.section != line.section, place.entries[at][1] != f"- {line.text}"
 
 
 def _arrange_parts(parts: Iterable[PagePart]) -> list[_DraftPart]:
     """Our sections in their order, each once, and people's headings behind whichever they stood behind."""
     groups: dict[Section | None, list[_DraftPart]] = {None: [], **{section: [] for section in Section}}
-    behind: Section | None = None
+    last_section: Section | None = None
     for part in parts:
-        place = _DraftPart(part)
-        behind = part.section or behind
-        if part.section and groups[behind]:
-            for text, entry in place.entries.values():
-                groups[behind][0].insert(text, entry)
+        part_ = _DraftPart(part)
+        last_section = part.section or last_section
+        if part.section and groups[last_section]:
+            for text, entry in part_.entries.values():
+                groups[last_section][0].insert(text, entry)
         else:
-            groups[behind].append(place)
+            groups[last_section].append(part_)
     for section in Section:
         groups[section] = groups[section] or [_DraftPart(PagePart(f"## {section}"))]
-    return [place for group in groups.values() for place in group]
+    return [part_ for group in groups.values() for part_ in group]
 
 
 def remove_entries(preamble: str, texts: Collection[str]) -> str:
@@ -231,40 +231,40 @@ def remove_entries(preamble: str, texts: Collection[str]) -> str:
         return preamble
     lines = preamble.split("\n")
     blocks = list(split_blocks(lines))
-    gone = {block for block in blocks if block.kind != "heading" and _block_text(lines, block) in texts}
-    if not gone:
+    removed = {block for block in blocks if block.kind != "heading" and _block_text(lines, block) in texts}
+    if not removed:
         return preamble
-    gone |= _emptied_headings(lines, blocks, gone)
-    kept = [lines[block.start] for block in blocks if block not in gone]
+    removed |= _emptied_headings(lines, blocks, removed)
+    kept = [lines[block.start] for block in blocks if block not in removed]
     if all(line in ("---", DREAMS_BELOW_COMMENT) for line in kept):
         return ""
-    for block in sorted(gone, reverse=True):
+    for block in sorted(removed, reverse=True):
         end = block.end
-        apart = block.start == 0 or not lines[block.start - 1].strip()
-        while apart and end < len(lines) - 1 and not lines[end].strip():
+        after_blank = block.start == 0 or not lines[block.start - 1].strip()
+        while after_blank and end < len(lines) - 1 and not lines[end].strip():
             end += 1
         del lines[block.start : end]
     return "\n".join(lines)
 
 
-def _emptied_headings(lines: Sequence[str], blocks: Iterable[Block], gone: Collection[Block]) -> set[Block]:
+def _emptied_headings(lines: Sequence[str], blocks: Iterable[Block], removed: Collection[Block]) -> set[Block]:
     """Headings that stood over something which is gone, and over nothing else that says anything."""
-    over: list[tuple[Block, list[Block]]] = []
+    headings: list[tuple[Block, list[Block]]] = []
     path: list[tuple[Block, list[Block]]] = []
     for block in blocks:
         if block.kind == "heading":
             level = heading_level(lines[block.start])
             path = [(heading, below) for heading, below in path if heading_level(lines[heading.start]) < level]
             path.append((block, []))
-            over.append(path[-1])
+            headings.append(path[-1])
         else:
             for _, below in path:
                 below.append(block)
     return {
         heading
-        for heading, below in over
-        if any(block in gone for block in below)
-        and not any(_block_text(lines, block) for block in below if block not in gone)
+        for heading, below in headings
+        if any(block in removed for block in below)
+        and not any(_block_text(lines, block) for block in below if block not in removed)
     }
 
 

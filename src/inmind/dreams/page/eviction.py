@@ -95,15 +95,17 @@ def evict_lines(
 
     Each step takes one line from those that may go, so it ends; what no search would find again stays.
     """
-    fitting = _Evictor(draft, added, context, before=len(before), bond=bond)
-    own = fitting.lines_by_worth()
-    late = [line for line in own if line.text not in added and not is_lossless(line)][max_leaving:]
-    waits = {line.text for line in late}
-    fitting.evict_until((line for line in own if line.text not in waits), until=lambda measure: measure.fits)
-    fitting.evict_until(late, until=lambda measure: measure.fits)
-    fitting.evict_until(_user_lines(draft, context), until=lambda measure: measure.is_within_limit)
-    fitting.evict_until(fitting.pointers(), until=lambda measure: measure.fits)
-    return Eviction(evicted=tuple(fitting.evicted), not_added=tuple(fitting.not_added))
+    evictor = _Evictor(draft, added, context, before=len(before), bond=bond)
+    lines = evictor.lines_by_worth()
+    last_resort = [line for line in lines if line.text not in added and not is_lossless(line)][max_leaving:]
+    last_resort_texts = {line.text for line in last_resort}
+    evictor.evict_until(
+        (line for line in lines if line.text not in last_resort_texts), until=lambda measure: measure.fits
+    )
+    evictor.evict_until(last_resort, until=lambda measure: measure.fits)
+    evictor.evict_until(_user_lines(draft, context), until=lambda measure: measure.is_within_limit)
+    evictor.evict_until(evictor.pointers(), until=lambda measure: measure.fits)
+    return Eviction(evicted=tuple(evictor.evicted), not_added=tuple(evictor.not_added))
 
 
 def is_derived(line: PageLine) -> bool:
@@ -111,8 +113,8 @@ def is_derived(line: PageLine) -> bool:
 
     So with a figure that memory has worked out itself, of no source in
     particular."""
-    figure = line.section == Section.NICHE and (line.kind == "economics" or not line.sources)
-    return line.section in DERIVED_SECTIONS or figure
+    is_figure = line.section == Section.NICHE and (line.kind == "economics" or not line.sources)
+    return line.section in DERIVED_SECTIONS or is_figure
 
 
 def is_lossless(line: PageLine) -> bool:
@@ -132,8 +134,8 @@ def keeps_bond(
     """Is enough left of what the Bond was before, without some lines and with others?"""
     if all(draft.section_of(text) is not Section.BOND for text in removed):
         return True
-    rest = (text for text in draft.entries(Section.BOND) if text not in removed)
-    return surviving_share(bond, (*rest, *added)) >= MIN_BOND_SHARE
+    remaining = (text for text in draft.entries(Section.BOND) if text not in removed)
+    return surviving_share(bond, (*remaining, *added)) >= MIN_BOND_SHARE
 
 
 def user_line(text: str, draft: PageDraft, context: RewriteContext) -> PageLine:
@@ -155,8 +157,8 @@ class _Evictor:
 
     def lines_by_worth(self) -> list[PageLine]:
         """Lines of ours that may go, the first to go first."""
-        free = (line for text, line in self._draft.dream_lines.items() if not is_required(text, self._context))
-        lines = (line for line in free if line.section != Section.POINTERS)
+        evictable = (line for text, line in self._draft.dream_lines.items() if not is_required(text, self._context))
+        lines = (line for line in evictable if line.section != Section.POINTERS)
         return sorted(lines, key=lambda line: line_worth(line, self._context))
 
     def pointers(self) -> list[PageLine]:
@@ -171,16 +173,16 @@ class _Evictor:
                 (self.not_added if line.text in self._added else self.evicted).append(line)
 
     def _evict(self, line: PageLine) -> bool:
-        bonded = self._draft.section_of(line.text) is Section.BOND
+        in_bond = self._draft.section_of(line.text) is Section.BOND
         if line.text in self._added or is_lossless(line):
             self._draft.remove(line.text)
         else:
-            drops = is_mass_drop(self._before, self._measure.characters - len(line.text))
-            if drops or (bonded and not self._bond.can_lose(line.text)):
+            is_drop = is_mass_drop(self._before, self._measure.characters - len(line.text))
+            if is_drop or (in_bond and not self._bond.can_lose(line.text)):
                 return False
             if not replace_with_pointer(self._draft, line, candidate_pointers(line.text), self._context):
                 return False
-        if bonded:
+        if in_bond:
             self._bond.lose(line.text)
         return True
 
@@ -210,10 +212,11 @@ class _BondWords:
 
 def _user_lines(draft: PageDraft, context: RewriteContext) -> list[PageLine]:
     """Entries that are crystals, those that stand first on the page; none before dreams have written below them."""
-    theirs = draft.user_lines
-    found = [text for text in theirs if text in context.user_lines and not is_required(text, context)]
+    entries = draft.user_lines
+    evictable = [text for text in entries if text in context.user_lines and not is_required(text, context)]
     return [
-        user_line(text, draft, context) for text in ([] if draft.is_unwritten else found)[: max_retired(len(theirs))]
+        user_line(text, draft, context)
+        for text in ([] if draft.is_unwritten else evictable)[: max_retired(len(entries))]
     ]
 
 
@@ -256,10 +259,10 @@ class _PageMeasure:
     def _unmeasured_changes(self) -> int:
         return self._draft.change_count - self._measured_changes
 
-    def _remeasure_near(self, room: TextSize) -> None:
-        least = self._size - TextSize(2 * self._unmeasured_changes, self._unmeasured_changes)
+    def _remeasure_near(self, limit: TextSize) -> None:
+        min_size = self._size - TextSize(2 * self._unmeasured_changes, self._unmeasured_changes)
         if self._unmeasured_changes and (
-            least.fits_in(room) or self._unmeasured_changes * _REMEASURE_FRACTION > len(self._draft)
+            min_size.fits_in(limit) or self._unmeasured_changes * _REMEASURE_FRACTION > len(self._draft)
         ):
             self._measure()
 
@@ -273,10 +276,10 @@ class _PageMeasure:
 def _parse_datetime(text: str, now: datetime) -> datetime:
     """When a line was last true; one that does not say so is new."""
     try:
-        said = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return now
-    return said if said.tzinfo else said.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 _REMEASURE_FRACTION = 4

@@ -46,23 +46,27 @@ def is_negated(text: str) -> bool:
 
 def lost_facts(before: str, after: str) -> tuple[str, ...]:
     """Numbers and names that one text has and the other has not, and whether it is so at all."""
-    gone = find_numbers(before) - find_numbers(after)
-    standing = after.casefold()
-    turned = () if is_negated(before) == is_negated(after) else ("whether it is so",)
-    return (*sorted(gone), *sorted(name for name in find_names(before) if name.casefold() not in standing), *turned)
+    lost_numbers = find_numbers(before) - find_numbers(after)
+    after_lower = after.casefold()
+    negation = () if is_negated(before) == is_negated(after) else ("whether it is so",)
+    return (
+        *sorted(lost_numbers),
+        *sorted(name for name in find_names(before) if name.casefold() not in after_lower),
+        *negation,
+    )
 
 
 def invented_facts(text: str, *sources: str) -> tuple[str, ...]:
     """Numbers and names that no source has."""
-    said = "\n".join(sources).casefold()
-    unheard = sorted(name for name in find_names(text) if name.casefold() not in said)
-    return (*sorted(find_numbers(text).difference(*map(find_numbers, sources))), *unheard)
+    source_text = "\n".join(sources).casefold()
+    new_names = sorted(name for name in find_names(text) if name.casefold() not in source_text)
+    return (*sorted(find_numbers(text).difference(*map(find_numbers, sources))), *new_names)
 
 
 def contradicts(text: str, *sources: str) -> bool:
     """Does it say the opposite of all its sources? Not where it is in the very words of one."""
-    turned = all(is_negated(source) != is_negated(text) for source in sources)
-    return turned and not any(is_quote_of(text, source) for source in sources)
+    is_opposite = all(is_negated(source) != is_negated(text) for source in sources)
+    return is_opposite and not any(is_quote_of(text, source) for source in sources)
 
 
 def is_quote_of(text: str, source: str) -> bool:
@@ -87,8 +91,8 @@ def is_related(text: str, other: str) -> bool:
 def shared_word_ratio(before: str, after: str) -> float:
     """How much of what tells one text from others stands in the other."""
     words = {normalize_words(word) for word in distinctive_words(before)}
-    standing = normalize_words(after)
-    return sum(word in standing for word in words) / len(words) if words else 1.0
+    after_words = normalize_words(after)
+    return sum(word in after_words for word in words) / len(words) if words else 1.0
 
 
 def _character_pairs(text: str) -> frozenset[str]:

@@ -86,8 +86,8 @@ def _check_mass_drop(change: PageChange) -> str:
 def _check_pointers(after: MemoryPage, lines: Mapping[str, PageLine]) -> str:
     """People may point at as much as they like."""
     pointers = [text for _, text in after.all_entries() if parse_pointer(text)]
-    many = len(pointers) > MAX_POINTERS and any(text in lines for text in pointers)
-    return f"{len(pointers)} pointers are more than {MAX_POINTERS}" if many else ""
+    too_many = len(pointers) > MAX_POINTERS and any(text in lines for text in pointers)
+    return f"{len(pointers)} pointers are more than {MAX_POINTERS}" if too_many else ""
 
 
 def _check_substance(before: MemoryPage, after: MemoryPage) -> str:
@@ -95,23 +95,23 @@ def _check_substance(before: MemoryPage, after: MemoryPage) -> str:
 
     A page that has never said more is young, and not collapsed.
     """
-    was, now = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
-    return f"{now} characters are no state" if now < MIN_SUBSTANCE_CHARACTERS <= was else ""
+    size_before, size_after = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
+    return f"{size_after} characters are no state" if size_after < MIN_SUBSTANCE_CHARACTERS <= size_before else ""
 
 
 def _check_bond(change: PageChange, before: MemoryPage, after: MemoryPage) -> str:
     """What stands there word for word has survived: all of a page by hand now stands above the state."""
     bond, lines = before.entries(Section.BOND), line_set(change.after)
-    part = surviving_share(
+    share = surviving_share(
         bond, (*after.entries(Section.BOND), *(text for text in bond if contains_lines(text, lines)))
     )
-    return f"{part:.0%} of the Bond's words are left" if part < MIN_BOND_SHARE else ""
+    return f"{share:.0%} of the Bond's words are left" if share < MIN_BOND_SHARE else ""
 
 
 def _check_retention(change: PageChange, after: MemoryPage) -> str:
-    standing, lines = {text for _, text in after.all_entries()}, line_set(change.after)
-    gone = [text for text in change.required_texts if text not in standing and not contains_lines(text, lines)]
-    return f"{len(gone)} missing, first of them: {gone[0][:80]}" if gone else ""
+    entries, lines = {text for _, text in after.all_entries()}, line_set(change.after)
+    missing = [text for text in change.required_texts if text not in entries and not contains_lines(text, lines)]
+    return f"{len(missing)} missing, first of them: {missing[0][:80]}" if missing else ""
 
 
 def line_set(text: str) -> frozenset[str]:
@@ -128,26 +128,30 @@ def contains_lines(text: str, lines: Collection[str]) -> bool:
 
 
 def _check_share(change: PageChange) -> str:
-    over = change.retired_count > change.max_retired
-    return f"{change.retired_count} lines were to leave; {change.max_retired} may, in one dream" if over else ""
+    too_many = change.retired_count > change.max_retired
+    return f"{change.retired_count} lines were to leave; {change.max_retired} may, in one dream" if too_many else ""
 
 
 def _check_trust(lines: Iterable[PageLine]) -> str:
-    foreign = [line.text for line in lines if line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA]
-    return f"from tools or the web: {foreign[0][:80]}" if foreign else ""
+    data_lines = [line.text for line in lines if line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA]
+    return f"from tools or the web: {data_lines[0][:80]}" if data_lines else ""
 
 
 def _check_size(change: PageChange, after: MemoryPage) -> str:
     """One that was over its room already, with lines that no search finds again, may stay so, and must not grow."""
-    now, was = measure(change.after), measure(change.before) + _FRAME_SIZE
-    fits = now.fits_in(page_limit(render_page(without_dream_lines(after, change.dream_lines)))) or now.fits_in(was)
-    return "" if fits else f"{now.characters:,} characters, {now.tokens:,} tokens are more than a page has"
+    size_after, size_before = measure(change.after), measure(change.before) + _FRAME_SIZE
+    fits = size_after.fits_in(
+        page_limit(render_page(without_dream_lines(after, change.dream_lines)))
+    ) or size_after.fits_in(size_before)
+    return (
+        "" if fits else f"{size_after.characters:,} characters, {size_after.tokens:,} tokens are more than a page has"
+    )
 
 
 def without_dream_lines(page: MemoryPage, lines: Mapping[str, PageLine]) -> MemoryPage:
     """The page without what dreams wrote on it."""
     parts = (
-        PagePart(part.heading, tuple(one for one in part.entries if entry_text(one) not in lines))
+        PagePart(part.heading, tuple(entry for entry in part.entries if entry_text(entry) not in lines))
         for part in page.parts
     )
     return replace(page, parts=tuple(parts))

@@ -52,21 +52,24 @@ def measure(text: str) -> TextSize:
 
 def page_limit(user_text: str) -> TextSize:
     """What a page may take, given what of it people wrote. Nobody tells them to be brief."""
-    theirs = measure(user_text)
-    part = TextSize(MAX_PAGE_CHARACTERS // _DREAM_FRACTION, MAX_PAGE_TOKENS // _DREAM_FRACTION)
-    return MAX_PAGE_SIZE if theirs.fits_in(MAX_PAGE_SIZE) else theirs + part
+    user_size = measure(user_text)
+    dream_part = TextSize(MAX_PAGE_CHARACTERS // _DREAM_FRACTION, MAX_PAGE_TOKENS // _DREAM_FRACTION)
+    return MAX_PAGE_SIZE if user_size.fits_in(MAX_PAGE_SIZE) else user_size + dream_part
 
 
 def prompt_characters(window: int) -> int:
     """Characters for state and notes together, by what the model's window takes."""
-    return next((most for least, most in _PROMPT_CHARACTERS_BY_WINDOW if window >= least), _MIN_PROMPT_CHARACTERS)
+    return next(
+        (characters for min_window, characters in _PROMPT_CHARACTERS_BY_WINDOW if window >= min_window),
+        _MIN_PROMPT_CHARACTERS,
+    )
 
 
 def split_prompt_characters(window: int, state: str, notes: str) -> tuple[int, int]:
     """Characters for the state and for the notes: what one does not need is the other's."""
-    room = prompt_characters(window)
-    for_notes = min(len(notes), max(room // _NOTES_FRACTION, room - len(state)))
-    return room - for_notes, for_notes
+    total = prompt_characters(window)
+    notes_characters = min(len(notes), max(total // _NOTES_FRACTION, total - len(state)))
+    return total - notes_characters, notes_characters
 
 
 _count_tokens = estimator()

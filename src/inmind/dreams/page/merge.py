@@ -15,19 +15,19 @@ from inmind.dreams.page.sections import Section
 def merge_pages(base: str, theirs: str, dreamt: str) -> str:
     """Their page with what a dream has done to the one that they began with."""
     before, after = ({text for _, text in parse_page(page).all_entries()} for page in (base, dreamt))
-    sheet = PageDraft(theirs, {})
-    gone = [text for text in sheet if text in before and text not in after]
+    draft = PageDraft(theirs, {})
+    removed = [text for text in draft if text in before and text not in after]
     dream = parse_page(dreamt)
-    put = [
+    added = [
         (part.section, entry)
         for part in dream.parts
         for entry in part.entries
-        if entry_text(entry) not in before and entry_text(entry) not in sheet
+        if entry_text(entry) not in before and entry_text(entry) not in draft
     ]
-    if not gone and not put:
+    if not removed and not added:
         return theirs
-    for text in gone:
-        sheet.remove(text)
-    for section, entry in put:
-        sheet.append_entry(section or Section.ACTIVE, entry)
-    return render_page(sheet.to_page(dream.header))
+    for text in removed:
+        draft.remove(text)
+    for section, entry in added:
+        draft.append_entry(section or Section.ACTIVE, entry)
+    return render_page(draft.to_page(dream.header))

@@ -76,19 +76,19 @@ def parse_page(text: str) -> MemoryPage:
 
     The state begins with its title; where that is missing, with the first line of ours.
     """
-    mark = _BOM if text.startswith(_BOM) else ""
-    lines = text.removeprefix(mark).split("\n")
+    bom = _BOM if text.startswith(_BOM) else ""
+    lines = text.removeprefix(bom).split("\n")
     blocks = list(split_blocks(lines))
-    begin = _find_state_start(lines, blocks)
-    if begin is None:
+    start = _find_state_start(lines, blocks)
+    if start is None:
         return MemoryPage(preamble=text)
-    above, rest = lines[:begin], lines[begin:]
+    preamble, rest = lines[:start], lines[start:]
     title = rest.pop(0).strip() if _is_title(rest[0]) else ""
     # What stands around the line of the last dream is read as it will be written: without that between.
-    told = next((block.start for block in split_blocks(rest) if block.kind == "header"), None)
-    header = "" if told is None else rest.pop(told).strip()
+    header_index = next((block.start for block in split_blocks(rest) if block.kind == "header"), None)
+    header = "" if header_index is None else rest.pop(header_index).strip()
     return MemoryPage(
-        preamble=mark + "".join(f"{line}\n" for line in above),
+        preamble=bom + "".join(f"{line}\n" for line in preamble),
         title=title,
         header=header,
         parts=tuple(_build_parts(rest, split_blocks(rest))),
@@ -97,8 +97,8 @@ def parse_page(text: str) -> MemoryPage:
 
 def render_page(page: MemoryPage) -> str:
     """The text of a page. What is read of it is the page again."""
-    said = "\n\n".join(filter(None, (page.title, page.header, *map(_render_part, page.parts))))
-    return page.preamble + (f"{said}\n" if said else "")
+    state = "\n\n".join(filter(None, (page.title, page.header, *map(_render_part, page.parts))))
+    return page.preamble + (f"{state}\n" if state else "")
 
 
 def entry_text(entry: str) -> str:
@@ -106,14 +106,14 @@ def entry_text(entry: str) -> str:
     bare = entry.strip()
     if _HORIZONTAL_RULE.fullmatch(bare) or (bare.startswith("<!--") and bare.find("-->") == len(bare) - len("-->")):
         return ""
-    first, _, more = entry.partition("\n")
-    return "\n".join([_LIST_MARK.sub("", first, count=1).strip(), *([dedent(more)] if more else [])]).strip()
+    first, _, rest = entry.partition("\n")
+    return "\n".join([_LIST_MARK.sub("", first, count=1).strip(), *([dedent(rest)] if rest else [])]).strip()
 
 
 def render_header(now: datetime, mood: str = "") -> str:
     """The line that tells of a dream."""
-    feeling = " ".join(mood.split()).replace("_", " ")
-    return f"_Last dream: {format_timestamp(now)}{f' | Mood: {feeling}' if feeling else ''}_"
+    mood_text = " ".join(mood.split()).replace("_", " ")
+    return f"_Last dream: {format_timestamp(now)}{f' | Mood: {mood_text}' if mood_text else ''}_"
 
 
 def split_parts(text: str) -> list[PagePart]:
@@ -132,16 +132,16 @@ class Block(NamedTuple):
 
 def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Everything but blank lines, in order."""
-    behind = _block_end_finder(lines)
-    at = 0
-    while at < len(lines):
-        if not lines[at].strip():
-            at += 1
+    block_end = _block_end_finder(lines)
+    start = 0
+    while start < len(lines):
+        if not lines[start].strip():
+            start += 1
             continue
-        what = _line_kind(lines[at])
-        end = _entry_end(lines, at, behind) if what == "entry" else at + 1
-        yield Block(at, end, what)
-        at = end
+        kind = _line_kind(lines[start])
+        end = _entry_end(lines, start, block_end) if kind == "entry" else start + 1
+        yield Block(start, end, kind)
+        start = end
 
 
 def heading_level(heading: str) -> int:
@@ -172,33 +172,33 @@ def _is_title(line: str) -> bool:
 
 def _find_state_start(lines: Sequence[str], blocks: Sequence[Block]) -> int | None:
     """Where the state begins: with its title, or else with the line of the last dream, or else with a section."""
-    ours: tuple[Callable[[Block], bool], ...] = (
+    markers: tuple[Callable[[Block], bool], ...] = (
         lambda block: block.kind == "heading" and _is_title(lines[block.start]),
         lambda block: block.kind == "header",
         lambda block: block.kind == "heading" and section_from_heading(lines[block.start]) is not None,
     )
-    return next((block.start for is_ours in ours for block in blocks if is_ours(block)), None)
+    return next((block.start for is_marker in markers for block in blocks if is_marker(block)), None)
 
 
-def _entry_end(lines: Sequence[str], begin: int, block_end: Callable[[int], int]) -> int:
+def _entry_end(lines: Sequence[str], start: int, block_end: Callable[[int], int]) -> int:
     """Behind the last line of an entry.
 
     A blank line ends a paragraph; an item goes on behind it where it is indented,
     since an editor may have taken the indent from the blank line."""
-    item, own = _LIST_MARK.match(lines[begin]) is not None, _indent(lines[begin])
-    end = block_end(begin)
+    is_item, indent = _LIST_MARK.match(lines[start]) is not None, _indent(lines[start])
+    end = block_end(start)
     while end < len(lines):
         line = lines[end]
         if not line.strip():
-            below = end + 1
-            while below < len(lines) and not lines[below].strip():
-                below += 1
-            if not item or below == len(lines) or _indent(lines[below]) <= own:
+            next_line = end + 1
+            while next_line < len(lines) and not lines[next_line].strip():
+                next_line += 1
+            if not is_item or next_line == len(lines) or _indent(lines[next_line]) <= indent:
                 break
-            end = below
+            end = next_line
             continue
-        another = _LIST_MARK.match(line) and (not item or _indent(line) <= own)
-        if another or _line_kind(line) != "entry":
+        starts_item = _LIST_MARK.match(line) and (not is_item or _indent(line) <= indent)
+        if starts_item or _line_kind(line) != "entry":
             break
         end = block_end(end)
     return end
@@ -215,27 +215,27 @@ def _block_end_finder(lines: Sequence[str]) -> Callable[[int], int]:
     A comment that goes on to the next one was not closed: somebody's slip must not hide what stands before ours.
     """
     ends: dict[str, list[int]] = {}
-    opened: int | None = None
+    comment_start: int | None = None
     for number, line in enumerate(lines):
-        opened = number if line.lstrip().startswith("<!--") else opened
-        if "-->" in line and opened is not None:
-            ends.setdefault(f"<!-- {opened}", []).append(number)
+        comment_start = number if line.lstrip().startswith("<!--") else comment_start
+        if "-->" in line and comment_start is not None:
+            ends.setdefault(f"<!-- {comment_start}", []).append(number)
         if fence := _FENCE_CLOSING.fullmatch(line):
             ends.setdefault(fence[1][:_MAX_FENCE_LENGTH], []).append(number)
 
-    def behind(at: int) -> int:
-        if lines[at].lstrip().startswith("<!--"):
-            marks, first = [f"<!-- {at}"], at
-        elif fence := _FENCE_OPENING.fullmatch(lines[at]):
+    def block_end(start: int) -> int:
+        if lines[start].lstrip().startswith("<!--"):
+            marks, search_from = [f"<!-- {start}"], start
+        elif fence := _FENCE_OPENING.fullmatch(lines[start]):
             mark: str = fence[1] or fence[2]
             longer = range(min(len(mark), _MAX_FENCE_LENGTH), _MAX_FENCE_LENGTH + 1)
-            marks, first = [mark[0] * length for length in longer], at + 1
+            marks, search_from = [mark[0] * length for length in longer], start + 1
         else:
-            return at + 1
-        places = [(ends[mark], bisect_left(ends[mark], first)) for mark in marks if mark in ends]
-        return min((there[n] for there, n in places if n < len(there)), default=at) + 1
+            return start + 1
+        places = [(ends[mark], bisect_left(ends[mark], search_from)) for mark in marks if mark in ends]
+        return min((lines_[offset] for lines_, offset in places if offset < len(lines_)), default=start) + 1
 
-    return behind
+    return block_end
 
 
 def _build_parts(lines: Sequence[str], blocks: Iterator[Block] | Sequence[Block]) -> Iterator[PagePart]:
@@ -253,15 +253,15 @@ def _build_parts(lines: Sequence[str], blocks: Iterator[Block] | Sequence[Block]
 
 def _render_part(part: PagePart) -> str:
     """Items of a list stand line by line, all else apart."""
-    shown = [part.heading] if part.heading else []
-    before = None
+    pieces = [part.heading] if part.heading else []
+    previous = None
     for entry in part.entries:
-        item = _LIST_MARK.match(entry)
-        if shown:
-            shown.append("\n" if before and item else "\n\n")
-        shown.append(entry)
-        before = item
-    return "".join(shown)
+        is_item = _LIST_MARK.match(entry)
+        if pieces:
+            pieces.append("\n" if previous and is_item else "\n\n")
+        pieces.append(entry)
+        previous = is_item
+    return "".join(pieces)
 
 
 def truncate_page(text: str, *, budget: int, count: Counter, pointer: str) -> TruncatedText:
@@ -272,10 +272,10 @@ def truncate_page(text: str, *, budget: int, count: Counter, pointer: str) -> Tr
     lines = text.split("\n")
     ends = [block.end for block in split_blocks(lines) if block.kind == "entry"]
 
-    def shown(end: int) -> str:
+    def text_up_to(end: int) -> str:
         return "\n".join([*lines[:end], pointer])
 
-    kept = bisect_right(ends, budget, key=lambda end: count(shown(end)))
-    if not kept:
+    count_fitting = bisect_right(ends, budget, key=lambda end: count(text_up_to(end)))
+    if not count_fitting:
         return truncate(text, budget=budget, count=count, pointer=pointer)
-    return TruncatedText(shown(ends[kept - 1]), len(lines) - ends[kept - 1])
+    return TruncatedText(text_up_to(ends[count_fitting - 1]), len(lines) - ends[count_fitting - 1])

@@ -37,32 +37,32 @@ def format_pointer(pointer: Pointer) -> str:
 
 def parse_pointer(line: str) -> Pointer | None:
     """The pointer that a line is, whoever wrote it; None where it is none."""
-    found = _POINTER.fullmatch(line.strip())
-    return Pointer(found[1].strip(), found[2].strip()) if found else None
+    match = _POINTER.fullmatch(line.strip())
+    return Pointer(match[1].strip(), match[2].strip()) if match else None
 
 
 def make_pointer(*topics: str, keywords: str) -> Pointer:
     """A pointer that can be read again from its line, whatever the words are."""
-    each = (shorten(_POINTER_SYNTAX.sub(" ", topic), MAX_TOPIC_CHARACTERS) for topic in topics)
-    topic = shorten(TOPIC_SEPARATOR.join(filter(None, each)), 2 * MAX_TOPIC_CHARACTERS)
+    short_topics = (shorten(_POINTER_SYNTAX.sub(" ", topic), MAX_TOPIC_CHARACTERS) for topic in topics)
+    topic = shorten(TOPIC_SEPARATOR.join(filter(None, short_topics)), 2 * MAX_TOPIC_CHARACTERS)
     return Pointer(topic, _fit_words(_POINTER_SYNTAX.sub(" ", keywords), MAX_KEYWORDS_CHARACTERS))
 
 
 def candidate_pointers(text: str) -> Iterator[Pointer]:
     """Pointers for a line: by its most telling words, then by more of them."""
     topic = text.split("\n", 1)[0]
-    telling = distinctive_words(text)
-    offered = dict.fromkeys(" ".join(telling[:many]) for many in (2, 3, 5, MAX_KEYWORDS))
-    said = [make_pointer(topic, keywords=keywords) for keywords in offered if keywords]
-    yield from dict.fromkeys(pointer for pointer in said if pointer.topic and pointer.keywords)
+    words = distinctive_words(text)
+    keyword_lists = dict.fromkeys(" ".join(words[:count]) for count in (2, 3, 5, MAX_KEYWORDS))
+    pointers = [make_pointer(topic, keywords=keywords) for keywords in keyword_lists if keywords]
+    yield from dict.fromkeys(pointer for pointer in pointers if pointer.topic and pointer.keywords)
 
 
 def distinctive_words(text: str) -> list[str]:
     """Words by which a line is told from others, the most telling first: names, then the longer ones."""
-    found = dict.fromkeys(word for run in _WORD.findall(text) for word in _split_particles(run))
-    once = {word.casefold(): word for word in reversed(found)}
-    words = [word for word in found if once[word.casefold()] is word and word.casefold() not in _STOP_WORDS]
-    first = next(iter(found), "")
+    words_ = dict.fromkeys(word for run in _WORD.findall(text) for word in _split_particles(run))
+    first_spelling = {word.casefold(): word for word in reversed(words_)}
+    words = [word for word in words_ if first_spelling[word.casefold()] is word and word.casefold() not in _STOP_WORDS]
+    first = next(iter(words_), "")
     return sorted(words, key=lambda word: (not _is_name(word) or word == first, -len(word)))
 
 
@@ -77,12 +77,12 @@ def _split_particles(run: str) -> list[str]:
 
 
 def _fit_words(text: str, max_characters: int) -> str:
-    kept = ""
+    fitted = ""
     for word in text.split():
-        if len(longer := f"{kept} {word}".strip()) > max_characters:
+        if len(longer := f"{fitted} {word}".strip()) > max_characters:
             break
-        kept = longer
-    return kept or " ".join(text.split())[:max_characters]
+        fitted = longer
+    return fitted or " ".join(text.split())[:max_characters]
 
 
 _POINTER = re.compile(r"Past: (.+?) (?:→|->) search: `([^`\n]+)`")

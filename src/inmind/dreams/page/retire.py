@@ -32,39 +32,41 @@ _MAX_MERGE_ATTEMPTS = 3
 """Pointers that one which is too many is tried with: each costs a search."""
 
 
-def replace_with_pointer(draft: PageDraft, line: PageLine, offered: Iterable[Pointer], context: RewriteContext) -> bool:
+def replace_with_pointer(
+    draft: PageDraft, line: PageLine, candidates: Iterable[Pointer], context: RewriteContext
+) -> bool:
     """Strike a line for the first of these pointers that holds; False, and nothing is changed, if none does."""
-    held = next((pointer for pointer in offered if _finds_sources(pointer, line.sources, context)), None)
-    if held is None:
+    pointer = next((candidate for candidate in candidates if _finds_sources(candidate, line.sources, context)), None)
+    if pointer is None:
         return False
     draft.remove(line.text)
-    _write_pointer(draft, _pointer_line(held, [line]), context)
+    _write_pointer(draft, _pointer_line(pointer, [line]), context)
     return True
 
 
 def limit_pointers(draft: PageDraft, context: RewriteContext) -> None:
     """No more pointers than a page may have, nor longer ones: two become one, and where no two can, the one leaves that
     is least important, and of these the oldest. Whatever it pointed at is found by search as ever."""
-    room = max(0, MAX_POINTERS - len(draft.user_pointers()))
-    while len(own := draft.dream_pointers()) > room or sum(map(len, own)) > MAX_POINTER_CHARACTERS:
-        lines = [draft.dream_lines[text] for text in own]
-        least = min(lines, key=lambda line: (line.importance, line.at))
-        for pair in _merge_candidates(lines, least):
-            if joined := _merge_pointers(pair, context):
-                draft.write_line(joined, instead_of=[line.text for line in pair])
+    limit = max(0, MAX_POINTERS - len(draft.user_pointers()))
+    while len(texts := draft.dream_pointers()) > limit or sum(map(len, texts)) > MAX_POINTER_CHARACTERS:
+        lines = [draft.dream_lines[text] for text in texts]
+        least_important = min(lines, key=lambda line: (line.importance, line.at))
+        for pair in _merge_candidates(lines, least_important):
+            if merged := _merge_pointers(pair, context):
+                draft.write_line(merged, instead_of=[line.text for line in pair])
                 break
         else:
-            draft.remove(least.text)
+            draft.remove(least_important.text)
 
 
-def _merge_candidates(lines: Sequence[PageLine], least: PageLine) -> Iterator[tuple[PageLine, PageLine]]:
+def _merge_candidates(lines: Sequence[PageLine], least_important: PageLine) -> Iterator[tuple[PageLine, PageLine]]:
     """Pointers that might become one: the two oldest, and else the one that would leave with those most like it."""
     if len(lines) > 1:
         yield lines[0], lines[1]
-    words = _keyword_set(least)
-    others = [line for line in lines if line is not least]
-    likest = sorted(others, key=lambda line: len(words & _keyword_set(line)), reverse=True)
-    yield from ((line, least) for line in likest[:_MAX_MERGE_ATTEMPTS])
+    words = _keyword_set(least_important)
+    others = [line for line in lines if line is not least_important]
+    most_similar = sorted(others, key=lambda line: len(words & _keyword_set(line)), reverse=True)
+    yield from ((line, least_important) for line in most_similar[:_MAX_MERGE_ATTEMPTS])
 
 
 def _write_pointer(draft: PageDraft, line: PageLine, context: RewriteContext) -> None:
@@ -74,12 +76,12 @@ def _write_pointer(draft: PageDraft, line: PageLine, context: RewriteContext) ->
     written the very same, that is it."""
     topic = _parse(line).topic.casefold()
     for text in draft.dream_pointers():
-        there = draft.dream_lines[text]
-        if _parse(there).topic.casefold() == topic and (both := _merge_pointers((there, line), context)):
-            draft.write_line(both, instead_of=[text])
+        existing = draft.dream_lines[text]
+        if _parse(existing).topic.casefold() == topic and (merged := _merge_pointers((existing, line), context)):
+            draft.write_line(merged, instead_of=[text])
             return
-    if (there := draft.dream_lines.get(line.text)) is not None:
-        line = line._replace(sources=_interleave_sources([there, line]))
+    if (existing := draft.dream_lines.get(line.text)) is not None:
+        line = line._replace(sources=_interleave_sources([existing, line]))
     elif line.text in draft:
         return
     draft.write_line(line)
@@ -93,8 +95,8 @@ def _merge_pointers(lines: Sequence[PageLine], context: RewriteContext) -> PageL
     topics = dict.fromkeys(topic for pointer in pointers for topic in pointer.topic.split(TOPIC_SEPARATOR))
     if len(topics) > MAX_TOPICS:
         return None
-    fewest = [pointer.keywords for pointer in pointers]
-    for keywords in (*fewest, *([" ".join(words)] if len(words) <= MAX_KEYWORDS else [])):
+    shortest = [pointer.keywords for pointer in pointers]
+    for keywords in (*shortest, *([" ".join(words)] if len(words) <= MAX_KEYWORDS else [])):
         pointer = make_pointer(*topics, keywords=keywords)
         if all(_finds_sources(pointer, line.sources, context) for line in lines):
             return _pointer_line(pointer, lines)

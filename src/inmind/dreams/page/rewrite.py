@@ -74,10 +74,10 @@ def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) ->
 
     The same of the same, and nothing more of the same twice.
     """
-    rewriting = _PageRewriter(before, replace(context, search=cache(context.search)))
+    rewriter = _PageRewriter(before, replace(context, search=cache(context.search)))
     for edit in edits:
-        rewriting.apply(edit)
-    return rewriting.finish()
+        rewriter.apply(edit)
+    return rewriter.finish()
 
 
 class _EditRefused(Exception):
@@ -109,43 +109,45 @@ class _PageRewriter:
                 case Retire():
                     self._retire(edit)
         except _EditRefused as refused:
-            what = edit.line if isinstance(edit, Retire) else edit.text
-            self._refused.append(f"{type(edit).__name__.lower()} {shorten(what, 80)!r}: {refused}")
+            text = edit.line if isinstance(edit, Retire) else edit.text
+            self._refused.append(f"{type(edit).__name__.lower()} {shorten(text, 80)!r}: {refused}")
 
     def finish(self) -> RewriteResult:
-        sheet, ground = self._draft, self._context
-        for item in ground.required_lines:
-            if not any(contains_lines(item.text, line_set(text)) for text in sheet):
-                sheet.write_line(item)
-        limit_pointers(sheet, ground)
-        fit = evict_lines(
-            sheet,
+        draft, context = self._draft, self._context
+        for line in context.required_lines:
+            if not any(contains_lines(line.text, line_set(text)) for text in draft):
+                draft.write_line(line)
+        limit_pointers(draft, context)
+        eviction = evict_lines(
+            draft,
             self._added,
-            ground,
+            context,
             before=self._before,
             bond=self._bond,
             max_leaving=self._max_retired - self._retired_count,
         )
-        self._replaced_entries |= {line.text for line in fit.evicted}
-        text = render_page(sheet.to_page(render_header(ground.now, ground.mood)))
+        self._replaced_entries |= {line.text for line in eviction.evicted}
+        text = render_page(draft.to_page(render_header(context.now, context.mood)))
         change = PageChange(
             before=self._before,
             after=text,
-            dream_lines=sheet.dream_lines,
+            dream_lines=draft.dream_lines,
             required_texts=(
-                *(one for one in self._user_lines if one not in self._replaced_entries),
-                *(item.text for item in ground.required_lines),
+                *(text_ for text_ in self._user_lines if text_ not in self._replaced_entries),
+                *(line.text for line in context.required_lines),
             ),
             retired_count=self._retired_count,
             max_retired=self._max_retired,
         )
         return RewriteResult(
             text=text,
-            dream_lines=dict(sheet.dream_lines),
-            changed_lines=tuple(line for one, line in sheet.dream_lines.items() if ground.dream_lines.get(one) != line),
-            retired_lines=(*self._retired, *fit.evicted),
+            dream_lines=dict(draft.dream_lines),
+            changed_lines=tuple(
+                line for text_, line in draft.dream_lines.items() if context.dream_lines.get(text_) != line
+            ),
+            retired_lines=(*self._retired, *eviction.evicted),
             verdicts=run_guards(change),
-            refused=(*self._refused, *(f"no room for {shorten(line.text, 80)!r}" for line in fit.not_added)),
+            refused=(*self._refused, *(f"no room for {shorten(line.text, 80)!r}" for line in eviction.not_added)),
         )
 
     def _add(self, edit: Add) -> None:
@@ -169,59 +171,59 @@ class _PageRewriter:
             at=edit.at or format_timestamp(self._context.now),
             trust=trust,
         )
-        if (there := self._find_existing(text)) is not None:
-            self._add_sources(there, line)
+        if (existing := self._find_existing(text)) is not None:
+            self._add_sources(existing, line)
         else:
             self._write(line)
             self._added.add(text)
 
     def _rewrite(self, edit: Rewrite) -> None:
         text = self._validate_line(edit.text, edit.section)
-        old = [self._find_rewritable(line) for line in dict.fromkeys(edit.lines)]
-        if not old:
+        old_lines = [self._find_rewritable(line) for line in dict.fromkeys(edit.lines)]
+        if not old_lines:
             raise _EditRefused("it names no line")
-        trust = self._least_trust(edit.sources, Trust(min(line.trust for line in old)), edit.section)
-        self._check_invented(edit.text, edit.sources, edit.at, *(line.text for line in old))
-        going = [line.text for line in old]
-        if not self._keeps_bond(going, [text] if edit.section is Section.BOND else []):
+        trust = self._least_trust(edit.sources, Trust(min(line.trust for line in old_lines)), edit.section)
+        self._check_invented(edit.text, edit.sources, edit.at, *(line.text for line in old_lines))
+        replaced = [line.text for line in old_lines]
+        if not self._keeps_bond(replaced, [text] if edit.section is Section.BOND else []):
             if not edit.sources:
                 raise _EditRefused("too little would be left of the Bond")
-            going = []  # it stands beside them
-        if not all(is_related(one, text) for one in going):
+            replaced = []  # it stands beside them
+        if not all(is_related(text_, text) for text_ in replaced):
             raise _EditRefused("it speaks of something else")
-        lossy = [line for line in old if line.text in going and _loses_facts(line.text, text)]
-        if lossy:
-            self._check_lost(text, lossy, edit.sources)
-            self._check_retire_limit(len(lossy))
-            self._retired_count += len(lossy)
+        lossy_lines = [line for line in old_lines if line.text in replaced and _loses_facts(line.text, text)]
+        if lossy_lines:
+            self._check_lost(text, lossy_lines, edit.sources)
+            self._check_retire_limit(len(lossy_lines))
+            self._retired_count += len(lossy_lines)
         line = PageLine(
             section=edit.section,
             text=text,
-            sources=tuple(dict.fromkeys((*edit.sources, *(source for line in old for source in line.sources)))),
-            importance=max(edit.importance, *(line.importance for line in old)),
-            kind=old[0].kind,
-            at=max(edit.at, *(line.at for line in old)) or format_timestamp(self._context.now),
+            sources=tuple(dict.fromkeys((*edit.sources, *(source for line in old_lines for source in line.sources)))),
+            importance=max(edit.importance, *(line.importance for line in old_lines)),
+            kind=old_lines[0].kind,
+            at=max(edit.at, *(line.at for line in old_lines)) or format_timestamp(self._context.now),
             trust=trust,
         )
-        self._replaced_entries |= {text for text in going if text not in self._draft.dream_lines}
-        there = self._find_existing(text)
-        if there is None or there in going:
-            self._write(line, instead_of=going)
+        self._replaced_entries |= {text for text in replaced if text not in self._draft.dream_lines}
+        existing = self._find_existing(text)
+        if existing is None or existing in replaced:
+            self._write(line, instead_of=replaced)
             return
-        for one in going:
-            self._draft.remove(one)
-        self._add_sources(there, line)
+        for text_ in replaced:
+            self._draft.remove(text_)
+        self._add_sources(existing, line)
 
     def _retire(self, edit: Retire) -> None:
-        sheet, ground = self._draft, self._context
-        if edit.line not in sheet:
+        draft, context = self._draft, self._context
+        if edit.line not in draft:
             raise _EditRefused("it is not there any more")
-        if is_required(edit.line, ground):
+        if is_required(edit.line, context):
             raise _EditRefused("it has to stay")
-        if edit.line not in sheet.dream_lines:
+        if edit.line not in draft.dream_lines:
             self._retire_user_line(edit)
             return
-        line = sheet.dream_lines[edit.line]
+        line = draft.dream_lines[edit.line]
         if not is_lossless(line):
             if line.importance >= MIN_PROTECTED_IMPORTANCE:
                 raise _EditRefused(f"its importance is {line.importance}")
@@ -231,21 +233,21 @@ class _PageRewriter:
         if not self._keeps_bond([line.text]):
             raise _EditRefused("too little would be left of the Bond")
         if not edit.topic:
-            sheet.remove(line.text)
-        elif not replace_with_pointer(sheet, line, [make_pointer(edit.topic, keywords=edit.keywords)], ground):
+            draft.remove(line.text)
+        elif not replace_with_pointer(draft, line, [make_pointer(edit.topic, keywords=edit.keywords)], context):
             raise _EditRefused(f"a search for {shorten(edit.keywords, 80)!r} does not find it")
         self._retired_count += not is_lossless(line)
         self._retired.append(line)
 
     def _retire_user_line(self, edit: Retire) -> None:
-        sheet, ground = self._draft, self._context
-        if edit.line not in ground.user_lines or sheet.is_unwritten or not is_too_long(sheet):
+        draft, context = self._draft, self._context
+        if edit.line not in context.user_lines or draft.is_unwritten or not is_too_long(draft):
             raise _EditRefused("somebody wrote it")
         if len(self._replaced_entries) >= max_retired(len(self._user_lines)):
             raise _EditRefused("enough of what people wrote leaves in this dream")
-        line = user_line(edit.line, sheet, ground)
-        offered = [make_pointer(edit.topic, keywords=edit.keywords)] if edit.topic else candidate_pointers(edit.line)
-        if not replace_with_pointer(sheet, line, offered, ground):
+        line = user_line(edit.line, draft, context)
+        pointers = [make_pointer(edit.topic, keywords=edit.keywords)] if edit.topic else candidate_pointers(edit.line)
+        if not replace_with_pointer(draft, line, pointers, context):
             raise _EditRefused("no search finds it")
         self._replaced_entries.add(edit.line)
         self._retired.append(line)
@@ -282,43 +284,44 @@ class _PageRewriter:
         if unknown := invented_facts(text, *map(self._context.source_text, sources), *more):
             raise _EditRefused(f"no source says {', '.join(unknown)}")
 
-    def _check_lost(self, text: str, lossy: Iterable[PageLine], sources: Iterable[str]) -> None:
+    def _check_lost(self, text: str, lossy_lines: Iterable[PageLine], sources: Iterable[str]) -> None:
         """What a line said may go if somebody has said it anew: then this is in the words of that."""
         if not any(is_quote_of(text, self._context.source_text(source)) for source in sources):
-            gone = next(
-                (lost_facts(line.text, text) for line in lossy if lost_facts(line.text, text)), ("what it was about",)
+            lost = next(
+                (lost_facts(line.text, text) for line in lossy_lines if lost_facts(line.text, text)),
+                ("what it was about",),
             )
-            raise _EditRefused(f"it would lose {', '.join(gone)}")
+            raise _EditRefused(f"it would lose {', '.join(lost)}")
 
     def _check_retire_limit(self, lines: int) -> None:
         if self._retired_count + lines > self._max_retired:
             raise _EditRefused(f"{self._max_retired} lines leave in this dream, and no more")
 
-    def _keeps_bond(self, gone: Sequence[str], put: Sequence[str] = ()) -> bool:
-        return keeps_bond(self._bond, self._draft, removed=gone, added=put)
+    def _keeps_bond(self, removed: Sequence[str], added: Sequence[str] = ()) -> bool:
+        return keeps_bond(self._bond, self._draft, removed=removed, added=added)
 
     def _find_existing(self, text: str) -> str | None:
         """The entry that says this already, whosever it is."""
-        there = self._text_by_words.get(normalize_words(text))
-        return there if there in self._draft else None
+        existing = self._text_by_words.get(normalize_words(text))
+        return existing if existing in self._draft else None
 
-    def _add_sources(self, there: str, line: PageLine) -> None:
+    def _add_sources(self, text: str, line: PageLine) -> None:
         """A line of ours is made of these sources as well.
 
         Somebody else's stays as it is, and one about people is not
         made of what tools say."""
-        own = self._draft.dream_lines.get(there)
-        if own is not None and own.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA:
-            heard = tuple(one for one in line.sources if self._context.source_trust(one) > Trust.DATA)
-            line = line._replace(sources=heard, importance=own.importance, trust=own.trust)
-        if own is not None:
-            more = own._replace(
-                sources=tuple(dict.fromkeys((*own.sources, *line.sources))),
-                importance=max(own.importance, line.importance),
-                at=max(own.at, line.at) if {*line.sources} - {*own.sources} else own.at,
-                trust=min(own.trust, line.trust),
+        dream_line = self._draft.dream_lines.get(text)
+        if dream_line is not None and dream_line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA:
+            sources = tuple(source for source in line.sources if self._context.source_trust(source) > Trust.DATA)
+            line = line._replace(sources=sources, importance=dream_line.importance, trust=dream_line.trust)
+        if dream_line is not None:
+            updated = dream_line._replace(
+                sources=tuple(dict.fromkeys((*dream_line.sources, *line.sources))),
+                importance=max(dream_line.importance, line.importance),
+                at=max(dream_line.at, line.at) if {*line.sources} - {*dream_line.sources} else dream_line.at,
+                trust=min(dream_line.trust, line.trust),
             )
-            self._draft.dream_lines[there] = more
+            self._draft.dream_lines[text] = updated
 
     def _write(self, line: PageLine, *, instead_of: Iterable[str] = ()) -> None:
         self._draft.write_line(line, instead_of=instead_of)

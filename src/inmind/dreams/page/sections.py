@@ -26,8 +26,11 @@ class Section(StrEnum):
 
 def section_from_heading(heading: str) -> Section | None:
     """The section that a heading means, whatever else people or older pages have put behind its name."""
-    plain = heading.lstrip("#").strip().casefold()
-    return next((one for one in Section if plain == one.casefold() or plain.startswith(f"{one.casefold()} (")), None)
+    name = heading.lstrip("#").strip().casefold()
+    return next(
+        (section for section in Section if name == section.casefold() or name.startswith(f"{section.casefold()} (")),
+        None,
+    )
 
 
 def section_weights(levels: Levels) -> dict[Section, float]:
