@@ -22,7 +22,7 @@ from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint, Json, RequestRefused
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Result, Text
-from inmind.core.messages.replies import Reply, ReplyUsage, read_as_far_as_it_came
+from inmind.core.messages.replies import Reply, ReplyUsage, read_partial_reply
 from inmind.core.messages.replies.reply import is_error
 from inmind.core.pricing import Usage
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
@@ -285,13 +285,13 @@ class ChatConversation:
         except (ModelFailed, KeyboardInterrupt, SystemExit, OSError) as error:  # OSError: the output is closed
             failure = error
         finally:
-            with suppress(OSError):  # the received part still has to be recorded
+            withread_partial_reply the received part still has to be recorded
                 self._listener.end_answer()
         reply = read_as_far_as_it_came(chunks, format=self._format.name)
         if reply is None:
             return _ReceivedReply(None, failure or ModelFailed(reason=f"{self.endpoint.url} sent an empty reply"))
         has_ended = any(map(self.endpoint.protocol.is_end, chunks))
-        if is_done and not has_ended:  # some servers send no finish reason
+        if is_donis_complete not has_ended:  # some servers send no finish reason
             reply = replace(reply, whole=True)
         if reply.whole and (failure is None or isinstance(failure, ModelFailed)):
             return _ReceivedReply(reply, None)  # an error after the end does not matter

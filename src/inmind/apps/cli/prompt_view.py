@@ -181,7 +181,7 @@ def prompt_texts(prompt: Prompt) -> Iterator[PromptText]:
     layers = [part for part, tokens in prompt.report.tokens.items() if part.startswith(_LAYER_PREFIX) and tokens]
     for text in [system] if isinstance(system, str) else _block_texts(system or ()):
         yield from _split_system_text(text, prompt.memory, layers)
-    carrier = fmt.carrier(prompt.messages) if prompt.report.tokens.get("context_meta") else None
+    carrier = fmt.tail_index(prompt.messages) if prompt.report.tokens.get("context_meta") else None
     for place, wire in enumerate(prompt.messages):
         message = fmt.read(wire)
         if message.role in ("system", "developer") and fmt.is_system(wire):

@@ -64,7 +64,7 @@ def play(stage: DemoContext) -> DemoAct:
             label_line("back", f"in {recovered.milliseconds:.0f} ms, without manual repair"),
             label_line(
                 "found",
-                f"{len(acknowledged) - len(lost)} of {len(acknowledged)} acknowledged notes; incomplete: {len(partial)}",
+                f"{len(acknowledged) - len(lost)} of {len(acknowledged)} acknowledged; incomplete: {len(partial)}",
             ),
             label_line("doctor", _doctor_text(recovered.report)),
         ],

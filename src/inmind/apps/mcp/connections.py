@@ -32,7 +32,7 @@ PROJECT = "project"
 _SESSION_ID = "mcp-session-id"
 
 
-class Connection:
+class McpConnection:
     """One connection."""
 
     def __init__(self) -> None:
@@ -72,17 +72,17 @@ class Connections:
     """All connections. Above MAX_CONNECTIONS the least recently used one is forgotten."""
 
     def __init__(self) -> None:
-        self._pipe = Connection()
-        self._by_id: OrderedDict[str, Connection] = OrderedDict()
+        self._pipe = McpConnection()
+        self._by_id: OrderedDict[str, McpConnection] = OrderedDict()
 
-    def get(self, context: ServerRequestContext[Any, Any]) -> Connection | None:
+    def get(self, context: ServerRequestContext[Any, Any]) -> McpConnection | None:
         request = context.request
         if not isinstance(request, Request):
             return self._pipe
         id = request.headers.get(_SESSION_ID)
         if not id or context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return None  # these versions do not validate session ids
-        caller = self._by_id.setdefault(id, Connection())
+        caller = self._by_id.setdefault(id, McpConnection())
         self._by_id.move_to_end(id)
         while len(self._by_id) > MAX_CONNECTIONS:
             self._by_id.popitem(last=False)

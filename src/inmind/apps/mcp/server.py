@@ -29,7 +29,7 @@ from mcp_types import (
 )
 
 from inmind.apps.mcp import resources, tools
-from inmind.apps.mcp.connections import Connection, Connections, configured_project
+from inmind.apps.mcp.connections import Connections, McpConnection, configured_project
 from inmind.apps.mcp.project import Project, ServerDefaults
 from inmind.apps.mcp.session_pool import SessionPool
 from inmind.errors import InmindError, NotFound
@@ -97,7 +97,7 @@ class _Handlers:
         return tools.tool_result(result, tracked=connection is not None)
 
     def _call(
-        self, call: tools.ParsedCall, project: Project | None, connection: Connection | None, key: str | None
+        self, call: tools.ParsedCall, project: Project | None, connection: McpConnection | None, key: str | None
     ) -> ToolResult:
         target = self._defaults.target(call.session, call.resource, project=project)
         session = self._pool.session(target, create=call.may_create)

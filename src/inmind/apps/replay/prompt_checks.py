@@ -30,7 +30,7 @@ class SentPrompt:
         return cls(
             text="\n".join([*map(to_json, filter(None, head)), *map(message_text, messages)]),
             tokens=sum(map(sizes.value, head)) + sum(map(sizes.message, prompt.messages)),
-            unpaired=count_unpaired(messages, together=fmt.demands.answers == "together"),
+            unpaired=count_unpaired(messages, together=fmt.rules.result_position == "together"),
         )
 
 

@@ -127,7 +127,7 @@ def test_a_provider_that_nobody_knows_is_refused() -> None:
 def test_a_key_may_be_in_any_variable_that_has_one() -> None:
     wanted = EndpointOptions(url="http://127.0.0.1:1/v1", key_env="MY_KEY")
     assert found(wanted, NOTHING, OPENAI, {"MY_KEY": "sk-3"}) == ("openai", "http://127.0.0.1:1/v1", "", "MY_KEY")
-    with pytest.raises(InvalidInput, match=r"--key-env: expected a variable that holds a key, got 'MY_KEY'"):
+    with pytest.raises(InvalidInput, match=r"--key-env: expected an environment variable that is set, got 'MY_KEY'"):
         found(wanted, NOTHING, OPENAI)
 
 
@@ -174,10 +174,10 @@ def test_how_much_a_model_takes_can_be_configured_and_said() -> None:
             "Is the server running?",
         ),
         (ModelFailed(reason="http://toolbox.invalid/v1 answered 500: 'out of memory'"), "memory'."),
-        (ModelFailed(reason="http://a/v1 answered 500: 'tools param requires --jinja flag'"), "with --no-tools."),
+        (ModelFailed(reason="http://a/v1 answered 500: 'tools param requires --jinja flag'"), "pass --no-tools."),
         (
             RequestRefused(reason="http://a/v1 answered 400: 'no tools'", status=400, said="no tools"),
-            "with --no-tools.",
+            "pass --no-tools.",
         ),
         (RequestRefused(reason="http://toolbox/v1 answered 400: 'bad'", status=400, said="bad"), "'bad'."),
     ],
@@ -190,8 +190,8 @@ def test_a_failure_is_explained_by_what_the_server_said_and_ends_as_a_sentence(e
 @pytest.mark.parametrize(
     ("provider", "url", "hint"),
     [
-        ("openai", "http://127.0.0.1:11434", "Is http://127.0.0.1:11434/v1 meant? Or else, is 'm' a model of it?"),
-        ("openai", "http://127.0.0.1:11434/", "Is http://127.0.0.1:11434/v1 meant? Or else, is 'm' a model of it?"),
+        ("openai", "http://127.0.0.1:11434", "Did you mean http://127.0.0.1:11434/v1? Otherwise, is 'm' a model of it?"),
+        ("openai", "http://127.0.0.1:11434/", "Did you mean http://127.0.0.1:11434/v1? Otherwise, is 'm' a model of it?"),
         ("openai", "http://127.0.0.1:11434/v1", ": ''. Is 'm' a model of http://127.0.0.1:11434/v1?"),
         ("anthropic", "http://127.0.0.1:11434", ": ''. Is 'm' a model of http://127.0.0.1:11434?"),
     ],

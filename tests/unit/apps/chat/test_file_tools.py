@@ -51,7 +51,7 @@ def call(place: FileTools, name: str, arguments: Any = None, **more: Any) -> Too
 
 
 def test_a_folder_is_listed_with_what_is_hidden_counted(place: FileTools) -> None:
-    assert call(place, "list_files").text == "notes.md (24 bytes)\nsrc/\n(1 hidden one left out)"
+    assert call(place, "list_files").text == "notes.md (24 bytes)\nsrc/\n(1 hidden name left out)"
     assert call(place, "list_files", path="src").text == "app.py (16 bytes)"
 
 
@@ -91,7 +91,7 @@ def test_files_that_go_while_they_are_looked_at_are_not_there(
     monkeypatch.setattr(os, "scandir", Slow)
     outcome = call(place, "list_files")
     assert sorted(gone) == sorted(going.values())
-    assert (outcome.text, outcome.error) == ("notes.md (24 bytes)\nsrc/\n(1 hidden one left out)", False)
+    assert (outcome.text, outcome.error) == ("notes.md (24 bytes)\nsrc/\n(1 hidden name left out)", False)
 
 
 def test_where_memory_cannot_be_told_from_other_files_nothing_is_touched(work: Path) -> None:
@@ -130,7 +130,7 @@ def test_lines_are_counted_as_editors_count_them(place: FileTools, work: Path) -
 def test_a_line_longer_than_an_answer_is_cut(place: FileTools, work: Path) -> None:
     (work / "one.txt").write_text("x" * (2 * MAX_RESULT_CHARS))
     said = call(place, "read_file", path="one.txt").text
-    assert said == "x" * MAX_RESULT_CHARS + "… (the line goes on)"
+    assert said == "x" * MAX_RESULT_CHARS + "… (line is cut)"
 
 
 def test_text_is_found_in_every_file_but_hidden_ones(place: FileTools) -> None:
@@ -140,14 +140,14 @@ def test_text_is_found_in_every_file_but_hidden_ones(place: FileTools) -> None:
     ]
     assert call(place, "search_files", text="second", path="src").text == "src/app.py:1: print('second')"
     assert call(place, "search_files", text="second", path="notes.md").text == "notes.md:2: Second line"
-    assert call(place, "search_files", text="fourth").text == "Nothing was found."
+    assert call(place, "search_files", text="fourth").text == "No matches."
 
 
 def test_a_search_that_finds_much_is_cut_and_says_so(place: FileTools, work: Path) -> None:
     (work / "much.txt").write_text("needle\n" * (MAX_MATCHES + 7))
     said = call(place, "search_files", text="needle").text.splitlines()
     assert len(said) == MAX_MATCHES + 1
-    assert said[-1] == "(7 or more further ones)"
+    assert said[-1] == "(7 or more further matches)"
 
 
 def test_a_file_is_written_whole_with_the_folders_on_its_way_and_keeps_its_permissions(
@@ -168,14 +168,14 @@ def test_nothing_is_written_that_is_refused_and_the_model_is_told_why(work: Path
 
     def refuses(change: FileChange) -> str:
         asked.append(change)
-        return "since it is Sunday"
+        return "it is Sunday"
 
     place = FileTools(work, home=work.parent / "home", refuse_write=refuses)
     outcome = call(place, "write_file", path="notes.md", text="gone")
-    assert (outcome.text, outcome.error) == ("Not written, since it is Sunday.", True)
+    assert (outcome.text, outcome.error) == ("Not written: it is Sunday.", True)
     assert asked == [FileChange("notes.md", "first\nSecond line\nthird\n", "gone")]
     assert (work / "notes.md").read_text().startswith("first")
-    assert call(place, "write_file", path="notes.md", text=asked[0].before).text == "notes.md says that already."
+    assert call(place, "write_file", path="notes.md", text=asked[0].before).text == "notes.md already has this text."
     assert len(asked) == 1
 
 
@@ -249,9 +249,9 @@ def test_whatever_a_path_is_made_of_it_stays_inside(place: FileTools, work: Path
 def test_links_are_neither_searched_nor_listed_as_files(place: FileTools, work: Path) -> None:
     (work / "out").symlink_to(work.parent)
     assert "out (a link)" in call(place, "list_files").text
-    assert call(place, "search_files", text="beyond").text == "Nothing was found."
+    assert call(place, "search_files", text="beyond").text == "No matches."
     (work / "outfile").symlink_to(work.parent / "secret.txt")
-    assert call(place, "read_file", path="outfile").text == "outfile is a link, and links are not followed."
+    assert call(place, "read_file", path="outfile").text == "outfile is a link; links are not followed."
 
 
 @pytest.mark.spec("J1")
@@ -265,7 +265,7 @@ def test_the_home_of_memory_is_no_place_to_work_in(tmp_path: Path) -> None:
         assert call(place, "read_file", path=path).error
         assert call(place, "write_file", path=path, text="").error
     assert call(place, "list_files", path="memory").error
-    assert call(place, "search_files", text="journal").text == "Nothing was found."
+    assert call(place, "search_files", text="journal").text == "No matches."
     inside = FileTools(home, home=home)
     assert call(inside, "read_file", path="inmind.db").error
     assert (home / "inmind.db").read_text() == "the journal"

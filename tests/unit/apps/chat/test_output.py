@@ -99,12 +99,12 @@ def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.Capture
     [
         (None, "one\n", "+one"),
         ("one\ntwo\n", "one\nthree\n", "-two\n+three"),
-        ("", "line\n" * (MAX_DIFF_LINES + 10), "(13 more lines here: v shows all)\n+line"),
+        ("", "line\n" * (MAX_DIFF_LINES + 10), "(13 more lines, v shows all)\n+line"),
         ("one\n", "one\r\n", "+one⟨U+000D⟩"),
         ("one", "one\n", " one\n-(no line end)"),
         ("x" * 500, "x" * 500 + "y", "… (501 characters)"),
-        ("x" * 500 + "y", "x" * 500 + "z", "(what changes is"),
-        ("", "line\n" * (MAX_COMPARED_LINES + 1), "0 lines now, 4001 then"),
+        ("x" * 500 + "y", "x" * 500 + "z", "(the change is"),
+        ("", "line\n" * (MAX_COMPARED_LINES + 1), "0 lines before, 4001 after"),
     ],
 )
 def test_whoever_is_asked_sees_what_would_change_or_that_it_is_not_shown(

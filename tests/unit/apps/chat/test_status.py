@@ -22,7 +22,7 @@ def an_exchange(said: str, answer: str, *, answered: bool = True) -> ChatExchang
     ("last", "said"),
     [
         (an_exchange("Where is it?", "Late."), "Last: Where is it? → Late."),
-        (an_exchange("Where is it?", "Let me", answered=False), "Last: Where is it? → not answered yet: /retry"),
+        (an_exchange("Where is it?", "Let me", answered=False), "Last: Where is it? → no answer yet: /retry"),
     ],
 )
 def test_whoever_comes_back_is_told_what_it_is_about_and_how_it_ended(last: ChatExchange, said: str) -> None:
@@ -48,6 +48,6 @@ def test_a_short_question_leaves_its_room_to_the_answer() -> None:
 def test_what_others_did_is_told_by_the_last_of_it() -> None:
     assert list(describe_other_changes(OtherChanges(), width=80)) == []
     [gone, said] = describe_other_changes(OtherChanges(messages=("One.", "Two.", LONG), removed=2), width=80)
-    assert gone == "Meanwhile elsewhere: 2 messages taken back in this session."
-    assert said.startswith("Meanwhile elsewhere in this session and 2 more: word word")
+    assert gone == "Another process removed 2 messages of this session."
+    assert said.startswith("New from another process and 2 more: word word")
     assert len(said) <= 80

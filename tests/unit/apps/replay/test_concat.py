@@ -70,7 +70,7 @@ def test_blocks_of_anthropic_are_named_anew_as_well() -> None:
 
 
 def test_recordings_of_two_providers_are_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"run: expected one provider's messages"):
+    with pytest.raises(InvalidInput, match=r"run: expected messages of one provider"):
         join_recordings([a_recording(), a_recording(format="anthropic")], name="run")
 
 

@@ -59,8 +59,8 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (lines([{"a": 1}, {"a": 2}]) + b'{"a": \n{"a": 4}\n', 3, "JSON"),
         (b'{\n  "a": 1,\n  b\n}', 3, "JSON"),
         (b'{"a": 1}\n"\xff"\n', 2, "UTF-8"),
-        (b'{"a": 1}\n' + b"[" * 100_000 + b"\n1\n", 2, "sane size"),
-        (b'{"a": 1}\n' + b"1" * 10_000 + b"\n1\n", 2, "sane size"),
+        (b'{"a": 1}\n' + b"[" * 100_000 + b"\n1\n", 2, "within Python's limits"),
+        (b'{"a": 1}\n' + b"1" * 10_000 + b"\n1\n", 2, "within Python's limits"),
         (b'{"a": 1}\n{"a": \n{"a"', 2, "JSON"),
         (b'{"a": ', 1, "JSON"),
     ],
@@ -109,7 +109,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         read_content(str(tmp_path / "nothing.json"))
     os.mkfifo(tmp_path / "pipe")  # opening it would wait for somebody to write
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(InvalidInput, match="a plain file, or - for standard input"):
+        with pytest.raises(InvalidInput, match="a regular file, or - for standard input"):
             read_content(str(path))
 
 
@@ -117,7 +117,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 def test_a_small_file_cannot_unpack_into_any_number_of_bytes(
     tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "SLACK", 10_000)
+    monkeypatch.setattr(files, "SLACK_BYTES", 10_000)
     honest = json.dumps([{"role": "user", "content": "hi"}]).encode()
     assert read_content(a_file(tmp_path, pack(honest))).values
     with pytest.raises(InvalidInput, match="at most"):
@@ -125,7 +125,7 @@ def test_a_small_file_cannot_unpack_into_any_number_of_bytes(
 
 
 def test_a_file_of_any_length_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(files, "MAX_BYTES", 1_000)
     with pytest.raises(InvalidInput, match="at most 1,000 bytes"):
         read_content(a_file(tmp_path, b"[" + b" " * 1_000 + b"]"))
 

@@ -94,7 +94,7 @@ def test_what_must_survive_is_told_by_the_recording_and_not_by_what_memory_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert played(RULED, window=8_000).missing == []
-    monkeypatch.setattr("inmind.history.compaction.surviving.items_of", nothing_to_keep)
+    monkeypatch.setattr("inmind.history.compaction.retention.extract_items", nothing_to_keep)
     gone = played(RULED, window=8_000)
     assert {(one.kind, one.text) for one in gone.missing} == {("goal", "Build a shop."), ("rule", "Never use PHP.")}
     assert gone.omitted == 0

@@ -75,9 +75,9 @@ def test_names_are_counted_apart_from_ids() -> None:
     ("report", "why"),
     [
         (ReplayReport(name="r", seconds=[0.1], memory=AgentCost(did_not_fit=1)), ""),
-        (ReplayReport(name="r"), "no message of an agent in it that answers one"),
-        (ReplayReport(name="r", memory=AgentCost(did_not_fit=1)), "not one of its calls fits the window"),
-        (sum_reports([], "r"), "no recording in it"),
+        (ReplayReport(name="r"), "no message of an agent answers another one"),
+        (ReplayReport(name="r", memory=AgentCost(did_not_fit=1)), "no call fits the window"),
+        (sum_reports([], "r"), "it contains no recordings"),
     ],
     ids="played silent too-long empty".split(),
 )
@@ -136,8 +136,8 @@ def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
 
 def reports() -> st.SearchStrategy[ReplayReport]:
     numbers = st.integers(0, 1000)
-    ledgers = st.builds(Usage, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
-    sides = st.builds(AgentCost, ledger=ledgers, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
+    usages = st.builds(Usage, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
+    sides = st.builds(AgentCost, usage=usages, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
     uses = st.builds(
         a_use,
         kind=st.sampled_from(["id", "path", "name"]),
@@ -146,7 +146,7 @@ def reports() -> st.SearchStrategy[ReplayReport]:
         in_prompt=st.booleans(),
         in_bare=st.booleans(),
     )
-    unsaid = st.builds(
+    missing = st.builds(
         MissingItem, recording=st.just("r"), prompt=numbers, kind=st.just("rule"), text=st.text(max_size=3)
     )
     compacted = st.builds(
@@ -165,8 +165,8 @@ def reports() -> st.SearchStrategy[ReplayReport]:
         uses=st.lists(uses, max_size=4),
         over_window=numbers,
         unpaired=numbers,
-        must_survive=numbers,
-        unsaid=st.lists(unsaid, max_size=2),
+        expected_items=numbers,
+        missing=st.lists(missing, max_size=2),
         compacted=st.lists(compacted, max_size=2),
         stub_tokens=sizes,
         memory_tokens=sizes,
