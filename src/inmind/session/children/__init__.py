@@ -1,1 +1,1 @@
-"""Sessions that come from a session: what a child begins with, and how its changes come home."""
+"""Child sessions: what they inherit, and how their changes are merged back."""

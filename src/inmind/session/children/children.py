@@ -1,4 +1,4 @@
-"""The children of one session: begun, and brought home."""
+"""Open child sessions and merge them back."""
 
 from __future__ import annotations
 
@@ -28,73 +28,70 @@ from inmind.store.stream import Decision, key_for
 
 
 class ChildSessions:
-    """What a session does with its children. Streams are asked for by a session's id."""
+    """The children of one session."""
 
-    def __init__(self, parts: SessionContext) -> None:
-        self._id, self._stream, self._resource = parts.id, parts.stream, parts.resource
-        self._attention, self._layers, self._stream_of = parts.entities, parts.config.layers, parts.session_stream
-        self._ancestors, self._store = parts.ancestors, parts.store
+    def __init__(self, context: SessionContext) -> None:
+        self._id, self._stream, self._resource = context.id, context.stream, context.resource
+        self._entities, self._layers = context.entities, context.config.layers
+        self._session_stream, self._ancestors, self._store = context.session_stream, context.ancestors, context.store
 
     def prepare_child(
-        self, id: str | None, policy: object, key: str | None, kept: RetainedItems
+        self, id: str | None, policy: object, key: str | None, retained: RetainedItems
     ) -> tuple[str, SessionOpened, list[Draft]]:
-        """A child's id, how it opens, and what it is handed, decided on what its parent has in mind now.
+        """The id of a child, its opening event, and the events that it inherits.
 
-        An id is what makes two calls the same; without one, a key makes it.
+        The same id is the same child. Without an id, it is made from the key.
         """
-        named = key_for(key, "spawn")
+        checked_key = key_for(key, "spawn")
         state, resource_state = self._stream.refresh(), self._resource.refresh()
-        handed = inherit_policies(self._layers, policy)
+        policies = inherit_policies(self._layers, policy)
         opened = state.opened or SessionOpened(resource="", cwd="")
-        own = digest(named.value) if named else os.urandom(4).hex()
-        name = f"{self._id}.{own}" if id is None else id
-        opening = replace(opened, parent=self._id, inheritance=tuple(handed.items()))
+        suffix = digest(checked_key.value) if checked_key else os.urandom(4).hex()
+        child_id = f"{self._id}.{suffix}" if id is None else id
+        opening = replace(opened, parent=self._id, inheritance=tuple(policies.items()))
         states = [state, *(ancestor.refresh() for ancestor in self._ancestors)]
-        return name, opening, inherited_events(states, resource_state, self._layers, handed, kept)
+        return child_id, opening, inherited_events(states, resource_state, self._layers, policies, retained)
 
     def merge_back(self, id: str, key: str | None) -> MergeReport:
-        """What the child has changed, in one commit; also where the scratchpad belongs to the resource."""
-        named = key_for(key, "merge_back", id)
-        stream = self._stream_of(validate_text(id, field="child"))
+        """Merge the changes of a child in one commit, in the resource's stream too if it has the scratchpad."""
+        checked_key = key_for(key, "merge_back", id)
+        stream = self._session_stream(validate_text(id, field="child"))
         now = stream.state
         if now.opened is None or now.opened.parent != self._id:
-            raise InvalidInput(field="child", value=id, expected=f"a session that {self._id} has spawned")
+            raise InvalidInput(field="child", value=id, expected=f"a child session of {self._id}")
         layers = child_layers(self._layers, dict(now.opened.inheritance))
-        pad = find_scratchpad(self._layers)
+        layer = find_scratchpad(self._layers)
         self._resource.refresh()
 
         def decide(state: SessionState, at: datetime) -> Decision[SessionState, MergeReport]:
             last = state.merged_children.get(id, MergePoint(now.opening_end, now.opening_end, 0))
-            then = stream.state_at(last.seq)
-            pads = (
-                then.scratchpads
-                if last.scratchpad_seq == last.seq
-                else stream.state_at(last.scratchpad_seq).scratchpads
-            )
-            child = ChildChanges(id=id, base=then, base_scratchpads=pads, state=now, layers=layers)
-            written = merge_scratchpad(child, state, self._resource.state, pad)
-            if last.event and last.seq == now.seq and (last.scratchpad_seq == now.seq or written.waiting):
+            base = stream.state_at(last.seq)
+            is_same = last.scratchpad_seq == last.seq
+            scratchpads = base.scratchpads if is_same else stream.state_at(last.scratchpad_seq).scratchpads
+            child = ChildChanges(id=id, base=base, base_scratchpads=scratchpads, state=now, layers=layers)
+            scratchpad = merge_scratchpad(child, state, self._resource.state, layer)
+            if last.event and last.seq == now.seq and (last.scratchpad_seq == now.seq or scratchpad.waiting):
                 return Decision([], self._repeat_report(last.event))
-            rest = merge_documents(child, state, self._layers)
-            came = written + rest
-            seq, wrote = (last.seq if rest.waiting else now.seq), (last.scratchpad_seq if written.waiting else now.seq)
-            home = _child_merged(id, seq, came, pad=None if wrote == seq else wrote)
-            abroad = written.drafts if pad is not None and pad.scope == "resource" else ()
-            here = came.drafts[len(abroad) :]
-            drafts = [Draft(payload=home, origin=Origin.OPERATOR), *here]
-            foreseen = self._stream.preview(state, state.seq, drafts, at)
-            drafts += self._attention.sightings_from_child(foreseen, came.entities, at)
-            return Decision(drafts, MergeReport.of(home), companion=abroad)
+            documents = merge_documents(child, state, self._layers)
+            changes = scratchpad + documents
+            seq = last.seq if documents.waiting else now.seq
+            scratchpad_seq = last.scratchpad_seq if scratchpad.waiting else now.seq
+            merged = _child_merged(id, seq, changes, scratchpad_seq=None if scratchpad_seq == seq else scratchpad_seq)
+            companion = scratchpad.drafts if layer is not None and layer.scope == "resource" else ()
+            drafts = [Draft(payload=merged, origin=Origin.OPERATOR), *changes.drafts[len(companion) :]]
+            next_state = self._stream.preview(state, state.seq, drafts, at)
+            drafts += self._entities.sightings_from_child(next_state, changes.entities, at)
+            return Decision(drafts, MergeReport.of(merged), companion=companion)
 
-        done = self._stream.commit(decide, key=named, companion=self._resource)
+        done = self._stream.commit(decide, key=checked_key, companion=self._resource)
         return done.result or self._repeat_report(self._stream.state_at(done.appended.last).merged_children[id].event)
 
-    def _repeat_report(self, event: int) -> MergeReport:
-        """What was reported then, once more."""
-        (home,) = self._store.read(self._stream.name, after=event - 1, until=event)
-        return MergeReport.of(cast(ChildMerged, home.payload), repeated=True)
+    def _repeat_report(self, seq: int) -> MergeReport:
+        """The report of an earlier merge, from its event."""
+        (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
+        return MergeReport.of(cast(ChildMerged, event.payload), repeated=True)
 
 
-def _child_merged(id: str, seq: int, came: MergeChanges, *, pad: int | None) -> ChildMerged:
-    conflicts = tuple(map(conflict_json, came.conflicts))
-    return ChildMerged(id, seq, came.taken, came.combined, conflicts, len(came.entities), pad)
+def _child_merged(id: str, seq: int, changes: MergeChanges, *, scratchpad_seq: int | None) -> ChildMerged:
+    conflicts = tuple(map(conflict_json, changes.conflicts))
+    return ChildMerged(id, seq, changes.taken, changes.combined, conflicts, len(changes.entities), scratchpad_seq)

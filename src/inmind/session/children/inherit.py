@@ -1,7 +1,7 @@
-"""What a child gets of each of its parent's layers: a copy, a view, or nothing.
+"""What a child inherits of each layer of its parent: a copy (fork), a view, or nothing.
 
-A view is the layer itself, asked about the parent's moment. A copy is the child's own from its first event on: a child
-that dies has changed nothing of its parent's, and what it did is in its own stream for whoever brings it home.
+A view is the layer itself, called with the context of the parent. A copy belongs to the child from its first event on:
+a child that dies has changed nothing in its parent, and its changes are in its own stream until they are merged back.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from inmind.prompt.layers.scratchpad import ScratchpadLayer
 from inmind.session.state import ResourceState, SessionState
 
 RetainedItems = Callable[[SessionState], Sequence[RetainedItem]]
-"""What must survive of a session, as far as its conversation has come."""
+"""Returns the items of a session that every compaction keeps."""
 
 
 def inherit_policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
-    """How each layer is handed on: as the caller says, for all or by name, and else as the layer itself says."""
+    """The policy of each layer: from the caller, for all layers or by name, or else from the layer."""
     own: dict[str, Spawn] = {layer.name: _policy(layer.spawn(), f"{layer.name}.spawn") for layer in layers}
     if asked is None:
         return own
@@ -42,7 +42,7 @@ def inherit_policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]
 
 
 def child_layers(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer, ...]:
-    """The layers of a child. One that its parent did not have is the child's own."""
+    """The layers of a child. A layer that the parent does not have belongs to the child."""
     return tuple(_child_layer(layer, handed.get(layer.name, "none")) for layer in layers)
 
 
@@ -53,7 +53,7 @@ def inherited_events(
     handed: Mapping[str, Spawn],
     kept: RetainedItems,
 ) -> list[Draft]:
-    """What a child begins with, as events of its own. `minds`: its parent's, and those of its parent's ancestors."""
+    """The first events of a child. `states`: of its parent, and of the parent's ancestors."""
     drafts: dict[str, Draft] = {}
     for layer in layers:
         if handed[layer.name] == "fork":
@@ -66,17 +66,17 @@ def inherited_events(
 
 
 def copy_draft(what: EventPayload, sources: Sequence[str], trust: Trust) -> Draft:
-    """What one session takes over from another: it says where it comes from, and is trusted no more than there."""
+    """An event copied from another session, with its sources and its trust."""
     return Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(filter(None, sources)), trust=trust)
 
 
 def keeps_documents(layer: Layer) -> bool:
-    """What any other layer keeps, a host's own among them, it keeps in documents."""
+    """Whether a layer stores documents. A host's layers do."""
     return not isinstance(layer, ScratchpadLayer | EntityLayer | ViewLayer)
 
 
 def _copies(layer: Layer, state: SessionState, resource_state: ResourceState) -> dict[str, Draft]:
-    """By what they are copies of: two layers that keep documents have the same ones."""
+    """Copies for one layer, by what they copy. Layers that store documents share the same copies."""
     if isinstance(layer, ScratchpadLayer):
         pads = state.scratchpads if layer.scope == "thread" else resource_state.scratchpads
         pad, content = pads.get(layer.name), layer.current_state(pads)
@@ -93,7 +93,7 @@ def _copies(layer: Layer, state: SessionState, resource_state: ResourceState) ->
 
 
 def _copied_items(items: Sequence[tuple[SessionState, RetainedItem]]) -> dict[str, Draft]:
-    """What must survive of some sessions, as their child has it: whoever has said it, there its host declares it."""
+    """Retained items of ancestors, as items that the child's host has declared."""
     return {
         f"{item.text} (an item)": copy_draft(
             Retained(_pinned(item)),
@@ -105,12 +105,12 @@ def _copied_items(items: Sequence[tuple[SessionState, RetainedItem]]) -> dict[st
 
 
 def _pinned(item: RetainedItem) -> RetainedItem:
-    """A child's goal is its own, and no message of its says this."""
+    """The item as a pinned text. The child has its own goal, and no message of the child has this text."""
     return RetainedItem("pinned", item.text)
 
 
 class _RetainedView(ViewLayer):
-    """What must survive of a parent, in front of what must of the child's own conversation: no view may hide that."""
+    """Retained items of the parent, in front of the child's own items, which a view must not hide."""
 
     def recall(self, context: LayerContext) -> LayerText | None:
         own, height = unwrap_view(self)
@@ -125,7 +125,7 @@ class _RetainedView(ViewLayer):
 
 
 def _copied_page(path: str, page: Document, state: SessionState) -> Draft:
-    """What memory has entered about archives stays out: the child has none of them."""
+    """A copied page, without memory's lines about archives: the child has none of them."""
     text = (
         with_log_lines(page.text, state.overview_lines.without_compactions(), state.language)
         if path == OVERVIEW_PATH
@@ -135,7 +135,7 @@ def _copied_page(path: str, page: Document, state: SessionState) -> Draft:
 
 
 def _child_layer(layer: Layer, policy: str) -> Layer:
-    """A view may be handed on as a view; anything else is the child's own, whoever has what is copied."""
+    """A view may be inherited as a view. Otherwise the layer belongs to the child."""
     kept, _ = unwrap_view(layer)
     if policy == "view":
         return _RetainedView(layer) if isinstance(kept, RetainedLayer) else ViewLayer(layer)

@@ -1,8 +1,8 @@
-"""What a child has changed comes home: three ways, and whatever the parent changed itself stays.
+"""Three-way merge of a child's changes into its parent.
 
-The child as it began (or as it was when this was last done), the child as it is, and the parent as it is now. Where
-only the child changed something, the parent takes it; where both did, nobody's work is thrown away: the parent's
-stays, and the report has both. What was archived is nobody's to change: it comes home whole.
+The three sides: the child when it was opened or last merged, the child now, and the parent now. Child-only changes are
+applied; on conflict the parent wins and the report carries both values. Archive pages never change, so they are copied
+whole.
 """
 
 from __future__ import annotations
@@ -35,50 +35,51 @@ from inmind.session.state import ResourceState, SessionState
 
 @frozen(kw_only=True)
 class MergeReport:
-    """What a child's changes came to in its parent."""
+    """The result of merging a child into its parent."""
 
     child: str
     taken: tuple[str, ...] = ()
-    """Fields of the scratchpad and documents that the child had changed and the parent had not, as they are called in
-    the parent: an archive is called otherwise there, where the parent has another under its name."""
+    """Scratchpad fields and documents that only the child had changed, by their names in the parent. An archive page is
+    renamed if the parent has another with the same name."""
     combined: tuple[str, ...] = ()
-    """Where both had added, or had changed different lines: the parent's first, then what only the child had. Also the
-    overview, where what occurred to the child is entered on the parent's."""
+    """What both had added to, or changed in different lines: the parent's part first. Also the overview, if lines of
+    the child were added to it.
+    """
     conflicts: tuple[MergeConflict, ...] = ()
-    """Where both had changed the same. The parent's stays; the child's is here, and in its own session."""
+    """What both had changed. The parent's value stays; the child's is here, and in its session."""
     entities: int = 0
-    """How many things the child had spoken of, which the parent now has in mind."""
+    """Number of entities of the child that are now in the parent's window."""
     repeated: bool = False
-    """This had been brought home before; nothing was done again."""
+    """These changes had been merged before; nothing was done again."""
 
     @property
     def ok(self) -> bool:
         return not self.conflicts
 
     @classmethod
-    def of(cls, came: ChildMerged, *, repeated: bool = False) -> MergeReport:
-        """The report of a homecoming, as the journal has it."""
+    def of(cls, merged: ChildMerged, *, repeated: bool = False) -> MergeReport:
+        """The report of a merge, from its event."""
         return cls(
-            child=came.child,
-            taken=came.taken,
-            combined=came.combined,
-            conflicts=tuple(_conflict_from_json(told) for told in came.conflicts),
-            entities=came.entities,
+            child=merged.child,
+            taken=merged.taken,
+            combined=merged.combined,
+            conflicts=tuple(_conflict_from_json(told) for told in merged.conflicts),
+            entities=merged.entities,
             repeated=repeated,
         )
 
 
 @frozen(kw_only=True)
 class ChildChanges:
-    """A child as it stands, and as it was when its changes last came home, or when it began."""
+    """A child now, and when it was opened or last merged (`base`)."""
 
     id: str
     base: SessionState
     base_scratchpads: Scratchpads
-    """Its scratchpads when they last came home, which may be longer ago."""
+    """Its scratchpads when they were last merged, which may be earlier."""
     state: SessionState
     layers: Sequence[Layer]
-    """As they were handed on to it."""
+    """The layers of the child, as inherited."""
 
     def has_changed(self, path: str) -> bool:
         base = self.base.documents.by_path.get(path)
@@ -87,7 +88,7 @@ class ChildChanges:
         )
 
     def written_part(self, path: str, text: str, *others: OverviewLog) -> str:
-        """A page as somebody wrote it: what memory has entered there is about the session that it was entered for."""
+        """A page without memory's own lines, which are about the session that they were written for."""
         return (
             without_generated_lines(text, self.base.overview_lines, self.state.overview_lines, *others)
             if path == OVERVIEW_PATH
@@ -97,7 +98,7 @@ class ChildChanges:
 
 @frozen
 class MergeChanges:
-    """What is to happen in the parent, and what the report will say."""
+    """Events for the parent, and the content of the report."""
 
     drafts: tuple[Draft, ...] = ()
     entities: tuple[EntitySighting, ...] = ()
@@ -105,7 +106,7 @@ class MergeChanges:
     combined: tuple[str, ...] = ()
     conflicts: tuple[MergeConflict, ...] = ()
     waiting: bool = False
-    """Something could not be taken as things are: the next homecoming looks at all of it again."""
+    """Something could not be merged now; the next merge looks at all of it again."""
 
     def __add__(self, other: MergeChanges) -> MergeChanges:
         return MergeChanges(
@@ -121,15 +122,15 @@ class MergeChanges:
 def merge_scratchpad(
     child: ChildChanges, state: SessionState, resource_state: ResourceState, layer: ScratchpadLayer | None
 ) -> MergeChanges:
-    """The scratchpad's part, wherever the parent's is kept; and of those that the parent has no layer for, word."""
-    left = _unmerged_scratchpads(child, layer)
-    return left if layer is None else left + _merge_own_scratchpad(child, state, resource_state, layer)
+    """Merge the scratchpad, in whichever stream the parent keeps it; report those without a layer in the parent."""
+    unmerged = _unmerged_scratchpads(child, layer)
+    return unmerged if layer is None else unmerged + _merge_own_scratchpad(child, state, resource_state, layer)
 
 
 def _merge_own_scratchpad(
     child: ChildChanges, state: SessionState, resource_state: ResourceState, layer: ScratchpadLayer
 ) -> MergeChanges:
-    """None where the child only had a view of it."""
+    """Merge the scratchpad of a layer. Nothing is merged if the child only had a view of it."""
     theirs = next((one for one in child.layers if isinstance(one, ScratchpadLayer) and one.name == layer.name), None)
     if theirs is None:
         return MergeChanges()
@@ -139,59 +140,56 @@ def _merge_own_scratchpad(
         or theirs.mismatch_reason(child.base_scratchpads)
         or theirs.mismatch_reason(child.state.scratchpads)
     ):
-        # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
-        waits = _is_changed(child, layer.name)
-        return (
-            MergeChanges(conflicts=(_scratchpad_conflict(child, pads, layer.name),), waiting=True)
-            if waits
-            else MergeChanges()
-        )
-    came = merge_three_way(
+        # Content that does not fit the schema reads as empty, and empty must not be merged as a deletion.
+        if not _is_changed(child, layer.name):
+            return MergeChanges()
+        return MergeChanges(conflicts=(_scratchpad_conflict(child, pads, layer.name),), waiting=True)
+    merged = merge_three_way(
         theirs.current_state(child.base_scratchpads),
         layer.current_state(pads),
         theirs.current_state(child.state.scratchpads),
     )
-    sides = [child.state.scratchpads.get(layer.name), *([pads.get(layer.name)] if came.combined else [])]
+    sides = [child.state.scratchpads.get(layer.name), *([pads.get(layer.name)] if merged.combined else [])]
     sources, trust = _sources_and_trust([pad for pad in sides if pad])
     try:
-        happened: Sequence[EventPayload] = layer.revise_by_child(pads, came)
+        payloads: Sequence[EventPayload] = layer.revise_by_child(pads, merged)
     except (SchemaViolation, InvalidInput):
-        # Each side fits by itself and both together do not: the host has to say what is to stay.
+        # Each side fits the schema, but the merged result does not: the host has to decide.
         return MergeChanges(conflicts=(_scratchpad_conflict(child, pads, layer.name),))
     return MergeChanges(
-        drafts=tuple(copy_draft(what, sources, trust) for what in happened),
-        taken=tuple(path or layer.name for path in came.taken),
-        combined=tuple(path or layer.name for path in came.combined),
-        conflicts=tuple(replace(clash, path=clash.path or layer.name) for clash in came.conflicts),
+        drafts=tuple(copy_draft(payload, sources, trust) for payload in payloads),
+        taken=tuple(path or layer.name for path in merged.taken),
+        combined=tuple(path or layer.name for path in merged.combined),
+        conflicts=tuple(replace(conflict, path=conflict.path or layer.name) for conflict in merged.conflicts),
     )
 
 
 def _unmerged_scratchpads(child: ChildChanges, layer: ScratchpadLayer | None) -> MergeChanges:
-    """Scratchpads that the child has changed and this parent has no layer for."""
+    """Changed scratchpads of the child for which the parent has no layer."""
     others = [name for name in child.state.scratchpads.by_name if layer is None or name != layer.name]
-    clashes = tuple(_scratchpad_conflict(child, Scratchpads(), name) for name in others if _is_changed(child, name))
-    return MergeChanges(conflicts=clashes, waiting=bool(clashes))
+    conflicts = tuple(_scratchpad_conflict(child, Scratchpads(), name) for name in others if _is_changed(child, name))
+    return MergeChanges(conflicts=conflicts, waiting=bool(conflicts))
 
 
 def merge_documents(child: ChildChanges, state: SessionState, layers: Sequence[Layer]) -> MergeChanges:
-    """Documents that the child wrote, and things that it spoke of, where it had layers of its own for them.
+    """Merge documents and entities, if the child has layers of its own for them.
 
-    `layers`: the parent's, which may only look at what its own parent has.
+    `layers`: of the parent. They may be views, and then nothing can be merged into them.
     """
-    came = MergeChanges()
+    merged = MergeChanges()
     if any(map(keeps_documents, child.layers)):
         kept = any(map(keeps_documents, layers))
         for path in filter(child.has_changed, child.state.documents.by_path):
             if not kept:
-                came += _unmerged_document(child, path)
+                merged += _unmerged_document(child, path)
             elif not path.startswith(ARCHIVE_PREFIX):
-                came += _merge_document(child, state, path)
+                merged += _merge_document(child, state, path)
         if kept:
-            came += _merge_archives(child, state)
-            came += _merge_overview_lines(child, state, came)
+            merged += _merge_archives(child, state)
+            merged += _merge_overview_lines(child, state, merged)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
-        came += MergeChanges(entities=_entities_since(child))
-    return came
+        merged += MergeChanges(entities=_entities_since(child))
+    return merged
 
 
 def _merge_document(child: ChildChanges, state: SessionState, path: str) -> MergeChanges:
@@ -201,29 +199,29 @@ def _merge_document(child: ChildChanges, state: SessionState, path: str) -> Merg
     if ours is None:
         return MergeChanges((copy_draft(written, *_sources_and_trust([theirs])),), taken=(path,))
     sides = (base.text if base else "", ours.text, theirs.text)
-    came = merge_three_way(*(child.written_part(path, text, state.overview_lines) for text in sides))
-    origins = _sources_and_trust([theirs, ours] if came.combined else [theirs])
-    # What memory keeps here was not taken off by anybody: it stands on the page that comes home, too.
+    merged = merge_three_way(*(child.written_part(path, text, state.overview_lines) for text in sides))
+    origins = _sources_and_trust([theirs, ours] if merged.combined else [theirs])
+    # Memory's own lines on the parent's page were not removed by anyone, so the merged page has them too.
     text = (
-        with_log_lines(came.text, state.overview_lines, state.language)
-        if came.text and path == OVERVIEW_PATH
-        else came.text
+        with_log_lines(merged.text, state.overview_lines, state.language)
+        if merged.text and path == OVERVIEW_PATH
+        else merged.text
     )
     return MergeChanges(
         (copy_draft(replace(written, text=text), *origins),) if text is not None else (),
-        taken=(path,) if came.taken else (),
-        combined=(path,) if came.combined else (),
-        conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
+        taken=(path,) if merged.taken else (),
+        combined=(path,) if merged.combined else (),
+        conflicts=tuple(replace(conflict, path=path) for conflict in merged.conflicts),
     )
 
 
 def _merge_archives(child: ChildChanges, state: SessionState) -> MergeChanges:
-    """Stubs name the lines of archives, so none is joined to another text, and no line that is home changes.
+    """Copy archive pages. Stubs refer to their lines, so a page is never merged with another text.
 
-    A text that the parent has, under whatever name, is home already, and one that goes on from such a text goes on
-    there. Any other keeps its name where that is free.
+    A text that the parent already has, under any name, is skipped. A page that continues such a text extends it. Any
+    other page keeps its name if that is free.
     """
-    came = MergeChanges()
+    merged = MergeChanges()
     taken = {*state.documents.by_path, *child.state.documents.by_path}
     home = {path: page.text for path, page in state.documents.by_path.items() if path.startswith(ARCHIVE_PREFIX)}
     places: dict[str, str] = {}
@@ -236,24 +234,24 @@ def _merge_archives(child: ChildChanges, state: SessionState) -> MergeChanges:
             begun = _path_with_text(before, home) if before and text.startswith(before.rstrip()) else None
             place = begun or (path if path not in home else renumbered_path(path, taken))
             written = DocumentWritten(path=place, text=text)
-            came += MergeChanges((copy_draft(written, *_sources_and_trust([page])),), taken=(place,))
+            merged += MergeChanges((copy_draft(written, *_sources_and_trust([page])),), taken=(place,))
             home[place] = text
             taken.add(place)
         places[path] = place or path
-    return came
+    return merged
 
 
 def _path_with_text(text: str, pages: Mapping[str, str]) -> str | None:
     return next((path for path, held in pages.items() if held == text), None)
 
 
-def _merge_overview_lines(child: ChildChanges, state: SessionState, came: MergeChanges) -> MergeChanges:
-    """What has occurred to the child, and the parent's overview with that and with the pages that come home."""
+def _merge_overview_lines(child: ChildChanges, state: SessionState, merged: MergeChanges) -> MergeChanges:
+    """The child's new overview lines, and the parent's overview updated for them and for the merged pages."""
     fresh = [note for note in child.state.overview_lines.lines if note.entered_seq > child.base.seq]
     language = state.language
     occurred = [what for note in reversed(fresh) if (what := _overview_event(note, language)) is not None]
     drafts = overview_updates(
-        with_pending_writes(state.documents, came.drafts),
+        with_pending_writes(state.documents, merged.drafts),
         language,
         occurred,
         log=state.overview_lines,
@@ -261,12 +259,12 @@ def _merge_overview_lines(child: ChildChanges, state: SessionState, came: MergeC
         sources=[f"{child.state.stream}#{note.entered_seq}" for note in reversed(fresh)],
     )
     wrote = any(isinstance(draft.payload, DocumentWritten) for draft in drafts)
-    told = not (occurred and wrote) or OVERVIEW_PATH in (*came.taken, *came.combined)
+    told = not (occurred and wrote) or OVERVIEW_PATH in (*merged.taken, *merged.combined)
     return MergeChanges(tuple(drafts), combined=() if told else (OVERVIEW_PATH,))
 
 
 def _overview_event(note: OverviewLine, language: str) -> OverviewEvent | None:
-    """A child's line as news to its parent. Its task is the child's alone, and so is what became of its history."""
+    """A line of the child as an event for its parent. Lines about its task or its own history are left out."""
     match note.section:
         case OverviewSection.TASK:
             return None
@@ -285,7 +283,7 @@ _EVENT_KINDS = {
 
 
 def _unmerged_document(child: ChildChanges, path: str) -> MergeChanges:
-    """A page for which the parent has no place of its own."""
+    """A page that the parent has no layer for."""
     base, theirs = child.base.documents.by_path.get(path), child.state.documents.by_path[path]
     return MergeChanges(
         conflicts=(MergeConflict(path, base.text if base else ABSENT, ABSENT, theirs.text),), waiting=True
@@ -293,15 +291,15 @@ def _unmerged_document(child: ChildChanges, path: str) -> MergeChanges:
 
 
 def _entities_since(child: ChildChanges) -> tuple[EntitySighting, ...]:
-    """Things that the child has spoken of since, the most recent first."""
+    """Entities that the child has seen since the base, most recent first."""
     fresh = (entity for entity in child.state.entities if _seq_of(entity.source) > child.base.seq)
     return tuple(sighting_from(entity, "things") for entity in fresh)
 
 
-def conflict_json(clash: MergeConflict) -> dict[str, Any]:
-    """A conflict as JSON, in which what is absent is not there."""
-    sides = {"base": clash.base, "ours": clash.ours, "theirs": clash.theirs}
-    return {"path": clash.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
+def conflict_json(conflict: MergeConflict) -> dict[str, Any]:
+    """A conflict as JSON. An absent value has no key."""
+    sides = {"base": conflict.base, "ours": conflict.ours, "theirs": conflict.theirs}
+    return {"path": conflict.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
 
 
 def _conflict_from_json(told: Mapping[str, Any]) -> MergeConflict:
@@ -309,7 +307,7 @@ def _conflict_from_json(told: Mapping[str, Any]) -> MergeConflict:
 
 
 def _scratchpad_conflict(child: ChildChanges, ours: Scratchpads, name: str) -> MergeConflict:
-    """A whole scratchpad that cannot be taken, with all sides as they are kept, whether they fit or not."""
+    """A conflict about a whole scratchpad, with all sides as stored, even if they do not fit the schema."""
     kept = [pads.get(name) for pads in (child.base_scratchpads, ours, child.state.scratchpads)]
     return MergeConflict(name, *(pad.state if pad else ABSENT for pad in kept))
 
@@ -319,7 +317,7 @@ def _is_changed(child: ChildChanges, pad: str) -> bool:
 
 
 def _sources_and_trust(sides: Sequence[Document | SavedScratchpad]) -> tuple[tuple[str, ...], Trust]:
-    """Where something comes from that was put together from these, and how far to trust it."""
+    """Sources of a merged value, and the lowest trust among them."""
     return tuple(side.source for side in sides), min((side.trust for side in sides), default=Trust.AGENT)
 
 
