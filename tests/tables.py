@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from inmind.errors import short_repr
+
 Test = Callable[..., None]
 
 
@@ -61,7 +63,7 @@ def _values(row: Any, count: int) -> tuple[Any, ...]:
 
 def _labels(table: list[tuple[Any, ...]], ids: Iterable[object] | Callable[[Any], object] | None) -> list[str]:
     if ids is None:
-        return [_shorten(", ".join(map(repr, values))) for values in table]
+        return [_shorten(", ".join(map(short_repr, values))) for values in table]
     if callable(ids):
         return [_shorten("-".join(str(ids(value)) for value in values)) for values in table]
     return [str(label) for label in ids]

@@ -367,7 +367,7 @@ def test_tools_in_another_providers_shape_are_refused(session: Session, format: 
 def test_what_was_put_in_front_for_a_provider_is_said(session: Session) -> None:
     prompt = session.prepare([assistant("I begin."), user("Go on.")], format="anthropic")
     assert prompt.messages[0]["role"] == "user"
-    assert any("wants a user to begin" in repair for repair in prompt.report.repaired)
+    assert any("requires a user message first" in repair for repair in prompt.report.repaired)
 
 
 def test_what_a_reply_leaves_with_a_layer_is_kept_with_a_borrowed_history_too(memory: Memory) -> None:

@@ -32,8 +32,8 @@ class BackgroundQueue:
         with self._changed:
             if self._closing:
                 return
-            idle = not self._waiting
-            self._waiting[name] = work
+            idle = not self._pending
+            self._pending[name] = work
             self._submitted += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="inmind-background", daemon=True)
@@ -42,7 +42,10 @@ class BackgroundQueue:
                 self._changed.notify_all()
 
     def flush(self) -> None:
-        """Wait until everything submitted so far has run. A task that calls this does not wait for itself."""
+        """Wait until everything submitted so far has run.
+
+        A task that calls this does not wait for itself.
+        """
         with self._changed:
             upto = self._flush_upto = self._submitted
             self._changed.notify_all()
@@ -64,7 +67,7 @@ class BackgroundQueue:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: dict[str, Callable[[], object]] = {}
+        self._pending: dict[str, Callable[[], object]] = {}
         self._thread: threading.Thread | None = None
         self._submitted = self._completed = self._flush_upto = 0
         """Number of submissions, how many of them have run, and up to which one a `flush` waits."""
@@ -73,13 +76,13 @@ class BackgroundQueue:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closing)
-                if not self._waiting:
+                self._changed.wait_for(lambda: self._pending or self._closing)
+                if not self._pending:
                     return
                 self._changed.wait_for(
                     lambda: self._flush_upto > self._completed or self._closing, timeout=BATCH_SECONDS
                 )
-                work, self._waiting = list(self._waiting.values()), {}
+                work, self._pending = list(self._pending.values()), {}
                 upto = self._submitted
             for one in work:
                 _run_safely(one)

@@ -15,7 +15,10 @@ V = TypeVar("V")
 
 
 def to_json(value: object) -> str:
-    """Compact JSON without escaping of non-ASCII characters. The only JSON writer of the package."""
+    """Compact JSON without escaping of non-ASCII characters.
+
+    The only JSON writer of the package.
+    """
     return _COMPACT.encode(value)
 
 

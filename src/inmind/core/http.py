@@ -87,7 +87,9 @@ class HttpEndpoint:
     def stream_events(
         self, path: str, body: Mapping[str, Any], *, headers: HeadersForKey, seconds: float
     ) -> Generator[Json, None, bool]:
-        """Yield the events of a streamed response as JSON objects. `seconds` limits the silence between them.
+        """Yield the events of a streamed response as JSON objects.
+
+        `seconds` limits the silence between them.
 
         Returns whether the server sent its end marker. Before the response starts, failures are retried; afterwards
         they are raised, and the caller decides what to do with a partial response.
@@ -261,7 +263,10 @@ class _DeadlineExceeded(Exception):
 
 
 class _SilenceTimer:
-    """Measures silence in a stream. A keep-alive line counts as a sign of life, but not forever."""
+    """Measures silence in a stream.
+
+    A keep-alive line counts as a sign of life, but not forever.
+    """
 
     MAX_KEEPALIVE_FACTOR = 10
     """Keep-alive lines alone are accepted for this many times the limit."""

@@ -29,7 +29,9 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def check_json(value: object, field: str) -> None:
-    """Raise InvalidInput for a value that JSON cannot represent. A cycle is reported as too deep.
+    """Raise InvalidInput for a value that JSON cannot represent.
+
+    A cycle is reported as too deep.
 
     The walk keeps its own stack, so that no input can exhaust Python's.
     """
@@ -37,7 +39,7 @@ def check_json(value: object, field: str) -> None:
     while pending:
         node, place, depth = pending.pop()
         if depth >= MAX_DEPTH and (is_object(node) or is_list(node)):
-            raise InvalidInput(field=_short(place), value=node, expected=f"at most {MAX_DEPTH} levels of nesting")
+            raise InvalidInput(field=_shorten(place), value=node, expected=f"at most {MAX_DEPTH} levels of nesting")
         if is_object(node):
             for key, item in node.items():
                 check_text(key, f"{place} (a key)")
@@ -60,14 +62,17 @@ def json_copy(value: Any) -> Any:
         copy = json.loads(text)
     except (ValueError, TypeError, RecursionError):
         return None
-    return copy if copy == value and _is_shallow(encoded) else None
+    return copy if copy == value and _is_within_max_depth(encoded) else None
 
 
 _STRICT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _is_shallow(encoded: bytes) -> bool:
-    """True if the nesting is within MAX_DEPTH. Brackets inside strings can only overestimate it."""
+def _is_within_max_depth(encoded: bytes) -> bool:
+    """True if the nesting is within MAX_DEPTH.
+
+    Brackets inside strings can only overestimate it.
+    """
     steps = encoded.translate(_STEPS, _NO_BRACKETS)
     return len(steps) <= MAX_DEPTH or max(map(sub, accumulate(steps), count(1))) <= MAX_DEPTH
 
@@ -140,7 +145,10 @@ def objects_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dict[st
 
 
 def typed_parts_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dict[str, Any], str]]:
-    """The content parts of a list, each with its path. Every part has a type, and a text part has text."""
+    """The content parts of a list, each with its path.
+
+    Every part has a type, and a text part has text.
+    """
     parts = objects_at(wire, key, field)
     for part, place in parts:
         if text_at(part, "type", place) in TEXT_PART_TYPES:
@@ -166,5 +174,5 @@ def _check_scalar(value: object, field: str) -> None:
         raise InvalidInput(field=field, value=value, expected="a value that JSON can carry")
 
 
-def _short(place: str) -> str:
+def _shorten(place: str) -> str:
     return place if len(place) <= 200 else f"{place[:200]}…"

@@ -171,7 +171,10 @@ def _match_lines(base: list[str], text: list[str]) -> Mapping[str, list[int]]:
 
 
 def _join_insertions(ours: list[str], theirs: list[str]) -> list[str]:
-    """Join what both inserted at one place. A final empty line, which stands for the newline at the end, stays last."""
+    """Join what both inserted at one place.
+
+    A final empty line, which stands for the newline at the end, stays last.
+    """
     ended = [""] if "" in (ours[-1:] + theirs[-1:]) else []
     return [*_without_final_newline(ours), *_without_final_newline(theirs), *ended]
 

@@ -67,13 +67,19 @@ def is_database(place: object) -> bool:
 
 
 def refuse_database(folder: str, field: str, instead: str) -> None:
-    """Raise InvalidInput if a folder name is the address of a database. The message repeats no password."""
+    """Raise InvalidInput if a folder name is the address of a database.
+
+    The message repeats no password.
+    """
     if _LOOKS_LIKE_DATABASE.match(folder):
         raise InvalidInput(field=field, expected=f"a folder on this machine; use {instead} for a database")
 
 
 def check_database_url(url: object, field: str) -> str:
-    """Check a URL whose password can be recognised. For other URLs an error of the driver could repeat it."""
+    """Check a URL whose password can be recognised.
+
+    For other URLs an error of the driver could repeat it.
+    """
     if isinstance(url, str) and "://" not in url and os.path.isdir(os.path.expanduser(url)):
         raise InvalidInput(field=field, value=url, expected="the URL of a database; use --home for a folder")
     if not isinstance(url, str) or not is_database(url) or not url.isprintable() or not _URL.fullmatch(url):
@@ -100,7 +106,10 @@ def redact_url(url: str) -> str:
 
 
 def session_folder(home: Path, id: str, cwd: str) -> Path:
-    """sessions/--<cwd>--/<session>, with "/" in the working directory as "-". A very long one ends in its digest."""
+    """sessions/--<cwd>--/<session>, with "/" in the working directory as "-".
+
+    A very long one ends in its digest.
+    """
     return home / SESSIONS / cwd_folder_name(cwd) / to_file_name(id)
 
 

@@ -135,7 +135,10 @@ def id_positions(id: str, text: str) -> Iterator[int]:
 
 
 def shorten(text: str, max_characters: int) -> str:
-    """The text on one line, of at most `max_characters`. A longer text ends after a word, with an ellipsis."""
+    """The text on one line, of at most `max_characters`.
+
+    A longer text ends after a word, with an ellipsis.
+    """
     line = " ".join(text.split())
     if len(line) <= max_characters:
         return line
@@ -235,7 +238,10 @@ _IGNORABLE = re.compile("[\u115f\u1160\u2065\u3164\uffa0\ufff0-\ufff8\U000e0000-
 
 
 class _PlainForms(dict[int, str]):
-    """How a character looks, in plain small letters; empty for an invisible one. Filled on demand."""
+    """How a character looks, in plain small letters; empty for an invisible one.
+
+    Filled on demand.
+    """
 
     _MAX_ENTRIES = 10_000
     # "㏌" spells a part of a tag; a character for a whole phrase does not, and would only make the result long.

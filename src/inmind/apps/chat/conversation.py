@@ -285,19 +285,19 @@ class ChatConversation:
         except (ModelFailed, KeyboardInterrupt, SystemExit, OSError) as error:  # OSError: the output is closed
             failure = error
         finally:
-            withread_partial_reply the received part still has to be recorded
+            with suppress(OSError):  # the received part still has to be recorded
                 self._listener.end_answer()
-        reply = read_as_far_as_it_came(chunks, format=self._format.name)
+        reply = read_partial_reply(chunks, format=self._format.name)
         if reply is None:
             return _ReceivedReply(None, failure or ModelFailed(reason=f"{self.endpoint.url} sent an empty reply"))
         has_ended = any(map(self.endpoint.protocol.is_end, chunks))
-        if is_donis_complete not has_ended:  # some servers send no finish reason
-            reply = replace(reply, whole=True)
-        if reply.whole and (failure is None or isinstance(failure, ModelFailed)):
+        if is_done and not has_ended:  # some servers send no finish reason
+            reply = replace(reply, is_complete=True)
+        if reply.is_complete and (failure is None or isinstance(failure, ModelFailed)):
             return _ReceivedReply(reply, None)  # an error after the end does not matter
         mark = STOPPED_MARK if isinstance(failure, KeyboardInterrupt) else CUT_MARK
         cut = _LENGTH_REASON if has_ended else _UNFINISHED_REASON
-        return _ReceivedReply(_add_mark(replace(reply, whole=False), mark), failure, cut)
+        return _ReceivedReply(_add_mark(replace(reply, is_complete=False), mark), failure, cut)
 
     def _stream_events(self, prompt: Prompt) -> Generator[Json, None, bool]:
         """Events of a reply; returns True if the server sent its end marker."""

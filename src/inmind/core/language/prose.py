@@ -52,7 +52,10 @@ def is_greeting(words: str) -> bool:
 
 
 def is_addressed(words: str) -> bool:
-    """True if the first words address a person, with "I", "you" or "please". Programs and pages do not."""
+    """True if the first words address a person, with "I", "you" or "please".
+
+    Programs and pages do not.
+    """
     first = words.strip()[:_FIRST_WORDS].lower()
     return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_SPEAKS).search(first))
 
@@ -64,7 +67,10 @@ def is_request(words: str) -> bool:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of an English or Chinese text. A period in a number, name or abbreviation ends none."""
+    """The sentences of an English or Chinese text.
+
+    A period in a number, name or abbreviation ends none.
+    """
     borders = [0, *_sentence_ends(text), len(text)]
     return [one for start, end in pairwise(borders) if (one := text[start:end].strip())]
 
@@ -133,7 +139,10 @@ def _blocks(words: str) -> Iterator[list[str]]:
 
 
 def _split_before_paste(block: Sequence[str]) -> tuple[Sequence[str], _PasteKind]:
-    """The lines of a paragraph before a paste, and its kind. The paste may also be in the next paragraph."""
+    """The lines of a paragraph before a paste, and its kind.
+
+    The paste may also be in the next paragraph.
+    """
     for place, line in enumerate(block, start=1):
         if len(line) > _MAX_LEAD_CHARACTERS:
             continue
@@ -148,7 +157,10 @@ def _split_before_paste(block: Sequence[str]) -> tuple[Sequence[str], _PasteKind
 
 
 def _announces_paste(line: str) -> bool:
-    """True if a text by another person follows. This runs for every line, so cheap checks come first."""
+    """True if a text by another person follows.
+
+    This runs for every line, so cheap checks come first.
+    """
     low = line.lower()
     if ("here" in low or "below" in low) and compile_cached(_HERE_IT_IS).search(low):
         return True

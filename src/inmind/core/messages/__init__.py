@@ -1,32 +1,34 @@
-"""The ways providers write a conversation, each behind one small interface, and the lists they accept.
+"""Message formats of the providers.
 
-Everything else in inmind sees `Message` and its parts; only this package knows what a provider calls them.
+Everything else in inmind uses `Message` and its parts; only this package knows the providers' names for them.
 """
 
 from __future__ import annotations
 
 from inmind.core.messages.anthropic import AnthropicMessages
+from inmind.core.messages.conversion import ParsedMessage
 from inmind.core.messages.model import (
     Call,
     Format,
-    Head,
     Image,
     Message,
     Opaque,
     Part,
+    PromptHead,
     Result,
     Text,
     Wire,
 )
 from inmind.core.messages.openai import OpenAIChat
-from inmind.core.messages.pairing import Arrangement, Said, arrange
+from inmind.core.messages.pairing import ProviderList, to_provider_list
 from inmind.core.messages.responses import OpenAIResponses
 from inmind.errors import InvalidInput
 
 FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses(), AnthropicMessages())}
 
 
-def format_named(name: object, field: str = "format") -> Format:
+def get_format(name: object, field: str = "format") -> Format:
+    """Return the format with this name."""
     known = FORMATS.get(name) if isinstance(name, str) else None
     if known is None:
         raise InvalidInput(field=field, value=name, expected=f"one of {', '.join(FORMATS)}")
@@ -36,20 +38,20 @@ def format_named(name: object, field: str = "format") -> Format:
 __all__ = [
     "FORMATS",
     "AnthropicMessages",
-    "Arrangement",
     "Call",
     "Format",
-    "Head",
     "Image",
     "Message",
     "Opaque",
     "OpenAIChat",
     "OpenAIResponses",
+    "ParsedMessage",
     "Part",
+    "PromptHead",
+    "ProviderList",
     "Result",
-    "Said",
     "Text",
     "Wire",
-    "arrange",
-    "format_named",
+    "get_format",
+    "to_provider_list",
 ]

@@ -1,10 +1,9 @@
 """Messages of Anthropic's API.
 
-There are only users and assistants here: results are blocks of a user's message, always first in it, and all the
-results of one assistant message stand in the one that follows; alone in it, where the assistant waits for them in the
-middle of a turn. Text must say something, the user begins, and
-arguments are an object. What other formats allow is bent to that here, always the same way, so that the same
-conversation makes the same bytes.
+There are only the roles user and assistant. Results are blocks of a user message, always first in it, and all results
+of one assistant message are in the message that follows; nothing else may be in it if the assistant waits for them in
+the middle of a turn. Text must not be blank, the user starts, and arguments are an object. Other forms are converted,
+always in the same way, so that the same conversation gives the same bytes.
 """
 
 from __future__ import annotations
@@ -17,41 +16,45 @@ from itertools import takewhile
 from typing import Any, NoReturn
 
 from inmind.core.json import check_json, check_text, is_list, is_object, object_at, text_at, typed_parts_at
-from inmind.core.messages.cache_control import Tail, mark_before, marks_left, with_mark_before_tail
+from inmind.core.messages.cache_control import TailBlock, add_mark_before_tail, own_mark_before, remaining_marks
 from inmind.core.messages.model import (
-    OPENING,
+    OPENING_TEXT,
     Call,
     Content,
-    Demands,
-    Head,
+    FormatRules,
     Image,
     Message,
     Opaque,
     Part,
+    PromptHead,
     Result,
     Role,
     Text,
     Wire,
-    last_place,
+    last_index,
     without_id,
 )
-from inmind.core.messages.system import in_paragraphs, system_items
+from inmind.core.messages.system import join_paragraphs, system_items
 from inmind.core.text import escape_markup
 from inmind.errors import InvalidInput
 
 NAME = "anthropic"
-EMPTY = "(empty)"
+EMPTY_TEXT = "(empty)"
 
-# The one key of an input that was no JSON object: the model's own words, as they were.
-RAW = "_raw"
+# The single key of an input that was not a JSON object; its value is the text of the model.
+RAW_KEY = "_raw"
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class AnthropicMessages:
+    """The format of Anthropic's messages."""
+
     name: str = NAME
-    demands: Demands = Demands(answers="together", ids_once="conversation", user_begins=True, marked_by_us=True)
+    rules: FormatRules = FormatRules(
+        result_position="together", unique_ids="conversation", user_first=True, uses_cache_marks=True
+    )
 
     def check(self, wire: object, *, field: str) -> None:
         if not is_object(wire):
@@ -75,7 +78,7 @@ class AnthropicMessages:
             expected = 'an Anthropic tool: {"name": …, "input_schema": {…}}'
             raise InvalidInput(field=field, value=tool, expected=expected)
 
-    def outgoing(self, wire: Wire) -> Wire:
+    def strip_local_fields(self, wire: Wire) -> Wire:
         return without_id(wire)
 
     def is_system(self, wire: Wire) -> bool:
@@ -90,7 +93,7 @@ class AnthropicMessages:
     def system_text(self, system: Sequence[Wire] | str | None) -> str:
         if isinstance(system, str):
             return system
-        return in_paragraphs(block["text"] for block in _system_blocks(system) if block["type"] == "text")
+        return join_paragraphs(block["text"] for block in _system_blocks(system) if block["type"] == "text")
 
     def read(self, wire: Wire) -> Message:
         role, content = wire["role"], wire["content"]
@@ -101,8 +104,11 @@ class AnthropicMessages:
             return Message("tool", parts)
         return Message(_ROLES[role], parts)
 
-    def sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - what it reads like tells it all here
-        """Anthropic itself gives out empty answers; and hosts put results behind text. Neither is taken back."""
+    def is_sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - the parsed message is enough here
+        """Anthropic returns empty answers, and hosts put results after text.
+
+        It refuses both as input.
+        """
         only_results = True
         for part in message.parts:
             if isinstance(part, Result):
@@ -126,34 +132,34 @@ class AnthropicMessages:
             else:
                 turns.append((role, blocks))
         if turns and turns[0][0] == "assistant":
-            turns.insert(0, ("user", [_text_block(OPENING)]))
+            turns.insert(0, ("user", [_text_block(OPENING_TEXT)]))
         return [{"role": role, "content": _content(blocks)} for role, blocks in turns]
 
-    def carrier(self, wires: Sequence[Wire]) -> int | None:
-        place = last_place(wires, lambda wire: wire["role"] == "user")
-        # An earlier message, and not none at all: memory that has no tail to change in would have to change in the
-        # prefix, before everything that is cached.
-        while place is not None and _is_of_results_alone(wires, place):
-            place = last_place(wires[:place], lambda wire: wire["role"] == "user")
+    def tail_index(self, wires: Sequence[Wire]) -> int | None:
+        place = last_index(wires, lambda wire: wire["role"] == "user")
+        # Rather an earlier message than none: without a tail, changes of memory would have to go into the prefix and
+        # would invalidate the cache.
+        while place is not None and _allows_only_results(wires, place):
+            place = last_index(wires[:place], lambda wire: wire["role"] == "user")
         return place
 
-    def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        place = self.carrier(wires)
+    def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
+        place = self.tail_index(wires)
         if place is None:
             return None
         said = wires[place]["content"]
         blocks: list[Any] = said if is_list(said) else [_text_block(said)] if said else []
-        carrying = {**wires[place], "content": [*blocks, Tail(_text_block(text))]}
+        carrying = {**wires[place], "content": [*blocks, TailBlock(_text_block(text))]}
         return [*wires[:place], carrying, *wires[place + 1 :]]
 
-    def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+    def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         system = _system_blocks(head.system)
-        left = marks_left(system, tools or (), wires)
-        # The mark in the conversation covers everything before it, the memory too: with room for one, it is that.
-        messages = with_mark_before_tail(wires) if left else list(wires)
+        left = remaining_marks(system, tools or (), wires)
+        # The mark in the conversation covers everything before it, including memory: it comes first.
+        messages = add_mark_before_tail(wires) if left else list(wires)
         if head.memory:
             memory = _text_block(head.memory)
-            system.append({**memory, "cache_control": mark_before(messages)} if left > 1 else memory)
+            system.append({**memory, "cache_control": own_mark_before(messages)} if left > 1 else memory)
         request: dict[str, Any] = {"messages": messages}
         if system:
             request["system"] = system
@@ -162,10 +168,10 @@ class AnthropicMessages:
         return request
 
 
-def _is_of_results_alone(wires: Sequence[Wire], place: int) -> bool:
-    """Would the provider refuse anything beside the results in this message?
+def _allows_only_results(wires: Sequence[Wire], place: int) -> bool:
+    """True if the provider would refuse any block other than the results in this message.
 
-    So it is where they go to code that it runs, and where a tool of its own has not been run yet.
+    That is so if the results go to code that it runs, or if one of its own tools has not run yet.
     """
     said = wires[place]["content"]
     if not is_list(said) or not any(block["type"] == "tool_result" for block in said):
@@ -216,7 +222,7 @@ def _check_image(block: dict[str, Any], field: str) -> None:
 def _read_block(block: Wire) -> Part:
     kind = block["type"]
     if kind == "tool_use":
-        return Call(block["id"], block["name"], _arguments(block["input"]))
+        return Call(block["id"], block["name"], _arguments_text(block["input"]))
     if kind == "tool_result":
         content = block.get("content") or ()
         inner = (Text(content),) if isinstance(content, str) else tuple(_read_content(part) for part in content)
@@ -233,27 +239,27 @@ def _read_content(block: Wire) -> Content:
         if source["type"] == "base64" and source["media_type"]:
             return Image(source["data"], source["media_type"])
         if source["type"] == "url":
-            return Image.at(source["url"])
+            return Image.from_url(source["url"])
     return Opaque(NAME, kind, block)
 
 
 def _write_block(part: Part, role: Role) -> Iterator[dict[str, Any]]:
     if isinstance(part, Text):
         if part.text.strip():
-            yield _text_block(_as_system(part.text) if role in {"system", "developer"} else part.text)
+            yield _text_block(_wrap_system_text(part.text) if role in {"system", "developer"} else part.text)
     elif isinstance(part, Image):
         if role != "assistant":
             yield _image_block(part)
     elif isinstance(part, Call):
-        yield {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": input_of(part.arguments)}
+        yield {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": parse_input(part.arguments)}
     elif isinstance(part, Result):
         yield _result_block(part)
     elif part.format == NAME:
         yield dict(part.body)
 
 
-def _as_system(text: str) -> str:
-    """System words in the middle of a conversation, for a provider that knows them only at its head."""
+def _wrap_system_text(text: str) -> str:
+    """Wrap a system message inside the conversation: the API accepts system text only first."""
     return f"<system_message>{escape_markup(text)}</system_message>"
 
 
@@ -271,7 +277,7 @@ def _result_block(result: Result) -> dict[str, Any]:
     content = [block for part in result.parts for block in _write_block(part, "tool")]
     written: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(result.id)}
     if content:
-        written["content"] = _plainest(content)
+        written["content"] = _simplest_content(content)
     if result.error:
         written["is_error"] = True
     return written
@@ -279,11 +285,11 @@ def _result_block(result: Result) -> dict[str, Any]:
 
 def _content(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if not blocks:
-        return EMPTY
-    return _plainest(sorted(blocks, key=lambda block: block["type"] != "tool_result"))
+        return EMPTY_TEXT
+    return _simplest_content(sorted(blocks, key=lambda block: block["type"] != "tool_result"))
 
 
-def _plainest(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+def _simplest_content(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     return str(blocks[0]["text"]) if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
 
 
@@ -292,31 +298,34 @@ def _is_blank(part: Part) -> bool:
 
 
 def _id(given: str) -> str:
-    """An id that Anthropic takes. It follows from the given one alone, so a call and its result cannot drift apart."""
+    """Return an id that Anthropic accepts.
+
+    It depends only on the given id, so call and result match.
+    """
     if _ID.fullmatch(given):
         return given
     digest = hashlib.sha256(given.encode()).hexdigest()[:8]
     return f"{re.sub(r'[^a-zA-Z0-9_-]', '_', given)}_{digest}"
 
 
-def input_of(arguments: str) -> dict[str, Any]:
-    """The input that a model wrote as text; where it is no JSON object, the words themselves."""
+def parse_input(arguments: str) -> dict[str, Any]:
+    """Parse the input that a model wrote as text; if it is not a JSON object, keep the text."""
     if not arguments:
         return {}
-    given = _object_in(arguments)
-    return {RAW: arguments} if given is None else given
+    given = _parse_object(arguments)
+    return {RAW_KEY: arguments} if given is None else given
 
 
-def _arguments(given: Mapping[str, Any]) -> str:
-    """The arguments as JSON text, or the words that were no JSON when they were written here."""
-    raw = given.get(RAW)
-    if len(given) == 1 and isinstance(raw, str) and raw and _object_in(raw) is None:
+def _arguments_text(given: Mapping[str, Any]) -> str:
+    """The arguments as JSON text, or the original text if it was not JSON."""
+    raw = given.get(RAW_KEY)
+    if len(given) == 1 and isinstance(raw, str) and raw and _parse_object(raw) is None:
         return raw
     return json.dumps(given, ensure_ascii=False)
 
 
-def _object_in(text: str) -> dict[str, Any] | None:
-    """The object that a JSON text holds; None for broken JSON, and for JSON that nobody could send on."""
+def _parse_object(text: str) -> dict[str, Any] | None:
+    """Parse a JSON object; None for invalid JSON and for values that cannot be sent."""
     try:
         value = json.loads(text, parse_constant=_refuse)
         check_json(value, "arguments")
@@ -330,7 +339,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _system_blocks(system: Sequence[Wire] | str | None) -> list[dict[str, Any]]:
-    """The host's system prompt as blocks. System messages are opened, blocks stand as they are."""
+    """The host's system prompt as blocks. System messages are replaced by their content."""
     if not system:
         return []
     if isinstance(system, str):

@@ -1,17 +1,18 @@
-"""Where a provider is told to remember the prompt up to.
+"""Cache marks: where a provider is asked to cache the prompt up to.
 
-A mark says nothing: it belongs to one request and not to the conversation, and hosts move theirs on from call to call.
-So a host's marks are taken off its messages where those come in, are kept with the call, and are put on again where
-the call goes out. A history that only grows stays one, and the marks are those of the host's newest list.
+A mark belongs to one request and not to the conversation, and hosts move theirs from call to call. So a host's marks
+are removed from its messages on arrival, stored with the call, and set again when the call is sent. The history
+therefore only grows, and the marks are those of the host's newest list.
 
-Anthropic caches only as far as an explicit mark, and takes four in a request. Two of ours pay: behind the memory
-block, which stands for many calls, and behind the last block that the next request will repeat. That block is the
-one *before* the tail, since the tail changes with every call. `carry` puts the tail in as a `Tail`, a dict that
-goes out like any other, so that the request can tell it from the host's words without being told where it is.
+Anthropic caches only up to an explicit mark and accepts four in a request. Two of ours are worthwhile: after the memory
+block, which is unchanged for many calls, and after the last block that the next request will repeat. That block is the
+one *before* the tail, since the tail changes with every call. `add_tail` inserts the tail as a `TailBlock`, a dict that
+is sent like any other, so that the request can recognise it.
 
-A mark for an hour is refused behind one for five minutes (in tools, then system, then messages), so ours last as
-long as any of the host's that stands behind them. One beside the messages stands behind everything; it is no part of
-the conversation and comes when the request is made already, so ours are told from the host's there: they are `Ours`.
+A mark for one hour is refused after one for five minutes (in the order tools, system, messages), so ours last as long
+as any mark of the host after them. A mark next to the messages counts as after everything; it is not part of the
+conversation and comes when the request is already built, so our own marks must be recognisable: they are
+`OwnCacheMark`.
 """
 
 from __future__ import annotations
@@ -22,98 +23,104 @@ from typing import Any
 from inmind.core.json import TEXT_PART_TYPES, is_list, is_object
 from inmind.core.messages.model import Wire
 
-MOST = 4
+MAX_MARKS = 4
 
-Path = tuple[int | str, ...]
-Marks = tuple[tuple[int, Path, Any], ...]
-"""Each with the place of its message in a list, and the way to it from there."""
+MarkPath = tuple[int | str, ...]
+CacheMarks = tuple[tuple[int, MarkPath, Any], ...]
+"""Each with the index of its message in a list and the path to it from there."""
 
-_NAMES = ("cache_control", "prompt_cache_breakpoint")
-_WITH_PARTS = ("content", "output")
-_WITHIN = "source"
-"""Where a document has what it is made of."""
-_FOR_AN_HOUR = "1h"
-_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
-
-
-class Tail(dict[str, Any]):
-    """The content block that carries this call's changes and nothing of the conversation."""
+_MARK_FIELDS = ("cache_control", "prompt_cache_breakpoint")
+_PART_FIELDS = ("content", "output")
+_SOURCE_FIELD = "source"
+"""The field of a document with its content."""
+_ONE_HOUR = "1h"
+_UNMARKABLE_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 
-class Ours(dict[str, str]):
-    """A mark of ours, which goes out like any other."""
+class TailBlock(dict[str, Any]):
+    """The content block with this call's changes. It is not part of the conversation."""
 
 
-def marks_in(wires: Sequence[object]) -> Marks:
-    """The marks in a list of messages. Objects of a client have none: nobody writes on those."""
-    given = ((place, path, mark) for place, wire in enumerate(wires) for path, mark in _marked(wire))
+class OwnCacheMark(dict[str, str]):
+    """A mark set by inmind. It is sent like any other."""
+
+
+def find_marks(wires: Sequence[object]) -> CacheMarks:
+    """The marks in a list of messages. Objects of a client have none."""
+    given = ((place, path, mark) for place, wire in enumerate(wires) for path, mark in _iter_marks(wire))
     return tuple((place, path, mark) for place, path, mark in given if mark is not None)
 
 
-def unmarked(wire: Wire) -> Wire:
-    """The message without marks; the very same object where it has none."""
-    return wire if next(_marked(wire), None) is None else _unmarked(wire)
+def without_marks(wire: Wire) -> Wire:
+    """Return the message without marks; the same object if it has none."""
+    return wire if next(_iter_marks(wire), None) is None else _strip_marks(wire)
 
 
-def in_bare_words(value: Any) -> Any:
-    """The message with words that stand alone as bare words. To put a mark on them, hosts spell them as a part."""
+def with_plain_text(value: Any) -> Any:
+    """Return the message with single text parts as plain strings.
+
+    Hosts use a part to attach a mark.
+    """
     if not is_object(value):
         return value
-    said = {key: _bare(parts) for key in _WITH_PARTS if is_list(parts := value.get(key))}
-    within = {_WITHIN: in_bare_words(value[_WITHIN])} if _WITHIN in value else {}
+    said = {key: _simplify_parts(parts) for key in _PART_FIELDS if is_list(parts := value.get(key))}
+    within = {_SOURCE_FIELD: with_plain_text(value[_SOURCE_FIELD])} if _SOURCE_FIELD in value else {}
     return {**value, **said, **within}
 
 
-def placed(marks: Marks, line: Sequence[Wire], sent: Sequence[Wire]) -> Marks:
-    """The same marks at the places where the messages of the line stand in what is sent.
+def relocate_marks(marks: CacheMarks, conversation: Sequence[Wire], sent: Sequence[Wire]) -> CacheMarks:
+    """Map marks on the conversation to the messages that are sent.
 
-    Of a message that had to be written anew, a part may stand in another one as it was. What is not found, or could be
-    this as well as that, loses its mark; so does a part that only the host's own copy of a reply has.
+    A part of a rewritten message may be found unchanged in another one. A mark is dropped if its part is not found, is
+    found more than once, or exists only in the host's copy of a reply.
     """
-    found: list[tuple[int, Path, Any]] = []
+    found: list[tuple[int, MarkPath, Any]] = []
     for place, path, mark in marks:
-        at = _place_in(sent, line, place)
+        at = _index_in(sent, conversation, place)
         if at is not None:
-            found += [(at, path, mark)] if _reaches(line[place], path) else []
+            found += [(at, path, mark)] if _path_exists(conversation[place], path) else []
         else:
-            found += [(at, moved, mark) for at, moved in _part_in(sent, line[place], path)]
+            found += [(at, moved, mark) for at, moved in _find_part(sent, conversation[place], path)]
     return tuple(found)
 
 
-def marked(wires: Sequence[Wire], marks: Marks, *, words: str) -> list[Wire]:
-    """The messages with these marks. `words`: what the part is called that bare words become when they are marked."""
+def apply_marks(wires: Sequence[Wire], marks: CacheMarks, *, text_type: str) -> list[Wire]:
+    """Set marks on messages. `text_type`: type of the part that a marked plain text becomes."""
     sent = list(wires)
     for place, path, mark in marks:
-        sent[place] = _with(sent[place], path, mark, words)
+        sent[place] = _set_at_path(sent[place], path, mark, text_type)
     return sent
 
 
-def marks_left(*places: Iterable[Wire]) -> int:
-    """How many marks the host has left to us in its system blocks, tools and messages."""
-    return max(0, MOST - sum(1 for place in places for wire in place for _ in _marks(wire)))
+def remaining_marks(*places: Iterable[Wire]) -> int:
+    """Number of marks that the host has not used in its system blocks, tools and messages."""
+    return max(0, MAX_MARKS - sum(1 for place in places for wire in place for _ in _non_null_marks(wire)))
 
 
-def mark_before(wires: Iterable[Wire]) -> Ours:
-    """The mark for a block with these messages behind it. Five minutes is what no `ttl` means."""
-    longer = any(is_object(mark) and mark.get("ttl") == _FOR_AN_HOUR for wire in wires for mark in _marks(wire))
-    return Ours(type="ephemeral", ttl=_FOR_AN_HOUR) if longer else Ours(type="ephemeral")
+def own_mark_before(wires: Iterable[Wire]) -> OwnCacheMark:
+    """The mark for a block that is followed by these messages.
+
+    Without `ttl` it lasts five minutes.
+    """
+    longer = any(is_object(mark) and mark.get("ttl") == _ONE_HOUR for wire in wires for mark in _non_null_marks(wire))
+    return OwnCacheMark(type="ephemeral", ttl=_ONE_HOUR) if longer else OwnCacheMark(type="ephemeral")
 
 
-def remarked(blocks: Sequence[Wire], mark: Ours | None) -> list[Wire]:
-    """The same blocks with this in the place of each mark of ours; None is no mark."""
+def replace_own_marks(blocks: Sequence[Wire], mark: OwnCacheMark | None) -> list[Wire]:
+    """Replace each of our marks by this one; None removes them."""
     given = {"cache_control": mark} if mark else {}
-    return [{**_without(block), **given} if is_marked_by_us(block) else block for block in blocks]
+    return [{**_without_mark_fields(block), **given} if has_own_mark(block) else block for block in blocks]
 
 
-def is_marked_by_us(block: Wire) -> bool:
-    return isinstance(block.get("cache_control"), Ours)
+def has_own_mark(block: Wire) -> bool:
+    return isinstance(block.get("cache_control"), OwnCacheMark)
 
 
-def with_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
-    """The same messages with a mark on the last block that will stand unchanged in the next request.
+def add_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
+    """Add a mark on the last block that will be unchanged in the next request.
 
-    Without a tail that is the end of the last message that is not the assistant's: what an assistant message at
-    the end holds is a beginning, and will be longer next time.
+    Without a tail that is the end of the last message that is not the assistant's: an assistant message at the end is a
+    prefill and will be longer next time.
     """
     marked = list(wires)
     end = _tail_message(wires)
@@ -123,25 +130,25 @@ def with_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
             block = blocks[index]
             if block.get("cache_control") is not None:
                 return marked
-            if not isinstance(block, Tail) and _markable(block):
-                blocks[index] = {**block, "cache_control": mark_before(wires[place + 1 :])}
+            if not isinstance(block, TailBlock) and _can_be_marked(block):
+                blocks[index] = {**block, "cache_control": own_mark_before(wires[place + 1 :])}
                 marked[place] = {**wires[place], "content": blocks}
                 return marked
     return marked
 
 
-def _place_in(sent: Sequence[Wire], line: Sequence[Wire], place: int) -> int | None:
-    """Where a message of the line stands in what is sent. Messages that say the same are told apart by their order."""
-    before = [at for at, wire in enumerate(line) if wire == line[place]]
-    now = [at for at, wire in enumerate(sent) if wire == line[place]]
+def _index_in(sent: Sequence[Wire], conversation: Sequence[Wire], place: int) -> int | None:
+    """Index of a message in the list that is sent. Equal messages are matched by their order."""
+    before = [at for at, wire in enumerate(conversation) if wire == conversation[place]]
+    now = [at for at, wire in enumerate(sent) if wire == conversation[place]]
     return now[before.index(place)] if len(now) == len(before) else None
 
 
-def _part_in(sent: Sequence[Wire], wire: Wire, path: Path) -> list[tuple[int, Path]]:
-    """Where the part of a message that the way leads through stands in what is sent, if it stands there once."""
+def _find_part(sent: Sequence[Wire], wire: Wire, path: MarkPath) -> list[tuple[int, MarkPath]]:
+    """Location of the marked part in the list that is sent, if it occurs there once."""
     key, at = path[0], path[1] if len(path) > 1 else None
     parts = wire.get(str(key))
-    if not is_list(parts) or not isinstance(at, int) or at >= len(parts) or not _reaches(parts[at], path[2:]):
+    if not is_list(parts) or not isinstance(at, int) or at >= len(parts) or not _path_exists(parts[at], path[2:]):
         return []
     lists = [(place, other.get(str(key))) for place, other in enumerate(sent)]
     found = [
@@ -153,74 +160,74 @@ def _part_in(sent: Sequence[Wire], wire: Wire, path: Path) -> list[tuple[int, Pa
     return found if len(found) == 1 else []
 
 
-def _marks(wire: Wire) -> Iterator[object]:
-    return (mark for _, mark in _marked(wire) if mark is not None)
+def _non_null_marks(wire: Wire) -> Iterator[object]:
+    return (mark for _, mark in _iter_marks(wire) if mark is not None)
 
 
-def _marked(value: object) -> Iterator[tuple[Path, Any]]:
-    """The marks of a message or a part, each with its way; null ones too, which are not to be told from none."""
+def _iter_marks(value: object) -> Iterator[tuple[MarkPath, Any]]:
+    """Marks of a message or a part with their paths, including null ones."""
     if not is_object(value):
         return
-    for key in _WITH_PARTS:
+    for key in _PART_FIELDS:
         parts = value.get(key)
         for at, part in enumerate(parts) if is_list(parts) else ():
-            for path, mark in _marked(part):
+            for path, mark in _iter_marks(part):
                 yield (key, at, *path), mark
-    for path, mark in _marked(value.get(_WITHIN)):
-        yield (_WITHIN, *path), mark
-    for name in _NAMES:
+    for path, mark in _iter_marks(value.get(_SOURCE_FIELD)):
+        yield (_SOURCE_FIELD, *path), mark
+    for name in _MARK_FIELDS:
         if name in value:
             yield (name,), value[name]
 
 
-def _unmarked(value: Any) -> Any:
+def _strip_marks(value: Any) -> Any:
     if not is_object(value):
         return value
-    kept = _without(value)
-    parts = {key: [_unmarked(part) for part in kept[key]] for key in _WITH_PARTS if is_list(kept.get(key))}
-    within = {_WITHIN: _unmarked(kept[_WITHIN])} if _WITHIN in kept else {}
+    kept = _without_mark_fields(value)
+    parts = {key: [_strip_marks(part) for part in kept[key]] for key in _PART_FIELDS if is_list(kept.get(key))}
+    within = {_SOURCE_FIELD: _strip_marks(kept[_SOURCE_FIELD])} if _SOURCE_FIELD in kept else {}
     return {**kept, **parts, **within}
 
 
-def _without(value: Wire) -> Wire:
-    return {key: inner for key, inner in value.items() if key not in _NAMES}
+def _without_mark_fields(value: Wire) -> Wire:
+    return {key: inner for key, inner in value.items() if key not in _MARK_FIELDS}
 
 
-def _bare(parts: list[Any]) -> Any:
+def _simplify_parts(parts: list[Any]) -> Any:
     match parts:
         case [{"type": str(kind), "text": text, **more}] if kind in TEXT_PART_TYPES and not more:
             return text
         case _:
-            return [in_bare_words(part) for part in parts]
+            return [with_plain_text(part) for part in parts]
 
 
-def _reaches(value: Any, path: Sequence[int | str]) -> bool:
-    """Is there something to put a mark on at the end of the way? Bare words are one part."""
+def _path_exists(value: Any, path: Sequence[int | str]) -> bool:
+    """True if a mark can be set at this path. Plain text counts as one part."""
     step, *rest = path
     if not rest:
         return True
     if isinstance(step, int):
         parts: Any = [value] if isinstance(value, str) else value
-        return is_list(parts) and step < len(parts) and _reaches(parts[step], rest)
-    return is_object(value) and _reaches(value.get(step), rest)
+        return is_list(parts) and step < len(parts) and _path_exists(parts[step], rest)
+    return is_object(value) and _path_exists(value.get(step), rest)
 
 
-def _with(value: Any, path: Sequence[int | str], mark: Any, words: str) -> Any:
-    """A copy with a mark at the end of the way."""
+def _set_at_path(value: Any, path: Sequence[int | str], mark: Any, words: str) -> Any:
+    """Return a copy with a mark at this path."""
     if not path:
         return mark
     step, *rest = path
     if isinstance(step, int):
         parts = [{"type": words, "text": value}] if isinstance(value, str) else value
-        return [*parts[:step], _with(parts[step], rest, mark, words), *parts[step + 1 :]]
-    return {**value, step: _with(value.get(step), rest, mark, words)}
+        return [*parts[:step], _set_at_path(parts[step], rest, mark, words), *parts[step + 1 :]]
+    return {**value, step: _set_at_path(value.get(step), rest, mark, words)}
 
 
 def _tail_message(wires: Sequence[Wire]) -> int:
     said = [place for place, wire in enumerate(wires) if wire["role"] != "assistant"]
     for place in reversed(said):
         content = wires[place]["content"]
-        if is_list(content) and any(isinstance(block, Tail) for block in content):
+        if is_list(content) and any(isinstance(block, TailBlock) for block in content):
             return place
     return said[-1] if said else -1
 
@@ -230,6 +237,6 @@ def _blocks(wire: Wire) -> list[Wire]:
     return list(content) if is_list(content) else [{"type": "text", "text": content}]
 
 
-def _markable(block: Wire) -> bool:
+def _can_be_marked(block: Wire) -> bool:
     kind = block["type"]
-    return kind not in _UNMARKABLE and not (kind == "text" and not block["text"].strip())
+    return kind not in _UNMARKABLE_TYPES and not (kind == "text" and not block["text"].strip())

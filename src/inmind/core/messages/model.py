@@ -1,9 +1,9 @@
-"""What a message says, whichever provider's words it is said in.
+"""The content of a message, independent of the provider.
 
-The journal keeps every message exactly as it arrived (its *wire* form); this is only a reading of it. So the
-same format always goes out byte for byte as it came in, and another format is written from the reading.
-What only one provider understands (reasoning, signatures, server tools) is `Opaque`: it goes back to that
-provider untouched and is left out, by name, for any other.
+The journal keeps every message exactly as it arrived (its *wire* form); these classes are only parsed from it. So a
+message is sent in its own format byte for byte as it came, and is converted for any other format.
+Content that only one provider understands (reasoning, signatures, server tools) is `Opaque`: it is sent back to that
+provider unchanged and left out, and reported, for any other.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 
 from inmind.core.frozen import frozen
 
-# A user message that stands before an assistant's first one, for a provider that wants the user to begin.
-OPENING = "(The conversation begins with the assistant.)"
+# A user message inserted before an assistant's first one, for a provider that requires the user to start.
+OPENING_TEXT = "(The conversation begins with the assistant.)"
 
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
@@ -30,14 +30,14 @@ class Text:
 
 @frozen
 class Image:
-    """A picture by address, or by content when `media_type` is given (then `source` is base64)."""
+    """An image by URL, or by content if `media_type` is set (then `source` is base64)."""
 
     source: str
     media_type: str = ""
 
     @classmethod
-    def at(cls, url: str) -> Image:
-        """A data URL holds the picture itself; any other address stays an address."""
+    def from_url(cls, url: str) -> Image:
+        """Parse a URL. A data URL contains the image itself."""
         match = _DATA_URL.fullmatch(url)
         return cls(match[2], match[1]) if match else cls(url)
 
@@ -48,10 +48,12 @@ class Image:
 
 @frozen
 class Call:
-    """The assistant asks for a tool. Arguments stay the JSON text the model wrote: it may be broken, and is evidence.
+    """A tool call of the assistant.
 
-    A `custom` tool takes free text instead. OpenAI refuses a custom call that is answered, or sent again, as a
-    function call, so the two must stay apart.
+    `arguments` is the JSON text that the model wrote, valid or not.
+
+    A `custom` tool takes free text instead. OpenAI refuses a custom call that is answered, or sent again, as a function
+    call, so the two must be kept apart.
     """
 
     id: str
@@ -62,7 +64,7 @@ class Call:
 
 @frozen
 class Result:
-    """What a tool answered to one call."""
+    """The result of a tool call."""
 
     id: str
     parts: tuple[Content, ...]
@@ -70,28 +72,28 @@ class Result:
     custom: bool = False
 
     @property
-    def spoken(self) -> tuple[Content, ...]:
-        """The answer for a provider without an error field: a failure is said in words, or it would read as success."""
+    def parts_with_error_text(self) -> tuple[Content, ...]:
+        """The parts for a provider without an error field: a failure is marked in the text."""
         if not self.error:
             return self.parts
         for place, part in enumerate(self.parts):
             if isinstance(part, Text):
-                told = part if part.text.startswith("Error:") else Text(f"Error: {part.text}")
-                return (*self.parts[:place], told, *self.parts[place + 1 :])
+                marked = part if part.text.startswith("Error:") else Text(f"Error: {part.text}")
+                return (*self.parts[:place], marked, *self.parts[place + 1 :])
         return (Text("Error: (the tool gave no text)"), *self.parts)
 
 
 @frozen
 class Opaque:
-    """Something only `format` understands, under the name it has there."""
+    """Content that only `format` understands, with its type there as `kind`."""
 
     format: str
     kind: str
     body: Wire
-    asks: str = ""
-    """By which name its answer will call it, where it is the host's to answer."""
-    answers: str = ""
-    """The name of what it answers."""
+    request_id: str = ""
+    """Id by which its answer refers to it, if the host has to answer it."""
+    answered_id: str = ""
+    """Id of the request that it answers."""
 
 
 Content = Text | Image | Opaque
@@ -117,110 +119,119 @@ class Message:
 
 
 @frozen(kw_only=True)
-class Head:
-    """What stands before the conversation: the host's own system prompt, untouched, then ours."""
+class PromptHead:
+    """The part of a prompt before the conversation: the host's system prompt, then ours."""
 
     system: Sequence[Wire] | str | None
-    """As the host gave it: leading system messages, Anthropic's `system`, or the `instructions` of responses."""
+    """As the host passed it: leading system messages, Anthropic's `system`, or the `instructions` of responses."""
     memory: str
-    """Guide and anchored memory blocks as one text; empty when there is nothing to add."""
+    """Guide and anchored memory blocks as one text; empty if there is nothing to add."""
 
 
 @frozen(kw_only=True)
-class Demands:
-    """What a provider asks of a list as a whole. Pairing reads this, so that it knows no provider by name."""
+class FormatRules:
+    """Rules of a provider for a list of messages. Pairing uses them instead of provider names."""
 
-    answers: Literal["next", "together", "anywhere"]
-    """Results stand right after the call's message; there and all in one message; or anywhere after the call."""
-    ids_once: Literal["message", "open", "conversation"]
-    """No two calls share an id within one message; while the first is still open; or ever."""
+    result_position: Literal["next", "together", "anywhere"]
+    """Results follow right after the message with the call; there and all in one message; or anywhere after the call.
+    """
+    unique_ids: Literal["message", "open", "conversation"]
+    """Call ids are unique within one message; among unanswered calls; or in the whole conversation."""
     custom_results: bool = False
-    """The result of a custom call is of another kind than a function's."""
-    user_begins: bool = False
+    """The result of a custom call has another type than that of a function."""
+    user_first: bool = False
     assistant_images: bool = False
-    instructs: bool = False
-    """A system prompt has a place of its own, beside system messages that lead the list."""
-    opaque_leads: frozenset[str] = frozenset()
-    """Opaque kinds that lead to the assistant's next item, and are refused where it does not follow."""
-    words: str = "text"
-    """What a part of a user's message is called that says words."""
-    marked_by_us: bool = False
-    """It caches as far as it is told to, so marks of ours go out beside the host's."""
-    silence_left_out: bool = False
-    """A message that may not go out as it came and says nothing is left out, instead of being written as empty."""
+    has_instructions: bool = False
+    """The system prompt has its own field, in addition to leading system messages."""
+    opaque_prefixes: frozenset[str] = frozenset()
+    """Opaque kinds that must be followed by an item of the assistant."""
+    text_type: str = "text"
+    """Type of a text part in a user message."""
+    uses_cache_marks: bool = False
+    """The provider caches up to explicit marks, so ours are sent in addition to the host's."""
+    drops_empty_messages: bool = False
+    """An empty message that cannot be sent as it came is left out instead of being written as empty."""
 
 
 class Format(Protocol):
-    """One provider's way of writing a conversation.
+    """The message format of one provider.
 
-    Its promises, each a test in tests/contract/test_formats.py: a checked wire message reads without raising;
-    `write(read(w))` says the same in the same format; calls and results keep their ids; nothing given is mutated.
+    Its guarantees, each a test in tests/contract/test_formats.py: a checked wire message can be read without an error;
+    `write(read(w))` has the same content in the same format; calls and results keep their ids; arguments are not
+    changed.
     """
 
     name: str
-    demands: Demands
+    rules: FormatRules
 
     def check(self, wire: object, *, field: str) -> None:
-        """Raise InvalidInput, naming the exact field below `field`, unless this is a message of this format."""
+        """Raise InvalidInput, with the exact field below `field`, unless this is a valid message."""
         ...
 
     def is_system(self, wire: Wire) -> bool:
-        """Does this message belong to the host's system prompt when it leads the list?"""
+        """True if this message belongs to the host's system prompt at the start of the list."""
         ...
 
     def check_system(self, system: object, *, field: str) -> None:
-        """Raise InvalidInput, naming the exact field, unless a host may give this beside its messages.
+        """Raise InvalidInput, with the exact field, unless this is a valid system prompt.
 
-        None and a string are a system prompt everywhere; what a list of them is made of is the format's own.
+        None and a string are valid in every format; the items of a list depend on the format.
         """
         ...
 
     def system_text(self, system: Sequence[Wire] | str | None) -> str:
-        """The words of a system prompt of this format, which any other can say: its texts with blank lines between."""
+        """The text of a system prompt, for use in any other format."""
         ...
 
     def read(self, wire: Wire) -> Message:
-        """What a checked message says. Decoration may be lost; text, calls, results, images and ids may not."""
-        ...
+        """Parse a checked message.
 
-    def check_tool(self, tool: object, *, field: str) -> None:
-        """Raise InvalidInput unless a tool is in this provider's shape: another's passes every check but the API's."""
-        ...
-
-    def outgoing(self, wire: Wire) -> Wire:
-        """The message as the provider takes it: without an `id` where that is a name between host and memory only, and
-        without what it gives out and does not take back."""
-        ...
-
-    def sendable(self, wire: Wire, message: Message) -> bool:
-        """May the wire, which reads like this, go out as it came? A few shapes are given out and not taken back."""
-        ...
-
-    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """The conversation in this format; what it cannot say (foreign opaque parts) is skipped."""
-        ...
-
-    def carrier(self, wires: Sequence[Wire]) -> int | None:
-        """The place of the message that `carry` puts its text on; None when there is none."""
-        ...
-
-    def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        """The same list with `text` as an extra content part on the last message that may carry one.
-
-        That is the last message from the user or a tool, or the last in which the provider takes one; None when there
-        is none. The given messages are not changed: the one that carries is a copy.
+        Text, calls, results, images and ids are kept; decoration may be lost.
         """
         ...
 
-    def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
-        """The keyword arguments for the provider's client: messages or input, system or instructions, tools."""
+    def check_tool(self, tool: object, *, field: str) -> None:
+        """Raise InvalidInput unless the tool has this provider's format."""
+        ...
+
+    def strip_local_fields(self, wire: Wire) -> Wire:
+        """Return the message as the provider accepts it.
+
+        Without an `id` that only host and memory use, and without output fields that it does not accept as input.
+        """
+        ...
+
+    def is_sendable(self, wire: Wire, message: Message) -> bool:
+        """True if the wire message can be sent as it came.
+
+        Providers return a few forms that they refuse.
+        """
+        ...
+
+    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Write messages in this format; opaque parts of other formats are skipped."""
+        ...
+
+    def tail_index(self, wires: Sequence[Wire]) -> int | None:
+        """Index of the message that `add_tail` changes; None if there is none."""
+        ...
+
+    def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
+        """Return the list with `text` as an extra part of one message; None if none takes it.
+
+        That is the last message of the user or a tool in which the provider accepts one. The arguments are not changed.
+        """
+        ...
+
+    def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+        """Return the keyword arguments for the client: messages, system prompt and tools."""
         ...
 
 
-def last_place(wires: Sequence[Wire], wanted: Callable[[Wire], bool]) -> int | None:
-    return next((place for place in range(len(wires) - 1, -1, -1) if wanted(wires[place])), None)
+def last_index(wires: Sequence[Wire], matches: Callable[[Wire], bool]) -> int | None:
+    return next((place for place in range(len(wires) - 1, -1, -1) if matches(wires[place])), None)
 
 
 def without_id(wire: Wire) -> Wire:
-    """The very same object, unless it has an id that the provider would refuse."""
+    """Return the message without its id; the same object if it has none."""
     return {key: value for key, value in wire.items() if key != "id"} if "id" in wire else wire

@@ -1,10 +1,10 @@
-"""Messages of OpenAI's chat completions, and of the many servers that speak like it.
+"""Messages of OpenAI's chat completions, and of compatible servers.
 
-An assistant message holds everything said in one go, with its calls in a field beside the content; every result
-is a message of its own. Fields outside the content (reasoning, a refusal, audio) are `Opaque` with a body
-{field: value}, which tells them from opaque content parts: those have a `type`.
+An assistant message holds one whole answer, with its calls in a separate field; every result is a separate message.
+Fields outside the content (reasoning, a refusal, audio) are `Opaque` with a body {field: value}. Opaque content parts
+have a `type`, which distinguishes the two.
 
-The calls that came before tools (`function_call`, answered by the role `function`) have no ids: the name is the id.
+The older function calls (`function_call`, answered by the role `function`) have no ids: the name is the id.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from inmind.core.json import check_json, check_text, is_list, is_object, object_
 from inmind.core.messages.model import (
     Call,
     Content,
-    Demands,
-    Head,
+    FormatRules,
     Image,
     Message,
     Opaque,
     Part,
+    PromptHead,
     Result,
     Role,
     Text,
     Wire,
-    last_place,
+    last_index,
     without_id,
 )
-from inmind.core.messages.system import check_system_role, system_items, words_of
+from inmind.core.messages.system import check_system_role, system_items, system_text
 from inmind.errors import InvalidInput
 
 NAME = "openai"
@@ -42,21 +42,25 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_PLAIN = frozenset({"system", "developer", "user", "assistant"})
-_CARRIERS = frozenset({"user", "tool", "function"})
+_TEXT_ROLES = frozenset({"system", "developer", "user", "assistant"})
+_TAIL_ROLES = frozenset({"user", "tool", "function"})
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
-_SPOKEN_BESIDE_CONTENT = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio")
+_EXTRA_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio")
 
 
 class OpenAIChat:
+    """The format of OpenAI's chat completions."""
+
     name: str = NAME
-    demands: Demands = Demands(answers="next", ids_once="message", assistant_images=True, silence_left_out=True)
+    rules: FormatRules = FormatRules(
+        result_position="next", unique_ids="message", assistant_images=True, drops_empty_messages=True
+    )
 
     def check(self, wire: object, *, field: str) -> None:
         if not is_object(wire):
             raise InvalidInput(field=field, value=wire, expected="a message: an object with a role")
         role, content = wire.get("role"), wire.get("content")
-        if len(wire) == 2 and type(content) is str and type(role) is str and role in _PLAIN:
+        if len(wire) == 2 and type(content) is str and type(role) is str and role in _TEXT_ROLES:
             check_text(content, f"{field}.content")
             return
         check_json(wire, field)
@@ -74,7 +78,7 @@ class OpenAIChat:
         if not is_object(tool) or not isinstance(tool.get("type"), str) or "input_schema" in tool:
             raise InvalidInput(field=field, value=tool, expected='a chat tool: {"type": "function", "function": {…}}')
 
-    def outgoing(self, wire: Wire) -> Wire:
+    def strip_local_fields(self, wire: Wire) -> Wire:
         sent = without_id(wire)
         audio = _audio(sent)
         return sent if audio is None or audio == sent["audio"] else {**sent, "audio": audio}
@@ -88,7 +92,7 @@ class OpenAIChat:
             self.check(wire, field=place)
 
     def system_text(self, system: Sequence[Wire] | str | None) -> str:
-        return words_of(system, self.read)
+        return system_text(system, self.read)
 
     def read(self, wire: Wire) -> Message:
         role, content = wire["role"], wire.get("content")
@@ -101,8 +105,11 @@ class OpenAIChat:
             return Message("tool", (Result(wire["tool_call_id" if role == "tool" else "name"], said),))
         return Message(_ROLES[role], said)
 
-    def sendable(self, wire: Wire, message: Message) -> bool:
-        """Servers give out empty lists of calls, and answers with no content at all. OpenAI takes back neither."""
+    def is_sendable(self, wire: Wire, message: Message) -> bool:
+        """Servers return empty lists of calls and answers without content.
+
+        OpenAI refuses both as input.
+        """
         if message.role != "assistant":
             return True
         if wire.get("tool_calls") == []:
@@ -111,32 +118,32 @@ class OpenAIChat:
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         wires: list[dict[str, Any]] = []
-        # Results of one turn must follow each other, so the pictures among them wait until the last one is written.
+        # Results of one turn must be adjacent, so their images are written after the last one.
         pictures: list[dict[str, Any]] = []
-        for message in _with_assistants_joined(messages):
+        for message in _join_assistant_messages(messages):
             wires += [_write_result(result) for result in message.results]
-            shown = [part for result in message.results for part in _write_pictures(result)]
+            shown = [part for result in message.results for part in _write_images(result)]
             rest = tuple(part for part in message.parts if not isinstance(part, Result))
-            wire = _write_said(message.role, rest) if rest or not message.parts else None
+            wire = _write_message(message.role, rest) if rest or not message.parts else None
             if wire is None:
                 pictures += shown
                 continue
-            wires += _picture_message(pictures + shown)
+            wires += _image_message(pictures + shown)
             pictures = []
             wires.append(wire)
-        return wires + _picture_message(pictures)
+        return wires + _image_message(pictures)
 
-    def carrier(self, wires: Sequence[Wire]) -> int | None:
-        return last_place(wires, lambda wire: wire["role"] in _CARRIERS)
+    def tail_index(self, wires: Sequence[Wire]) -> int | None:
+        return last_index(wires, lambda wire: wire["role"] in _TAIL_ROLES)
 
-    def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        place = self.carrier(wires)
+    def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
+        place = self.tail_index(wires)
         if place is None:
             return None
         wire = wires[place]
-        return [*wires[:place], {**wire, "content": _carrying(wire, text)}, *wires[place + 1 :]]
+        return [*wires[:place], {**wire, "content": _content_with_tail(wire, text)}, *wires[place + 1 :]]
 
-    def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+    def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         system: list[Wire] = []
         if isinstance(head.system, str):
             system = [{"role": "system", "content": head.system}]
@@ -195,20 +202,20 @@ def _read_content(content: Any) -> Iterator[Content]:
                 yield Text(part["text"])
             elif kind == "image_url":
                 image = part["image_url"]
-                yield Image.at(image if isinstance(image, str) else image["url"])
+                yield Image.from_url(image if isinstance(image, str) else image["url"])
             else:
                 yield Opaque(NAME, kind, part)
 
 
 def _read_fields(wire: Wire) -> Iterator[Opaque]:
-    for key in _SPOKEN_BESIDE_CONTENT:
+    for key in _EXTRA_FIELDS:
         if wire.get(key) is not None:
             said = _audio(wire) if key == "audio" else None
             yield Opaque(NAME, key, {key: wire[key] if said is None else said})
 
 
 def _audio(wire: Wire) -> Wire | None:
-    """What an assistant said aloud is given out as sound, and taken back by its id alone."""
+    """Audio of an assistant is returned as sound and sent back by its id only."""
     audio = wire.get("audio")
     return {"id": audio["id"]} if is_object(audio) and audio.get("id") else None
 
@@ -224,8 +231,8 @@ def _read_calls(wire: Wire) -> Iterator[Call]:
         yield Call(legacy["name"], legacy["name"], legacy["arguments"])
 
 
-def _with_assistants_joined(messages: Sequence[Message]) -> Iterator[Message]:
-    """Neighbouring assistant messages as one, unless both have the same field beside their content."""
+def _join_assistant_messages(messages: Sequence[Message]) -> Iterator[Message]:
+    """Join adjacent assistant messages, unless both have the same field outside the content."""
     joined: Message | None = None
     for message in messages:
         if joined and message.role == "assistant" and not _fields(joined) & _fields(message):
@@ -244,8 +251,8 @@ def _fields(message: Message) -> set[str]:
     return {part.kind for part in message.parts if isinstance(part, Opaque) and "type" not in part.body}
 
 
-def _write_said(role: Role, parts: Sequence[Part]) -> dict[str, Any] | None:
-    """One message, or None when nothing of it can be said here."""
+def _write_message(role: Role, parts: Sequence[Part]) -> dict[str, Any] | None:
+    """Write one message; None if no part of it exists in this format."""
     content = [written for part in parts for written in _write_part(part)]
     fields = [part.body for part in parts if _is_own(part) and "type" not in part.body]
     calls = [_write_call(part) for part in parts if isinstance(part, Call)]
@@ -277,7 +284,7 @@ def _write_part(part: Part) -> Iterator[dict[str, Any]]:
 
 
 def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """The plainest form that reads back the same: an empty text part is not the same as no text."""
+    """The simplest form that reads back the same: an empty text part differs from no text."""
     if not parts:
         return ""
     if len(parts) == 1 and parts[0]["type"] == "text" and parts[0]["text"]:
@@ -292,21 +299,23 @@ def _write_call(call: Call) -> dict[str, Any]:
 
 
 def _write_result(result: Result) -> dict[str, Any]:
-    content = [written for part in result.spoken if not isinstance(part, Image) for written in _write_part(part)]
+    content = [
+        written for part in result.parts_with_error_text if not isinstance(part, Image) for written in _write_part(part)
+    ]
     return {"role": "tool", "tool_call_id": result.id, "content": _content(content)}
 
 
-def _write_pictures(result: Result) -> list[dict[str, Any]]:
-    """A tool message takes text only: its pictures follow in a user message that says whose they are."""
+def _write_images(result: Result) -> list[dict[str, Any]]:
+    """A tool message takes text only: its images follow in a user message that names the call."""
     pictures = [written for part in result.parts if isinstance(part, Image) for written in _write_part(part)]
     return [{"type": "text", "text": f"Images in the result of {result.id}:"}, *pictures] if pictures else []
 
 
-def _picture_message(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _image_message(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": parts}] if parts else []
 
 
-def _carrying(wire: Wire, text: str) -> str | list[Any]:
+def _content_with_tail(wire: Wire, text: str) -> str | list[Any]:
     content, tail = wire.get("content"), {"type": "text", "text": text}
     if is_list(content):
         return [*content, tail]

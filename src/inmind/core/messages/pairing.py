@@ -1,237 +1,105 @@
-"""One list out of a conversation's messages, such that the provider takes it.
+"""Builds the list of messages that a provider accepts.
 
-Providers refuse a list where a call has no result or a result no call, and each wants the two together in its own
-way. History is cut, interrupted, resumed and mixed from several formats, so this is where it is made whole:
-a missing result is stood in for, a late one goes to its call, one that answers nothing is left out by name.
+Providers refuse a list in which a call has no result or a result has no call, and each requires another order. History
+is cut, interrupted, resumed and mixed from several formats, so it is repaired here: a missing result is replaced by a
+placeholder, a late one is moved to its call, and one without a call is left out and reported.
 
-What needs no repair goes out as the very object that came in: the provider's cache, and whoever compares two
-prompts, sees the same bytes. Everything else is written anew from its reading, which may cost decoration
-(a cache mark, a name) but no words.
+A message that needs no repair is sent as the same object that came in, so that the provider's cache, and a comparison
+of two prompts, sees the same bytes. All others are written from their parsed form, which may lose decoration (a cache
+mark, a name) but no text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from inmind.core.frozen import frozen
+from inmind.core.messages.conversion import (
+    NO_ENTRY,
+    OmittedPart,
+    OutgoingMessage,
+    ParsedMessage,
+    convert_messages,
+    drop_unpaired_opaque,
+)
 from inmind.core.messages.model import (
-    OPENING,
+    OPENING_TEXT,
     Call,
-    Demands,
     Format,
+    FormatRules,
     Image,
     Message,
-    Opaque,
     Part,
     Result,
     Text,
     Wire,
 )
 
-NO_RESULT = "(no result: the call was not answered)"
-
-# The entry of what no entry said.
-NOWHERE = -1
+NO_RESULT_TEXT = "(no result: the call was not answered)"
 
 
 @frozen
-class Said:
-    """A message as the journal has it: how it came, and what it says."""
+class ProviderList:
+    """Messages that the provider accepts, with what was left out and repaired."""
 
-    format: str
-    wire: Wire
-    message: Message
-
-
-@frozen
-class LeftOut:
-    """Something that could not be sent. `entry` is the place, in the list given, of the message it was part of."""
-
-    what: str
-    why: str
-    entry: int
-
-
-@frozen
-class Arrangement:
     wires: list[Wire]
-    left_out: tuple[LeftOut, ...]
-    repaired: tuple[str, ...]
+    left_out: tuple[OmittedPart, ...]
+    repairs: tuple[str, ...]
 
 
-def arrange(messages: Sequence[Said], format: Format, *, begins: bool = True) -> Arrangement:
-    """The messages as a list that is valid for the provider. Pure, and valid input comes back as it is.
+def to_provider_list(messages: Sequence[ParsedMessage], format: Format, *, is_start: bool = True) -> ProviderList:
+    """Return the messages as a list that the provider accepts. Pure; valid input is unchanged.
 
-    `begins` is False for messages that go on from others, which were arranged before and needed no repair.
+    `is_start` is False for messages that continue others, which were processed before and needed no repair.
     """
-    demands = format.demands
-    if all(_goes_by_itself(said, format) for said in messages) and not (begins and demands.user_begins):
-        return Arrangement(wires=[said.wire for said in messages], left_out=(), repaired=())
-    items, left_out, repaired = _sayable(messages, format)
-    items, unpaired = _with_opaque_pairs(items, demands)
-    items, answers, orphans = _without_orphans(items)
-    items, renamed = _with_ids_apart(items, answers, demands)
-    items, retold = _with_answers_as_asked(items, answers, demands)
-    if demands.answers == "anywhere":
-        items, answered = _answered_anywhere(items, answers)
+    demands = format.rules
+    if all(_needs_no_repair(said, format) for said in messages) and not (is_start and demands.user_first):
+        return ProviderList(wires=[said.wire for said in messages], left_out=(), repairs=())
+    items, left_out, repaired = convert_messages(messages, format)
+    items, unpaired = drop_unpaired_opaque(items, demands)
+    items, answers, orphans = _drop_orphan_results(items)
+    items, renamed = _make_ids_unique(items, answers, demands)
+    items, retold = _match_result_kinds(items, answers, demands)
+    if demands.result_position == "anywhere":
+        items, answered = _place_results_anywhere(items, answers)
     else:
-        items, answered = _answered_in_place(items, answers, demands)
+        items, answered = _place_results_after_calls(items, answers, demands)
     opened: list[str] = []
-    if begins and demands.user_begins and items and items[0].message.role == "assistant":
-        items = [_Item(NOWHERE, Message("user", (Text(OPENING),))), *items]
-        opened.append(f"{format.name} wants a user to begin: {OPENING!r} was put in front")
-    return Arrangement(
-        wires=_wires(items, format),
-        left_out=tuple(sorted([*left_out, *unpaired, *orphans], key=lambda one: one.entry)),
-        repaired=(*opened, *repaired, *renamed, *retold, *answered),
+    if is_start and demands.user_first and items and items[0].message.role == "assistant":
+        items = [OutgoingMessage(NO_ENTRY, Message("user", (Text(OPENING_TEXT),))), *items]
+        opened.append(f"{format.name} requires a user message first: {OPENING_TEXT!r} was inserted")
+    return ProviderList(
+        wires=_to_wires(items, format),
+        left_out=tuple(sorted([*left_out, *unpaired, *orphans], key=lambda one: one.index)),
+        repairs=(*opened, *repaired, *renamed, *retold, *answered),
     )
 
 
-def _goes_by_itself(said: Said, format: Format) -> bool:
-    """Most messages are words alone, in the provider's own format: nothing about their neighbours matters."""
+def _needs_no_repair(message: ParsedMessage, format: Format) -> bool:
+    """True for a text message in the provider's own format, which is most of them."""
     return (
-        said.format == format.name
-        and all(type(part) is Text for part in said.message.parts)
-        and format.sendable(said.wire, said.message)
+        message.format == format.name
+        and all(type(part) is Text for part in message.message.parts)
+        and format.is_sendable(message.wire, message.message)
     )
 
 
-@frozen
-class _Item:
-    """A message on its way out. With a wire it goes out as it came; any change to the message takes the wire away."""
-
-    entry: int
-    message: Message
-    wire: Wire | None = None
-
-    def saying(self, parts: Sequence[Part]) -> _Item:
-        return _Item(self.entry, Message(self.message.role, tuple(parts)))
-
-    @property
-    def rest(self) -> tuple[Part, ...]:
-        """What is left when the results have gone to their calls."""
-        return tuple(part for part in self.message.parts if not isinstance(part, Result))
-
-
-# Where a part stands: item, then part.
+# Index of an item and of a part in it.
 _Place = tuple[int, int]
 
-# Where each result stands, and the call that it answers. Places hold until the results are moved to their calls.
-_Answers = dict[_Place, _Place]
-
-P = TypeVar("P", bound=Part)
+# Place of each result and of its call. Valid until the results are moved to their calls.
+_ResultToCall = dict[_Place, _Place]
 
 
-def _sayable(messages: Sequence[Said], format: Format) -> tuple[list[_Item], list[LeftOut], list[str]]:
-    """Every message as an item, without what this provider has no words for.
+def _match_results(items: Sequence[OutgoingMessage]) -> tuple[_ResultToCall, dict[_Place, str]]:
+    """Map results to their calls, and give the reason for each result without a call.
 
-    Neighbouring assistant messages of other formats become one: what Responses says in a row of items is one
-    message elsewhere, and parallel calls must stay parallel.
-    """
-    items: list[_Item] = []
-    left_out: list[LeftOut] = []
-    repaired: list[str] = []
-    joinable = False
-    for entry, said in enumerate(messages):
-        if said.format == format.name:
-            joinable = False
-            sendable = format.sendable(said.wire, said.message)
-            if not sendable and not said.message.parts and format.demands.silence_left_out:
-                left_out.append(LeftOut("a message that says nothing", f"{format.name} would not take it", entry))
-                continue
-            if not sendable:
-                repaired.append(f"message {entry} was written anew: {format.name} would not take it as it came")
-            items.append(_Item(entry, said.message, said.wire if sendable else None))
-            continue
-        message = _without_foreign(said.message, format, entry, left_out)
-        if said.message.parts and not message.parts:
-            continue
-        speaks = message.role == "assistant" and format.demands.answers != "anywhere"
-        if speaks and joinable:
-            items[-1] = items[-1].saying(items[-1].message.parts + message.parts)
-        else:
-            items.append(_Item(entry, message))
-        joinable = speaks
-    return items, left_out, repaired
-
-
-def _without_foreign(message: Message, format: Format, entry: int, left_out: list[LeftOut]) -> Message:
-    kept: list[Part] = []
-    for part in message.parts:
-        if isinstance(part, Image) and message.role == "assistant" and not format.demands.assistant_images:
-            why = f"{format.name} takes no images from an assistant"
-            left_out.append(LeftOut("an image in an assistant message", why, entry))
-        elif isinstance(part, Result):
-            kept.append(replace(part, parts=tuple(_own(part.parts, format, entry, left_out))))
-        else:
-            kept += _own([part], format, entry, left_out)
-    return Message(message.role, tuple(kept))
-
-
-def _own(parts: Iterable[P], format: Format, entry: int, left_out: list[LeftOut]) -> Iterator[P]:
-    for part in parts:
-        if isinstance(part, Opaque) and part.format != format.name:
-            left_out.append(LeftOut(f"{part.format} {part.kind}", f"only {part.format} understands it", entry))
-        else:
-            yield part
-
-
-def _with_opaque_pairs(items: list[_Item], demands: Demands) -> tuple[list[_Item], list[LeftOut]]:
-    """What the provider asks of the host and its answer, both or neither: nobody else can write the missing half.
-
-    What led the assistant to one that is left out goes with it, and so does what leads nowhere in the first place.
-    """
-    lonely = _lonely(items)
-    stray: set[int] = set()
-    follows = False
-    for at in range(len(items) - 1, -1, -1):
-        if _leads(items[at].message, demands):
-            if not follows:
-                stray.add(at)
-        else:
-            follows = at not in lonely and items[at].message.role == "assistant"
-    why = dict.fromkeys(lonely, "its other half is not there")
-    why |= dict.fromkeys(stray, "what it led to is not there")
-    left_out = [
-        LeftOut(f"{part.format} {part.kind}", why[at], items[at].entry)
-        for at in sorted(why)
-        for part in items[at].message.parts
-        if isinstance(part, Opaque)
-    ]
-    return [item for at, item in enumerate(items) if at not in why], left_out
-
-
-def _leads(message: Message, demands: Demands) -> bool:
-    return any(isinstance(part, Opaque) and part.kind in demands.opaque_leads for part in message.parts)
-
-
-def _lonely(items: Sequence[_Item]) -> set[int]:
-    """Items that ask something of the host and are not answered, or answer what nobody asked."""
-    waiting: dict[str, int] = {}
-    lonely: set[int] = set()
-    for at, item in enumerate(items):
-        for part in item.message.parts:
-            if not isinstance(part, Opaque):
-                continue
-            if part.answers and waiting.pop(part.answers, None) is None:
-                lonely.add(at)
-            if part.asks in waiting:
-                lonely.add(waiting[part.asks])
-            if part.asks:
-                waiting[part.asks] = at
-    return lonely | set(waiting.values())
-
-
-def _matched(items: Sequence[_Item]) -> tuple[_Answers, dict[_Place, str]]:
-    """Which result answers which call (result to call), and why the others answer none.
-
-    A result belongs to the last message that still waits for its id; there, to the first such call. Servers that
-    number their calls from zero in every turn are understood that way.
+    A result belongs to the last message with an unanswered call of its id; there, to the first such call. This also
+    covers servers that number their calls from zero in every turn.
     """
     waiting: dict[str, list[_Place]] = {}
-    answers: _Answers = {}
+    answers: _ResultToCall = {}
     orphans: dict[_Place, str] = {}
     for at, item in enumerate(items):
         for index, part in enumerate(item.message.parts):
@@ -244,34 +112,38 @@ def _matched(items: Sequence[_Item]) -> tuple[_Answers, dict[_Place, str]]:
                     calls.remove(call)
                     answers[at, index] = call
                 elif calls is None:
-                    orphans[at, index] = "no call before it asks for it"
+                    orphans[at, index] = "no earlier call has this id"
                 else:
-                    orphans[at, index] = "its call was answered before"
+                    orphans[at, index] = "its call already has a result"
     return answers, orphans
 
 
-def _without_orphans(items: list[_Item]) -> tuple[list[_Item], _Answers, list[LeftOut]]:
-    answers, orphans = _matched(items)
+def _drop_orphan_results(
+    items: list[OutgoingMessage],
+) -> tuple[list[OutgoingMessage], _ResultToCall, list[OmittedPart]]:
+    answers, orphans = _match_results(items)
     if not orphans:
         return items, answers, []
-    left_out: list[LeftOut] = []
-    kept: list[_Item] = []
+    left_out: list[OmittedPart] = []
+    kept: list[OutgoingMessage] = []
     for at, item in enumerate(items):
         parts = [part for index, part in enumerate(item.message.parts) if (at, index) not in orphans]
         for index, result in enumerate(item.message.parts):
             if isinstance(result, Result) and (at, index) in orphans:
-                left_out.append(LeftOut(f"the result of call {result.id!r}", orphans[at, index], item.entry))
+                left_out.append(OmittedPart(f"the result of call {result.id!r}", orphans[at, index], item.index))
         if len(parts) == len(item.message.parts):
             kept.append(item)
         elif parts:
-            kept.append(item.saying(parts))
-    return kept, _matched(kept)[0], left_out
+            kept.append(item.with_parts(parts))
+    return kept, _match_results(kept)[0], left_out
 
 
-def _with_ids_apart(items: list[_Item], answers: _Answers, demands: Demands) -> tuple[list[_Item], list[str]]:
-    """A call whose id the provider would confuse with another's gets a new one, and so does its result.
+def _make_ids_unique(
+    items: list[OutgoingMessage], answers: _ResultToCall, demands: FormatRules
+) -> tuple[list[OutgoingMessage], list[str]]:
+    """Give a call, and its result, a new id if the provider would confuse it with another.
 
-    A new id depends only on what came before it, so a growing conversation keeps its beginning.
+    A new id depends only on earlier messages, so a growing conversation keeps its beginning.
     """
     result_of = {call: result for result, call in answers.items()}
     in_use: dict[str, _Place] = {}
@@ -283,36 +155,36 @@ def _with_ids_apart(items: list[_Item], answers: _Answers, demands: Demands) -> 
             if not isinstance(part, Call):
                 continue
             id = part.id
-            while _confused(in_use.get(id), at, result_of, demands):
+            while _is_ambiguous(in_use.get(id), at, result_of, demands):
                 uses[part.id] = uses.get(part.id, 1) + 1
                 id = f"{part.id}_{uses[part.id]}"
             in_use[id] = (at, index)
             if id != part.id:
                 new_ids[at, index] = id
-                repaired.append(f"call id {part.id!r} was used before: the call to {part.name} goes out as {id!r}")
+                repaired.append(f"call id {part.id!r} is not unique: the call to {part.name} is sent as {id!r}")
                 if (at, index) in result_of:
                     new_ids[result_of[at, index]] = id
-    return _renamed(items, new_ids), repaired
+    return _apply_new_ids(items, new_ids), repaired
 
 
-def _confused(earlier: _Place | None, at: int, result_of: _Answers, demands: Demands) -> bool:
-    """Would the provider take a call in this item for the earlier one with the same id?"""
+def _is_ambiguous(earlier: _Place | None, at: int, result_of: _ResultToCall, demands: FormatRules) -> bool:
+    """True if the provider would confuse a call in this item with the earlier one."""
     if earlier is None:
         return False
-    if demands.ids_once == "message":
+    if demands.unique_ids == "message":
         return earlier[0] == at
-    if demands.ids_once == "conversation":
+    if demands.unique_ids == "conversation":
         return True
     answered = result_of.get(earlier)
     return answered is None or answered[0] > at
 
 
-def _renamed(items: list[_Item], new_ids: dict[_Place, str]) -> list[_Item]:
+def _apply_new_ids(items: list[OutgoingMessage], new_ids: dict[_Place, str]) -> list[OutgoingMessage]:
     if not new_ids:
         return items
     changed = {at for at, _ in new_ids}
     return [
-        item.saying([_with_id(part, new_ids.get((at, index))) for index, part in enumerate(item.message.parts)])
+        item.with_parts([_with_id(part, new_ids.get((at, index))) for index, part in enumerate(item.message.parts)])
         if at in changed
         else item
         for at, item in enumerate(items)
@@ -323,8 +195,10 @@ def _with_id(part: Part, id: str | None) -> Part:
     return replace(part, id=id) if id is not None and isinstance(part, Call | Result) else part
 
 
-def _with_answers_as_asked(items: list[_Item], answers: _Answers, demands: Demands) -> tuple[list[_Item], list[str]]:
-    """A custom call gets a custom result, where the provider has such a thing; chat does not tell them apart."""
+def _match_result_kinds(
+    items: list[OutgoingMessage], answers: _ResultToCall, demands: FormatRules
+) -> tuple[list[OutgoingMessage], list[str]]:
+    """Give a custom call a custom result, for providers that distinguish them."""
     arranged = list(items)
     retold: list[str] = []
     for (at, index), (caller, place) in answers.items() if demands.custom_results else ():
@@ -332,26 +206,28 @@ def _with_answers_as_asked(items: list[_Item], answers: _Answers, demands: Deman
         result = parts[index]
         if isinstance(call, Call) and isinstance(result, Result) and result.custom != call.custom:
             if arranged[at].wire is not None:
-                retold.append(f"the result of call {call.id!r} was written as the kind that its call asks for")
+                retold.append(f"the result of call {call.id!r} was rewritten with the type of its call")
             told = replace(result, custom=call.custom)
-            arranged[at] = arranged[at].saying([*parts[:index], told, *parts[index + 1 :]])
+            arranged[at] = arranged[at].with_parts([*parts[:index], told, *parts[index + 1 :]])
     return arranged, retold
 
 
-def _stand_in(call: Call) -> Result:
-    return Result(call.id, (Text(NO_RESULT),), error=True, custom=call.custom)
+def _placeholder_result(call: Call) -> Result:
+    return Result(call.id, (Text(NO_RESULT_TEXT),), error=True, custom=call.custom)
 
 
-def _not_answered(call: Call) -> str:
-    return f"call {call.id!r} to {call.name} was not answered: a result that says so stands in"
+def _missing_result_note(call: Call) -> str:
+    return f"call {call.id!r} to {call.name} has no result: a placeholder was inserted"
 
 
-def _answered_anywhere(items: list[_Item], answers: _Answers) -> tuple[list[_Item], list[str]]:
-    """Results stay where they are; a stand-in follows when the assistant has finished speaking."""
+def _place_results_anywhere(
+    items: list[OutgoingMessage], answers: _ResultToCall
+) -> tuple[list[OutgoingMessage], list[str]]:
+    """Keep results in place; a placeholder follows after the last item of the assistant."""
     answered = set(answers.values())
-    placed: list[_Item] = []
+    placed: list[OutgoingMessage] = []
     repaired: list[str] = []
-    missing: list[_Item] = []
+    missing: list[OutgoingMessage] = []
     for at, item in enumerate(items):
         if item.message.role != "assistant":
             placed += missing
@@ -359,56 +235,61 @@ def _answered_anywhere(items: list[_Item], answers: _Answers) -> tuple[list[_Ite
         placed.append(item)
         for index, part in enumerate(item.message.parts):
             if isinstance(part, Call) and (at, index) not in answered:
-                missing.append(_Item(NOWHERE, Message("tool", (_stand_in(part),))))
-                repaired.append(_not_answered(part))
+                missing.append(OutgoingMessage(NO_ENTRY, Message("tool", (_placeholder_result(part),))))
+                repaired.append(_missing_result_note(part))
     return placed + missing, repaired
 
 
-def _answered_in_place(items: list[_Item], answers: _Answers, demands: Demands) -> tuple[list[_Item], list[str]]:
-    """Every message with calls, followed at once by all of their results."""
+def _place_results_after_calls(
+    items: list[OutgoingMessage], answers: _ResultToCall, demands: FormatRules
+) -> tuple[list[OutgoingMessage], list[str]]:
+    """Put all results right after the message with their calls."""
     result_of = {call: result for result, call in answers.items()}
-    placed: list[_Item] = []
+    placed: list[OutgoingMessage] = []
     repaired: list[str] = []
     taken: set[int] = set()
     for at, item in enumerate(items):
         if at in taken:
             continue
-        # Results that are met here, and not taken with their call, have been moved to it before.
-        speaker = item.saying(item.rest) if item.message.results else item
+        # Results found here that were not taken with their call have already been moved to it.
+        speaker = item.with_parts(item.parts_without_results) if item.message.results else item
         if item.message.parts and not speaker.message.parts:
             continue
         calls = [(index, part) for index, part in enumerate(item.message.parts) if isinstance(part, Call)]
         if not calls:
             placed.append(speaker)
             continue
-        in_place = _in_place(items, at, answers)
+        in_place = _results_after(items, at, answers)
         taken.update(in_place)
         added: list[Result] = []
         for index, call in calls:
             place = result_of.get((at, index))
             if place is None:
-                added.append(_stand_in(call))
-                repaired.append(_not_answered(call))
+                added.append(_placeholder_result(call))
+                repaired.append(_missing_result_note(call))
             elif place[0] not in in_place:
                 added += [part for part in [items[place[0]].message.parts[place[1]]] if isinstance(part, Result)]
-                repaired.append(f"the result of call {call.id!r} came late and was moved to its call")
+                repaired.append(f"the late result of call {call.id!r} was moved to its call")
         run = [items[place] for place in in_place]
-        group = [speaker, *_grouped(run, added, demands)]
+        group = [speaker, *_group_results(run, added, demands)]
         if len(group) <= len(run) and any(one.wire is not None for one in run):
-            repaired.append(f"the results for message {item.entry} were put into one message")
-        placed += _of_one_form(group, [call for _, call in calls])
+            repaired.append(f"the results for message {item.index} were joined into one message")
+        placed += _with_same_form(group, [call for _, call in calls])
     return placed, repaired
 
 
-def _of_one_form(group: list[_Item], calls: Sequence[Call]) -> list[_Item]:
-    """Calls that go by their name have an older form, which stands with answers of the same form or not at all."""
+def _with_same_form(group: list[OutgoingMessage], calls: Sequence[Call]) -> list[OutgoingMessage]:
+    """Rewrite the group if needed: older function calls need results of the same form."""
     if any(call.id == call.name for call in calls) and any(one.wire is None for one in group):
         return [replace(one, wire=None) for one in group]
     return group
 
 
-def _in_place(items: Sequence[_Item], at: int, answers: _Answers) -> list[int]:
-    """The items right after a call that answer it and nothing else. One that goes on to say more is the last."""
+def _results_after(items: Sequence[OutgoingMessage], at: int, answers: _ResultToCall) -> list[int]:
+    """Indexes of the items right after a call with only its results.
+
+    One with other parts is the last.
+    """
     found: list[int] = []
     for place in range(at + 1, len(items)):
         parts = items[place].message.parts
@@ -421,42 +302,42 @@ def _in_place(items: Sequence[_Item], at: int, answers: _Answers) -> list[int]:
     return found
 
 
-def _grouped(run: list[_Item], added: list[Result], demands: Demands) -> list[_Item]:
-    """The answers to one message: those in place, and those that were moved to it or stand in."""
+def _group_results(run: list[OutgoingMessage], added: list[Result], demands: FormatRules) -> list[OutgoingMessage]:
+    """The results of one message: those in place, and those that were moved or inserted."""
     if not added and len(run) < 2:
         return run
-    extra = [_Item(NOWHERE, Message("tool", tuple(added)))] if added else []
-    group = [*run[:-1], *extra, run[-1]] if run and run[-1].rest else [*run, *extra]
-    pictures = any(one.wire is None and _has_pictures(one.message.results) for one in group)
-    # Pictures of a result that is written anew may need a message behind all the results: then all are written.
-    if len(group) > 1 and (demands.answers == "together" or pictures):
+    extra = [OutgoingMessage(NO_ENTRY, Message("tool", tuple(added)))] if added else []
+    group = [*run[:-1], *extra, run[-1]] if run and run[-1].parts_without_results else [*run, *extra]
+    pictures = any(one.wire is None and _has_images(one.message.results) for one in group)
+    # Images of a rewritten result may need a message after all results: then all are rewritten.
+    if len(group) > 1 and (demands.result_position == "together" or pictures):
         results = [result for one in group for result in one.message.results]
-        rest = run[-1].rest if run else ()
-        return [_Item(NOWHERE, Message("user" if rest else "tool", (*results, *rest)))]
+        rest = run[-1].parts_without_results if run else ()
+        return [OutgoingMessage(NO_ENTRY, Message("user" if rest else "tool", (*results, *rest)))]
     return group
 
 
-def _has_pictures(results: Iterable[Result]) -> bool:
+def _has_images(results: Iterable[Result]) -> bool:
     return any(isinstance(part, Image) for result in results for part in result.parts)
 
 
-def _wires(items: list[_Item], format: Format) -> list[Wire]:
-    """Wires as they came, and between them runs of messages written together."""
+def _to_wires(items: list[OutgoingMessage], format: Format) -> list[Wire]:
+    """Original wires, and between them runs of messages that are written together."""
     wires: list[Wire] = []
     run: list[Message] = []
     for item in items:
         if item.wire is None:
             run.append(item.message)
             continue
-        wires += _written(run, format)
+        wires += _write_run(run, format)
         run = []
         wires.append(item.wire)
-    return wires + _written(run, format)
+    return wires + _write_run(run, format)
 
 
-def _written(run: list[Message], format: Format) -> list[Wire]:
+def _write_run(run: list[Message], format: Format) -> list[Wire]:
     if not run:
         return []
     wires: list[Wire] = [*format.write(run)]
-    # A run that begins with the assistant stands behind other messages: it does not open the conversation.
-    return wires[1:] if format.demands.user_begins and run[0].role == "assistant" else wires
+    # A run that starts with the assistant follows other messages, so it needs no opening user message.
+    return wires[1:] if format.rules.user_first and run[0].role == "assistant" else wires

@@ -1,8 +1,8 @@
 """Input items of OpenAI's Responses API.
 
-What chat says in one assistant message is a row of items here: reasoning, a message, each call, each result. Every
-item is read by itself, so one item is one `Message`. Item kinds that only OpenAI understands are `Opaque` under
-their type; opaque parts *inside* a message are named `message.<type>`, which tells the two apart when written.
+One assistant message of chat is a sequence of items here: reasoning, a message, each call, each result. Every item is
+read separately, so one item is one `Message`. Item types that only OpenAI understands are `Opaque` with that type;
+opaque parts *inside* a message are named `message.<type>`, which distinguishes the two when they are written.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from inmind.core.json import check_json, check_text, is_list, is_object, text_at
 from inmind.core.messages.model import (
     Call,
     Content,
-    Demands,
-    Head,
+    FormatRules,
     Image,
     Message,
     Opaque,
     Part,
+    PromptHead,
     Result,
     Role,
     Text,
     Wire,
-    last_place,
+    last_index,
 )
-from inmind.core.messages.system import check_system_role, system_items, words_of
+from inmind.core.messages.system import check_system_role, system_items, system_text
 from inmind.errors import InvalidInput
 
 NAME = "responses"
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
-_IN_A_MESSAGE = "message."
+_MESSAGE_PREFIX = "message."
 _REFERENCE = "item_reference"
-_TEXTS = frozenset({"input_text", "output_text", "text"})
+_TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
-# What OpenAI asks of the host beside the host's own tools, and what answers that: what a tool of OpenAI's did that the
-# host runs, or the host's consent.
-_ANSWERED_BY = {
+# Requests of OpenAI to the host other than calls of the host's tools, with the item type of the answer: the output of a
+# tool that the host runs, or an approval.
+_HOST_ANSWERS = {
     "apply_patch_call": "apply_patch_call_output",
     "computer_call": "computer_call_output",
     "local_shell_call": "local_shell_call_output",
@@ -48,8 +48,8 @@ _ANSWERED_BY = {
     "shell_call": "shell_call_output",
     "tool_search_call": "tool_search_output",
 }
-_ANSWERS = {answer: asked for asked, answer in _ANSWERED_BY.items()}
-_SAID_BY_HOSTS: dict[str, Role] = {
+_ANSWERED_REQUESTS = {answer: asked for asked, answer in _HOST_ANSWERS.items()}
+_HOST_ITEM_ROLES: dict[str, Role] = {
     "additional_tools": "developer",
     "compaction_trigger": "developer",
     "configuration_update": "developer",
@@ -59,14 +59,16 @@ _SAID_BY_HOSTS: dict[str, Role] = {
 
 
 class OpenAIResponses:
+    """The format of OpenAI's Responses API."""
+
     name: str = NAME
-    demands: Demands = Demands(
-        answers="anywhere",
-        ids_once="open",
+    rules: FormatRules = FormatRules(
+        result_position="anywhere",
+        unique_ids="open",
         custom_results=True,
-        instructs=True,
-        opaque_leads=frozenset({"reasoning"}),
-        words="input_text",
+        has_instructions=True,
+        opaque_prefixes=frozenset({"reasoning"}),
+        text_type="input_text",
     )
 
     def check(self, wire: object, *, field: str) -> None:
@@ -81,7 +83,7 @@ class OpenAIResponses:
         if kind is None and role is None and isinstance(wire.get("id"), str):
             return  # an item_reference may leave its type out
         if kind is None and role is None:
-            raise InvalidInput(field=f"{field}.type", value=kind, expected="a type, or a role beside it")
+            raise InvalidInput(field=f"{field}.type", value=kind, expected="a type or a role")
         if kind is None or kind == "message":
             _check_message(wire, field)
             return
@@ -90,15 +92,15 @@ class OpenAIResponses:
                 text_at(wire, key, field)
         elif kind in _RESULTS:
             text_at(wire, "call_id", field)
-            _check_said(wire, "output", field)
+            _check_content(wire, "output", field)
 
     def check_tool(self, tool: object, *, field: str) -> None:
         if not is_object(tool) or not isinstance(tool.get("type"), str) or "function" in tool:
             expected = 'a responses tool: {"type": "function", "name": …, "parameters": {…}}'
             raise InvalidInput(field=field, value=tool, expected=expected)
 
-    def outgoing(self, wire: Wire) -> Wire:
-        return wire  # items have ids of the provider's own here
+    def strip_local_fields(self, wire: Wire) -> Wire:
+        return wire  # ids of items are the provider's
 
     def is_system(self, wire: Wire) -> bool:
         return _is_message(wire) and wire.get("role") in ("system", "developer")
@@ -111,11 +113,11 @@ class OpenAIResponses:
             self.check(wire, field=place)
 
     def system_text(self, system: Sequence[Wire] | str | None) -> str:
-        return words_of(system, self.read)
+        return system_text(system, self.read)
 
     def read(self, wire: Wire) -> Message:
         if _is_message(wire):
-            return Message(_ROLES[wire["role"]], tuple(_read_content(wire.get("content"), _IN_A_MESSAGE)))
+            return Message(_ROLES[wire["role"]], tuple(_read_content(wire.get("content"), _MESSAGE_PREFIX)))
         kind = wire.get("type") or _REFERENCE
         if kind in _CALLS:
             custom = kind == "custom_tool_call"
@@ -125,7 +127,7 @@ class OpenAIResponses:
             return Message("tool", (Result(wire["call_id"], said, custom=kind == "custom_tool_call_output"),))
         return Message(_role(kind), (_opaque(kind, wire),))
 
-    def sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - every item given out is taken back
+    def is_sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - every item given out is taken back
         return True
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -141,7 +143,7 @@ class OpenAIResponses:
                     custom[part.id] = part.custom
                 item = _write_item(part, custom)
                 if item is None:
-                    said += _write_content(part, role, _IN_A_MESSAGE)
+                    said += _write_content(part, role, _MESSAGE_PREFIX)
                     continue
                 items += _write_message(role, said)
                 said = []
@@ -149,12 +151,12 @@ class OpenAIResponses:
             items += _write_message(role, said)
         return items
 
-    def carrier(self, wires: Sequence[Wire]) -> int | None:
-        return last_place(wires, lambda wire: _carrying_key(wire) is not None)
+    def tail_index(self, wires: Sequence[Wire]) -> int | None:
+        return last_index(wires, lambda wire: _tail_field(wire) is not None)
 
-    def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        place = self.carrier(wires)
-        key = None if place is None else _carrying_key(wires[place])
+    def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
+        place = self.tail_index(wires)
+        key = None if place is None else _tail_field(wires[place])
         if place is None or key is None:
             return None
         said = wires[place].get(key)
@@ -162,7 +164,7 @@ class OpenAIResponses:
         carrying = {**wires[place], key: [*parts, {"type": "input_text", "text": text}]}
         return [*wires[:place], carrying, *wires[place + 1 :]]
 
-    def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+    def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         request: dict[str, Any] = {}
         if isinstance(head.system, str):
             request["instructions"] = head.system
@@ -180,30 +182,37 @@ def _is_message(wire: Wire) -> bool:
 
 
 def _role(kind: str) -> Role:
-    """Whose an item is that has no role, or one that says little."""
-    return _SAID_BY_HOSTS.get(kind) or ("tool" if kind.endswith("_output") else "assistant")
+    """The role of an item that has none."""
+    return _HOST_ITEM_ROLES.get(kind) or ("tool" if kind.endswith("_output") else "assistant")
 
 
 def _opaque(kind: str, wire: Wire) -> Opaque:
-    """A tool search that OpenAI runs itself asks nothing of the host. An answer may name its call by `id` alone."""
+    """A tool search that OpenAI runs itself needs no answer.
+
+    An answer may name its call only by `id`.
+    """
     if wire.get("execution") == "server":
         return Opaque(NAME, kind, wire)
-    asked = _ANSWERS.get(kind, kind)
-    if asked not in _ANSWERED_BY:
+    asked = _ANSWERED_REQUESTS.get(kind, kind)
+    if asked not in _HOST_ANSWERS:
         return Opaque(NAME, kind, wire)
     id = next((wire[key] for key in ("approval_request_id", "call_id", "id") if wire.get(key)), None)
     name = f"{asked} {id}"
-    return Opaque(NAME, kind, wire, answers=name) if kind in _ANSWERS else Opaque(NAME, kind, wire, asks=name)
+    return (
+        Opaque(NAME, kind, wire, answered_id=name)
+        if kind in _ANSWERED_REQUESTS
+        else Opaque(NAME, kind, wire, request_id=name)
+    )
 
 
 def _check_message(wire: dict[str, Any], field: str) -> None:
     role = wire.get("role")
     if not isinstance(role, str) or role not in _ROLES:
         raise InvalidInput(field=f"{field}.role", value=role, expected=f"one of {', '.join(_ROLES)}")
-    _check_said(wire, "content", field)
+    _check_content(wire, "content", field)
 
 
-def _check_said(wire: dict[str, Any], key: str, field: str) -> None:
+def _check_content(wire: dict[str, Any], key: str, field: str) -> None:
     said = wire.get(key)
     if isinstance(said, str):
         return
@@ -221,30 +230,33 @@ def _read_content(content: Any, prefix: str) -> Iterator[Content]:
         return
     for part in content:
         kind = part["type"]
-        if kind in _TEXTS:
+        if kind in _TEXT_TYPES:
             yield Text(part["text"])
         elif kind == "input_image" and part.get("image_url") is not None:
-            yield Image.at(part["image_url"])
+            yield Image.from_url(part["image_url"])
         else:
             yield Opaque(NAME, prefix + kind, part)
 
 
 def _write_item(part: Part, custom: Mapping[str, bool]) -> dict[str, Any] | None:
-    """What is an item of its own here; None for what belongs inside a message. `custom` tells of the calls so far."""
+    """Write a part that is a separate item; None for parts of a message.
+
+    `custom`: calls so far.
+    """
     if isinstance(part, Call):
         kind = "custom_tool_call" if part.custom else "function_call"
         return {"type": kind, "call_id": part.id, "name": part.name, _CALLS[kind]: part.arguments}
     if isinstance(part, Result):
         kind = "custom_tool_call_output" if custom.get(part.id, part.custom) else "function_call_output"
-        said = [written for inner in part.spoken for written in _write_content(inner, "user", "")]
-        return {"type": kind, "call_id": part.id, "output": _plainest(said)}
-    if isinstance(part, Opaque) and part.format == NAME and not part.kind.startswith(_IN_A_MESSAGE):
+        said = [written for inner in part.parts_with_error_text for written in _write_content(inner, "user", "")]
+        return {"type": kind, "call_id": part.id, "output": _simplest_content(said)}
+    if isinstance(part, Opaque) and part.format == NAME and not part.kind.startswith(_MESSAGE_PREFIX):
         return dict(part.body)
     return None
 
 
 def _write_content(part: Part, role: Role, prefix: str) -> Iterator[dict[str, Any]]:
-    """A part inside a message or a result. An assistant's message has no place for a picture."""
+    """Write a part of a message or result. An assistant message cannot contain images."""
     if isinstance(part, Text):
         yield {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}
     elif isinstance(part, Image) and role != "assistant":
@@ -256,11 +268,11 @@ def _write_content(part: Part, role: Role, prefix: str) -> Iterator[dict[str, An
 def _write_message(role: Role, said: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not said:
         return []
-    return [{"role": role, "content": said if role == "assistant" else _plainest(said)}]
+    return [{"role": role, "content": said if role == "assistant" else _simplest_content(said)}]
 
 
-def _plainest(said: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """The plainest form that reads back the same: an empty text part is not the same as no text."""
+def _simplest_content(said: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """The simplest form that reads back the same: an empty text part differs from no text."""
     if not said:
         return ""
     if len(said) == 1 and said[0]["type"] == "input_text" and said[0]["text"]:
@@ -268,8 +280,11 @@ def _plainest(said: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     return said
 
 
-def _carrying_key(wire: Wire) -> str | None:
-    """Where this item takes one more part, if it does. Outputs of OpenAI's own tools have fixed shapes."""
+def _tail_field(wire: Wire) -> str | None:
+    """The field of this item that takes an extra part, if any.
+
+    Outputs of OpenAI's tools have fixed formats.
+    """
     if _is_message(wire):
         return "content" if wire["role"] == "user" else None
     return "output" if wire.get("type") in _RESULTS else None

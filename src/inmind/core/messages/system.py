@@ -1,7 +1,7 @@
-"""The system prompt that a host gives beside its messages: what it may be made of, and what it says.
+"""The host's system prompt: validation and text.
 
-Every provider takes plain text. Beyond that Anthropic takes blocks and OpenAI messages, and neither takes the
-other's; so a prompt is checked as its own format before it is stored, and crosses to another as its words.
+Every provider accepts plain text. Anthropic also accepts blocks and OpenAI messages, and neither accepts the other's.
+So a prompt is checked in its own format before it is stored, and is converted to another as text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from inmind.errors import InvalidInput
 
 
 def system_items(system: object, field: str, expected: str) -> list[tuple[dict[str, Any], str]]:
-    """What a system prompt is made of where it is a list, each part with its place; nothing where it is plain text."""
+    """Items of a system prompt that is a list, each with its field name; empty for plain text."""
     if system is None:
         return []
     if isinstance(system, str):
@@ -39,12 +39,12 @@ def check_system_role(wire: dict[str, Any], field: str) -> None:
         raise InvalidInput(field=f"{field}.role", value=role, expected="system or developer")
 
 
-def words_of(system: Sequence[Wire] | str | None, read: Callable[[Wire], Message]) -> str:
-    """The words of a system prompt that is plain text or messages."""
+def system_text(system: Sequence[Wire] | str | None, read: Callable[[Wire], Message]) -> str:
+    """The text of a system prompt that is plain text or messages."""
     if system is None or isinstance(system, str):
         return system or ""
-    return in_paragraphs(part.text for wire in system for part in read(wire).parts if isinstance(part, Text))
+    return join_paragraphs(part.text for wire in system for part in read(wire).parts if isinstance(part, Text))
 
 
-def in_paragraphs(texts: Iterable[str]) -> str:
+def join_paragraphs(texts: Iterable[str]) -> str:
     return "\n\n".join(text for text in texts if text.strip())

@@ -99,8 +99,8 @@ def test_a_result_that_answers_nothing_is_left_out_by_name() -> None:
     arrangement = arranged("openai", user(), answer("lost"), asking("a"), answer("a"), answer("a", "again"))
     assert arrangement.wires == [user(), asking("a"), answer("a")]
     assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
-        ("the result of call 'lost'", "no call before it asks for it", 1),
-        ("the result of call 'a'", "its call was answered before", 4),
+        ("the result of call 'lost'", "no earlier call has this id", 1),
+        ("the result of call 'a'", "its call already has a result", 4),
     ]
 
 
@@ -154,7 +154,7 @@ def test_anthropic_gets_all_results_of_a_turn_in_one_message() -> None:
     given = [user(), tool_use("a", "b"), tool_result("a"), tool_result("b", text="and now?")]
     arrangement = arranged("anthropic", *given)
     assert arrangement.wires == [given[0], given[1], tool_result("a", "b", text="and now?")]
-    assert arrangement.repairs == ("the results for message 1 were put into one message",)
+    assert arrangement.repairs == ("the results for message 1 were joined into one message",)
 
 
 def test_an_interruption_leaves_the_users_words_as_they_are() -> None:
@@ -169,7 +169,7 @@ def test_anthropic_gets_results_before_text() -> None:
     backwards = {"role": "user", "content": [{"type": "text", "text": "see:"}, *tool_result("a")["content"]]}
     arrangement = arranged("anthropic", user(), tool_use("a"), backwards)
     assert arrangement.wires[-1] == tool_result("a", text="see:")
-    assert "message 2 was written anew" in arrangement.repairs[0]
+    assert "message 2 was rewritten" in arrangement.repairs[0]
 
 
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": " "}]])
@@ -228,9 +228,9 @@ def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
     arrangement = arranged("responses", *given)
     assert same_objects(arrangement.wires, given[0], *given[4:])
     assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
-        ("responses reasoning", "what it led to is not there", 1),
-        ("responses reasoning", "what it led to is not there", 2),
-        ("responses computer_call", "its other half is not there", 3),
+        ("responses reasoning", "the item after it is missing", 1),
+        ("responses reasoning", "the item after it is missing", 2),
+        ("responses computer_call", "its request or answer is missing", 3),
     ]
 
 
@@ -268,7 +268,7 @@ def test_what_chat_gave_out_and_would_not_take_back_is_written_so_that_it_does(w
     assert faults("openai", [wire]) != []
     arrangement = arranged("openai", user(), wire)
     assert arrangement.wires == [user(), sent]
-    assert arrangement.repairs == ("message 1 was written anew: openai would not take it as it came",)
+    assert arrangement.repairs == ("message 1 was rewritten: openai would refuse it",)
 
 
 @each_row("silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}])
@@ -277,7 +277,7 @@ def test_an_answer_of_nothing_that_chat_would_not_take_back_is_left_out(silence:
     assert faults("openai", given) != []
     arrangement = arranged("openai", *given)
     assert same_objects(arrangement.wires, given[0], given[2])
-    assert [(one.what, one.index) for one in arrangement.left_out] == [("a message that says nothing", 1)]
+    assert [(one.what, one.index) for one in arrangement.left_out] == [("an empty message", 1)]
 
 
 def test_an_empty_answer_that_chat_does_take_back_goes_as_it_came() -> None:

@@ -1,7 +1,7 @@
-"""The replies of every provider, as one value: the client's object or plain, whole or in chunks, or the bare message.
+"""Parsing of model replies: client objects or JSON, complete or in chunks, or the bare message.
 
-Which provider it is, is told by the shape. A bare message may have none: `{"role": "assistant", "content": "Hello"}`
-is everybody's, and is then taken for a reply to the last prompt.
+The provider is detected by the fields. A bare message may have none: `{"role": "assistant", "content": "Hello"}` is
+valid for all, and then counts as a reply to the last prompt.
 """
 
 from __future__ import annotations
@@ -10,81 +10,99 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from inmind.core.json import to_plain
-from inmind.core.messages import format_named
-from inmind.core.messages.replies.anthropic import AnthropicReplies
-from inmind.core.messages.replies.openai import ChatReplies
-from inmind.core.messages.replies.reply import Pieces, Replies, Reply, ReplyUsage, is_error, refuse_error, said, unended
-from inmind.core.messages.replies.responses import ResponsesReplies
+from inmind.core.messages import get_format
+from inmind.core.messages.replies.anthropic import AnthropicReplyReader
+from inmind.core.messages.replies.openai import ChatReplyReader
+from inmind.core.messages.replies.reply import (
+    Reply,
+    ReplyAssembler,
+    ReplyReader,
+    ReplyUsage,
+    incomplete_reply,
+    is_error,
+    refuse_error,
+    text_and_calls,
+)
+from inmind.core.messages.replies.responses import ResponsesReplyReader
 from inmind.errors import InvalidInput
 
-# In the order in which they are asked: a response has nearly every field that marks the others.
-_REPLIES: dict[str, Replies] = {one.name: one for one in (ResponsesReplies(), AnthropicReplies(), ChatReplies())}
+# In the order in which they are tried: a response has nearly every field by which the others are detected.
+_READERS: dict[str, ReplyReader] = {
+    one.name: one for one in (ResponsesReplyReader(), AnthropicReplyReader(), ChatReplyReader())
+}
 
 
 def read_reply(reply: object, *, format: str | None = None, hint: str = "openai", field: str = "reply") -> Reply:
-    """What the model answered. `format` decides what it is, else its shape, else `hint`: the format it was asked in.
+    """Parse a reply.
 
-    One that was read before is itself.
+    Its format is `format`, else detected, else `hint`: the format of the prompt.
+
+    A `Reply` is returned unchanged.
     """
     if isinstance(reply, Reply):
         return reply
-    asked = list(_REPLIES.values()) if format is None else [_REPLIES[format_named(format).name]]
-    if _is_stream(reply, asked):
-        replies, pieces = _gathered(cast(Iterable[object], reply), asked, field)
-        joined = pieces.joined(field) if pieces.ended else None
+    readers = list(_READERS.values()) if format is None else [_READERS[get_format(format).name]]
+    if _is_stream(reply, readers):
+        replies, pieces = _assemble(cast(Iterable[object], reply), readers, field)
+        joined = pieces.assemble(field) if pieces.is_complete else None
         if joined is None:
-            raise unended("chunks without an end", field=field)
+            raise incomplete_reply("chunks without an end", field=field)
         return replies.read(joined, field=field)
     whole = to_plain(list(cast(Sequence[object], reply)) if isinstance(reply, tuple) else reply, field)
     refuse_error(whole, field=field)
-    known = asked if format is not None else [one for one in asked if one.is_reply(whole)]
-    replies = known[0] if known else _REPLIES[format_named(hint, field="hint").name]
+    known = readers if format is not None else [one for one in readers if one.is_reply(whole)]
+    replies = known[0] if known else _READERS[get_format(hint, field="hint").name]
     return replies.read(whole, field=field)
 
 
-def read_as_far_as_it_came(chunks: Sequence[object], *, format: str, field: str = "reply") -> Reply | None:
-    """What a stream brought that is over, though it may not have said so: a proxy gave up, a server is careless.
+def read_partial_reply(chunks: Sequence[object], *, format: str, field: str = "reply") -> Reply | None:
+    """Parse the chunks of a stream that may have ended early; None if it has no content.
 
-    Then it is a reply that was cut short. None where nothing was said.
+    A stream without an end marker gives an incomplete reply.
     """
     if not chunks:
         return None
-    replies, pieces = _gathered(chunks, [_REPLIES[format]], field)
-    joined = pieces.joined(field)
+    replies, pieces = _assemble(chunks, [_READERS[format]], field)
+    joined = pieces.assemble(field)
     return None if joined is None else replies.read(joined, field=field)
 
 
-def _is_stream(reply: object, asked: Sequence[Replies]) -> bool:
-    """Is it to be gathered? Output items come in a list too, and a client's objects can be iterated over."""
+def _is_stream(reply: object, readers: Sequence[ReplyReader]) -> bool:
+    """True if the reply consists of chunks.
+
+    Output items are a list too, and client objects are iterable.
+    """
     if isinstance(reply, list | tuple):
         chunks = cast(Sequence[object], reply)
-        return bool(chunks) and (is_error(chunks[0]) or any(one.is_chunk(chunks[0]) for one in asked))
+        return bool(chunks) and (is_error(chunks[0]) or any(one.is_chunk(chunks[0]) for one in readers))
     whole = isinstance(reply, str | bytes | dict) or hasattr(reply, "model_dump")
     return isinstance(reply, Iterable) and not whole
 
 
-def _gathered(chunks: Iterable[object], asked: Sequence[Replies], field: str) -> tuple[Replies, Pieces]:
-    replies: Replies | None = None
-    pieces: Pieces | None = None
+def _assemble(
+    chunks: Iterable[object], readers: Sequence[ReplyReader], field: str
+) -> tuple[ReplyReader, ReplyAssembler]:
+    replies: ReplyReader | None = None
+    pieces: ReplyAssembler | None = None
     for taken, chunk in enumerate(chunks):
         place = f"{field}[{taken}]"
         if replies is None or pieces is None:
-            replies = _sender(chunk, asked, place)
-            pieces = replies.pieces()
+            replies = _detect_reader(chunk, readers, place)
+            pieces = replies.new_assembler()
         refuse_error(chunk, field=place)
         pieces.add(chunk, place)
     if replies is None or pieces is None:
-        raise unended("no chunks", field=field)
+        raise incomplete_reply("no chunks", field=field)
     return replies, pieces
 
 
-def _sender(chunk: object, asked: Sequence[Replies], field: str) -> Replies:
-    """Whose stream begins like this."""
+def _detect_reader(chunk: object, readers: Sequence[ReplyReader], field: str) -> ReplyReader:
+    """Detect the provider by the first chunk."""
     refuse_error(chunk, field=field)
-    known = asked if len(asked) == 1 else [one for one in asked if one.is_chunk(chunk)]
+    known = readers if len(readers) == 1 else [one for one in readers if one.is_chunk(chunk)]
     if not known:
         raise InvalidInput(field=field, value=chunk, expected="a chunk of a reply")
     return known[0]
 
 
-__all__ = ["Reply", "ReplyUsage", "read_as_far_as_it_came", "read_reply", "said"]
+__all__ = ["Reply", "ReplyUsage", "read_partial_reply", "read_reply", "text_and_calls"]

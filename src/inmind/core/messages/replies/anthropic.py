@@ -1,8 +1,7 @@
 """Replies of Anthropic's API.
 
-What the reply is as an object (its id, model, usage, the reason it stopped) does not go back: the message is its role
-and its blocks. A block is streamed as its beginning and then deltas; the input of a tool comes as pieces of JSON text,
-which is an object only at the end, if it ever is one.
+Fields of the reply object (id, model, usage, stop reason) are not sent back: the message is its role and its blocks. A
+block is streamed as a start and deltas; a tool's input comes as pieces of JSON text that may be invalid until the end.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from typing import Any
 
 from inmind.core.json import is_list, is_object, object_at, text_at, to_plain
 from inmind.core.messages import FORMATS
-from inmind.core.messages.anthropic import NAME, input_of
+from inmind.core.messages.anthropic import NAME, parse_input
 from inmind.core.messages.replies.reply import (
     Reply,
     ReplyUsage,
-    id_of,
-    in_one,
+    event_type,
+    incomplete_reply,
     is_count,
-    kind_of,
-    model_of,
-    no_reply,
+    join_text,
+    make_usage,
+    not_a_reply,
     peek,
-    unended,
-    usage_of,
-    without_nothing,
+    reply_id,
+    reply_model,
+    without_nulls,
 )
 from inmind.errors import InvalidInput
 
-_CUT = ("max_tokens", "model_context_window_exceeded", "refusal")
-_STAND_BY_HALVES = ("text", "tool_use")
+_INCOMPLETE_REASONS = ("max_tokens", "model_context_window_exceeded", "refusal")
+_USABLE_IF_PARTIAL = ("text", "tool_use")
 _OWN_BLOCKS = ("tool_use", "server_tool_use", "thinking", "redacted_thinking")
 _EVENTS = (
     "message_start",
@@ -43,7 +42,7 @@ _EVENTS = (
 )
 
 
-class AnthropicReplies:
+class AnthropicReplyReader:
     name: str = NAME
 
     def is_reply(self, reply: object) -> bool:
@@ -58,25 +57,30 @@ class AnthropicReplies:
 
     def read(self, reply: object, *, field: str) -> Reply:
         if not is_object(reply) or "content" not in reply:
-            raise no_reply(reply, field=field)
+            raise not_a_reply(reply, field=field)
         role, content = reply.get("role") or "assistant", reply["content"]
         if role != "assistant":
             raise InvalidInput(field=f"{field}.role", value=role, expected="assistant")
         reason = reply.get("stop_reason", "end_turn")
         if reason is None:
-            raise unended(reason, field=f"{field}.stop_reason")
+            raise incomplete_reply(reason, field=f"{field}.stop_reason")
         wire = {"role": role, "content": [_block(block) for block in content] if is_list(content) else content}
         FORMATS[NAME].check(wire, field=field)
         usage = _usage(reply.get("usage"))
         return Reply(
-            format=NAME, wires=(wire,), id=id_of(reply), model=model_of(reply), usage=usage, whole=reason not in _CUT
+            format=NAME,
+            wires=(wire,),
+            id=reply_id(reply),
+            model=reply_model(reply),
+            usage=usage,
+            is_complete=reason not in _INCOMPLETE_REASONS,
         )
 
-    def pieces(self) -> AnthropicPieces:
-        return AnthropicPieces()
+    def new_assembler(self) -> AnthropicAssembler:
+        return AnthropicAssembler()
 
 
-class AnthropicPieces:
+class AnthropicAssembler:
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -85,7 +89,7 @@ class AnthropicPieces:
         self._stopped = False
 
     def add(self, chunk: object, field: str) -> None:
-        kind = kind_of(chunk, field=field)
+        kind = event_type(chunk, field=field)
         if kind == "message_start":
             self._message = _part(chunk, "message", field)
         elif kind == "content_block_start":
@@ -94,7 +98,7 @@ class AnthropicPieces:
         elif kind == "content_block_delta":
             index = _index(chunk, field)
             if index not in self._blocks:
-                raise InvalidInput(field=f"{field}.index", value=index, expected="the index of a block that has begun")
+                raise InvalidInput(field=f"{field}.index", value=index, expected="the index of a started block")
             self._deltas[index].append(_part(chunk, "delta", field))
         elif kind == "content_block_stop":
             index = peek(chunk, "index")
@@ -102,35 +106,38 @@ class AnthropicPieces:
                 self._closed.add(index)
         elif kind == "message_delta":
             usage = to_plain(peek(chunk, "usage"), f"{field}.usage")
-            self._message.update(without_nothing(_part(chunk, "delta", field)))
-            self._message["usage"] = _later(self._message.get("usage"), usage)
+            self._message.update(without_nulls(_part(chunk, "delta", field)))
+            self._message["usage"] = _merge_usage(self._message.get("usage"), usage)
         elif kind == "message_stop":
             self._stopped = True
 
     @property
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         return self._stopped or self._message.get("stop_reason") is not None
 
-    def joined(self, field: str) -> dict[str, Any] | None:
-        begun = [index for index, block in self._blocks.items() if self.ended or self._stands(index, block)]
-        if not self.ended and not begun:
+    def assemble(self, field: str) -> dict[str, Any] | None:
+        begun = [index for index, block in self._blocks.items() if self.is_complete or self._is_usable(index, block)]
+        if not self.is_complete and not begun:
             return None
         content = [
-            _joined(self._blocks[index], self._deltas[index], f"{field}.content[{place}]")
+            _join_deltas(self._blocks[index], self._deltas[index], f"{field}.content[{place}]")
             for place, index in enumerate(begun)
         ]
-        cut = {} if self.ended else {"stop_reason": "max_tokens"}
-        return {**without_nothing(self._message), **cut, "content": content}
+        cut = {} if self.is_complete else {"stop_reason": "max_tokens"}
+        return {**without_nulls(self._message), **cut, "content": content}
 
-    def _stands(self, index: int, block: dict[str, Any]) -> bool:
-        """Half a text is a text, and half a call will be answered as one. Thinking without its signature is refused."""
-        return index in self._closed or block.get("type") in _STAND_BY_HALVES
+    def _is_usable(self, index: int, block: dict[str, Any]) -> bool:
+        """Partial text and partial calls are usable.
+
+        Thinking without its signature would be refused.
+        """
+        return index in self._closed or block.get("type") in _USABLE_IF_PARTIAL
 
 
-def _joined(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str) -> dict[str, Any]:
-    """A block with everything that its deltas add: their texts continue those of the block, under the same names.
+def _join_deltas(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str) -> dict[str, Any]:
+    """Return a block with its deltas: texts are appended to the block's field of the same name.
 
-    Two things are called otherwise in a delta, and its numbers are only for a display.
+    Two fields have another name in a delta, and its numbers are for display only.
     """
     joined = dict(block)
     for key in dict.fromkeys(key for delta in deltas for key in delta if key != "type"):
@@ -142,19 +149,22 @@ def _joined(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str)
                 raise InvalidInput(field=f"{field}.citations", value=cited, expected="a list")
             joined["citations"] = [*cited, *pieces]
         elif key == "partial_json":
-            joined["input"] = input_of(in_one(texts))
+            joined["input"] = parse_input(join_text(texts))
         elif texts:
             begun = "" if joined.get(key) is None else text_at(joined, key, field)
-            joined[key] = in_one([begun, *texts])
+            joined[key] = join_text([begun, *texts])
     return joined
 
 
 def _block(given: Any) -> Any:
-    """A block as it may go back. What only Anthropic understands stays as it is: some of it needs its nulls."""
+    """A block as it can be sent back.
+
+    Blocks that only Anthropic understands stay: some need their nulls.
+    """
     if not is_object(given) or given.get("type") not in ("text", "tool_use"):
         return given
-    block = without_nothing(given)
-    return block if block.get("citations") != [] else without_nothing(block, "citations")
+    block = without_nulls(given)
+    return block if block.get("citations") != [] else without_nulls(block, "citations")
 
 
 def _part(chunk: object, name: str, field: str) -> dict[str, Any]:
@@ -168,13 +178,13 @@ def _index(chunk: object, field: str) -> int:
     return index
 
 
-def _later(before: Any, now: Any) -> Any:
-    """Usage in a stream is counted from the beginning: what is said later takes the place of what was said first."""
-    return {**before, **without_nothing(now)} if is_object(before) and is_object(now) else now or before
+def _merge_usage(before: Any, now: Any) -> Any:
+    """Usage in a stream is cumulative: later values replace earlier ones."""
+    return {**before, **without_nulls(now)} if is_object(before) and is_object(now) else now or before
 
 
 def _usage(given: Any) -> ReplyUsage | None:
     cached = peek(given, "cache_read_input_tokens")
     sent = (peek(given, "input_tokens"), peek(given, "cache_creation_input_tokens") or 0, cached or 0)
     prompt = sum(sent) if all(is_count(tokens) for tokens in sent) else None
-    return usage_of(prompt=prompt, cached=cached, completion=peek(given, "output_tokens"))
+    return make_usage(prompt=prompt, cached=cached, completion=peek(given, "output_tokens"))

@@ -1,8 +1,8 @@
-"""Replies of OpenAI's chat completions, and of the many servers that speak like it.
+"""Replies of OpenAI's chat completions, and of compatible servers.
 
-A chunk holds pieces of one message: what is text grows, what is a list grows by the `index` of its entries, and what
-names something is said once. Other servers say it in every chunk, say the name of a tool in pieces, or leave the index
-of all calls at 0 or out.
+A chunk holds pieces of one message: texts are appended, list entries are joined by their `index`, and names are sent
+once. Other servers send names in every chunk, send the name of a tool in pieces, or set the index of all calls to 0 or
+leave it out.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from inmind.core.messages.openai import NAME
 from inmind.core.messages.replies.reply import (
     Reply,
     ReplyUsage,
-    id_of,
-    in_one,
-    model_of,
-    no_reply,
+    incomplete_reply,
+    join_text,
+    make_usage,
+    not_a_reply,
     peek,
-    unended,
-    usage_of,
-    without_nothing,
+    reply_id,
+    reply_model,
+    without_nulls,
 )
 from inmind.errors import InvalidInput
 
-_BESIDE_CONTENT = (
+_EXTRA_FIELDS = (
     "tool_calls",
     "function_call",
     "refusal",
@@ -37,23 +37,23 @@ _BESIDE_CONTENT = (
     "reasoning",
     "reasoning_details",
 )
-_CUT = ("length", "content_filter")
-_SAID_ONCE = frozenset({"role", "id", "type", "format"})
+_INCOMPLETE_REASONS = ("length", "content_filter")
+_SENT_ONCE = frozenset({"role", "id", "type", "format"})
 _ONE_CHOICE = "one choice: of several, pass the message that was chosen"
 
 
-class ChatReplies:
+class ChatReplyReader:
     name: str = NAME
 
     def is_reply(self, reply: object) -> bool:
-        return is_object(reply) and any(key in reply for key in ("choices", *_BESIDE_CONTENT))
+        return is_object(reply) and any(key in reply for key in ("choices", *_EXTRA_FIELDS))
 
     def is_chunk(self, chunk: object) -> bool:
         return peek(chunk, "choices") is not None or peek(chunk, "type") == "chunk"
 
     def read(self, reply: object, *, field: str) -> Reply:
         if not is_object(reply):
-            raise no_reply(reply, field=field)
+            raise not_a_reply(reply, field=field)
         if "choices" not in reply:
             return Reply(format=NAME, wires=(_message(reply, field),))
         choices = objects_at(reply, "choices", field)
@@ -62,18 +62,23 @@ class ChatReplies:
         choice, place = choices[0]
         reason = choice.get("finish_reason", "stop")
         if not reason or reason == "error":
-            raise unended(choice.get("error", reason), field=f"{place}.finish_reason")
+            raise incomplete_reply(choice.get("error", reason), field=f"{place}.finish_reason")
         message = _message(object_at(choice, "message", place), f"{place}.message")
         usage = _usage(reply.get("usage"))
         return Reply(
-            format=NAME, wires=(message,), id=id_of(reply), model=model_of(reply), usage=usage, whole=reason not in _CUT
+            format=NAME,
+            wires=(message,),
+            id=reply_id(reply),
+            model=reply_model(reply),
+            usage=usage,
+            is_complete=reason not in _INCOMPLETE_REASONS,
         )
 
-    def pieces(self) -> ChatPieces:
-        return ChatPieces()
+    def new_assembler(self) -> ChatAssembler:
+        return ChatAssembler()
 
 
-class ChatPieces:
+class ChatAssembler:
     def __init__(self) -> None:
         self._id: Any = None
         self._model: Any = None
@@ -83,7 +88,7 @@ class ChatPieces:
 
     def add(self, chunk: object, field: str) -> None:
         if peek(chunk, "choices") is None and peek(chunk, "type") is not None:
-            # An event of the client's own: either it wraps a chunk, or it says again what one has said.
+            # An event of the client library: it wraps a chunk, or repeats the content of one.
             chunk = peek(chunk, "chunk")
             if chunk is None:
                 return
@@ -101,13 +106,13 @@ class ChatPieces:
             self._reason = choice.get("finish_reason") or self._reason
 
     @property
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         return self._reason is not None
 
-    def joined(self, field: str) -> dict[str, Any] | None:
-        message: Any = _joined([{"role": "assistant"}, *self._deltas], f"{field}.choices[0].message")
-        if not self.ended:
-            message = _without_stubs(message)
+    def assemble(self, field: str) -> dict[str, Any] | None:
+        message: Any = _join_pieces([{"role": "assistant"}, *self._deltas], f"{field}.choices[0].message")
+        if not self.is_complete:
+            message = _without_partial_calls(message)
             if not any(value for key, value in message.items() if key != "role"):
                 return None
         choice = {"message": message, "finish_reason": self._reason or "length"}
@@ -115,18 +120,18 @@ class ChatPieces:
 
 
 def _message(given: dict[str, Any], field: str) -> dict[str, Any]:
-    """The message as it may go back.
+    """The message as it can be sent back.
 
-    Left out are fields beside the content that only say "nothing here", and what the client has parsed. A text that
-    is empty stays: there are servers that miss empty reasoning.
+    Empty fields outside the content and values parsed by the client are left out. An empty text stays: some servers
+    require empty reasoning.
     """
-    if not any(key in given for key in ("role", "content", *_BESIDE_CONTENT)):
-        raise no_reply(given, field=field)
+    if not any(key in given for key in ("role", "content", *_EXTRA_FIELDS)):
+        raise not_a_reply(given, field=field)
     role = given.get("role") or "assistant"
     if role != "assistant":
         raise InvalidInput(field=f"{field}.role", value=role, expected="assistant")
     wire: dict[str, Any] = {"role": role, "content": given.get("content")}
-    beside = without_nothing(given, *wire, "parsed")
+    beside = without_nulls(given, *wire, "parsed")
     wire.update((key, value) for key, value in beside.items() if value != [])
     if is_list(wire.get("tool_calls")):
         wire["tool_calls"] = [_call(call) for call in wire["tool_calls"]]
@@ -134,8 +139,8 @@ def _message(given: dict[str, Any], field: str) -> dict[str, Any]:
     return wire
 
 
-def _without_stubs(message: dict[str, Any]) -> dict[str, Any]:
-    """A message that was cut, without calls of which not even the name has come."""
+def _without_partial_calls(message: dict[str, Any]) -> dict[str, Any]:
+    """Drop calls of a truncated message whose name has not arrived completely."""
     calls: Any = message.get("tool_calls") or []
     return {**message, "tool_calls": [call for call in calls if peek(call, "id") and _is_named(call)]}
 
@@ -146,52 +151,52 @@ def _is_named(call: Any) -> bool:
 
 
 def _call(given: Any) -> Any:
-    """A call, without its number in a stream."""
+    """A call without its index in the stream."""
     if not is_object(given):
         return given
-    call = without_nothing(given, "index")
+    call = without_nulls(given, "index")
     if is_object(call.get("function")):
-        call["function"] = without_nothing(call["function"], "parsed_arguments")
+        call["function"] = without_nulls(call["function"], "parsed_arguments")
     return call
 
 
 def _usage(given: Any) -> ReplyUsage | None:
     cached = peek(peek(given, "prompt_tokens_details"), "cached_tokens")
-    return usage_of(prompt=peek(given, "prompt_tokens"), cached=cached, completion=peek(given, "completion_tokens"))
+    return make_usage(prompt=peek(given, "prompt_tokens"), cached=cached, completion=peek(given, "completion_tokens"))
 
 
-def _joined(pieces: Sequence[Any], field: str, *, once: bool = False) -> Any:
-    """A value out of its pieces; `once` for text that is never said in pieces, only again."""
+def _join_pieces(pieces: Sequence[Any], field: str, *, once: bool = False) -> Any:
+    """Join the pieces of a value; `once`: for text that is repeated, not sent in pieces."""
     some = [piece for piece in pieces if piece is not None]
     if some and all(isinstance(piece, str) for piece in some):
-        return next((piece for piece in reversed(some) if piece), "") if once else in_one(some)
+        return next((piece for piece in reversed(some) if piece), "") if once else join_text(some)
     if some and all(is_object(piece) for piece in some):
         keys = dict.fromkeys(key for piece in some for key in piece)
         fields = {key: [piece.get(key) for piece in some] for key in keys}
         return {
-            key: _joined(parts, f"{field}.{key}", once=key in _SAID_ONCE or (key == "name" and is_said_again(parts)))
+            key: _join_pieces(parts, f"{field}.{key}", once=key in _SENT_ONCE or (key == "name" and is_repeated(parts)))
             for key, parts in fields.items()
         }
     if some and all(is_list(piece) for piece in some):
-        entries = _entries(part for piece in some for part in piece)
-        return [_joined(parts, f"{field}[{place}]") for place, parts in enumerate(entries)]
+        entries = _group_by_entry(part for piece in some for part in piece)
+        return [_join_pieces(parts, f"{field}[{place}]") for place, parts in enumerate(entries)]
     if any(isinstance(piece, str | list | dict) for piece in some):
         kinds = sorted({type(piece).__name__ for piece in some})
         raise InvalidInput(field=field, value=kinds, expected="pieces of one kind")
     return some[-1] if some else None
 
 
-def is_said_again(pieces: Sequence[Any]) -> bool:
-    """Is this the whole name of a tool, over and over, and not the name in pieces?"""
+def is_repeated(pieces: Sequence[Any]) -> bool:
+    """True if each piece is the whole tool name."""
     said = [piece for piece in pieces if piece]
     return all(piece == said[0] for piece in said)
 
 
-def _entries(pieces: Iterable[Any]) -> list[list[Any]]:
-    """The pieces of a list, by the entry that each belongs to."""
+def _group_by_entry(pieces: Iterable[Any]) -> list[list[Any]]:
+    """Group the pieces of a list by entry."""
     entries: list[list[Any]] = []
     for piece in pieces:
-        begun = next((entry for entry in reversed(entries) if belongs(piece, entry[0])), None)
+        begun = next((entry for entry in reversed(entries) if belongs_to_entry(piece, entry[0])), None)
         if begun is None:
             entries.append([piece])
         else:
@@ -199,9 +204,12 @@ def _entries(pieces: Iterable[Any]) -> list[list[Any]]:
     return entries
 
 
-def belongs(piece: Any, first: Any) -> bool:
-    """Is this a piece of the entry that began like that? Its index says so. A few servers give all calls the same, or
-    none, and then the ids tell them apart; of anything else, what has no index is an entry of its own."""
+def belongs_to_entry(piece: Any, first: Any) -> bool:
+    """True if a piece belongs to the entry that starts with `first`, by its index.
+
+    Some servers give all calls the same index, or none; then the ids decide. Other pieces without an index are separate
+    entries.
+    """
     index = peek(piece, "index")
     if index != peek(first, "index") or (index is None and not (_is_call(piece) and _is_call(first))):
         return False

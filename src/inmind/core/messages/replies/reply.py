@@ -1,9 +1,9 @@
-"""What a model answered, as one value, whichever provider it came from and however it was handed over.
+"""A model's reply, whichever provider it came from.
 
-A stream is first put together into what the provider would have sent at once, and then read as that. So there is
-one reading for each provider, and a streamed reply cannot come out differently from a whole one.
+A stream is first joined into the complete reply and then parsed like one. So there is one parser for each provider, and
+a streamed reply cannot be parsed differently.
 
-Objects of a provider's client are taken by what they offer; no client is imported here.
+Client objects are read by their attributes; no client library is imported here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from inmind.core.messages import FORMATS, Call, Text, Wire
 from inmind.errors import InvalidInput
 
 # The largest whole number that every reader of JSON keeps exact.
-_MOST = 2**53
+_MAX_SAFE_INTEGER = 2**53
 
 
 @frozen(kw_only=True)
 class ReplyUsage:
-    """What the provider counted for one call, in its own tokens."""
+    """Token counts of the provider for one call."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -31,69 +31,71 @@ class ReplyUsage:
 
 @frozen(kw_only=True)
 class Reply:
-    """A reply as it is kept, and what it cost."""
+    """A parsed reply and its usage."""
 
     format: str
     wires: tuple[Wire, ...]
-    """As a host would put them into its own list: one message, or the items of a response."""
+    """As a host appends them to its list: one message, or the items of a response."""
     id: str = ""
-    """The provider's name for it; empty for a bare message."""
+    """The provider's id; empty for a bare message."""
     model: str = ""
-    """The model that answered, as the provider calls it."""
+    """The provider's name of the model."""
     usage: ReplyUsage | None = None
-    whole: bool = True
-    """False where it was cut short, by the provider or on its way; then a call in it may be half a call."""
+    is_complete: bool = True
+    """False if it was cut off by the provider or on the way; then a call in it may be partial."""
 
 
-MOST_MODEL = 200
-"""Characters of a model's name."""
+MAX_MODEL_NAME_CHARS = 200
+"""Longer model names are cut."""
 
 
-class Pieces(Protocol):
-    """Chunks of one provider on their way to a whole reply."""
+class ReplyAssembler(Protocol):
+    """Joins the chunks of one provider."""
 
     def add(self, chunk: object, field: str) -> None:
-        """One more. What a client puts between the provider's own chunks is passed over."""
+        """Add a chunk. Events that a client library inserts are skipped."""
         ...
 
     @property
-    def ended(self) -> bool:
-        """Has the provider said that this is all?"""
+    def is_complete(self) -> bool:
+        """True if the provider has sent the end of the reply."""
         ...
 
-    def joined(self, field: str) -> dict[str, Any] | None:
-        """What the provider would have sent at once. What has not ended is joined as if the provider had cut it short,
-        and without what nobody takes back by halves; None where nothing is left.
+    def assemble(self, field: str) -> dict[str, Any] | None:
+        """Return the complete reply as the provider would have sent it; None if it has no content.
 
-        Joining waits until the last chunk: adding every piece to what is there would copy a long text once for each.
+        An incomplete one is returned as if the provider had cut it off, without parts that cannot be sent back
+        partially. Joining waits for the last chunk: appending each piece would copy a long text every time.
         """
         ...
 
 
-class Replies(Protocol):
-    """How one provider answers: what its replies look like, whole and in chunks."""
+class ReplyReader(Protocol):
+    """Parses the replies of one provider, complete and in chunks."""
 
     name: str
 
     def is_reply(self, reply: object) -> bool:
-        """Has this a mark that only replies of this provider have? A bare message need not have one."""
+        """True if it has a field that only replies of this provider have.
+
+        A bare message may have none.
+        """
         ...
 
     def is_chunk(self, chunk: object) -> bool: ...
 
     def read(self, reply: object, *, field: str) -> Reply:
-        """A whole reply that is plain already."""
+        """Parse a complete reply in plain JSON."""
         ...
 
-    def pieces(self) -> Pieces: ...
+    def new_assembler(self) -> ReplyAssembler: ...
 
 
-def said(wires: Iterable[Wire], format: str) -> tuple[Text | Call, ...]:
-    """What messages come down to: their words, and the calls they make.
+def text_and_calls(wires: Iterable[Wire], format: str) -> tuple[Text | Call, ...]:
+    """The text and calls of messages, by which two copies of a reply are compared.
 
-    Two copies of one reply may differ in all the rest: one host appends the client's object with its nulls, parsed
-    values and annotations, another the bare text, a third leaves out the reasoning. They are the same reply if they
-    say the same.
+    They may differ in everything else: one host appends the client's object with its nulls, parsed values and
+    annotations, another the bare text, a third leaves out the reasoning.
     """
     parts: list[Text | Call] = []
     for wire in wires:
@@ -105,8 +107,8 @@ def said(wires: Iterable[Wire], format: str) -> tuple[Text | Call, ...]:
     return tuple(parts)
 
 
-def usage_of(*, prompt: object, cached: object, completion: object) -> ReplyUsage | None:
-    """Numbers that make sense together. Any others are no usage, and no reason to lose the reply they came with."""
+def make_usage(*, prompt: object, cached: object, completion: object) -> ReplyUsage | None:
+    """Return the usage; None for inconsistent numbers, which are no reason to lose the reply."""
     cached = 0 if cached is None else cached
     if not (is_count(prompt) and is_count(cached) and is_count(completion)):
         return None
@@ -114,58 +116,64 @@ def usage_of(*, prompt: object, cached: object, completion: object) -> ReplyUsag
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value <= _MOST
+    return type(value) is int and 0 <= value <= _MAX_SAFE_INTEGER
 
 
-def id_of(reply: dict[str, Any]) -> str:
+def reply_id(reply: dict[str, Any]) -> str:
     id = reply.get("id")
     return id if isinstance(id, str) else ""
 
 
-def model_of(reply: dict[str, Any]) -> str:
+def reply_model(reply: dict[str, Any]) -> str:
     model = reply.get("model")
-    return model[:MOST_MODEL] if isinstance(model, str) and model.isprintable() else ""
+    return model[:MAX_MODEL_NAME_CHARS] if isinstance(model, str) and model.isprintable() else ""
 
 
 def peek(value: object, name: str) -> Any:
-    """A field of an object that is not plain yet. The events of clients drag everything so far along with them."""
+    """A field of a dict or object.
+
+    Converting client events completely would be slow: they hold all content.
+    """
     return value.get(name) if is_object(value) else getattr(value, name, None)
 
 
-def kind_of(event: object, *, field: str) -> str:
+def event_type(event: object, *, field: str) -> str:
     kind = peek(event, "type")
     if not isinstance(kind, str):
         raise InvalidInput(field=f"{field}.type", value=kind, expected="the type of an event")
     return kind
 
 
-def without_nothing(fields: dict[str, Any], *left_out: str) -> dict[str, Any]:
-    """Without fields that are null, which say nothing and which some providers do not take back; and without these."""
+def without_nulls(fields: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    """Drop null fields, which some providers refuse as input, and the named ones."""
     return {key: value for key, value in fields.items() if value is not None and key not in left_out}
 
 
 def refuse_error(reply: object, *, field: str) -> None:
-    """Providers send an error in the place of a reply, or in the middle of its chunks."""
+    """Raise if a provider sent an error instead of a reply or a chunk."""
     if is_error(reply):
-        raise unended(to_plain(peek(reply, "error") or reply, field), field=field)
+        raise incomplete_reply(to_plain(peek(reply, "error") or reply, field), field=field)
 
 
 def is_error(reply: object) -> bool:
-    """Items have an error of their own, of a tool that failed; what is an error as a whole has no other type."""
+    """True for an error object.
+
+    Items may have an error field too, of a failed tool, but they have a type.
+    """
     kind = peek(reply, "type")
     return kind == "error" or (kind is None and bool(peek(reply, "error")))
 
 
-def unended(value: object, *, field: str) -> InvalidInput:
-    return InvalidInput(field=field, value=value, expected="a reply that ended")
+def incomplete_reply(value: object, *, field: str) -> InvalidInput:
+    return InvalidInput(field=field, value=value, expected="a complete reply")
 
 
-def no_reply(value: object, *, field: str) -> InvalidInput:
+def not_a_reply(value: object, *, field: str) -> InvalidInput:
     return InvalidInput(field=field, value=value, expected="a reply of the model, or an iterable of its chunks")
 
 
-def in_one(pieces: Iterable[str]) -> str:
-    """A text out of its pieces. A server that cuts between the halves of a character is forgiven."""
+def join_text(pieces: Iterable[str]) -> str:
+    """Join pieces of text. A server may cut between the halves of a surrogate pair."""
     text = "".join(pieces)
     try:
         text.encode()

@@ -1,10 +1,10 @@
 """Replies of OpenAI's Responses API.
 
-A reply is a row of items. Its stream tells each item piece by piece, then whole, and at the end all of them once more
-in the response; so nothing has to be put together here but the words of an item that never came whole.
+A reply is a sequence of items. The stream sends each item in pieces, then completely, and at the end all of them again
+in the response; so only the text of an item that never came completely has to be joined.
 
-A response that did not end may not be stored at the provider, and what has an id there is not known by it. So of that
-one only what says itself is kept: words and calls.
+A response that did not complete may not be stored at the provider, so ids in it may be unknown there. Only
+self-contained items are kept of it: text and calls.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from inmind.core.messages.model import without_id
 from inmind.core.messages.replies.reply import (
     Reply,
     ReplyUsage,
-    id_of,
-    in_one,
+    event_type,
+    incomplete_reply,
     is_count,
-    kind_of,
-    model_of,
-    no_reply,
+    join_text,
+    make_usage,
+    not_a_reply,
     peek,
-    unended,
-    usage_of,
-    without_nothing,
+    reply_id,
+    reply_model,
+    without_nulls,
 )
 from inmind.core.messages.responses import NAME
 from inmind.errors import InvalidInput
 
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
+_END_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 
-_SAYS_ITSELF = ("message", "function_call", "custom_tool_call")
+_SELF_CONTAINED = ("message", "function_call", "custom_tool_call")
 
-# Kinds that other providers have under other names. The rest is for OpenAI alone, and some of it may not go back
-# without its nulls.
-_KNOWN = ("reasoning", *_SAYS_ITSELF)
+# Types with an equivalent at other providers. The rest is specific to OpenAI, and some of it needs its nulls when it is
+# sent back.
+_COMMON_KINDS = ("reasoning", *_SELF_CONTAINED)
 
 
-class ResponsesReplies:
+class ResponsesReplyReader:
     name: str = NAME
 
     def is_reply(self, reply: object) -> bool:
@@ -57,50 +57,50 @@ class ResponsesReplies:
         if is_list(reply) and reply:
             return _reply(_items(reply, field))
         if not is_object(reply):
-            raise no_reply(reply, field=field)
+            raise not_a_reply(reply, field=field)
         if not _is_response(reply):
             return _reply([_item(reply, field)])
         status, output = reply.get("status") or "completed", reply.get("output")
         if status not in ("completed", "incomplete"):
-            raise unended(status, field=f"{field}.status")
+            raise incomplete_reply(status, field=f"{field}.status")
         if not is_list(output):
             raise InvalidInput(field=f"{field}.output", value=output, expected="a list")
         return _reply(_items(output, f"{field}.output"), reply)
 
-    def pieces(self) -> ResponsesPieces:
-        return ResponsesPieces()
+    def new_assembler(self) -> ResponsesAssembler:
+        return ResponsesAssembler()
 
 
-class ResponsesPieces:
+class ResponsesAssembler:
     def __init__(self) -> None:
         self._items: dict[int, Any] = {}
         self._words: dict[int, list[str]] = {}
         self._response: dict[str, Any] | None = None
 
     def add(self, chunk: object, field: str) -> None:
-        kind, place = kind_of(chunk, field=field), peek(chunk, "output_index")
+        kind, place = event_type(chunk, field=field), peek(chunk, "output_index")
         if kind == "response.output_item.done":
             if not is_count(place):
                 raise InvalidInput(field=f"{field}.output_index", value=place, expected="a whole number")
             self._items[place] = to_plain(peek(chunk, "item"), f"{field}.item")
         elif kind == "response.output_text.delta" and is_count(place) and isinstance(peek(chunk, "delta"), str):
             self._words.setdefault(place, []).append(peek(chunk, "delta"))
-        elif kind in _ENDS:
+        elif kind in _END_EVENTS:
             response = to_plain(peek(chunk, "response"), f"{field}.response")
             if not is_object(response):
                 raise InvalidInput(field=f"{field}.response", value=response, expected="an object")
             self._response = {"status": kind.removeprefix("response."), **response}
 
     @property
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         return self._response is not None
 
-    def joined(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- the protocol's
+    def assemble(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- the protocol's
         if self._response is None:
-            said = {place: _message(in_one(words)) for place, words in self._words.items()} | self._items
-            output = [without_id(item) for _, item in sorted(said.items()) if _says_itself(item)]
+            said = {place: _message(join_text(words)) for place, words in self._words.items()} | self._items
+            output = [without_id(item) for _, item in sorted(said.items()) if _is_self_contained(item)]
             return {"status": "incomplete", "output": output} if output else None
-        # A few servers leave the items out of the last event, since they have sent each of them before.
+        # Some servers leave the items out of the last event, since each was sent before.
         output = self._response.get("output") or [self._items[place] for place in sorted(self._items)]
         return {**self._response, "output": output}
 
@@ -109,8 +109,8 @@ def _message(words: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]}
 
 
-def _says_itself(item: Any) -> bool:
-    return (peek(item, "type") or "message") in _SAYS_ITSELF
+def _is_self_contained(item: Any) -> bool:
+    return (peek(item, "type") or "message") in _SELF_CONTAINED
 
 
 def _reply(wires: Sequence[Wire], response: Wire | None = None) -> Reply:
@@ -119,10 +119,10 @@ def _reply(wires: Sequence[Wire], response: Wire | None = None) -> Reply:
     return Reply(
         format=NAME,
         wires=tuple(wires),
-        id=id_of(given),
-        model=model_of(given),
+        id=reply_id(given),
+        model=reply_model(given),
         usage=_usage(given.get("usage")),
-        whole=whole,
+        is_complete=whole,
     )
 
 
@@ -131,21 +131,21 @@ def _items(given: list[Any], field: str) -> list[Wire]:
 
 
 def _item(given: Any, field: str) -> Wire:
-    """The item as it may go back, without what the client has parsed."""
+    """The item as it can be sent back, without values parsed by the client."""
     item = given
-    if is_object(given) and (kind := given.get("type") or "message") in _KNOWN:
-        item = without_nothing(given, "parsed_arguments")
+    if is_object(given) and (kind := given.get("type") or "message") in _COMMON_KINDS:
+        item = without_nulls(given, "parsed_arguments")
         if kind == "message" and item.get("role") != "assistant":
             raise InvalidInput(field=f"{field}.role", value=item.get("role"), expected="assistant")
         if kind == "message" and is_list(item.get("content")):
             parts: list[Any] = item["content"]
-            item["content"] = [without_nothing(part, "parsed") if is_object(part) else part for part in parts]
+            item["content"] = [without_nulls(part, "parsed") if is_object(part) else part for part in parts]
     FORMATS[NAME].check(item, field=field)
     return item
 
 
 def _is_response(given: dict[str, Any]) -> bool:
-    """Items have a type, and some of them an output of their own."""
+    """True for a response. Items have a type, and some also an output."""
     return "output" in given and "type" not in given
 
 
@@ -160,4 +160,4 @@ def _is_item(given: Any) -> bool:
 
 def _usage(given: Any) -> ReplyUsage | None:
     cached = peek(peek(given, "input_tokens_details"), "cached_tokens")
-    return usage_of(prompt=peek(given, "input_tokens"), cached=cached, completion=peek(given, "output_tokens"))
+    return make_usage(prompt=peek(given, "input_tokens"), cached=cached, completion=peek(given, "output_tokens"))

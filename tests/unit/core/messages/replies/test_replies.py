@@ -314,7 +314,7 @@ def test_a_reply_that_did_not_end_is_refused_with_what_the_provider_says(
     reply: object, field: str, value: object
 ) -> None:
     refused = refusal(reply)
-    assert (refused.field, refused.value, refused.expected) == (field, value, "a reply that ended")
+    assert (refused.field, refused.value, refused.expected) == (field, value, "a complete reply")
 
 
 def test_of_several_choices_the_host_passes_the_one_it_took() -> None:

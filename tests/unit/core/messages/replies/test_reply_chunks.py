@@ -255,7 +255,7 @@ def test_half_a_reply_is_refused_where_a_host_hands_it_in(name: str) -> None:
     chunks = HELLO[name]
     for length in range(len(chunks) - (name == "anthropic")):  # whose last chunk but one says that it ended
         refused = refusal(iter(chunks[:length]), name)
-        assert (refused.field, refused.expected) == ("reply", "a reply that ended")
+        assert (refused.field, refused.expected) == ("reply", "a complete reply")
 
 
 # -- streams that are over without having ended ------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_an_error_in_a_stream_is_told_with_its_place(name: str, error: Json, val
         chunks = [*HELLO[name][:place], error]
         for stream in (chunks, iter(chunks)):
             refused = refusal(stream)
-            assert (refused.field, refused.value, refused.expected) == (f"reply[{place}]", value, "a reply that ended")
+            assert (refused.field, refused.value, refused.expected) == (f"reply[{place}]", value, "a complete reply")
 
 
 def test_a_tool_of_the_provider_that_failed_is_no_error_of_the_reply() -> None:
@@ -355,7 +355,7 @@ def test_a_tool_of_the_provider_that_failed_is_no_error_of_the_reply() -> None:
 @pytest.mark.spec("J3")
 def test_a_response_that_failed_is_no_reply() -> None:
     failed = {"type": "response.failed", "response": {"error": {"code": "server_error"}}}
-    assert refusal([failed]).expected == "a reply that ended"
+    assert refusal([failed]).expected == "a complete reply"
     assert refusal([{"type": "response.failed", "response": {}}]).value == "failed"
 
 
