@@ -118,7 +118,10 @@ class Affect:
         return True
 
     def history(self, hours: float = 24, step_minutes: float = 10) -> list[Levels]:
-        """Levels of the last hours, one point every `step_minutes`, each with its time; the last point is now."""
+        """Levels of the last hours, one point every `step_minutes`, each with its time.
+
+        The last point is now.
+        """
         span, step = _to_minutes(hours, 60, "hours"), _to_minutes(step_minutes, 1, "step_minutes")
         steps = int(span / step)
         if steps >= MAX_HISTORY_POINTS:
@@ -202,7 +205,10 @@ def affect_from_text(text: str) -> list[AffectSignal]:
 
 
 def tool_outcome(told: ToolObserved) -> ToolOutcome:
-    """The outcome of a tool call. A search without hits counts as a success, whatever its exit code."""
+    """The outcome of a tool call.
+
+    A search without hits counts as a success, whatever its exit code.
+    """
     outcome = read_outcome(told)
     counts = outcome.failed and bool(
         overview_events([outcome], OverviewLog(), has_worked=lambda _: True, language="en")

@@ -137,5 +137,8 @@ class Backend(Protocol):
         ...
 
     def back_up_state(self, resource: str, text: str) -> str:
-        """Save a copy of MEMORY.md as a person wrote it. Returns its file name; empty if there are no files."""
+        """Save a copy of MEMORY.md as a person wrote it.
+
+        Returns its file name; empty if there are no files.
+        """
         ...

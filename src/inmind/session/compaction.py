@@ -116,8 +116,9 @@ class Compactor:
         raise Conflict(stream=self._stream.name, expected=version, actual=version)
 
     def compact_by_model(self, state: SessionState, arguments: dict[str, Any]) -> CompactionPlan:
-        """The plan of a compaction by the tool `compact_history`. Its summary is extracted, because no model is called
-        here.
+        """The plan of a compaction by the tool `compact_history`.
+
+        Its summary is extracted, because no model is called here.
         """
         target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
         to = arguments.get("archive_to") or None
@@ -206,7 +207,10 @@ class Compactor:
         return self._build_if_shorter(state, self.messages(state.history), selection, request).drafts
 
     def _with_summary(self, planned: PlannedCompaction) -> tuple[CompactionRequest, tuple[str, ...]]:
-        """Add a summary by the session's model, if there is one. Its failure must not prevent the compaction."""
+        """Add a summary by the session's model, if there is one.
+
+        Its failure must not prevent the compaction.
+        """
         state, model = self._stream.state, self._config.summarizer
         if (
             model is None
@@ -276,7 +280,10 @@ class Compactor:
         )
 
     def _known_ids(self, entities: Entities) -> list[str]:
-        """All known ids, most recent first; ids that the entity block cannot show come before the others."""
+        """All known ids, most recent first.
+
+        Ids that the entity block cannot show come before the others.
+        """
         shown = possible_ids(render_lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
         return sorted(entities.ids_by_recency, key=shown.__contains__)
 
@@ -292,7 +299,10 @@ class Compactor:
         return self._request_cache[1]
 
     def _summarize(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
-        """Let a model summarize the messages to archive. Returns the summary and their event numbers."""
+        """Let a model summarize the messages to archive.
+
+        Returns the summary and their event numbers.
+        """
         messages = self.messages(self._stream.refresh().history)
         selection = select_requested(messages, target=target, keep_recent=keep_recent)
         return self._call_model(model, messages, selection), [messages[place].seq for place in selection.removed]

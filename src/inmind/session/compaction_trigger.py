@@ -60,7 +60,10 @@ class CompactionTrigger:
         messages: Callable[[History], Sequence[TurnMessage]],
         complete: Callable[[SessionState, CompactionRequest], CompactionRequest],
     ) -> None:
-        """`messages` returns the messages that are sent. `complete` adds current values to a request."""
+        """`messages` returns the messages that are sent.
+
+        `complete` adds current values to a request.
+        """
         self._policy, self._meter, self._messages, self._complete = policy, meter, messages, complete
 
     def plan(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
@@ -72,7 +75,10 @@ class CompactionTrigger:
         return self._when_covered(state, pressure) or self._by_policy(state, pressure)
 
     def _when_full(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
-        """Compact because the window is full. Stubs are shortened only if the prompt would not fit otherwise."""
+        """Compact because the window is full.
+
+        Stubs are shortened only if the prompt would not fit otherwise.
+        """
         messages = self._messages(state.history)
         request = self._complete(
             state, with_stub_size(CompactionRequest(reason=FULL, strategy="summarize"), pressure.budget.threshold)

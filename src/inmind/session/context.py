@@ -72,7 +72,10 @@ class SessionContext:
 
     @property
     def is_anonymous(self) -> bool:
-        """True if the session was opened without a resource; it then must not read resource-level memory."""
+        """True if the session was opened without a resource.
+
+        It then must not read resource-level memory.
+        """
         return self.resource_name == ANONYMOUS
 
 

@@ -36,7 +36,10 @@ class EventDeriver:
         self._layer_calls, self._overview, self._affect = layer_calls, overview, affect
 
     def derive(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
-        """Events derived from drafts: what layers store, entity sightings, overview lines, and affect."""
+        """Events derived from drafts.
+
+        What layers store, entity sightings, overview lines, and affect.
+        """
         kept = self._layer_calls.store_replies(state, now, drafts)
         told = self._entities.observations(state, [*drafts, *kept])
         more = [*kept, *self._entities.sightings(state, told, len(drafts) + len(kept), now)]

@@ -45,7 +45,10 @@ class Economics:
         clock: Clock,
         feels: Callable[[], bool],
     ) -> None:
-        """`open_stream` reads the store and is called on first use. `feels`: whether an earning changes affect."""
+        """`open_stream` reads the store and is called on first use.
+
+        `feels`: whether an earning changes affect.
+        """
         self._open_stream, self._store, self._clock, self._feels = open_stream, store, clock, feels
 
     @cached_property
@@ -65,7 +68,9 @@ class Economics:
         on: date | str | None = None,
         key: str | None = None,
     ) -> str:
-        """Record an earning, a spending, or a skill offered (listing) with its price. Returns the id of the entry.
+        """Record an earning, a spending, or a skill offered (listing) with its price.
+
+        Returns the id of the entry.
 
         Amounts are exact: a Decimal, an integer or a string; a float counts as it is printed. `on`: date, if not now.
         If affect is enabled, an earning raises a spike.
@@ -137,7 +142,10 @@ def _amount(amount: object) -> Decimal:
 
 
 def _request(trade: TradeRecorded) -> str:
-    """The request of a key, in the form of version 0.1: a retry after an upgrade must have the same digest."""
+    """The request of a key, in the form of version 0.1.
+
+    A retry after an upgrade must have the same digest.
+    """
     names = ("what", "amount", "currency", "skill", "with_whom", "note", "on")
     values = (getattr(trade, field.name) for field in fields(trade))
     return f"Traded({', '.join(f'{name}={value!r}' for name, value in zip(names, values, strict=True))})"

@@ -35,8 +35,9 @@ class EditMerger(Generic[S]):
         self._stream, self._store, self._documents = stream, store, documents
 
     def save(self, path: str, text: str, shown: PublishedVersion | None) -> Document:
-        """Append a person's text as a version; then, if needed, a second version with the changes that they did not
-        see.
+        """Append a person's text as a version.
+
+        Then, if needed, a second version with the changes that they did not see.
         """
 
         def decide(state: S, _: datetime) -> Decision[S, None]:
@@ -50,7 +51,10 @@ class EditMerger(Generic[S]):
         return self._documents(self._stream.state).by_path[path]
 
     def _merged_drafts(self, path: str, text: str, now: Document, shown: PublishedVersion | None) -> list[Draft]:
-        """The person's text with the changes made since they opened the file; nothing if there are none."""
+        """The person's text with the changes made since they opened the file.
+
+        Nothing if there are none.
+        """
         opened_at, base = self._edit_base(path, text, shown)
         sources: tuple[str, ...] = ()
         page = Document(text=text, version=0, source="")
@@ -66,7 +70,7 @@ class EditMerger(Generic[S]):
         return [Draft(payload=written, origin=Origin.FILE, sources=sources, trust=page.trust)] if sources else []
 
     def _edit_base(self, path: str, text: str, shown: PublishedVersion | None) -> tuple[int, str | None]:
-        """The event number at which the person opened the page, and the text then if a dream has rewritten it since.
+        """When the person opened the page (event number), and its text then if a dream rewrote it.
 
         An editor may have had the page open since before the file was last published. Then the text still has lines
         that the dream removed. A text that equals the page before the dream was restored on purpose.
@@ -91,7 +95,10 @@ class EditMerger(Generic[S]):
         return next((event for event in edits if event.origin is Origin.DREAM), None)
 
     def _with_new_notes(self, page: Document, now: str, *, after: int) -> tuple[Document, tuple[str, ...]]:
-        """The notes page with notes added since it was last shown. The person has not decided to drop them."""
+        """The notes page with notes added since it was last shown.
+
+        The person has not decided to drop them.
+        """
         unseen = set(parse_notes(now)).difference(parse_notes(page.text))
         pages = Documents({NOTES_PAGE_PATH: page})
         sources: list[str] = []

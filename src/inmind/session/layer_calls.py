@@ -61,7 +61,10 @@ class LayerCalls:
     def layer_context(
         self, state: SessionState, now: datetime, ancestors: Sequence[Stream[SessionState]] | None = None
     ) -> LayerContext:
-        """The values that a layer may read; `parent` has the current values of the parent session, and so on."""
+        """The values that a layer may read.
+
+        `parent` has the current values of the parent session, and so on.
+        """
         is_own = ancestors is None
         streams = self._ancestors if ancestors is None else ancestors
         resource_state = self._resource.state
@@ -89,7 +92,9 @@ class LayerCalls:
     def fully_shown_documents(
         self, state: SessionState, planned: PromptPlan, recalled: Sequence[tuple[Layer, LayerText]]
     ) -> ShownVersions | None:
-        """Pages, and the scratchpad, that a prompt shows in full; None if they are the same as in the prompt before.
+        """Pages, and the scratchpad, that a prompt shows in full.
+
+        None if they are the same as in the prompt before.
 
         A scratchpad with a schema counts even if it is cut: each of its fields is shown in full or left out.
         """
@@ -107,7 +112,10 @@ class LayerCalls:
         return None if seen == state.shown_in_prompt else tuple(seen.items())
 
     def _resource_pages(self, resource_state: ResourceState) -> Mapping[str, Document]:
-        """Documents of the resource that layers may read. An anonymous session has its own notes page."""
+        """Documents of the resource that layers may read.
+
+        An anonymous session has its own notes page.
+        """
         pages = resource_state.documents.by_path
         return (
             {path: page for path, page in pages.items() if path != NOTES_PAGE_PATH}

@@ -90,7 +90,10 @@ def _paths(home: Path) -> list[Path]:
 
 
 def _read_summary(path: Path, home: Path) -> LegacySession | None:
-    """The summary of a file; None, with a log line, if it cannot be read. One odd file must not hide the others."""
+    """The summary of a file; None, with a log line, if it cannot be read.
+
+    One odd file must not hide the others.
+    """
     about: dict[str, Any] = {}
     messages = 0
     try:
@@ -118,7 +121,10 @@ def _read_summary(path: Path, home: Path) -> LegacySession | None:
 
 
 def _session_info(line: bytes) -> dict[str, Any] | None:
-    """The information about the session in a line; None for other lines, most of which are not parsed."""
+    """The information about the session in a line.
+
+    None for other lines, most of which are not parsed.
+    """
     if b'"session' not in line:
         return None
     try:

@@ -117,7 +117,9 @@ class LiveFiles(Generic[S]):
         return notices
 
     def inspect(self) -> Iterator[tuple[str, FileCheck]]:
-        """The status of each file, as `sync` would see it. Nothing is written, and there is no waiting.
+        """The status of each file, as `sync` would see it.
+
+        Nothing is written, and there is no waiting.
 
         A page that was never published, as in a home that was just imported, is not missing.
         """
@@ -306,7 +308,9 @@ class LiveFiles(Generic[S]):
     def _mark_published(
         self, path: str, document: Document | None, shown: dict[str, PublishedVersion], found: FileState | None = None
     ) -> None:
-        """Mark a version as published. `found`: the file as it was read, if it already had this text.
+        """Mark a version as published.
+
+        `found`: the file as it was read, if it already had this text.
 
         A file that we have just written is too young for its signature to be reliable.
         """
@@ -366,7 +370,10 @@ class LiveFiles(Generic[S]):
             self._notice(f"{more} more files in {place} are ignored")
 
     def _reachable(self, paths: Sequence[str]) -> list[str]:
-        """Paths whose parent is a real folder. A link could lead anywhere, so links are not followed."""
+        """Paths whose parent is a real folder.
+
+        A link could lead anywhere, so links are not followed.
+        """
         parents = {path.rpartition("/")[0]: path for path in paths}
         blocked = {
             parent: part

@@ -25,7 +25,9 @@ MAX_LOOKBACK = 64
 def observations_in(
     line: Conversation, drafts: Sequence[Draft], *, stream: str, version: int, own: Callable[[str], bool]
 ) -> list[Observation]:
-    """Tool results and user messages among these drafts, in order. They will be appended right after `version`.
+    """Tool results and user messages among these drafts, in order.
+
+    They will be appended right after `version`.
 
     `own`: whether a name is that of a memory tool. Their results come from memory and are not learned again.
     """

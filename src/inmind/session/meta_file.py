@@ -47,7 +47,10 @@ _MAX_BYTES = 65_536
 
 @frozen(kw_only=True)
 class SessionSummary:
-    """The part of meta.json that lists show, as of event `version`; 0 if the numbers are not valid."""
+    """The part of meta.json that lists show, as of event `version`.
+
+    0 if the numbers are not valid.
+    """
 
     title: str = ""
     model: str = ""
@@ -105,7 +108,10 @@ class MetaFile:
         return state.seq - self._version >= due or self._title_and_model != (state.title, state.model)
 
     def write(self, state: SessionState) -> str:
-        """Write the file. Returns the error as a text, if any: a file may be stale, but a call must not fail."""
+        """Write the file.
+
+        Returns the error as a text, if any: a file may be stale, but a call must not fail.
+        """
         if state.seq == self._version or state.opened is None:
             return ""
         renamed = self._was_renamed()

@@ -83,7 +83,10 @@ class OverviewWriter:
         return drafts
 
     def refresh(self) -> bool:
-        """Update the overview for pages that people wrote as files. Returns whether anything changed."""
+        """Update the overview for pages that people wrote as files.
+
+        Returns whether anything changed.
+        """
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, OverviewLog]]:
             drafts = overview_updates(state.documents, state.language, log=state.overview_lines)
@@ -98,7 +101,10 @@ class OverviewWriter:
         return bool(done.events)
 
     def _working_tools_in(self, conversation: Conversation) -> frozenset[str]:
-        """Tools that have succeeded in the conversation. Reading continues where the last call stopped."""
+        """Tools that have succeeded in the conversation.
+
+        Reading continues where the last call stopped.
+        """
         length, digest, worked = self._working_tools
         if not conversation.begins_with(length, digest):
             length, worked = 0, frozenset[str]()
@@ -131,7 +137,10 @@ def _is_plain_text(value: Any) -> bool:
 
 
 def _parse_arguments(arguments: Any) -> Any:
-    """Arguments as values. In the conversation they are JSON text, and lists in them may be JSON text again."""
+    """Arguments as values.
+
+    In the conversation they are JSON text, and lists in them may be JSON text again.
+    """
     given = _parse_text(arguments)
     if not is_object(given):
         return given

@@ -81,7 +81,10 @@ class PromptPreparer:
     def prepare(
         self, inputs: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
     ) -> CommitResult[Prompt]:
-        """Commit the next prompt. `result` is None if a call with the same key has committed it before."""
+        """Commit the next prompt.
+
+        `result` is None if a call with the same key has committed it before.
+        """
         done = self._commit(inputs, fmt, notices, key)
         if done.result is None:
             return CommitResult(done.appended, None, done.events)
@@ -186,7 +189,10 @@ class PromptPreparer:
         notices: tuple[str, ...],
         compacted: bool,
     ) -> Decision[SessionState, tuple[Prompt, View]]:
-        """Decide the next prompt on a given state. Raises _CompactionDue, unless `compacted` says that it was tried."""
+        """Decide the next prompt on a given state.
+
+        Raises _CompactionDue, unless `compacted` says that it was tried.
+        """
         drafts, resource_events = self._intake(state, now, inputs, fmt)
         state = self._stream.preview(state, state.seq, drafts, now)
         view = self._view.build(state.history.sent, fmt.name)
@@ -246,7 +252,10 @@ class PromptPreparer:
             raise _CompactionDue(compaction)
 
     def _shared_prefix(self, state: SessionState, view: View) -> int:
-        """Number of leading messages that the previous prompt had too; estimated if another process prepared it."""
+        """Number of leading messages that the previous prompt had too.
+
+        Estimated if another process prepared it.
+        """
         if self._last_prompt.view is not None and self._last_prompt.call == state.prompt.calls:
             return view.common_prefix(self._last_prompt.view)
         return assumed_shared_wires(state.prompt, state.history.sent, view)

@@ -18,7 +18,10 @@ from inmind.history.view import deep_copy
 
 @frozen(kw_only=True)
 class HostCall:
-    """A call for the host to run. Its result goes into the host's message list, or to `session.add`."""
+    """A call for the host to run.
+
+    Its result goes into the host's message list, or to `session.add`.
+    """
 
     id: str
     name: str
@@ -56,7 +59,7 @@ class Recorded:
 def record_result(
     events: Sequence[Event], *, complete: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
 ) -> Recorded:
-    """Build the result from the events of the commit, so that it is the same when it is requested again."""
+    """Build the result from the events of the commit, so that a repeated call returns the same."""
     said: list[str] = []
     results: list[Wire] = []
     calls: list[Call] = []

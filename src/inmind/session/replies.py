@@ -242,7 +242,10 @@ class ReplyExecutor:
         return key, undone
 
     def _is_undone(self, append: AppendResult) -> bool:
-        """Whether an append is reverted. An undo may itself be undone, by going back to an event after it."""
+        """Whether an append is reverted.
+
+        An undo may itself be undone, by going back to an event after it.
+        """
         reverted = self._store.read(self._stream.name, after=append.last, kind=Reverted.kind)
         seq = reverted[-1].seq if reverted else append.last
         for event in reversed(reverted):
@@ -253,7 +256,9 @@ class ReplyExecutor:
         return False
 
     def _resource_before(self, undone: Sequence[AppendResult]) -> ResourceVersion | None:
-        """The state of the resource before undone recordings of a reply; None if they did not change it.
+        """The state of the resource before undone recordings of a reply.
+
+        None if they did not change it.
 
         An undo does not change the resource, so the resource is changed once, however often a reply is recorded.
         """
@@ -264,7 +269,7 @@ class ReplyExecutor:
 
 
 def _reply_key(reply: Reply, call: int, conversation: Conversation) -> Key:
-    """Identify a reply: by the provider's id, or else by the call, the last message before it, and its content."""
+    """Identify a reply by the provider's id, or else by the call, the last message and its content."""
     name = reply.id
     if len(name) < MIN_REPLY_ID_LENGTH:
         newest_first = reversed(conversation[:])

@@ -91,9 +91,10 @@ class Scratchpad:
 
     @property
     def set_aside(self) -> tuple[SetAside, ...]:
-        """Versions that no longer fit the schema, oldest first, including one that the next update will set aside.
+        """Versions that no longer fit the schema, oldest first.
 
-        Opening a session changes nothing, because two versions of a program may use one scratchpad.
+        One that the next update will set aside is included. Opening a session changes nothing, because two versions of
+        a program may use one scratchpad.
         """
         aside = [
             (event.seq - 1, event.payload.reason)

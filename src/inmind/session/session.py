@@ -12,15 +12,12 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import (
-    RetainedItem,
     SessionOpened,
     SessionTitled,
 )
 from inmind.core.messages import get_format
-from inmind.core.messages.model import Wire
-from inmind.core.pricing import Usage
 from inmind.core.text import shorten
 from inmind.documents.document import (
     OVERVIEW_PATH,
@@ -29,14 +26,10 @@ from inmind.documents.document import (
 from inmind.documents.overview.front_matter import (
     parse_front_matter,
 )
-from inmind.entities.serialize import serialize
-from inmind.entities.window import Entities
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.policy import Summarizer
 from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
-from inmind.history.view import deep_copy
-from inmind.prompt.explain import Explanation
 from inmind.prompt.ingest import (
     PrepareInput,
     copy_json_value,
@@ -44,17 +37,15 @@ from inmind.prompt.ingest import (
 from inmind.prompt.report import Prompt, PromptPreview
 from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note
 from inmind.session.context import SessionConfig, SessionContext, whole_number
+from inmind.session.reader import SessionReader
 from inmind.session.recorded import Recorded
 from inmind.session.scratchpad import Scratchpad
-from inmind.session.state import MAX_TITLE_LENGTH, ResourceState, SessionState
+from inmind.session.state import MAX_TITLE_LENGTH
 from inmind.session.tools.base import ToolResult
-from inmind.session.tools.registry import find_tool, tool_schemas
-from inmind.session.wiring import SessionParts
+from inmind.session.tools.registry import find_tool
 from inmind.store.stream import key_for
 
 if TYPE_CHECKING:
-    from inmind.entities.grounding import CallCheck
-    from inmind.entities.references.result import Resolution
     from inmind.search.query import Hit
     from inmind.session.children.merge_back import MergeReport
 
@@ -63,14 +54,12 @@ OpenChild = Callable[[str, SessionOpened, Sequence[Draft], SessionConfig], "Sess
 """Opens a child session: (id, opening event, inherited events, configuration of the parent)."""
 
 
-class Session:
+class Session(SessionReader):
     """One conversation and its working memory."""
 
     def __init__(self, context: SessionContext, open_child: OpenChild) -> None:
-        self.id, self._context, self._open_child = context.id, context, open_child
-        self._store, self._stream, self._resource = context.store, context.stream, context.resource
-        self._parts, self._config = SessionParts(context), context.config
-        self._views = self._parts.views
+        super().__init__(context)
+        self._open_child, self._views = open_child, self._parts.views
         self._views.read_edits()
         self._views.publish()
         self._views.mark_all_seen()
@@ -114,7 +103,9 @@ class Session:
         tools: Sequence[Any] | None = None,
         format: str = "openai",
     ) -> PromptPreview:
-        """Return what `prepare` would return now, with its explanation. Nothing is stored and no call is counted.
+        """Return what `prepare` would return now, with its explanation.
+
+        Nothing is stored and no call is counted.
 
         A compaction that `prepare` would run first is included, with an extracted summary: no model is called.
         """
@@ -150,7 +141,7 @@ class Session:
         seen: Mapping[str, str] | None = None,
         key: str | None = None,
     ) -> ToolResult:
-        """Run one memory tool for an agent whose conversation is kept elsewhere, as the MCP server does.
+        """Run one memory tool for an agent whose conversation is kept elsewhere.
 
         An error in the tool becomes its result, as for a model; an unknown tool raises NotFound. That agent gets no
         prompt from us, so the caller passes in `seen` which pages it knows: the `seen` of earlier results. Pages that
@@ -171,10 +162,6 @@ class Session:
         elif not found.read_only:
             self._context.notes.publish()
         return done.result
-
-    def tools(self, format: str = "openai") -> list[dict[str, Any]]:
-        """Schemas of the memory tools of this session, for `openai`, `responses`, `anthropic` or `mcp`."""
-        return tool_schemas(self._config.layers, format)
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> None:
         """Append messages to the conversation: of the user, the assistant or a tool.
@@ -235,7 +222,9 @@ class Session:
         return self._open_child(*child, self._config)
 
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
-        """Merge what a child has changed since it was opened or last merged. A child can be given by id.
+        """Merge what a child has changed since it was opened or last merged.
+
+        A child can be given by id.
 
         If both changed the same, the parent's value stays and the report has both.
         """
@@ -246,23 +235,11 @@ class Session:
 
     # -- entities ------------------------------------------------------------------------------------------
 
-    @property
-    def entities(self) -> Entities:
-        """The entities in the window, most recent first, and those that have left it."""
-        return self._stream.refresh().entities
-
-    def resolve(self, text: str) -> Resolution:
-        """Find the entities that a user's words refer to, with a confidence; no model is called."""
-        return self._context.entities.resolve(validate_text(text))
-
-    def check_call(self, tool: str, arguments: Any) -> CallCheck:
-        """Report ids in a call's arguments that this session and its resource have never seen."""
-        return self._context.entities.check_call(
-            validate_text(tool, field="tool"), copy_json_value(arguments, "arguments")
-        )
-
     def track(self, entities: Sequence[Any], *, key: str | None = None) -> None:
-        """Add entities that no tool has shown: entities, or objects with id, type and name. The last becomes first."""
+        """Add entities that no tool has shown: entities, or objects with id, type and name.
+
+        The last becomes first.
+        """
         if isinstance(entities, str) or not isinstance(entities, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="entities", value=entities, expected="a list")
         self._context.entities.track(entities, key_for(key, "track"))
@@ -274,10 +251,6 @@ class Session:
     def unpin(self, id: str, type: str | None = None, *, key: str | None = None) -> None:
         """Allow an entity to leave the window again."""
         self._context.entities.pin(id, type, key_for(key, "unpin", id, type), pinned=False)
-
-    def export_entities(self) -> dict[str, Any]:
-        """Return the window as JSON that `import_entities` and `Memory.restore` accept, also in later versions."""
-        return serialize(self.entities)
 
     def import_entities(self, data: object, *, key: str | None = None) -> None:
         """Add the entities of an export, of any older version too, in front of the window."""
@@ -297,7 +270,9 @@ class Session:
         origin: Origin = Origin.ASSISTANT,
         key: str | None = None,
     ) -> Note:
-        """Save a note. It is in every prompt until a dream has processed it, and can always be searched.
+        """Save a note.
+
+        It is in every prompt until a dream has processed it, and can always be searched.
 
         It belongs to the resource, or to this session if that is anonymous. It is stored when this returns, in one
         commit; its page, memory/scratch.md, follows in the background. `kind`: fact, preference, goal and so on.
@@ -354,11 +329,17 @@ class Session:
         return parse_front_matter(self.overview)
 
     def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
-        """Merge values into the overview's front matter and return the page's version. The text after it stays."""
+        """Merge values into the overview's front matter and return the page's version.
+
+        The text after it stays.
+        """
         return self._parts.documents.update_front_matter(values, key=key)
 
     def event(self, kind: str, text: str, *, key: str | None = None) -> None:
-        """Add a line to the overview: task_started, task_completed, decision_made, bug_found or context_changed."""
+        """Add a line to the overview.
+
+        Task_started, task_completed, decision_made, bug_found or context_changed.
+        """
         self._views.read_edits()
         self._parts.overview.add_event(kind, validate_text(text), key_for(key, "event", kind, text))
         self._views.publish()
@@ -398,11 +379,6 @@ class Session:
 
     # -- history -------------------------------------------------------------------------------------------
 
-    @property
-    def messages(self) -> list[Wire]:
-        """The conversation as plain messages, each in the format in which it was added."""
-        return [deep_copy(entry.wire) for entry in self._stream.refresh().conversation]
-
     def compact(
         self,
         target: str = "all",
@@ -413,12 +389,13 @@ class Session:
         model: Summarizer | None = None,
         key: str | None = None,
     ) -> CompactionReport:
-        """Archive old messages (`conversation`), old tool results (`tools`) or both (`all`), and send a stub instead.
+        """Archive old messages and send a stub instead.
 
-        They go into a page of archive/, or the one named by `archive_to`. With the strategy `summarize` the stub has a
-        summary, by `model`, a function from a prompt to a text, or extracted. The last `keep_recent` turns before the
-        active one stay, as many of its rounds, at least three, and as many tool results; so does the current request.
-        Items that must survive are checked and reported one by one. `undo_compaction` reverts it.
+        `target`: `conversation`, `tools` (tool results) or `all`. They go into a page of archive/, or the one named by
+        `archive_to`. With the strategy `summarize` the stub has a summary, by `model`, a function from a prompt to a
+        text, or extracted. The last `keep_recent` turns before the active one stay, as many of its rounds, at least
+        three, and as many tool results; so does the current request. Items that must survive are checked and reported
+        one by one. `undo_compaction` reverts it.
         """
         if model is not None and strategy != "summarize":
             raise InvalidInput(field="strategy", value=strategy, expected="summarize, if a model is given")
@@ -436,11 +413,6 @@ class Session:
         self._views.publish(events)
         return report
 
-    @property
-    def retained(self) -> tuple[RetainedItem, ...]:
-        """Items that every compaction keeps: the goal, rules, decisions, and texts added with `retain`."""
-        return self._parts.retention.items(self._stream.refresh())
-
     def retain(self, text: str, *, key: str | None = None) -> None:
         """Keep a text, word for word, through every compaction."""
         self._parts.retention.change(text, key, retain=True)
@@ -450,7 +422,9 @@ class Session:
         self._parts.retention.change(text, key, retain=False)
 
     def undo(self, *, to: int | None = None, key: str | None = None) -> int:
-        """Undo the last change of this session, or go back to its state at event `to`. Returns that event's number.
+        """Undo the last change of this session, or go back to its state at event `to`.
+
+        Returns that event's number.
 
         An event is appended and nothing is deleted. Documents of the resource are not changed. Edits that a person
         saved in a file are not changes of the session, and stay.
@@ -470,54 +444,6 @@ class Session:
         self._views.read_edits()
         self._views.publish(self._parts.undo.remove_last_messages(count, key=key))
 
-    # -- state ---------------------------------------------------------------------------------------------
-
-    @property
-    def resource(self) -> str:
-        """Name of the resource that owns the session."""
-        return self._context.resource_name
-
-    @property
-    def memory_tools(self) -> bool:
-        """Whether memory tools are offered to the model and executed."""
-        return self._config.memory_tools
-
-    @property
-    def state(self) -> SessionState:
-        """The current state, with the changes of other processes."""
-        return self._stream.refresh()
-
-    @property
-    def resource_state(self) -> ResourceState:
-        """The state of the resource, shared by its sessions."""
-        return self._resource.refresh()
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens sent in all calls so far, and how many came from the provider's cache."""
-        return self._stream.refresh().prompt.token_usage
-
-    def state_at(self, seq: int) -> SessionState:
-        """The state right after event number `seq`."""
-        return self._stream.state_at(whole_number(seq, "seq"))
-
-    def events(self, *, after: int = 0) -> Sequence[Event]:
-        """All events of the session, or those after event number `after`."""
-        return self._store.read(self._stream.name, after=whole_number(after, "after"))
-
-    def prompt(self, call: int) -> Prompt:
-        """The prompt of a past call, byte for byte as it was sent. Its report is counted with the current counter."""
-        return self._parts.prompts.rebuild(*self._parts.prompts.find(call))
-
-    def explain(self, call: int | None = None) -> Explanation:
-        """For each part of a prompt: its layer, tokens, source events and reason. Default: the last prompt."""
-        return self._parts.prompts.explain(call)
-
     def close(self) -> None:
         """Write meta.json. Called by `Memory.close`."""
         self._context.meta.write(self._stream.state)
-
-    def __repr__(self) -> str:
-        state = self._stream.state
-        size = f"{len(state.conversation)} messages, {state.prompt.calls} calls"
-        return f"<Session {self.id!r} of {self.resource!r}: {size}>"

@@ -44,7 +44,10 @@ class SiblingEntities:
         self._lock = threading.Lock()
 
     def entities_of(self, resource: str, *, excluding: str) -> list[Entities]:
-        """The entities of each other session of the resource. They are immutable values, so nothing is copied."""
+        """The entities of each other session of the resource.
+
+        They are immutable values, so nothing is copied.
+        """
         if resource == ANONYMOUS:
             return []
         with self._lock:

@@ -244,7 +244,7 @@ class ResourceFold:
         )
 
     def revert(self, past: ResourceState, present: ResourceState, event: Event) -> ResourceState:  # noqa: ARG002 -- the protocol's
-        """What was felt was felt."""
+        """An undo does not revert affect."""
         return replace(past, affect=present.affect)
 
     def freeze(self, state: ResourceState) -> dict[str, Any]:
@@ -278,7 +278,10 @@ def _unchanged_prefix(before: History, after: History) -> int | None:
 
 
 def _is_overview_upkeep(event: Event) -> bool:
-    """Memory's lines on the overview follow from other events. If they were undone, they would be written again."""
+    """Memory's lines on the overview follow from other events.
+
+    If they were undone, they would be written again.
+    """
     return isinstance(event.payload, DocumentWritten) and event.payload.upkeep and event.payload.path == OVERVIEW_PATH
 
 

@@ -57,7 +57,7 @@ class CallerKnowledge:
 
     @classmethod
     def by_prompt(cls, state_at_prompt: SessionState) -> Self:
-        """What the model knows from its last prompt and from answers to its calls since."""
+        """Knowledge from the last prompt and from answers to calls since."""
         prompt, results = state_at_prompt.shown_in_prompt, state_at_prompt.shown_in_results
         return cls({path: (prompt.get(path, ""), results.get(path, "")) for path in {**prompt, **results}})
 
@@ -142,7 +142,7 @@ class ToolCallRunner:
         return ResourceVersion(self._resource.state, self._resource.version)
 
     def knowledge_from(self, seen: Mapping[str, str]) -> CallerKnowledge:
-        """What a caller knows by its `seen`. Ids of events that do not exist are ignored."""
+        """Knowledge of a caller, by its `seen`. Ids of events that do not exist are ignored."""
         last = {self._stream.name: self._stream.version, self._resource.name: self._resource.version}
 
         def exists(path: str, event: str) -> bool:
@@ -226,7 +226,9 @@ class ToolCallRunner:
     def known_scratchpad(
         self, state: SessionState, resource_state: ResourceState, seen: Sequence[str], *, already_applied: bool
     ) -> ScratchpadState | None:
-        """The scratchpad as the model saw it, given the ids of the events that it saw; None if it did not see it.
+        """The scratchpad as the model saw it, given the ids of the events that it saw.
+
+        None if it did not see it.
 
         `already_applied`: this reply has changed the resource before, so the model knew the state at that time.
         """
@@ -258,7 +260,10 @@ class ToolCallRunner:
         return self._stream.state_at(max(seqs)).documents.text(path) if seqs else ""
 
     def _route(self, call: Call, prompt: PromptState, state: SessionState) -> str:
-        """Route a call by the tools of the prompt that the reply answers. Memory has no custom tools."""
+        """Route a call by the tools of the prompt that the reply answers.
+
+        Memory has no custom tools.
+        """
         if call.custom:
             return "host"
         messages = (FORMATS[entry.format].read(entry.wire) for entry in state.conversation)

@@ -75,7 +75,10 @@ class TranscriptFile:
         return FileCheck(FileStatus.DAMAGED, reason="it was changed by another program")
 
     def _position(self, file: AppendFile, length: int) -> tuple[int, int]:
-        """The number of bytes in complete lines and the last event in them; -1 if the end is not ours."""
+        """The number of bytes in complete lines and the last event in them.
+
+        -1 if the end is not ours.
+        """
         if self._written and length == self._written[0]:
             return self._written
         size = _CHUNK

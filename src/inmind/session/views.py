@@ -38,8 +38,9 @@ class SessionViews:
             self._files.publish()
 
     def publish(self, fresh: Sequence[Event] = ()) -> None:
-        """Update the live files after a commit. The change is stored already, so a file that cannot be written is only
-        stale.
+        """Update the live files after a commit.
+
+        The change is stored already, so a file that cannot be written is only stale.
         """
         self._files.publish()
         self._resource_files.publish()
@@ -61,7 +62,7 @@ class SessionViews:
         self._new_problems.append(text)
 
     def mark_prompt_seen(self) -> None:
-        """Mark the documents in the prompt just prepared, complete or cut, as seen by the next writer."""
+        """Mark the documents in the prompt just prepared, complete or cut, as seen."""
         standing = self._stream.state.prompt
         shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class SessionParts:
-    """Creates the objects that `Session` delegates to. They share one token meter and one history view."""
+    """Creates the objects that `Session` delegates to.
+
+    They share one token meter and one history view.
+    """
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context

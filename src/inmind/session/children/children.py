@@ -53,7 +53,7 @@ class ChildSessions:
         return child_id, opening, inherited_events(states, resource_state, self._layers, policies, retained)
 
     def merge_back(self, id: str, key: str | None) -> MergeReport:
-        """Merge the changes of a child in one commit, in the resource's stream too if it has the scratchpad."""
+        """Merge the changes of a child in one commit."""
         checked_key = key_for(key, "merge_back", id)
         stream = self._session_stream(validate_text(id, field="child"))
         now = stream.state

@@ -29,7 +29,7 @@ RetainedItems = Callable[[SessionState], Sequence[RetainedItem]]
 
 
 def inherit_policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
-    """The policy of each layer: from the caller, for all layers or by name, or else from the layer."""
+    """The policy of each layer: from the caller, for all or by name, or else from the layer."""
     own: dict[str, Spawn] = {layer.name: _policy(layer.spawn(), f"{layer.name}.spawn") for layer in layers}
     if asked is None:
         return own
@@ -76,7 +76,10 @@ def keeps_documents(layer: Layer) -> bool:
 
 
 def _copies(layer: Layer, state: SessionState, resource_state: ResourceState) -> dict[str, Draft]:
-    """Copies for one layer, by what they copy. Layers that store documents share the same copies."""
+    """Copies for one layer, by what they copy.
+
+    Layers that store documents share the same copies.
+    """
     if isinstance(layer, ScratchpadLayer):
         pads = state.scratchpads if layer.scope == "thread" else resource_state.scratchpads
         pad, content = pads.get(layer.name), layer.current_state(pads)
@@ -105,12 +108,15 @@ def _copied_items(items: Sequence[tuple[SessionState, RetainedItem]]) -> dict[st
 
 
 def _pinned(item: RetainedItem) -> RetainedItem:
-    """The item as a pinned text. The child has its own goal, and no message of the child has this text."""
+    """The item as a pinned text.
+
+    The child has its own goal, and no message of the child has this text.
+    """
     return RetainedItem("pinned", item.text)
 
 
 class _RetainedView(ViewLayer):
-    """Retained items of the parent, in front of the child's own items, which a view must not hide."""
+    """Retained items of the parent, followed by the child's own items."""
 
     def recall(self, context: LayerContext) -> LayerText | None:
         own, height = unwrap_view(self)

@@ -88,7 +88,7 @@ class ChildChanges:
         )
 
     def written_part(self, path: str, text: str, *others: OverviewLog) -> str:
-        """A page without memory's own lines, which are about the session that they were written for."""
+        """A page without memory's own lines, which are about one session."""
         return (
             without_generated_lines(text, self.base.overview_lines, self.state.overview_lines, *others)
             if path == OVERVIEW_PATH
@@ -122,7 +122,10 @@ class MergeChanges:
 def merge_scratchpad(
     child: ChildChanges, state: SessionState, resource_state: ResourceState, layer: ScratchpadLayer | None
 ) -> MergeChanges:
-    """Merge the scratchpad, in whichever stream the parent keeps it; report those without a layer in the parent."""
+    """Merge the scratchpad, in whichever stream the parent keeps it.
+
+    Report those without a layer in the parent.
+    """
     unmerged = _unmerged_scratchpads(child, layer)
     return unmerged if layer is None else unmerged + _merge_own_scratchpad(child, state, resource_state, layer)
 
@@ -216,7 +219,9 @@ def _merge_document(child: ChildChanges, state: SessionState, path: str) -> Merg
 
 
 def _merge_archives(child: ChildChanges, state: SessionState) -> MergeChanges:
-    """Copy archive pages. Stubs refer to their lines, so a page is never merged with another text.
+    """Copy archive pages.
+
+    Stubs refer to their lines, so a page is never merged with another text.
 
     A text that the parent already has, under any name, is skipped. A page that continues such a text extends it. Any
     other page keeps its name if that is free.
@@ -246,7 +251,7 @@ def _path_with_text(text: str, pages: Mapping[str, str]) -> str | None:
 
 
 def _merge_overview_lines(child: ChildChanges, state: SessionState, merged: MergeChanges) -> MergeChanges:
-    """The child's new overview lines, and the parent's overview updated for them and for the merged pages."""
+    """Add the child's new overview lines and the merged pages to the parent's overview."""
     fresh = [note for note in child.state.overview_lines.lines if note.entered_seq > child.base.seq]
     language = state.language
     occurred = [what for note in reversed(fresh) if (what := _overview_event(note, language)) is not None]
@@ -264,7 +269,10 @@ def _merge_overview_lines(child: ChildChanges, state: SessionState, merged: Merg
 
 
 def _overview_event(note: OverviewLine, language: str) -> OverviewEvent | None:
-    """A line of the child as an event for its parent. Lines about its task or its own history are left out."""
+    """A line of the child as an event for its parent.
+
+    Lines about its task or its own history are left out.
+    """
     match note.section:
         case OverviewSection.TASK:
             return None
@@ -307,7 +315,7 @@ def _conflict_from_json(told: Mapping[str, Any]) -> MergeConflict:
 
 
 def _scratchpad_conflict(child: ChildChanges, ours: Scratchpads, name: str) -> MergeConflict:
-    """A conflict about a whole scratchpad, with all sides as stored, even if they do not fit the schema."""
+    """A conflict about a whole scratchpad, with all sides as stored."""
     kept = [pads.get(name) for pads in (child.base_scratchpads, ours, child.state.scratchpads)]
     return MergeConflict(name, *(pad.state if pad else ABSENT for pad in kept))
 

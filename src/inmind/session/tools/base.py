@@ -74,7 +74,10 @@ class ToolContext:
 
     @property
     def scratchpad_text(self) -> str:
-        """The scratchpad as the model reads it: the session's, or an ancestor's that the session has a view of."""
+        """The scratchpad as the model reads it.
+
+        The session's, or an ancestor's that the session has a view of.
+        """
         found = find_visible_scratchpad(self.layers)
         if found is None:
             return ""
@@ -118,7 +121,10 @@ class ToolAnswer:
 
     @property
     def refused(self) -> bool:
-        """Whether the call had no effect. Under a tool's legacy name a refusal is not an error, only a diagnostic."""
+        """Whether the call had no effect.
+
+        Under a tool's legacy name a refusal is not an error, only a diagnostic.
+        """
         return self.error or bool(self.diagnostic)
 
 

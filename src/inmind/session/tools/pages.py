@@ -135,12 +135,15 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
 
 
 def _archive_paths(state: SessionState) -> set[str]:
-    """Pages that hold archived messages. Stubs refer to their lines, and the model has no other copy of the text."""
+    """Pages that hold archived messages.
+
+    Stubs refer to their lines, and the model has no other copy of the text.
+    """
     return {path for one in state.history.compactions for path in one.payload.archives}
 
 
 def _front_matter_warning(path: str, text: str) -> str:
-    """A warning for the model if the front matter of the overview, which hosts read, is invalid."""
+    """A warning for the model if it wrote invalid front matter, which hosts read."""
     why = front_matter_error(text) if path == OVERVIEW_PATH else ""
     return f" Its front matter cannot be read: {why}. Fix it." if why else ""
 
@@ -180,7 +183,10 @@ def _paths_hint(paths: Sequence[str]) -> str:
 
 
 def _writable_path(path: str) -> str:
-    """Check that the model may write a path. Documents of the resource are written by people and by dreams."""
+    """Check that the model may write a path.
+
+    Documents of the resource are written by people and by dreams.
+    """
     with suppress(InvalidPath):
         scope, name = resolve_path(path)
         if scope == "thread":
