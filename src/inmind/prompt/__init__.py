@@ -1,1 +1,3 @@
-"""What the model is sent: layers in budget, an anchored prefix, the history, and a tail that carries what changed."""
+"""Building a prompt: layers within budgets, an anchored prefix, the history, and a tail with the changes since the
+anchor.
+"""

@@ -1,9 +1,9 @@
-"""When the memory in the prefix is sent anew, and what the tail says until then.
+"""Decides when the anchor moves: when the memory blocks in the prefix are replaced, and what the tail says until then.
 
-Providers charge a tenth for a prefix they have seen, byte for byte. A memory block that changes in front of the
-history makes the whole history new; the same change said at the end costs its own length, on every call. So the
-blocks are anchored, changes ride in the tail, and the anchor moves when the changes have grown and riding has cost
-what moving will, or when the cache is lost anyway. Whatever comes next, that pays at most twice the best choice.
+Providers charge a tenth for a prefix that they have cached, byte for byte. A memory block that changes before the
+history invalidates the whole cached history; the same change in the tail costs only its own length, on every call. So
+the blocks are anchored, and changes go into the tail. The anchor moves when the changes have grown and the tails have
+cost as much as moving, or when the cache is lost anyway. This costs at most twice the optimum, whatever comes next.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ MAX_CALLS_PER_ANCHOR = 50
 CACHE_SECONDS = 300.0
 
 REWRITE_COST_FACTOR = 1.15
-"""Price of a token that was in the cache and is written again, over reading it: 1.25 less 0.1."""
+"""Extra price of writing a cached token again, relative to uncached input: 1.25 (write) - 0.1 (read)."""
 
 CHEAP_REWRITE_TOKENS = 500
-"""Tokens behind the anchor that are written anew without a second thought: a conversation that has just begun."""
+"""Cached history below which moving is always cheap: a conversation that has just started."""
 
 DescribeChanges = Callable[[AnchoredBlock, Callable[[str], int]], str | None]
-"""A layer's own way of saying what changed since a block of it was shown; None to have the lines said that differ."""
+"""A layer's description of changes since its block was shown; None for a line diff."""
 
 
 @frozen
 class Anchor:
-    """The blocks as the model has them in its prefix, since which call and why."""
+    """The memory blocks in the prefix, and the call and reason for which they were set."""
 
     blocks: tuple[AnchoredBlock, ...]
     reason: str
@@ -41,33 +41,33 @@ class Anchor:
 
 @frozen
 class AnchorDecision:
-    """The decision for one call: the anchor moves for a reason, or the tail says what changed."""
+    """Decision for one call: move the anchor for a reason, or put the changes into the tail."""
 
     move_reason: str
     changes: str
     new_blocks: tuple[AnchoredBlock, ...] = ()
-    """Blocks of layers that had none when the anchor was set: the tail has them whole."""
+    """Blocks of layers that had none when the anchor was set; the tail contains them completely."""
     sources: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
 class AnchorCosts:
-    """What is at stake in moving the anchor, in tokens."""
+    """Token counts that decide whether the anchor moves."""
 
     anchored_tokens: int
-    """Memory in the prefix, guide included."""
+    """Memory in the prefix, including the guide."""
     cached_history_tokens: int
-    """Of the history, what the provider has seen at its place: it would be written anew."""
+    """History in the provider's cache, which would be written again."""
     tail_tokens_since_anchor: int
-    """Changes that were said in tails since the anchor was set, added up over the calls."""
+    """Sum of the changes in all tails since the anchor was set."""
     max_memory_tokens: int
-    """What memory and changes may take together."""
+    """Limit for memory and changes together."""
     tail_frame_tokens: int = 0
-    """What the tail says around changes."""
+    """Fixed text around the changes in the tail."""
     has_tail_carrier: bool = True
-    """There is a message that can carry a tail."""
+    """A message can carry a tail."""
     history_rewritten: bool = False
-    """The conversation begins otherwise than before: nothing behind the anchor is in the cache."""
+    """The conversation starts differently than before: nothing after the anchor is cached."""
 
 
 def decide_anchor(
@@ -80,9 +80,10 @@ def decide_anchor(
     costs: AnchorCosts,
     describe_changes: Mapping[str, DescribeChanges] = {},
 ) -> AnchorDecision:
-    """Move the anchor, or say the changes in the tail. `own`: layers that have their own way of saying theirs.
+    """Move the anchor, or describe the changes in the tail. `describe_changes`: layers with their own description.
 
-    One that has nothing to say, since the conversation shows it, still comes along when the anchor moves.
+    A layer may describe nothing because the conversation shows the change; its block is still updated when the anchor
+    moves.
     """
     if anchor is None:
         return AnchorDecision(move_reason="first call", changes="")
@@ -118,7 +119,7 @@ def changes_between(
     describe_changes: Mapping[str, DescribeChanges] = {},
     count: Callable[[str], int] = len,
 ) -> tuple[str, tuple[str, ...]]:
-    """What differs in blocks that were there before, in words that a model can apply, and the events it comes from."""
+    """Describe the changes of existing blocks for the model, with the events they come from."""
     old = {block.layer: block for block in before}
     new = {block.layer: block for block in after}
     descriptions: list[str] = []
@@ -134,15 +135,15 @@ def changes_between(
 def _describe_layer(
     before: AnchoredBlock, now: AnchoredBlock | None, describe: DescribeChanges | None, count: Callable[[str], int]
 ) -> str:
-    """What is said of one layer; nothing where it is the same, or where it has itself nothing to say."""
+    """Describe the change of one layer; empty if there is none or the layer reports none."""
     if now is None:
-        return f"{before.layer}: nothing any more"
+        return f"{before.layer}: now empty"
     if now.text == before.text:
         return ""
     said = describe(before, count) if describe is not None else None
     if said is None:
         return _line_diff(before.layer, before.text, now.text)
-    return said and f"{before.layer}, the most recent first: {said}"
+    return said and f"{before.layer}, newest first: {said}"
 
 
 def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
@@ -151,8 +152,8 @@ def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _line_diff(layer: str, before: str, now: str) -> str:
-    """The lines that went and came, each group under the heading it stands below; or all of it, if that is shorter."""
-    from difflib import SequenceMatcher  # only a change needs it, and it takes its time to import
+    """Return removed and added lines under their headings; or the whole text, if that is shorter."""
+    from difflib import SequenceMatcher  # imported here because it is slow and rarely needed
 
     old, new = before.split("\n"), now.split("\n")
     lines = [f"{layer}:"]

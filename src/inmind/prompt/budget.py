@@ -1,4 +1,4 @@
-"""How the room for memory is shared among layers."""
+"""Divides the memory budget among layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inmind.core.frozen import frozen
 
 @frozen
 class LayerDemand:
-    """What a layer would fill, and what it was promised."""
+    """Tokens that a layer would use, and its guaranteed minimum and maximum."""
 
     wanted: int
     min: int
@@ -25,9 +25,9 @@ class LayerDemand:
 
 
 def allocate(demands: Sequence[LayerDemand], max_tokens: int) -> list[int]:
-    """Minimums first, scaled down together if even they do not fit; the rest by headroom.
+    """Grant minimums first, scaled down if they do not fit; divide the rest by the remaining demand.
 
-    Nobody gets more than it can use, so room is left over only when everybody has enough.
+    No layer gets more than it can use, so tokens remain only if every layer has enough.
     """
     max_tokens = max(0, max_tokens)
     floors = [wish.floor for wish in demands]
@@ -39,7 +39,7 @@ def allocate(demands: Sequence[LayerDemand], max_tokens: int) -> list[int]:
 
 
 def _divide(parts: Sequence[int], max_tokens: int) -> list[int]:
-    """Divide room in proportion to the parts, whole tokens, nobody above its part; remainders to the largest."""
+    """Divide whole tokens in proportion to the parts, none above its part; remainders go to the largest."""
     total = sum(parts)
     if total <= max_tokens:
         return list(parts)

@@ -1,4 +1,4 @@
-"""Why a prompt looks as it does: every part with its size, its sources and its reason."""
+"""Explains a prompt: each part with its size, sources and reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from inmind.core.frozen import frozen
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.history import Conversation
 from inmind.history.view import View
 from inmind.prompt.state import PromptState
@@ -16,7 +16,7 @@ Fate = Literal["included", "cut", "left out", "repaired"]
 
 @frozen(kw_only=True)
 class PromptPart:
-    """One part of a prompt: where it comes from and what became of it."""
+    """One part of a prompt, its sources, and if it was included or cut."""
 
     name: str
     fate: Fate
@@ -27,7 +27,7 @@ class PromptPart:
 
 @frozen(kw_only=True)
 class Explanation:
-    """Why a prompt is as it is: each part with its tokens, its events and the reason."""
+    """All parts of a prompt, each with tokens, source events and reason."""
 
     call: int
     parts: tuple[PromptPart, ...]
@@ -47,7 +47,7 @@ class Explanation:
 def explain(
     call: int, state: PromptState, conversation: Conversation, view: View, tokens: Mapping[str, int]
 ) -> Explanation:
-    """Every part of one call. `tokens` is by part, as in the report."""
+    """Explain the parts of one call. `tokens`: tokens by part, as in the report."""
     anchor = state.anchor
     since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
     parts = [
@@ -58,7 +58,7 @@ def explain(
     for block in state.blocks:
         name = f"memory:{block.layer}"
         fate: Fate = "included" if not block.left_out else "cut" if block.text else "left out"
-        why = f"{counted(block.left_out, 'line')} did not fit its budget; {since}" if block.left_out else since
+        why = f"{count_noun(block.left_out, 'line')} did not fit its budget; {since}" if block.left_out else since
         parts.append(PromptPart(name=name, fate=fate, tokens=tokens[name], why=why, sources=block.sources))
     message_ids = tuple(entry.id for entry in conversation)
     parts.append(
@@ -66,11 +66,11 @@ def explain(
             name="history",
             fate="included",
             tokens=tokens["history"],
-            why=counted(len(conversation), "message"),
+            why=count_noun(len(conversation), "message"),
             sources=message_ids,
         )
     )
-    parts += [PromptPart(name=left.what, fate="left out", tokens=0, why=left.why) for left in view.left_out]
+    parts += [PromptPart(name=left.what, fate="left out", tokens=0, why=left.reason) for left in view.left_out]
     parts += [PromptPart(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
     if state.tail or state.new_blocks:
         sources = state.tail_sources
@@ -82,20 +82,20 @@ def explain(
         parts.append(PromptPart(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
     else:
         parts.append(
-            PromptPart(name="context_meta", fate="left out", tokens=0, why="no user's or tool's message to ride on")
+            PromptPart(name="context_meta", fate="left out", tokens=0, why="no user or tool message can carry it")
         )
     return Explanation(call=call, parts=tuple(parts))
 
 
 _FIXED_PARTS = (
-    ("tools", "the host's, and those of layers"),
-    ("system", "the host's, untouched"),
-    ("guide", "tells the model how to read its memory"),
+    ("tools", "tools of the host and of layers"),
+    ("system", "system prompt of the host, unchanged"),
+    ("guide", "explains the memory to the model"),
 )
 _CHANGES = "memory that changed since the anchor"
 
 
 def format_sources(sources: tuple[str, ...]) -> str:
-    """Events of the session by their numbers, as a person points at them, others by their whole ids."""
+    """Format event ids: events of the session as #number, others by their full id."""
     numbers = [f"#{source.rpartition('#')[2]}" if source.startswith("session/") else source for source in sources]
     return numbers[0] if len(numbers) == 1 else f"{numbers[0]} … {numbers[-1]}"

@@ -1,8 +1,8 @@
-"""What a host hands in, checked once, and the events that bring the journal up to it.
+"""Validates the input of `prepare` and derives the events that bring the journal up to date with it.
 
-Everything from outside passes here: messages of any provider, as plain objects or as the provider's client gives
-them out, system prompts, tools. Only what is new is copied and checked; what is known costs one comparison. Past
-this line nobody checks again.
+All input from a host passes here: messages of any provider, as plain objects or as objects of the provider's client,
+system prompts, tools. Only new messages are copied and validated; known ones cost one comparison. Later code does not
+validate again.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ from inmind.core.encoding import digest_of
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import HistorySpliced, MessageAdded, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
-from inmind.core.json import check_json, is_object, plain, through_json
+from inmind.core.json import check_json, is_object, json_copy, to_plain
 from inmind.core.messages import FORMATS
-from inmind.core.messages.cache_control import Marks, in_bare_words, mark_before, marks_in, placed, unmarked
+from inmind.core.messages.cache_control import (
+    CacheMarks,
+    find_marks,
+    own_mark_before,
+    relocate_marks,
+    with_plain_text,
+    without_marks,
+)
 from inmind.core.messages.model import Format, Image, Message, Opaque, Part, Wire
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
@@ -28,14 +35,14 @@ from inmind.prompt.templates import is_memory_message, strip_tail
 
 @frozen
 class PrepareInput:
-    """What a host handed to `prepare`, in its own objects."""
+    """The arguments of `prepare`, as the host passed them."""
 
     system: Any
     tools: Any
     system_count: int
-    """How many messages at the beginning of its list are its system prompt."""
+    """Number of leading messages that are the system prompt."""
     wires: Sequence[Any] | None
-    """The messages behind those; None when the journal's own history is meant."""
+    """The messages after those; None to use the history in the journal."""
 
     @classmethod
     def of(cls, messages: Any, system: Any, tools: Any, fmt: Format) -> PrepareInput:
@@ -44,19 +51,19 @@ class PrepareInput:
         wires = _require_list(messages, "messages")
         leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and fmt.is_system(wire)))
         lead = next(leading, len(wires))
-        if lead and system is not None and fmt.demands.instructs:
+        if lead and system is not None and fmt.rules.has_instructions:
             return cls(system, tools, 0, wires)
         if lead and system is not None:
-            raise InvalidInput(field="system", value=system, expected="none, since messages begin with a system prompt")
+            raise InvalidInput(field="system", value=system, expected="None, since messages begin with a system prompt")
         return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
 
 
 def ingest_events(
     state: PromptState, history: History, inputs: PrepareInput, layer_tools: Sequence[Any], fmt: Format
 ) -> list[Draft]:
-    """The events that bring the journal up to what the host has.
+    """Return the events that bring the journal up to date with the host's input.
 
-    With the journal's own history, a system prompt or tools that are not given stay as they were.
+    With the journal's history, a system prompt or tools that are not passed stay unchanged.
     """
     drafts = _new_message_drafts(history, inputs, fmt)
     uses_journal = inputs.wires is None
@@ -69,7 +76,7 @@ def ingest_events(
     tools = state.tools if uses_journal and inputs.tools is None else inputs.tools
     if tools is not None:
         for index, tool in enumerate(_require_list(tools, "tools")):
-            fmt.check_tool(tool if is_object(tool) else plain(tool, "tools"), field=f"tools[{index}]")
+            fmt.check_tool(tool if is_object(tool) else to_plain(tool, "tools"), field=f"tools[{index}]")
     if (tools if tools is None else list(tools)) != state.tools or layer_tools != state.layer_tools:
         what = ToolsSet(tools=_copy_objects(tools, "tools"), layer_tools=_copy_objects(layer_tools, "offered") or ())
         if (what.tools, what.layer_tools) != (state.tools, state.layer_tools):
@@ -78,42 +85,46 @@ def ingest_events(
     return drafts
 
 
-def cache_marks(inputs: PrepareInput, conversation: Conversation, view: View) -> Marks:
-    """The cache marks of the host's list, which the line agrees with by now, at their places in what is sent."""
+def cache_marks(inputs: PrepareInput, conversation: Conversation, view: View) -> CacheMarks:
+    """Return the cache marks of the host's list, at their places in the sent messages."""
     if inputs.wires is None or list(inputs.wires) == conversation.wires:
-        return ()  # the usual case, at the speed of one comparison: what is kept has no marks
-    marks = marks_in(inputs.wires)
-    if FORMATS[view.format].demands.marked_by_us:
+        return ()  # the fast path, one comparison: stored messages have no marks
+    marks = find_marks(inputs.wires)
+    if FORMATS[view.format].rules.uses_cache_marks:
         marks = _drop_own_marks(marks, inputs.wires)
     for place, path, mark in marks:
         check_json(mark, f"messages[{inputs.system_count + place}].{path[-1]}")
     return (
-        placed(marks, [FORMATS[view.format].outgoing(wire) for wire in conversation.wires], view.wires) if marks else ()
+        relocate_marks(
+            marks, [FORMATS[view.format].strip_local_fields(wire) for wire in conversation.wires], view.wires
+        )
+        if marks
+        else ()
     )
 
 
 def copy_messages(messages: Any, fmt: Format, *, first_index: int = 0) -> list[Wire]:
-    """Messages as our own plain copies, each known to be one of this format."""
+    """Return plain copies of messages, validated for this format."""
     wires: list[Wire] = []
     for index, message in enumerate(_require_list(messages, "messages"), start=first_index):
-        wire = plain(message, f"messages[{index}]")
+        wire = to_plain(message, f"messages[{index}]")
         fmt.check(wire, field=f"messages[{index}]")
         wires.append(wire)
     return wires
 
 
 def copy_json_value(value: Any, field: str) -> Any:
-    """A JSON value as our own copy. Most are plain already, and those are copied at the speed of the JSON library."""
-    copy = through_json(value)
+    """Return a copy of a JSON value; plain values are copied by the JSON library, which is fast."""
+    copy = json_copy(value)
     if copy is not None:
         return copy
-    value = plain(value, field)
+    value = to_plain(value, field)
     check_json(value, field)
     return value
 
 
 def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False) -> Draft:
-    """A message as an event: whose words it is, and how far to trust it. `ours`: memory's own answer to a call."""
+    """Return the event of a message with origin and trust. `is_memory_reply`: result of a memory tool."""
     message = fmt.read(wire)
     origin = Origin.TOOL if message.results else _ORIGINS[message.role]
     mixed = bool(message.results) and len(message.results) < len(message.parts)
@@ -122,24 +133,24 @@ def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False) -> 
 
 
 def tool_names(tools: Sequence[Wire]) -> list[str]:
-    """Names under which tools can be called, in any provider's shape; a few kinds have none."""
+    """Return the names of tools in any provider's format; a few kinds have none."""
     named = (tool.get("name", _nested_name(tool, "function") or _nested_name(tool, "custom")) for tool in tools)
     return [name for name in named if isinstance(name, str)]
 
 
 def new_messages(conversation: Conversation, wires: Sequence[Wire], fmt: Format) -> list[Wire]:
-    """Messages whose id is not in the line, and results of calls that have none yet.
+    """Return the messages whose id is not known, and results of calls without a result.
 
-    The same id with other content is refused, not guessed at.
+    The same id with other content is refused.
     """
     fresh = _drop_repeated_results(conversation, wires, fmt)
     return _drop_known_ids(conversation, fresh) if any("id" in wire for wire in fresh) else fresh
 
 
 def _drop_repeated_results(conversation: Conversation, wires: Sequence[Wire], fmt: Format) -> list[Wire]:
-    """Without messages that are only results, all of calls that were answered before.
+    """Drop messages that only have results of calls that have a result already.
 
-    Answered, not known: some servers number their calls from zero in every turn.
+    A known id alone is not enough: some servers number calls from zero in every turn.
     """
     messages = [fmt.read(wire) for wire in wires]
     if not any(message.results for message in messages):
@@ -189,18 +200,20 @@ _ORIGINS = {
 
 
 def _new_message_drafts(history: History, inputs: PrepareInput, fmt: Format) -> list[Draft]:
-    """Messages that the journal does not have yet."""
+    """Drafts of the messages that are not in the journal."""
     conversation = history.messages
     if inputs.wires is None:
         return []
     added = find_appended(conversation, inputs.wires)
     if added is None:
-        added = find_appended(conversation, [unmarked(wire) if is_object(wire) else wire for wire in inputs.wires])
+        added = find_appended(conversation, [without_marks(wire) if is_object(wire) else wire for wire in inputs.wires])
     if added is not None:
         fresh = copy_messages(added, fmt, first_index=inputs.system_count + len(conversation))
-        return [message_draft(unmarked(wire), fmt) for wire in fresh]
-    # An edit, marks, objects of a provider's client, or a list that was made of our own last prompt.
-    theirs = [strip_tail(unmarked(wire)) for wire in copy_messages(inputs.wires, fmt, first_index=inputs.system_count)]
+        return [message_draft(without_marks(wire), fmt) for wire in fresh]
+    # An edit, cache marks, objects of a provider's client, or a list made from our last prompt.
+    theirs = [
+        strip_tail(without_marks(wire)) for wire in copy_messages(inputs.wires, fmt, first_index=inputs.system_count)
+    ]
     sync = match_messages(conversation, _replace_copies(_restore_archived(theirs, history), conversation, fmt))
     answered = {entry.digest for entry in conversation if entry.is_memory_reply}
     drafts = [message_draft(wire, fmt, is_memory_reply=digest_of(wire) in answered) for wire in sync.inserted]
@@ -211,7 +224,7 @@ def _new_message_drafts(history: History, inputs: PrepareInput, fmt: Format) -> 
 
 
 def _restore_archived(messages: Sequence[Wire], history: History) -> list[Wire]:
-    """In a list that was made of our own last prompt, the messages themselves in the places of stubs."""
+    """Replace stubs by their messages, in a list made from our last prompt."""
     if not history.stub_ranges:
         return list(messages)
     behind = EntriesByRange(history.messages)
@@ -222,16 +235,18 @@ def _restore_archived(messages: Sequence[Wire], history: History) -> list[Wire]:
     return restored
 
 
-def _drop_own_marks(marks: Marks, wires: Sequence[Any]) -> Marks:
-    """In a list that was made of our own last prompt, the last mark before the tail is the one that we had put there.
-    Taken for the host's it would stay, and with every call there would be one more."""
+def _drop_own_marks(marks: CacheMarks, wires: Sequence[Any]) -> CacheMarks:
+    """Drop the mark that we set before the tail, in a list made from our last prompt.
+
+    Taken for a mark of the host it would stay, and every call would add one more.
+    """
     last = {place: (place, path, mark) for place, path, mark in marks if len(path) == len(("content", 0, "mark"))}
     ours = [one for place, one in last.items() if strip_tail(wires[place]) is not wires[place]]
-    return tuple(one for one in marks if one not in ours or one[2] != mark_before(()))
+    return tuple(one for one in marks if one not in ours or one[2] != own_mark_before(()))
 
 
 def _replace_copies(messages: Sequence[Wire], conversation: Conversation, fmt: Format) -> list[Wire]:
-    """The host's list, with what was recorded wherever the host has a copy of that at the same place."""
+    """Return the host's list with each copy of a stored message at the same place replaced by the stored one."""
     result: list[Wire] = []
     for wire, entry in zip(messages, conversation, strict=False):
         follows = not result or result[-1] == conversation[len(result) - 1].wire
@@ -240,15 +255,15 @@ def _replace_copies(messages: Sequence[Wire], conversation: Conversation, fmt: F
 
 
 def _is_copy(wire: Wire, entry: ConversationEntry, fmt: Format, *, same_predecessor: bool) -> bool:
-    """Does the host's copy say the same: bare, marked, or as the client's object with its nulls? One that leaves out
-    something only the provider understands, or has more of it, is the host's decision.
+    """True if the host's message has the same content: bare, with marks, or as the client's object with nulls.
 
-    The same place need not be the same reply, since hosts put a summary in front or drop what is old; and two replies
-    may say the same. `follows`: what stands before it in both lists is the same too.
+    A message with more or fewer provider specific parts is an edit by the host. The same place is not always the same
+    reply, since hosts add a summary in front or drop old messages, and two replies may have the same text.
+    `same_predecessor`: the messages before are equal in both lists.
     """
     if entry.format != fmt.name or wire == entry.wire:
         return False
-    if in_bare_words(wire) == in_bare_words(entry.wire):
+    if with_plain_text(wire) == with_plain_text(entry.wire):
         return True
     ids = (wire.get("id"), entry.wire.get("id"))
     if ids[0] != ids[1] and (None not in ids or not same_predecessor):
@@ -256,11 +271,13 @@ def _is_copy(wire: Wire, entry: ConversationEntry, fmt: Format, *, same_predeces
     ours, theirs = fmt.read(entry.wire), fmt.read(wire)
     if ours.role != "assistant" or theirs.role != "assistant":
         return False
-    if not (same_predecessor or theirs.text or theirs.calls):  # any two that say nothing say the same
+    if not (same_predecessor or theirs.text or theirs.calls):  # empty messages are always equal
         return False
-    from inmind.core.messages.replies import said  # only a host that keeps its own copies needs it
+    from inmind.core.messages.replies import text_and_calls  # imported here: only needed if the host keeps copies
 
-    return _opaque_parts(ours) == _opaque_parts(theirs) and said([wire], fmt.name) == said([entry.wire], fmt.name)
+    return _opaque_parts(ours) == _opaque_parts(theirs) and text_and_calls([wire], fmt.name) == text_and_calls(
+        [entry.wire], fmt.name
+    )
 
 
 def _opaque_parts(message: Message) -> list[Part]:
@@ -272,16 +289,16 @@ def _parse_system(inputs: PrepareInput, state: PromptState, fmt: Format) -> Syst
         return state.system if inputs.system is not None else None
     if inputs.system_count:
         return [wire for wire in copy_messages(inputs.system, fmt) if not is_memory_message(wire)] or None
-    system = plain(inputs.system, "system")
+    system = to_plain(inputs.system, "system")
     check_json(system, "system")
     fmt.check_system(system, field="system")
     return system or None
 
 
 def _refuse_duplicate_names(tools: Sequence[Wire]) -> None:
-    """Providers take a name once, and a layer's tool may have the name of one of the host's."""
+    """Providers require unique names, and a layer's tool may have the name of a host tool."""
     if duplicates := sorted(name for name, count in Counter(tool_names(tools)).items() if count > 1):
-        raise InvalidInput(field="tools", value=duplicates, expected="one tool of each name, layers' tools included")
+        raise InvalidInput(field="tools", value=duplicates, expected="unique tool names, including tools of layers")
 
 
 def _nested_name(tool: Wire, kind: str) -> object:
@@ -298,7 +315,7 @@ def _require_list(value: Any, field: str) -> Sequence[Any]:
 def _copy_objects(value: Any, field: str) -> list[dict[str, Any]] | None:
     if value is None:
         return None
-    objects = [plain(item, f"{field}[{index}]") for index, item in enumerate(_require_list(value, field))]
+    objects = [to_plain(item, f"{field}[{index}]") for index, item in enumerate(_require_list(value, field))]
     for index, item in enumerate(objects):
         if not is_object(item):
             raise InvalidInput(field=f"{field}[{index}]", value=item, expected="an object")

@@ -1,4 +1,8 @@
-"""What the model is told about how full its window is."""
+"""`context_meta`: tells the model how full the context window is.
+
+It is an extra content part at the end of the prompt: it changes on every call, and text after it could not be cached.
+It is never stored in the history.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import replace
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.text import inert
+from inmind.core.text import escape_markup
 from inmind.history import Conversation, ConversationEntry
 from inmind.history.token_meter import LARGEST_COUNT, TokenMeter, band_for
 from inmind.prompt.state import PromptState
@@ -22,7 +26,7 @@ MAX_META_TOKENS = 150
 
 @frozen(kw_only=True)
 class MeterReading:
-    """The meter's numbers for one call."""
+    """Numbers of context_meta for one call."""
 
     tokens_used: int
     tokens_max: int
@@ -35,7 +39,7 @@ class MeterReading:
 
 
 def take_reading(state: PromptState, conversation: Conversation, counted_tokens: int, window: int) -> MeterReading:
-    """What the meter tells of so many tokens by our count."""
+    """Return the reading for this many tokens, corrected by calibration."""
     return MeterReading(
         tokens_used=state.calibration.correct(counted_tokens),
         tokens_max=window,
@@ -55,21 +59,21 @@ def render_context_meta(reading: MeterReading, wording: Mapping[str, str], large
     }
     reminder = wording["reminder_strong" if reading.percent > STRONG_REMINDER_PERCENT else "reminder"]
     if largest:
-        reminder += f" {wording['largest']}{inert('; '.join(largest))}."
+        reminder += f" {wording['largest']}{escape_markup('; '.join(largest))}."
     return f"<context_meta>\n{to_json(numbers)}\n{reminder}\n</context_meta>"
 
 
 def describe_message(entry: ConversationEntry, tokens: int, position: int) -> str:
-    """A message as a person would point at it."""
+    """Describe a message, for example "tool result 3 (1200 tokens)"."""
     message = FORMATS[entry.format].read(entry.wire)
     what = "tool result" if message.results else f"{message.role} message"
     return f"{what} {position + 1} ({tokens} tokens)"
 
 
 def reserved_meta_tokens(meter: TokenMeter, reading: MeterReading, wording: Mapping[str, str]) -> int:
-    """Tokens to set aside for context_meta, given a reading of everything else.
+    """Tokens to reserve for context_meta, given a reading of everything else.
 
-    It reports the count that it is part of, and may name messages: a little more is set aside for both.
+    It contains the count that it is part of, and may name messages, so slightly more is reserved.
     """
     full = replace(reading, tokens_used=reading.tokens_used + MAX_META_TOKENS)
     named = ["assistant message 9999 (99999 tokens)"] * LARGEST_COUNT if full.percent > STRONG_REMINDER_PERCENT else []

@@ -1,7 +1,7 @@
-"""What the next prompt will be: a decision, taken on values, that the journal then records.
+"""Plans the next prompt: a pure decision that the journal then records.
 
-The order is the argument: first what cannot be cut (the host's own prompt, tools and history), then how much
-room that leaves, then how the layers share it, then whether the anchor moves, then what it all costs.
+The order matters: first the fixed parts (system prompt, tools and history of the host), then the remaining tokens, how
+layers share them, if the anchor moves, and the cost.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from itertools import takewhile
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, WordingSet
 from inmind.core.frozen import frozen
-from inmind.core.text import Cut, cut
-from inmind.core.tokens import MARGIN, PER_MESSAGE, Counter
+from inmind.core.text import TruncatedText, truncate
+from inmind.core.tokens import SAFETY_MARGIN, TOKENS_PER_MESSAGE, Counter
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
 from inmind.history.token_meter import TokenMeter
@@ -32,52 +32,52 @@ from inmind.prompt.templates import block_text, changes_text, wording_for
 
 @frozen(kw_only=True)
 class WindowLimits:
-    """What the model takes, and how much of that is kept free for its answer."""
+    """Context window of the model, and the reserve for its answer."""
 
     window: int
     reserve: int
     exact: bool = False
-    """The counter is the model's own tokenizer: no margin is needed."""
+    """The counter is the model's tokenizer, so no safety margin is needed."""
     cache_seconds: float
 
     @property
     def spendable(self) -> int:
         free = self.window - self.reserve
-        return free if self.exact else int(free * (1 - MARGIN))
+        return free if self.exact else int(free * (1 - SAFETY_MARGIN))
 
 
 @frozen(kw_only=True)
 class PromptPlan:
-    """The events that come before this call's own, that one still without the name of its bytes, and the numbers."""
+    """Drafts before the call, the call's own event (still without digest), and token counts."""
 
     drafts: tuple[Draft, ...]
     prepared: PromptPrepared
     tokens: dict[str, int]
     cut: tuple[tuple[str, int], ...]
-    """Layers that did not get all they wanted, and how many lines of each stayed out."""
+    """Layers that were cut, and the number of lines left out of each."""
     unchanged_tokens: int
-    """Leading tokens that equal the previous prompt's, cached or not."""
+    """Leading tokens equal to the previous prompt, cached or not."""
     cold: bool
 
 
 @frozen(kw_only=True)
 class PlanInput:
-    """All that one call is decided on."""
+    """Everything that the plan of one call depends on."""
 
     state: PromptState
     conversation: Conversation
-    """The conversation, as it is sent."""
+    """The conversation as it is sent."""
     view: View
     layer_texts: Sequence[tuple[Layer, LayerText]]
     shared_wires: int
-    """Leading wires of the view that stood at their places in the previous prompt."""
+    """Leading wires of the view that are equal to the previous prompt."""
     limits: WindowLimits
     meter: TokenMeter
     now: datetime
 
 
 def plan_prompt(inputs: PlanInput) -> PromptPlan:
-    """Decide one call."""
+    """Plan one call."""
     state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
     limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
     drafts: list[Draft] = []
@@ -128,7 +128,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
 
 
 def is_cache_cold(state: PromptState, now: datetime, cache_seconds: float) -> bool:
-    """Has the provider dropped its cache since the last call? A clock that went back says nothing, so: yes."""
+    """True if the provider has dropped its cache since the last call, or the clock went back."""
     if state.last_call_at is None:
         return True
     return not 0 <= (now - state.last_call_at).total_seconds() <= cache_seconds
@@ -137,7 +137,7 @@ def is_cache_cold(state: PromptState, now: datetime, cache_seconds: float) -> bo
 def count_tokens(
     state: PromptState, conversation: Conversation, view: View, meter: TokenMeter, window: int
 ) -> dict[str, int]:
-    """Tokens by part, in the order of the prompt. Where nothing carries a tail there is none to count."""
+    """Tokens by part, in prompt order. Without a carrier there is no tail."""
     tokens = count_fixed_tokens(state, conversation, view, meter)
     history = tokens.pop("history")
     tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in state.blocks}
@@ -154,29 +154,29 @@ def count_fixed_tokens(state: PromptState, conversation: Conversation, view: Vie
     return {
         "tools": meter.count_value(state.tools_digest, state.all_tools),
         "system": meter.count_value(state.system_digest, state.system),
-        "guide": meter.count(state.wording["guide"]) + PER_MESSAGE,
+        "guide": meter.count(state.wording["guide"]) + TOKENS_PER_MESSAGE,
         "history": meter.count_view(conversation, view),
     }
 
 
 def current_wording(state: PromptState) -> Mapping[str, str]:
-    """What we say depends on the tools that are offered: a sentence about another is wasted."""
+    """The wording for the offered tools, without sentences about others."""
     return wording_for(frozenset(tool_names(state.layer_tools)))
 
 
 def max_meta_tokens(state: PromptState, inputs: PlanInput) -> int:
-    """What the meter takes where the window is full."""
+    """Size of context_meta in a full window."""
     window = inputs.limits.window
     return reserved_meta_tokens(inputs.meter, take_reading(state, inputs.conversation, window, window), state.wording)
 
 
 def _needs_strong_reminder(state: PromptState, without_meta: int, window: int) -> bool:
-    """Is so much of the window used that the reminder names the largest messages?"""
+    """True if the reminder names the largest messages."""
     return 100 * state.calibration.correct(without_meta) > STRONG_REMINDER_PERCENT * window
 
 
 def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int) -> int:
-    """What memory may take, by our count. The limit is the provider's, so it is corrected before it is compared."""
+    """Tokens left for memory, by our count. The limit is in provider tokens, so it is corrected first."""
     spendable = int(limits.spendable / state.calibration.cautious)
     if needed > spendable:
         raise ContextOverflow(needed=state.calibration.correct(needed), spendable=limits.spendable)
@@ -186,7 +186,7 @@ def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int) -> int
 def _build_blocks(
     layer_texts: Sequence[tuple[Layer, LayerText]], max_tokens: int, meter: TokenMeter
 ) -> tuple[AnchoredBlock, ...]:
-    """Each layer's text inside what it was granted, in slot order."""
+    """Return the block of each layer within its grant, in slot order."""
     whole = [to_block(layer, said) for layer, said in layer_texts]
     demands = [
         LayerDemand(wanted=count_block(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
@@ -207,7 +207,7 @@ def _build_blocks(
 def _grant_tokens(
     layer_texts: Sequence[tuple[Layer, LayerText]], demands: Sequence[LayerDemand], max_tokens: int
 ) -> list[int]:
-    """What each gets: those that are firm all that they want, as long as there is any; the others share the rest."""
+    """Grant reserved layers their full demand first; the others share the rest."""
     reserved: dict[int, int] = {}
     for place, ((layer, _), wish) in enumerate(zip(layer_texts, demands, strict=True)):
         if layer.budget.reserved:
@@ -221,18 +221,20 @@ def to_block(layer: Layer, said: LayerText) -> AnchoredBlock:
     return AnchoredBlock(layer.name, said.text, said.left_out, said.sources, said.banner, said.tag)
 
 
-def _shorten(said: LayerText, budget: int, count: Counter) -> Cut:
-    """A layer's text in so many tokens: its own way, if it has one and keeps to them, or cut at the end."""
+def _shorten(said: LayerText, budget: int, count: Counter) -> TruncatedText:
+    """Shorten a layer's text: by its own function if that keeps the budget, else by cutting the end."""
     if said.shorten is not None:
         kept = said.shorten(budget, count)
         if count(kept.text) <= budget:
             return kept
-    return cut(said.text, budget=budget, count=count, pointer=said.pointer)
+    return truncate(said.text, budget=budget, count=count, pointer=said.pointer)
 
 
 def _round_down(grant: int, wish: LayerDemand) -> int:
-    """A grant in coarse steps: in a window that fills up, a block that lost a line with every message would be new
-    in every prompt, and with it everything behind it."""
+    """Round a grant down to coarse steps.
+
+    In a filling window a block that loses a line with every message would change every prompt and everything after it.
+    """
     step = max(1, wish.need // 4)
     return grant // step * step if grant >= step else grant
 
@@ -267,7 +269,7 @@ def _prompt_prepared(
 
 
 def count_unchanged_prefix(state: PromptState, tokens: dict[str, int], format: str, shared_tokens: int) -> int:
-    """How many leading tokens stood at the same place in the prompt before, `shared` of them in the history."""
+    """Number of leading tokens equal to the previous prompt, `shared_tokens` of them in the history."""
     sizes = list(tokens.values())[: 3 + len(state.blocks)]
     parts, before = state.prefix_digests(format), state.last_prompt.prefix_digests
     if parts != before:
@@ -281,5 +283,5 @@ def _block_tokens(block: AnchoredBlock, meter: TokenMeter) -> int:
 
 
 def count_block(meter: TokenMeter, block: AnchoredBlock, text: str) -> int:
-    """What a block costs as it is sent, with this text: escaped, and with the tags around it."""
+    """Tokens of a block with this text as it is sent: escaped and with tags."""
     return meter.count(block_text(replace(block, text=text)))

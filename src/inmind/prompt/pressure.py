@@ -1,4 +1,4 @@
-"""How full the window is, and whether something has to leave the conversation before the next call."""
+"""Measures how full the context window is, to decide if a compaction is due before the next call."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from inmind.prompt.plan import (
 
 @frozen(kw_only=True)
 class WindowPressure:
-    """How full the window is, as far as the conversation could be shorter; in tokens by our count."""
+    """Use of the window, in tokens by our count."""
 
     available: int
-    """What the window has beside system prompt, tools and the answer."""
+    """The window without system prompt, tools and the reserve for the answer."""
     memory: int
-    """What stands there beside the conversation: memory, and the words around it."""
+    """Of these, everything except the conversation: memory blocks, guide and context_meta."""
     history: int
     fixed: int
-    """Of that, what cannot be shorter: the guide and the meter."""
+    """Of `memory`, what cannot be shortened: guide and context_meta."""
     reserved: int
-    """And what must not be: what has to survive."""
+    """Of `memory`, what must not be shortened: retained items."""
     percent: float
-    """Of the whole window, as the meter tells it."""
+    """Use of the whole window, as in context_meta."""
     rewrites_history: bool
-    """What stands behind the anchor is written anew anyway."""
+    """The history is written to the cache again anyway."""
 
     @property
     def is_full(self) -> bool:
@@ -47,19 +47,21 @@ class WindowPressure:
 
     @property
     def cannot_shrink(self) -> bool:
-        """System prompt and tools leave nothing that a compaction could make room in."""
+        """True if system prompt and tools leave nothing that a compaction could free."""
         return self.available <= 2 * self.fixed
 
     @property
     def min_gain(self) -> int:
-        """Tokens below which a compaction is not worth its page."""
+        """Tokens that a compaction must free to be worth its page."""
         return max(100, self.available // 10)
 
     @property
     def budget(self) -> HistoryBudget:
-        """In a window that memory itself half fills, the conversation still gets a quarter; and before a message has to
-        be cut, memory makes do with half of what it wants. What is recent is not spared up to where the next compaction
-        is due: each call would have one."""
+        """Target sizes of the history.
+
+        History gets at least 25% of the available window; layers shrink to 50% before a message is cut. Recent
+        messages are spared only up to halfway between target and threshold, otherwise every call would compact.
+        """
         aim = max(int(COMPACTION_TARGET * self.available) - self.memory, self.available // 4)
         most = max(int(COMPACTION_THRESHOLD * self.available) - self.memory, aim + self.available // 8)
         least = self.fixed + self.reserved + (self.memory - self.fixed - self.reserved) // 2
@@ -69,18 +71,18 @@ class WindowPressure:
 
     @property
     def cost_saving_budget(self) -> HistoryBudget:
-        """Where the price counts, much leaves at once, also of what is recent: all that stays is written anew."""
+        """Budget of a compaction that saves cost: removes much at once, since everything that stays is cached again."""
         return self.budget._replace(target=0, recent_limit=self.available // 4)
 
     def with_reserved(self, more: int) -> WindowPressure:
-        """The same, once more has to survive."""
+        """Return the pressure with more retained items."""
         return replace(self, memory=self.memory + more, reserved=self.reserved + more)
 
 
 def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPressure:
-    """How a plan fills the window; None where it could not be made, since too much is said.
+    """Measure the pressure of a plan; `planned` is None if the prompt did not fit.
 
-    Memory counts with what it wants: where the conversation has taken its place, that is the first to notice.
+    Memory counts with its full demand, because a large conversation shrinks memory first.
     """
     state, meter = inputs.state, inputs.meter
     current = replace(state, wording=current_wording(state))

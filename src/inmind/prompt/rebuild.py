@@ -1,4 +1,4 @@
-"""A prompt of the past, made again from the events before it, and refused if it is not what was sent."""
+"""Rebuilds a past prompt from the events before it, and refuses a result that differs from what was sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rebuild_prompt(
     counter: Counter,
     cache_seconds: float,
 ) -> Prompt:
-    """The prompt that was prepared on this state: the request of then, and a report that counts as we count today."""
+    """Return the prompt prepared on this state, with a report counted by the current counter."""
     call, meter = state.calls + 1, TokenMeter(counter)
     history = ViewBuilder()
     view = history.build(conversation, prepared.format)
@@ -57,8 +57,8 @@ def explain_prompt(
 
 
 def assumed_shared_wires(state: PromptState, conversation: Conversation, view: View) -> int:
-    """Leading wires that the prompt before had too, when only its events are known and not its view.
+    """Leading wires that the previous prompt had, known only from its events.
 
-    Where messages were mended or converted that cannot be told from events, and nothing is presumed.
+    If messages were repaired or converted, events do not tell, and the result is 0.
     """
     return min(state.last_prompt.message_count, len(conversation) - view.after_carrier) if view.is_unchanged else 0

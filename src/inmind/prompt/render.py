@@ -1,6 +1,6 @@
-"""From a standing and a view to the exact request, the same way today and for a call of last year.
+"""Renders a state and a view to the exact request.
 
-`prepare` and the rebuilding of an old prompt both end here, so what is explained is what was sent.
+Both `prepare` and the rebuilding of past prompts use it, so an explanation shows what was sent.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from inmind.core.encoding import digest, to_json
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.messages.cache_control import marked
-from inmind.core.messages.model import Head, Wire
+from inmind.core.messages.cache_control import apply_marks
+from inmind.core.messages.model import PromptHead, Wire
 from inmind.history import Conversation
 from inmind.history.view import View, deep_copy
 from inmind.prompt.meter import describe_message, render_context_meta, take_reading
@@ -21,25 +21,25 @@ from inmind.prompt.state import PromptState
 from inmind.prompt.templates import changes_text, memory_text
 
 RENDERING_VERSION = "1"
-"""Raised when a format's request changes around the same texts and messages, which are named by their bytes."""
+"""Increase it when the request of a format changes although texts and messages stay the same."""
 
 
 @frozen
 class RenderedPrompt:
-    """A request, ready for the provider's client, and the name of its bytes."""
+    """A request for the provider's client, and its digest."""
 
     request: dict[str, Any]
     digest: str
     memory: str
-    """What of it is ours, behind the host's system prompt."""
+    """The part added by memory after the host's system prompt."""
 
 
 MAX_COPIES = 8
-"""Copies that are kept: a host has a few system prompts and sets of tools at a time, however often it changes them."""
+"""Cached copies: a host uses few system prompts and sets of tools at a time."""
 
 
 class CopyCache:
-    """System prompts and tools as they were handed out: copied once, and again where a host has changed its copy."""
+    """Copies of system prompts and tools for the host: copied once, and again if the host modified its copy."""
 
     def __init__(self) -> None:
         self._copies: dict[str, Any] = {}
@@ -62,15 +62,15 @@ def render(
     wires: Sequence[Wire],
     copies: CopyCache,
 ) -> RenderedPrompt:
-    """The request for a prepared call. `wires`: the view's, as copies; nothing of the journal's is handed out."""
+    """Render the request of a prepared call. `wires`: copies of the view's, which the host may modify."""
     format = FORMATS[prepared.format]
     memory = memory_text(state.wording, state.blocks)
     tail = tail_text(state, conversation, prepared) if view.carrier is not None else ""
     if prepared.cache_marks:
-        wires = marked(wires, prepared.cache_marks, words=format.demands.words)
-    carried = format.carry(wires, tail) if tail else None
+        wires = apply_marks(wires, prepared.cache_marks, text_type=format.rules.text_type)
+    carried = format.add_tail(wires, tail) if tail else None
     tools = copies.get(state.tools_digest, state.all_tools)
-    head = Head(system=_system(state, prepared.format, copies), memory=memory)
+    head = PromptHead(system=_system(state, prepared.format, copies), memory=memory)
     request = format.request(head, wires if carried is None else carried, tools)
     names = (state.system_digest, state.tools_digest, view.digest, str(view.carrier))
     marks = [to_json(prepared.cache_marks)] if prepared.cache_marks else []
@@ -86,7 +86,7 @@ def tail_text(state: PromptState, conversation: Conversation, prepared: PromptPr
 
 
 def _system(state: PromptState, format: str, copies: CopyCache) -> Any:
-    """As the host gave it; in another provider's request, as plain text."""
+    """The system prompt as given; as plain text in another provider's format."""
     if state.system_format in ("", format):
         return copies.get(state.system_digest, state.system)
     return FORMATS[state.system_format].system_text(state.system) or None

@@ -1,4 +1,4 @@
-"""What `prepare` hands to the host: the request, and what it is made of in numbers."""
+"""The result of `prepare`: the request, and a report of its parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.core.text import counted
+from inmind.core.text import count_noun
 from inmind.history.compaction.report import CompactionReport
 from inmind.history.token_meter import band_for
 from inmind.history.view import View
@@ -18,9 +18,9 @@ from inmind.prompt.state import PromptState
 
 @frozen(kw_only=True)
 class Report:
-    """What a prepared prompt is made of, in numbers, corrected by what the provider has reported so far.
+    """Token counts of a prepared prompt, corrected by the usage that the provider reported.
 
-    `tokens` is by part and adds up to `tokens_used`, give or take the rounding of the correction.
+    `tokens` is by part; its sum is `tokens_used`, except for rounding.
     """
 
     call: int
@@ -29,21 +29,21 @@ class Report:
     tokens_max: int
     band: str
     cached_prefix_tokens: int
-    """Leading tokens that equal the previous prompt's: what a provider can serve from its cache."""
+    """Leading tokens equal to the previous prompt, which a provider can serve from its cache."""
     cold: bool
-    """So much time has passed that the provider has dropped its cache: the equal prefix is paid for again."""
+    """The provider's cache has expired: the equal prefix is charged in full again."""
     anchor_moved: str
-    """Why the memory in the prefix was sent anew; empty when it was not."""
+    """Why the memory in the prefix was replaced; empty if it was not."""
     cut: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     compactions: tuple[CompactionReport, ...] = ()
-    """What memory has compacted by itself since the call before, item by item; most of the time nothing."""
+    """Automatic compactions since the previous call; usually none."""
 
     @property
     def compacted(self) -> str:
-        """Why the history was compacted for this call; empty when it was not."""
+        """Why the history was compacted for this call; empty if it was not."""
         return self.compactions[-1].reason if self.compactions else ""
 
     @property
@@ -53,14 +53,14 @@ class Report:
 
 @frozen(kw_only=True)
 class Prompt:
-    """Ready to send: `client.chat.completions.create(model=…, **prompt.request)`."""
+    """A prompt ready to send: `client.chat.completions.create(model=…, **prompt.request)`."""
 
     call: int
     format: str
     request: dict[str, Any] = field(repr=False)
     report: Report
     memory: str = field(default="", repr=False)
-    """What of the request is ours in front of the conversation: the guide and the layers, as they stand in it."""
+    """The part of the request added by memory before the conversation: guide and layers."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -72,13 +72,13 @@ class Prompt:
 
     @property
     def system(self) -> Any:
-        """What goes beside the messages: Anthropic's `system`, the `instructions` of responses."""
+        """The system prompt outside of the messages: Anthropic's `system`, or `instructions` of responses."""
         return self.request.get("instructions" if self.format == "responses" else "system")
 
 
 @frozen(kw_only=True)
 class PromptPreview(Prompt):
-    """A prompt that nobody has asked for yet: nothing of it is stored, so it brings its own explanation along."""
+    """A prompt that is not stored; it contains its explanation."""
 
     explanation: Explanation = field(repr=False)
 
@@ -102,8 +102,8 @@ def build_report(
         cached_prefix_tokens=correct(plan.unchanged_tokens),
         cold=plan.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",
-        cut=tuple(f"{layer}: {counted(lines, 'line')}" for layer, lines in plan.cut),
-        left_out=tuple(f"{left.what}: {left.why}" for left in view.left_out),
+        cut=tuple(f"{layer}: {count_noun(lines, 'line')}" for layer, lines in plan.cut),
+        left_out=tuple(f"{left.what}: {left.reason}" for left in view.left_out),
         repaired=view.repaired,
         notices=notices,
         compactions=compactions,

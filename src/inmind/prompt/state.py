@@ -1,7 +1,7 @@
-"""Where the conversation with the model stands: what it was last sent, and what that cost so far.
+"""State of the prompt: what was last sent, the anchor, and token usage.
 
-This is the fold of the prompt's own events. Together with the line of messages it is everything that a prompt
-is made of, which is why any past one can be made again.
+It is the fold of the prompt events. Together with the conversation it determines a prompt completely, so any past
+prompt can be rebuilt.
 """
 
 from __future__ import annotations
@@ -28,25 +28,27 @@ Tools = Sequence[Mapping[str, Any]] | None
 
 @frozen
 class LastPrompt:
-    """The last prompt, as far as the next can share a prefix with it."""
+    """The part of the last prompt with which the next one can share a prefix."""
 
     prefix_digests: tuple[str, ...] = ()
-    """Names of what stands before the history, in order."""
+    """Digests of the parts before the history, in order."""
     message_count: int = 0
-    """Leading messages of the line that were in it and are still in their places."""
+    """Leading messages of the conversation that were in it and are unchanged."""
     counted_tokens: int = 0
-    """Its size by our count, for the provider's report to correct."""
+    """Size by our count, which the provider's usage report corrects."""
 
 
 @frozen
 class PromptState:
+    """The fold of all prompt events of a session."""
+
     system: System = None
     system_format: str = ""
     system_digest: str = ""
     tools: Tools = None
-    """The host's."""
+    """Tools of the host."""
     layer_tools: Sequence[Mapping[str, Any]] = ()
-    """Tools of the layers, which stand behind the host's."""
+    """Tools of layers, placed after those of the host."""
     tools_digest: str = ""
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     """Ids of the events that set system prompt, tools and guide."""
@@ -54,20 +56,20 @@ class PromptState:
     anchor: Anchor | None = None
     tail: str = ""
     new_blocks: tuple[AnchoredBlock, ...] = ()
-    """Blocks that stand in the tail, since their layers had none when the anchor was set."""
+    """Blocks in the tail, whose layers had none when the anchor was set."""
     tail_sources: tuple[str, ...] = ()
     tail_tokens_since_anchor: int = 0
-    """Tokens of changes that tails have said since the anchor was set, over all calls."""
+    """Sum of the changes in all tails since the anchor was set."""
     spliced: bool = False
-    """Messages have been taken out of the conversation since the anchor was set."""
+    """Messages were removed from the conversation since the anchor was set."""
     compacted: bool = False
-    """Or were compacted, or came back, so that what stands behind the anchor is written anew anyway."""
+    """Messages were compacted or restored since then, so the history is written to the cache again anyway."""
     calls: int = 0
     last_call_at: datetime | None = None
     last_prompt: LastPrompt = field(default_factory=LastPrompt)
     token_usage: Usage = field(default_factory=Usage)
     usage: UsageReported | None = None
-    """What the provider reported last."""
+    """The last usage report of the provider."""
     calibration: Calibration = field(default_factory=Calibration)
 
     @property
@@ -80,16 +82,16 @@ class PromptState:
 
     @property
     def format(self) -> str:
-        """Of the last prompt; empty before the first."""
+        """Format of the last prompt; empty before the first."""
         return self.last_prompt.prefix_digests[0].partition(":")[0] if self.last_prompt.prefix_digests else ""
 
     def prefix_digests(self, format: str) -> tuple[str, ...]:
-        """Names of what stands before the history, in the order in which providers cache it."""
+        """Digests of the parts before the history, in the order in which providers cache them."""
         blocks = (f"{block.layer}:{_text_digest(block.banner + block.text)}" for block in self.blocks)
         return (f"{format}:{self.tools_digest}", self.system_digest, _text_digest(self.wording["guide"]), *blocks)
 
     def apply(self, event: Event, *, message_count: int, common_length: int | None = None) -> PromptState:
-        """`messages`: how many are sent. `kept`: how many of those before still stand where they did, if not all."""
+        """`message_count`: sent messages. `common_length`: leading messages unchanged by a rewrite; None if all are."""
         if common_length is not None:
             return self._after_rewrite(event, common_length)
         if event.kind not in _PROMPT_EVENT_KINDS:
@@ -117,7 +119,7 @@ class PromptState:
                 return self
 
     def revert_to_past(self, present: PromptState, common_length: int) -> PromptState:
-        """After an undo: the past's words, the present's purse and pulse. Money was spent and the model was asked."""
+        """After undo, prompt content reverts; call count, usage and calibration keep their current values."""
         last_prompt = replace(present.last_prompt, message_count=min(present.last_prompt.message_count, common_length))
         return replace(
             self,
@@ -181,10 +183,12 @@ class PromptState:
         )
 
     def _after_rewrite(self, event: Event, common_length: int) -> PromptState:
-        """Messages were taken out of the conversation, put into it, or are sent as something shorter."""
+        """Messages were removed, inserted or replaced by stubs."""
         payload = event.payload
         last_prompt = replace(self.last_prompt, message_count=min(self.last_prompt.message_count, common_length))
-        removed = isinstance(payload, Compacted) or (isinstance(payload, HistorySpliced) and payload.stop > payload.start)
+        removed = isinstance(payload, Compacted) or (
+            isinstance(payload, HistorySpliced) and payload.stop > payload.start
+        )
         compacted = self.compacted or isinstance(payload, Compacted | CompactionUndone)
         return replace(self, last_prompt=last_prompt, spliced=self.spliced or removed, compacted=compacted)
 
@@ -212,7 +216,7 @@ class PromptState:
         )
 
     def _after_usage_report(self, what: UsageReported) -> PromptState:
-        """A call is paid for once: what is reported of it again takes the place of what was said first."""
+        """A call is charged once: a second report for it replaces the first."""
         first = self.usage if self.usage is not None and self.usage.call == what.call else None
         if first == what:
             return self

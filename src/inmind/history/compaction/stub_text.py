@@ -32,7 +32,7 @@ def block_text(*, description: str, pages: Sequence[str], summary: str = "", ids
     """Return the block for messages. `description`: how many; `pages`: where they are."""
     lines = [f"{description} All of it is in {', '.join(pages)}."]
     if summary:
-        lines += ["In short:", escape_markup(summary)]
+        lines += ["Summary:", escape_markup(summary)]
     if ids:
         lines.append(f"Ids in them: {escape_markup(', '.join(ids))}")
     return "\n".join([BLOCK_START, *lines, BLOCK_END])

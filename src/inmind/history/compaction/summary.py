@@ -115,7 +115,7 @@ def _request_lines(requests: Sequence[str], named: int) -> list[str]:
     places = sorted({len(requests) - 1 - step * len(requests) // named for step in range(named)})
     more = len(requests) - len(places)
     return [
-        f"Asked ({count_noun(more, 'more request')} not listed):" if more else "Asked:",
+        f"Requests ({more} more not listed):" if more else "Requests:",
         *(f"- {requests[place]}" for place in places),
     ]
 
@@ -131,13 +131,13 @@ def _tools_line(messages: Sequence[TurnMessage]) -> str:
     ]
     if len(used) > _MAX_TOOLS:
         named.append(count_noun(len(used) - _MAX_TOOLS, "more tool"))
-    return f"Done: {', '.join(named)}" if named else ""
+    return f"Tools used: {', '.join(named)}" if named else ""
 
 
 def _last_reply_line(messages: Sequence[TurnMessage]) -> str:
     for one in reversed(messages):
         if one.speaker == "assistant" and (lines := list(_short_sentences(one.text[-_SCANNED_CHARACTERS:]))):
-            return f"Ended with: {lines[-1]}"
+            return f"Last reply: {lines[-1]}"
     return ""
 
 

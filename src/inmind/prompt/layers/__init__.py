@@ -1,1 +1,1 @@
-"""What a prompt can contain: one layer for each kind of memory."""
+"""Layers: one for each kind of memory in a prompt."""

@@ -1,7 +1,7 @@
-"""A layer: one kind of memory that asks for a place in the prompt. Hosts write their own.
+"""The layer protocol: one kind of memory in the prompt. Hosts can write their own layers.
 
-A layer says what it would like the model to read; it never decides how much room it gets, never escapes, never
-sees the store. That keeps a foreign layer from breaking the budget, the boundary or the provider's cache.
+A layer returns the text it wants in the prompt. It does not decide its budget, does not escape, and does not see the
+store, so a layer of a host cannot break the budget, the delimiters or the provider's cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import RetainedItem
 from inmind.core.frozen import frozen
-from inmind.core.text import Cut
+from inmind.core.text import TruncatedText
 from inmind.core.tokens import Counter
 from inmind.documents.document import Document, Scope, resolve_path, validate_text
 from inmind.documents.scratchpad.state import Scratchpads
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Slot(IntEnum):
-    """Where the built-in layers stand, lowest first; a host's layer may take any number between."""
+    """Positions of the built-in layers, lowest first; layers of a host may use any number between."""
 
     STATE = 90
     SCRATCHPAD = 100
@@ -42,12 +42,12 @@ class Slot(IntEnum):
 
 @frozen
 class Budget:
-    """Tokens a layer is promised (`min`) and the most it is ever given (`max`)."""
+    """Guaranteed tokens (`min`) and maximum tokens (`max`) of a layer."""
 
     min: int = 0
     max: int = 1_500
     reserved: bool = False
-    """It gets what it wants before the others get anything, and before what is recent has to leave."""
+    """The layer gets its full demand before all others, and before recent messages are removed."""
 
     def __post_init__(self) -> None:
         whole = isinstance(self.min, int) and isinstance(self.max, int)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -57,25 +57,24 @@ class Budget:
 
 @frozen
 class LayerText:
-    """What a layer wants the model to read, and the events it comes from."""
+    """The text of a layer for the prompt, and the events it comes from."""
 
     text: str
     sources: tuple[str, ...] = ()
     pointer: str = "[cut to fit]"
-    """Stands in the place of what did not fit: where to find the rest."""
+    """Line in place of text that did not fit: where to read the rest."""
     trust: Trust = Trust.OPERATOR
-    """The least of its sources; a text that the host itself provides is the operator's."""
+    """Lowest trust of the sources; OPERATOR for a text of the host."""
     banner: str = ""
-    """A line above the text, of the layer's own and not from memory: it is not escaped."""
+    """A line above the text, written by the layer and not from memory: it is not escaped."""
     tag: Literal["memory", "working_memory"] = "memory"
-    """What the block is called in the prompt; `working_memory` is the scratchpad's."""
+    """Tag of the block in the prompt; `working_memory` is the scratchpad's."""
     left_out: int = 0
-    """Lines that the layer itself has left out, since there is a limit to it that is not of tokens."""
-    shorten: Callable[[int, Counter], Cut] | None = None
-    """How to say it in so many tokens; without this it is cut at the end."""
+    """Lines that the layer left out because of a limit other than tokens."""
+    shorten: Callable[[int, Counter], TruncatedText] | None = None
+    """Returns the text within a number of tokens; without it the end is cut."""
     describe_changes: Callable[[AnchoredBlock, Counter], str | None] | None = None
-    """What to say beside a block that was shown earlier, which may be nothing; None, or without this, it is the lines
-    that differ."""
+    """Returns the changes since a shown block, empty for none; without it, or for None, a line diff is used."""
 
     def __post_init__(self) -> None:
         validate_text(self.text, field="text")
@@ -95,31 +94,31 @@ def _no_scratchpads() -> dict[Scope, Scratchpads]:
 
 @frozen(kw_only=True)
 class LayerContext:
-    """All that a layer may look at: values, so that the same moment always recalls the same."""
+    """Everything a layer may read. It contains only values, so the same context always gives the same text."""
 
     session: str
     resource: str
     now: datetime
     documents: Mapping[str, Document]
-    """Of the session and of its resource, by path."""
+    """Documents of the session and of its resource, by path."""
     messages: Sequence[Mapping[str, Any]]
     entities: Entities = field(default_factory=Entities)
     scratchpads: Mapping[Scope, Scratchpads] = field(default_factory=_no_scratchpads)
     """Scratchpads of the session and of its resource."""
     is_visible: Callable[[str], bool] = bool
-    """Does the message of this event stand in the conversation that the model is sent?"""
+    """True if the message of this event is in the sent conversation."""
     parent: LayerContext | None = None
-    """The moment of the session that this one was spawned from."""
+    """Context of the parent session, for a child session."""
     language: str = "en"
-    """That the session began in."""
+    """Language of the session."""
     retained: Sequence[RetainedItem] = ()
-    """What must survive, of messages that are no longer sent as they are, and what the host has declared."""
+    """Retained items: pinned by the host, or of messages that are not sent unchanged."""
     window: int = 128_000
-    """Tokens that the model takes."""
+    """Tokens of the context window."""
 
 
 class Layer(Protocol):
-    """Name, place, scope, budget, and four questions. `PlainLayer` answers all but `recall`."""
+    """Name, slot, scope, budget and four methods. `PlainLayer` implements all methods but `recall`."""
 
     @property
     def name(self) -> str: ...
@@ -127,31 +126,31 @@ class Layer(Protocol):
     def slot(self) -> int: ...
     @property
     def scope(self) -> Scope:
-        """Whether what it keeps belongs to the session or to the resource; for sub-agents, with `spawn`."""
+        """Owner of its data, session or resource; with `spawn` it decides what a child session gets."""
         ...
 
     @property
     def budget(self) -> Budget: ...
 
     def recall(self, context: LayerContext) -> LayerText | None:
-        """The text for the prompt, unescaped and uncut; None for nothing."""
+        """Return the text for the prompt, not escaped and not cut; None for nothing."""
         ...
 
     def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:
-        """What to keep from an assistant's message; committed together with it."""
+        """Return events to store with an assistant message, committed together with it."""
         ...
 
     def spawn(self) -> Spawn:
-        """What a sub-agent gets of it: a copy, a read-only view, or nothing."""
+        """Return how a child session gets the layer: a copy, a read-only view, or not at all."""
         ...
 
     def tools(self, format: str) -> Sequence[Mapping[str, Any]]:
-        """Tools to offer beside the host's, in the provider's shape."""
+        """Return tools to offer in addition to the host's, in the provider's format."""
         ...
 
 
 class PlainLayer:
-    """The quiet answers: keeps nothing from replies, offers no tools, is not handed on."""
+    """Default methods: stores nothing, offers no tools, is not passed to children."""
 
     scope: Scope = "thread"
 
@@ -166,7 +165,7 @@ class PlainLayer:
 
 
 class ViewLayer(PlainLayer):
-    """A parent's layer in a child that may look at it and not change it: it is asked about the parent's moment."""
+    """A parent's layer in a child session, read-only: it reads the parent's context."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -181,7 +180,7 @@ class ViewLayer(PlainLayer):
 
 
 def unwrap_view(layer: Layer) -> tuple[Layer, int]:
-    """The layer that a view shows, and how many generations up that is kept; 0 for a session's own."""
+    """Return the layer behind views, and the number of generations up; 0 for a layer of the session itself."""
     height = 0
     while isinstance(layer, ViewLayer):
         layer, height = layer.layer, height + 1
@@ -189,7 +188,7 @@ def unwrap_view(layer: Layer) -> tuple[Layer, int]:
 
 
 def check_layers(layers: object) -> tuple[Layer, ...]:
-    """Layers that can be asked: names of their own, places, budgets, and an answer to each of the four questions."""
+    """Return validated layers in slot order: unique names, slots, budgets and all four methods."""
     if not isinstance(layers, list | tuple):
         raise InvalidInput(field="layers", value=layers, expected="a list of layers")
     chosen = cast(tuple[Layer, ...], tuple(layers))  # pyright: ignore[reportUnknownArgumentType] -- checked below
@@ -204,28 +203,28 @@ def check_layers(layers: object) -> tuple[Layer, ...]:
                 raise InvalidInput(field=f"layers[{index}].{question}", value=None, expected="a method; see PlainLayer")
     names = [layer.name for layer in chosen]
     if len(set(names)) < len(names):
-        raise InvalidInput(field="layers", value=names, expected="names of their own, since blocks go by them")
+        raise InvalidInput(field="layers", value=names, expected="unique names")
     return tuple(sorted(chosen, key=lambda layer: layer.slot))
 
 
 def call_layer(layer: Layer, call: Callable[[], T], kind: type[T] | tuple[type, ...]) -> T:
-    """One question to a layer. Its code is the host's, so whatever it does wrong is said with its name."""
+    """Call a layer method; exceptions and wrong results of host code raise LayerFailed with the layer's name."""
     try:
         result = call()
     except InmindError:
         raise
-    except Exception as error:  # a foreign layer may raise anything
+    except Exception as error:  # a layer of the host may raise anything
         raise LayerFailed(layer=layer.name, reason=f"{type(error).__name__}: {error}") from error
     if not isinstance(result, kind):
-        raise LayerFailed(layer=layer.name, reason=f"it answered with {short_repr(result)}")
+        raise LayerFailed(layer=layer.name, reason=f"it returned {short_repr(result)}")
     return result
 
 
 def check_stored_draft(layer: Layer, draft: object) -> Draft:
-    """What a layer wants to keep: a document of the session, under a path and with a text that a document may have."""
+    """Return a draft that a layer may store: a document of the session with a valid path and text."""
     what = draft.payload if isinstance(draft, Draft) else None
     if not isinstance(draft, Draft) or not isinstance(what, DocumentWritten):
-        raise LayerFailed(layer=layer.name, reason=f"it may keep documents, not {short_repr(draft)}")
+        raise LayerFailed(layer=layer.name, reason=f"it may only store documents, not {short_repr(draft)}")
     scope, _ = resolve_path(what.path)
     if scope != "thread":
         raise LayerFailed(layer=layer.name, reason=f"{what.path} belongs to the resource, not to the session")

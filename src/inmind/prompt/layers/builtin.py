@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inmind.core.events.base import Trust
-from inmind.core.text import Cut
+from inmind.core.text import TruncatedText
 from inmind.core.tokens import Counter
 from inmind.documents.document import (
     MEMORY_PAGE_PATH,
@@ -30,7 +30,7 @@ STATE_POINTER = "[Full working memory available via memory_search]"
 
 @dataclass(frozen=True)
 class TextLayer(PlainLayer):
-    """A text that the host provides, the same on every call until the host gives another layer."""
+    """A fixed text of the host."""
 
     name: str
     text: str
@@ -46,7 +46,7 @@ class TextLayer(PlainLayer):
 
 @dataclass(frozen=True)
 class DocumentLayer(PlainLayer):
-    """A document, all that is written in it: overview.md for a session, MEMORY.md for a resource."""
+    """A document: overview.md of a session, MEMORY.md of a resource."""
 
     name: str
     path: str
@@ -61,7 +61,7 @@ class DocumentLayer(PlainLayer):
         document = context.documents.get(self.path)
         if document is None or not (text := prompt_text(document.text)).strip():
             return None
-        # No banner: the tail says which lines have come and gone since the anchor, and this is one of them.
+        # Not in the banner: as a line of the text it is part of the line diff in the tail.
         warning = size_warning(document.text, context.language) if self.path == OVERVIEW_PATH else ""
         return LayerText(
             f"{warning}\n{text}" if warning else text,
@@ -72,12 +72,12 @@ class DocumentLayer(PlainLayer):
 
 
 _RESOURCE_PAGE_BUDGET = Budget(min=200, max=8_500)
-"""What belongs to a resource has room by characters. Even where each of them is a token, this is not what cuts."""
+"""Pages of a resource are limited by characters. Even at one token per character this budget does not cut."""
 
 
 @dataclass(frozen=True)
 class StateLayer(DocumentLayer):
-    """MEMORY.md, or as much of it as the window has characters for beside the notes that are not in it yet."""
+    """MEMORY.md, limited by characters depending on the window and on the notes not yet consolidated."""
 
     name: str = "state"
     path: str = MEMORY_PAGE_PATH
@@ -90,7 +90,7 @@ class StateLayer(DocumentLayer):
         if page is None:
             return None
         most, _ = split_prompt_characters(context.window, page.text, _notes_text(context))
-        kept = Cut(page.text, 0) if len(page.text) <= most else _truncate_state(page.text, most, len)
+        kept = TruncatedText(page.text, 0) if len(page.text) <= most else _truncate_state(page.text, most, len)
         return LayerText(
             kept.text,
             left_out=kept.lines_left_out,
@@ -98,14 +98,14 @@ class StateLayer(DocumentLayer):
             pointer=STATE_POINTER,
             trust=page.trust,
             shorten=lambda budget, count: _truncate_state(kept.text, budget, count),
-            # A note that was taken since leaves less room for the same page: that is no change of it.
+            # A new note leaves less room for the page; that is not a change of the page.
             describe_changes=lambda shown, _: "" if shown.sources == page.sources else None,
         )
 
 
 @dataclass(frozen=True)
 class NotesLayer(DocumentLayer):
-    """The notes that no dream has taken in yet, the newest of them where there is no room for all."""
+    """Notes that no dream has consolidated yet; the newest if not all fit."""
 
     name: str = "notes"
     path: str = NOTES_PAGE_PATH
@@ -120,7 +120,7 @@ class NotesLayer(DocumentLayer):
         state = context.documents.get(MEMORY_PAGE_PATH)
         _, most = split_prompt_characters(context.window, prompt_text(state.text) if state else "", text)
         kept = (
-            Cut(text, 0)
+            TruncatedText(text, 0)
             if len(text) <= most
             else truncate_to_newest(text, budget=most, count=len, pointer=page.pointer)
         )
@@ -137,21 +137,21 @@ class NotesLayer(DocumentLayer):
         )
 
 
-def _truncate_state(text: str, budget: int, count: Counter) -> Cut:
+def _truncate_state(text: str, budget: int, count: Counter) -> TruncatedText:
     from inmind.dreams.page.page import truncate_page
 
     return truncate_page(text, budget=budget, count=count, pointer=STATE_POINTER)
 
 
 def _notes_text(context: LayerContext) -> str:
-    """What the page of notes says."""
+    """Text of the notes page without its heading."""
     page = context.documents.get(NOTES_PAGE_PATH)
     return strip_heading(prompt_text(page.text)) if page else ""
 
 
 @dataclass(frozen=True)
 class EntityLayer(PlainLayer):
-    """The things in mind, as the [WORKING MEMORY] block."""
+    """The entity window, as the [WORKING MEMORY] block."""
 
     name: str = "entities"
     slot: int = Slot.ENTITIES
@@ -164,7 +164,9 @@ class EntityLayer(PlainLayer):
             sources=tuple(dict.fromkeys(entity.source for entity in entities)),
             trust=Trust.DATA if len(entities) else Trust.OPERATOR,
             banner=BANNER,
-            shorten=lambda budget, count: render_lines(entities, budget=budget, count=count, visible=context.is_visible),
+            shorten=lambda budget, count: render_lines(
+                entities, budget=budget, count=count, visible=context.is_visible
+            ),
             describe_changes=lambda shown, count: render_changes(
                 entities, shown.sources, context.is_visible, budget=self.budget.max, count=count
             ),

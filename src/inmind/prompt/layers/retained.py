@@ -1,8 +1,7 @@
-"""What must survive, in every prompt: the goal, what was decided, the rules, and what the host has declared.
+"""The layer of retained items: goal, decisions, rules and pinned texts, in every prompt.
 
-A message that is still sent says its own words. When it has left, what must survive of it stands here, in front of the
-conversation, where it is paid for once and stays in the provider's cache. Where there is no room for all of it the
-oldest rules and decisions go first, and are counted.
+A sent message contains its own words. After it was archived, its items are shown here, before the conversation, where
+they stay in the provider's cache. If not all fit, the oldest rules and decisions are dropped first and counted.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from dataclasses import dataclass
 
 from inmind.core.events.base import Trust
 from inmind.core.events.session import RetainedItem
-from inmind.core.text import Cut, counted
+from inmind.core.text import TruncatedText, count_noun
 from inmind.core.tokens import Counter
 from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot
 
 LAYER_NAME = "retained"
 
 _HEADINGS = {
-    "goal": "The goal, as it was given:",
-    "pinned": "To keep in mind:",
-    "decision": "Decided:",
-    "rule": "Rules that people gave; later words win:",
+    "goal": "Goal, verbatim:",
+    "pinned": "Pinned:",
+    "decision": "Decisions:",
+    "rule": "Rules from people; later ones win:",
 }
 _ALWAYS_KEPT = ("goal", "pinned")
 _BUDGET = Budget(max=2_000, reserved=True)
@@ -31,7 +30,7 @@ _BUDGET = Budget(max=2_000, reserved=True)
 
 @dataclass(frozen=True)
 class RetainedLayer(PlainLayer):
-    """Every session has it, whatever layers its host names."""
+    """Part of every session, in addition to the host's layers."""
 
     name: str = LAYER_NAME
     slot: int = Slot.RETAINED
@@ -51,19 +50,19 @@ class RetainedLayer(PlainLayer):
 
 
 def render_items(items: Sequence[RetainedItem], left_out: int = 0) -> str:
-    """What the block says of these items; nothing where there are none."""
+    """Render the items; empty if there are none."""
     lines: list[str] = []
     for kind, heading in _HEADINGS.items():
         of_kind = [item.text.replace("\x00", " ") for item in items if item.kind == kind]
         if of_kind:
             lines += [heading, *(f"- {' '.join(text.split())}" for text in of_kind)]
     if left_out:
-        lines.append(f"({counted(left_out, 'older one')} in archive/ alone)")
+        lines.append(f"({count_noun(left_out, 'older one')} only in archive/)")
     return "\n".join(lines)
 
 
-def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -> Cut:
-    """Without the oldest rules and decisions; without all of them, what is left is cut by whoever asks."""
+def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -> TruncatedText:
+    """Drop the oldest rules and decisions until the rest fits; if that is not enough, the caller cuts the text."""
     going = sorted((item for item in items if item.kind not in _ALWAYS_KEPT), key=lambda item: item.seq)
 
     def without(number: int) -> str:
@@ -71,4 +70,4 @@ def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -
         return render_items([item for item in items if item not in gone], number)
 
     fewest = bisect_left(range(len(going)), True, key=lambda number: count(without(number)) <= budget)
-    return Cut(without(fewest), fewest)
+    return TruncatedText(without(fewest), fewest)

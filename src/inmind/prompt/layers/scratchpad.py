@@ -1,7 +1,6 @@
-"""The scratchpad as a layer: what the model reads of it, and what an update of it comes to.
+"""The scratchpad layer: rendering, and updates by the host, the model's tool and child sessions.
 
-The agent's own pad, text or an object with a schema. Hosts, the model's tool and children that come home all change it
-through here, so that one set of rules decides what is taken, what is refused, and what is told about it.
+All updates pass here, so the same rules decide what is accepted, refused and reported.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
 
 DEFAULT_NAME = "working-memory"
 SCRATCHPAD_PATH = "scratchpad"
-"""The path under which the model reads all of it."""
+"""Path under which the model reads the complete scratchpad."""
 
 DELETE_KEY = "delete"
 MAX_SHOWN_CHARACTERS = 4_000
-"""Characters of what has changed that an answer shows."""
+"""Characters of changed content in an answer."""
 MAX_NAMED_FIELDS = 20
-"""Fields that an answer names; of more it says how many."""
+"""Fields named in an answer; more are counted."""
 DEFAULT_BUDGET = Budget(min=200, max=1_500)
 
 _NAME_PATTERN = re.compile(r"[a-zA-Z][\w-]{0,49}", re.ASCII)
@@ -45,18 +44,18 @@ _NAME_PATTERN = re.compile(r"[a-zA-Z][\w-]{0,49}", re.ASCII)
 
 @frozen
 class ScratchpadRevision:
-    """What an update comes to: events, none if it changes nothing, and what to tell whoever asked."""
+    """Result of an update: payloads to store, none if nothing changes, and the message for the caller."""
 
     payloads: tuple[EventPayload, ...]
     message: str
     stale: bool = False
-    """It would have overwritten what was never seen; then it changes nothing."""
+    """The update would overwrite content that the model has not seen; it changes nothing."""
     is_complete: bool = False
-    """All of the pad is in it, or in what is told."""
+    """The complete scratchpad is in the update or in the message."""
 
 
 class ScratchpadLayer(PlainLayer):
-    """A pad that the agent keeps by itself. Without a schema it is text; with one, an object that always fits it."""
+    """The agent's scratchpad: a text, or with a schema an object that always matches it."""
 
     def __init__(
         self,
@@ -81,21 +80,21 @@ class ScratchpadLayer(PlainLayer):
         self.schema: ScratchpadSchema | None = None if schema is None else _compile_schema(schema)
         self._template = self._initial_state(template)
         self._checked_state: tuple[ScratchpadState, str] = ({}, "")
-        """The state that was last held against the schema: what was merged fits, and is not asked about again."""
+        """The last state checked against the schema and the mismatch; a merged state is not checked again."""
         self._state_size: tuple[ScratchpadState, int] = ({}, 0)
-        """The state that an update last led to, and what it takes at most."""
+        """The state after the last update, and the upper bound of its size."""
         self._rendered_state: tuple[ScratchpadState, str] = ("", "")
-        """The state that was last written out for the model, which asks for it with every prompt."""
+        """The last rendered state and its text, cached because every prompt needs it."""
 
     def current_state(self, scratchpads: Scratchpads) -> ScratchpadState:
-        """What was saved, else the template, else nothing. What does not fit the schema is as good as nothing."""
+        """Return the saved state, else the template; empty if the saved state does not match the schema."""
         pad = scratchpads.get(self.name)
         if pad is None:
             return self._template
         return {} if self.mismatch_reason(scratchpads) else pad.state
 
     def mismatch_reason(self, scratchpads: Scratchpads) -> str:
-        """Why what was saved does not fit the schema; empty if it does."""
+        """Return why the saved state does not match the schema; empty if it does."""
         pad = scratchpads.get(self.name)
         if pad is None or self.schema is None:
             return ""
@@ -106,16 +105,16 @@ class ScratchpadLayer(PlainLayer):
         return why
 
     def source(self, stream: str, scratchpads: Scratchpads) -> str:
-        """The event that wrote what is held; the beginning of the stream where nobody has."""
+        """Return the event that wrote the current state; event 0 of the stream if there is none."""
         pad = scratchpads.get(self.name)
         return pad.source if pad else f"{stream}#0"
 
     def read_only_reason(self, scratchpads: Scratchpads) -> str:
-        """Why nothing is written here; empty if it is."""
+        """Return why writing is not possible; empty if it is."""
         if self.read_only:
-            return "it is read-only here"
+            return "it is read-only in this session"
         if self.schema is None and not isinstance(self.current_state(scratchpads), str):
-            return "it holds an object, and the session was opened without its schema"
+            return "it holds an object, but the session was opened without its schema"
         return ""
 
     def text(self, scratchpads: Scratchpads) -> str:
@@ -137,11 +136,11 @@ class ScratchpadLayer(PlainLayer):
         )
 
     def spawn(self) -> Spawn:
-        """What belongs to the resource is copied for a child, what belongs to this conversation is not."""
+        """A scratchpad of the resource is copied for a child; one of the session is not."""
         return self._spawn
 
     def for_session(self) -> ScratchpadLayer:
-        """The same pad, kept by one session alone: in a child, and where there is nobody whose it could be."""
+        """Return the same scratchpad owned by one session: for a child, or a session without a resource."""
         return self._copy_with(scope="thread")
 
     def as_read_only(self) -> ScratchpadLayer:
@@ -150,7 +149,7 @@ class ScratchpadLayer(PlainLayer):
     def revise(
         self, scratchpads: Scratchpads, values: object, *, delete: object = (), append: object = False
     ) -> ScratchpadRevision:
-        """What a host's update comes to, taken literally."""
+        """Apply a host's update, taken literally."""
         if not isinstance(append, bool):
             raise InvalidInput(field="append", value=append, expected="True or False")
         return self._revise(scratchpads, values, delete, append=append)
@@ -158,9 +157,10 @@ class ScratchpadLayer(PlainLayer):
     def revise_by_model(
         self, scratchpads: Scratchpads, arguments: Mapping[str, Any], seen: ScratchpadState | None
     ) -> ScratchpadRevision:
-        """What a model's call comes to, in which the fields that it merely filled in are told from those it meant.
+        """Apply a model's update, ignoring filler values.
 
-        `seen`: what it was last shown. What has changed since, by somebody else, is shown to it and not overwritten.
+        `seen`: the state that the model last saw. Content changed since then by another writer is shown and not
+        overwritten.
         """
         if isinstance(self.current_state(scratchpads), str):
             text = arguments.get("text", arguments.get("memory", arguments))
@@ -172,7 +172,7 @@ class ScratchpadLayer(PlainLayer):
         return self._revise(scratchpads, values, arguments.get(key), may_have_filler=True, seen=seen)
 
     def revise_by_child(self, scratchpads: Scratchpads, merge: ScratchpadMerge) -> tuple[EventPayload, ...]:
-        """What a child brings home, which must fit the schema together with what is here."""
+        """Apply the merged changes of a child; the result must match the schema."""
         if merge.text is not None:
             return self._revise(scratchpads, merge.text, ()).payloads
         if merge.values or merge.delete:
@@ -190,7 +190,7 @@ class ScratchpadLayer(PlainLayer):
         allow_removals: bool = False,
         seen: ScratchpadState | None = None,
     ) -> ScratchpadRevision:
-        """`judged`: whatever is removed was rightly removed elsewhere."""
+        """`allow_removals`: required fields may be removed, because the child's update was checked already."""
         if reason := self.read_only_reason(scratchpads):
             raise ReadOnly(place=f"the scratchpad {self.name}", reason=reason)
         current, mismatch = self.current_state(scratchpads), self.mismatch_reason(scratchpads)
@@ -261,7 +261,7 @@ class ScratchpadLayer(PlainLayer):
 
 
 def parse_bool(arguments: Mapping[str, Any], key: str) -> bool:
-    """Whether a model has said yes. Some write it as text; taken for a no, it would overwrite what it was to add to."""
+    """Parse a boolean argument of a model; some models send "true" as text, and reading it as false would lose data."""
     value = arguments.get(key)
     if isinstance(value, str) and value.lower() in ("true", "false", ""):
         return value.lower() == "true"
@@ -271,7 +271,7 @@ def parse_bool(arguments: Mapping[str, Any], key: str) -> bool:
 
 
 def find_scratchpad(layers: Sequence[Layer]) -> ScratchpadLayer | None:
-    """The one scratchpad among these layers. With two, the model's one tool would not say which it means."""
+    """Return the only scratchpad among the layers; with two, the model's tool would be ambiguous."""
     pads = [layer for layer in layers if isinstance(layer, ScratchpadLayer)]
     if len(pads) > 1:
         raise InvalidInput(field="layers", value=[pad.name for pad in pads], expected="at most one scratchpad")
@@ -279,7 +279,7 @@ def find_scratchpad(layers: Sequence[Layer]) -> ScratchpadLayer | None:
 
 
 def find_visible_scratchpad(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, int] | None:
-    """The scratchpad that these layers show, and how many generations up it is kept: 0 for a session's own."""
+    """Return the visible scratchpad and the number of generations up; 0 for one of the session itself."""
     kept = (unwrap_view(layer) for layer in layers)
     return next(((layer, height) for layer, height in kept if isinstance(layer, ScratchpadLayer)), None)
 
@@ -291,32 +291,30 @@ def _compile_schema(schema: object) -> ScratchpadSchema:
 
 
 def _result_message(update: ScratchpadUpdate, *, changed: bool) -> str:
-    """What the model is answered with: what was done, and what of its words was not taken, and why."""
+    """Return the answer to the model: what changed, and what was ignored and why."""
     sentences = [_describe_update(update) if changed else "Nothing to change."]
     if update.filler and update.text is not None:
-        sentences.append(
-            "Left as it was, since an empty text is taken for padding. To be rid of it, write what is true now."
-        )
+        sentences.append("Not changed: an empty text is treated as filler. To replace the text, write the new one.")
     elif update.filler:
         sentences.append(
-            f"Left as they were, since an empty value beside others is taken for padding: {_name_fields(update.filler)}. "
-            "To empty a field, send it alone, or name it in delete as well."
+            "Not changed, since empty values next to others are treated as filler: "
+            f"{_name_fields(update.filler)}. To clear a field, send it alone or also list it in delete."
         )
     if update.missing:
-        sentences.append(f"Not there, so not removed: {_name_fields(update.missing)}.")
+        sentences.append(f"Not found, not removed: {_name_fields(update.missing)}.")
     if update.dropped:
-        sentences.append(f"Not allowed as keys, and dropped: {_name_fields(update.dropped)}.")
+        sentences.append(f"Dropped, not allowed as keys: {_name_fields(update.dropped)}.")
     return " ".join(sentences)
 
 
 def _stale_revision(
     update: ScratchpadUpdate, seen: ScratchpadState | None, current: ScratchpadState
 ) -> ScratchpadRevision | None:
-    """What the model is told where it would overwrite something that it has never seen; None where it would not."""
+    """Return a refusal if the update would overwrite content that the model has not seen; else None."""
     if isinstance(current, str):
         if update.append or not current or seen == current:
             return None
-        told = f"You have not seen all of your scratchpad as it is now. It reads:\n{_shorten(current)}"
+        told = f"You have not seen all of the current scratchpad. It is now:\n{_shorten(current)}"
         return ScratchpadRevision((), told, stale=True, is_complete=len(current) <= MAX_SHOWN_CHARACTERS)
     if not isinstance(seen, Mapping):
         return None
@@ -330,12 +328,12 @@ def _stale_revision(
     if not changed:
         return None
     shown = [f"{format_path(path)} is now {to_json(value)}" for path, value in changed.items() if value is not ABSENT]
-    gone = [f"{format_path(path)} is gone" for path, value in changed.items() if value is ABSENT]
+    gone = [f"{format_path(path)} was removed" for path, value in changed.items() if value is ABSENT]
     return ScratchpadRevision((), f"Changed since you last saw it: {_shorten('; '.join([*shown, *gone]))}.", stale=True)
 
 
 def _replaced_path(state: Mapping[str, Any], path: Sequence[str]) -> tuple[str, ...]:
-    """As far as a path leads through objects: what stands there is what a value at its end would replace."""
+    """Return the prefix of the path that exists: a value at its end would replace that."""
     ends = (length for length in range(1, len(path)) if not is_object(value_at(state, path[:length])))
     return tuple(path[: next(ends, len(path))])
 
