@@ -1,4 +1,4 @@
-"""Things in mind, through the objects that hosts talk to."""
+"""Entities through the public API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(id: str, title: str) -> dict[str, Any]:
     return {"success": True, "page": {"id": id, "title": title}}
 
 
-def opened(session: Session, *titles: str) -> None:
+def open_page(session: Session, *titles: str) -> None:
     for title in titles:
         session.observe("cms_getPage", {}, page(f"page-{title.lower()}", title))
 
@@ -36,7 +36,7 @@ def names(session: Session) -> list[str]:
     return [entity.name for entity in session.entities]
 
 
-def prompted(session: Session, *messages: dict[str, Any], **options: Any) -> str:
+def prompt_text(session: Session, *messages: dict[str, Any], **options: Any) -> str:
     return json.dumps(session.prepare(list(messages), **options).request, ensure_ascii=False)
 
 
@@ -44,7 +44,7 @@ def prompted(session: Session, *messages: dict[str, Any], **options: Any) -> str
 
 
 @pytest.mark.spec("B1", "B2", "B4")
-def test_a_page_is_made_found_again_renamed_and_deleted(session: Session, clock: ManualClock) -> None:
+def test_a_page_is_created_found_renamed_and_deleted(session: Session, clock: ManualClock) -> None:
     session.observe("cms_createPage", {"title": "About Us"}, page("page-123", "About Us"))
     made = clock()
     clock.advance(seconds=300)
@@ -59,8 +59,8 @@ def test_a_page_is_made_found_again_renamed_and_deleted(session: Session, clock:
 
 
 @pytest.mark.spec("B2")
-def test_eleven_pages_later_the_first_is_out_of_the_window_and_not_out_of_mind(session: Session) -> None:
-    opened(session, "Home", "About", *(f"E{n}" for n in range(1, 10)))
+def test_an_evicted_page_is_still_known(session: Session) -> None:
+    open_page(session, "Home", "About", *(f"E{n}" for n in range(1, 10)))
     assert names(session) == ["E9", "E8", "E7", "E6", "E5", "E4", "E3", "E2", "E1", "About"]
     [left] = [event for event in session.events() if isinstance(event.payload, EntitiesEvicted)]
     assert isinstance(left.payload, EntitiesEvicted)
@@ -72,19 +72,19 @@ def test_eleven_pages_later_the_first_is_out_of_the_window_and_not_out_of_mind(s
 
 
 @pytest.mark.spec("B4")
-def test_what_a_user_names_by_id_comes_to_mind(session: Session) -> None:
+def test_an_id_in_a_user_message_adds_the_entity(session: Session) -> None:
     session.add([user("Please cancel order #W6390527, I am mei_kovacs_8020.")])
     assert [(e.type, e.id) for e in session.entities] == [("order", "#W6390527"), ("reference", "mei_kovacs_8020")]
 
 
 @pytest.mark.spec("B4")
-def test_what_the_model_says_brings_nothing_to_mind(session: Session) -> None:
+def test_a_model_message_adds_no_entities(session: Session) -> None:
     session.add([assistant("I could open page-999 for you.")])
     assert len(session.entities) == 0
 
 
 @pytest.mark.spec("B4", "A1")
-def test_a_sighting_is_an_event_that_names_what_it_was_derived_from(session: Session) -> None:
+def test_a_sighting_event_names_its_source(session: Session) -> None:
     session.observe("get_page", {}, page("page-1", "Home"), origin=Origin.WEB)
     observed, seen = session.events()[-2:]
     assert (observed.kind, seen.kind, seen.origin, seen.sources) == ("observed", "seen", Origin.WEB, (observed.id,))
@@ -133,7 +133,7 @@ WAYS: dict[str, Callable[[Session], Any]] = {
 
 @pytest.mark.spec("B2", "B4", "D9")
 @pytest.mark.parametrize("way", WAYS)
-def test_the_same_outcome_gives_the_same_entities_however_it_is_told(session: Session, way: str) -> None:
+def test_the_same_outcome_gives_the_same_entities_in_every_format(session: Session, way: str) -> None:
     WAYS[way](session)
     [entity] = session.entities
     assert (entity.key, entity.name, entity.action, entity.parent) == (
@@ -147,7 +147,7 @@ def test_the_same_outcome_gives_the_same_entities_however_it_is_told(session: Se
 
 
 @pytest.mark.spec("B4")
-def test_parallel_calls_each_have_their_result(session: Session) -> None:
+def test_parallel_calls_are_matched_with_their_results(session: Session) -> None:
     calls = [*a_call("c1", "get_page")["tool_calls"], *a_call("c2", "get_order")["tool_calls"]]
     talk = [
         {"role": "assistant", "content": None, "tool_calls": calls},
@@ -159,20 +159,20 @@ def test_parallel_calls_each_have_their_result(session: Session) -> None:
 
 
 @pytest.mark.spec("B4")
-def test_a_result_without_its_call_is_read_for_what_it_is(session: Session) -> None:
+def test_a_result_without_its_call_is_read(session: Session) -> None:
     session.add([a_result("nobody-called", '{"page": {"id": "page-123", "title": "About Us"}}')])
     assert [entity.key for entity in session.entities] == [("page", "page-123")]
 
 
 @pytest.mark.spec("B4")
-def test_a_result_that_its_provider_marks_as_failed_adds_nothing(session: Session) -> None:
+def test_a_result_marked_as_failed_adds_nothing(session: Session) -> None:
     session.prepare(anthropic(error=True), format="anthropic")
     session.observe("get_page", ARGUMENTS, json.loads(RESULT), error=True)
     assert len(session.entities) == 0
 
 
 @pytest.mark.spec("A6")
-def test_an_outcome_that_is_told_twice_is_one_sighting(session: Session) -> None:
+def test_an_outcome_observed_twice_is_one_sighting(session: Session) -> None:
     for _ in range(2):
         session.observe("get_page", {}, page("page-1", "Home"), id="call-1")
     assert [event.kind for event in session.events()].count("seen") == 1
@@ -182,20 +182,20 @@ def test_an_outcome_that_is_told_twice_is_one_sighting(session: Session) -> None
 
 
 @pytest.mark.spec("B2")
-def test_things_that_are_tracked_one_by_one_end_with_the_last_in_front(session: Session) -> None:
+def test_the_last_tracked_entity_is_in_front(session: Session) -> None:
     session.track([Entity("page-1", "page", "Home"), {"id": "page-2", "type": "page", "name": "About"}])
     assert names(session) == ["About", "Home"]
 
 
 @pytest.mark.spec("B2")
-def test_of_two_that_are_tracked_with_one_id_the_last_has_the_word(session: Session) -> None:
+def test_of_two_tracked_with_one_id_the_last_wins(session: Session) -> None:
     session.track([Entity("page-1", "page", "Old"), Entity("page-2", "page", "Two"), Entity("page-1", "page", "New")])
     assert [(e.name, e.aliases) for e in session.entities] == [("New", ("Old",)), ("Two", ())]
 
 
 @pytest.mark.spec("B1", "B2")
-def test_what_is_tracked_brings_its_earlier_names(session: Session) -> None:
-    opened(session, "Home")
+def test_a_tracked_entity_keeps_its_aliases(session: Session) -> None:
+    open_page(session, "Home")
     session.track([Entity("page-home", "page", "Start", aliases=("Begin", "Prologue")), Entity("page-2", "page")])
     assert [(e.name, e.aliases) for e in session.entities] == [
         ("page-2", ()),
@@ -207,19 +207,20 @@ def test_what_is_tracked_brings_its_earlier_names(session: Session) -> None:
 
 
 @pytest.mark.spec("A6")
-def test_the_same_things_in_other_words_are_tracked_once(session: Session) -> None:
-    first = session.track([{"id": "page-1", "type": "page", "name": "Home"}], key="k")
-    again = session.track([{"name": "Home", "type": "page", "id": "page-1", "aliases": []}], key="k")
-    assert (again.first, again.last, again.repeated) == (first.first, first.last, True)
+def test_the_same_entities_in_another_form_are_tracked_once(session: Session) -> None:
+    session.track([{"id": "page-1", "type": "page", "name": "Home"}], key="k")
+    before = session.events()
+    session.track([{"name": "Home", "type": "page", "id": "page-1", "aliases": []}], key="k")
+    assert session.events() == before
     with pytest.raises(KeyReused):
         session.track([{"id": "page-1", "type": "page", "name": "About"}], key="k")
 
 
 @pytest.mark.spec("B3")
-def test_what_is_tracked_as_pinned_is_pinned_as_long_as_the_window_can_move(memory: Memory) -> None:
+def test_tracking_pinned_entities_must_leave_a_free_slot(memory: Memory) -> None:
     session = memory.session("small", entities=EntityRules(window=3))
     session.track([Entity("page-a", "page", "A", pinned=True)])
-    opened(session, "B", "C", "D")
+    open_page(session, "B", "C", "D")
     assert names(session) == ["D", "C", "A"]
     before = session.state.seq
     with pytest.raises(InvalidInput, match="at most 2"):
@@ -230,7 +231,7 @@ def test_what_is_tracked_as_pinned_is_pinned_as_long_as_the_window_can_move(memo
 
 
 @pytest.mark.parametrize("wrong", ["page", [7], [{"id": "x"}], [{"id": "a\nb", "type": "page"}], None])
-def test_what_cannot_be_tracked_is_refused_and_nothing_is_stored(session: Session, wrong: Any) -> None:
+def test_an_invalid_tracked_entity_is_rejected_and_nothing_is_stored(session: Session, wrong: Any) -> None:
     before = session.state.seq
     with pytest.raises(InvalidInput) as refused:
         session.track(wrong)
@@ -239,47 +240,47 @@ def test_what_cannot_be_tracked_is_refused_and_nothing_is_stored(session: Sessio
 
 
 @pytest.mark.spec("B3")
-def test_a_pinned_thing_stays_whatever_comes(session: Session) -> None:
-    opened(session, "Home")
+def test_a_pinned_entity_stays_in_the_window(session: Session) -> None:
+    open_page(session, "Home")
     session.pin("page-home")
-    opened(session, *(f"E{n}" for n in range(1, 15)))
+    open_page(session, *(f"E{n}" for n in range(1, 15)))
     assert (len(session.entities), names(session)[-1]) == (10, "Home")
     session.unpin("page-home")
-    opened(session, "Last")
+    open_page(session, "Last")
     assert "Home" not in names(session)
 
 
 @pytest.mark.spec("B3")
-def test_so_much_cannot_be_pinned_that_the_window_stands_still(memory: Memory) -> None:
+def test_the_whole_window_cannot_be_pinned(memory: Memory) -> None:
     session = memory.session("small", entities=EntityRules(window=3))
-    opened(session, "A", "B", "C")
+    open_page(session, "A", "B", "C")
     session.pin("page-a")
     session.pin("page-b", "page")
     session.pin("page-b")
     with pytest.raises(InvalidInput, match="at most 2"):
         session.pin("page-c")
-    opened(session, "D")
+    open_page(session, "D")
     assert names(session) == ["D", "B", "A"]
 
 
 @pytest.mark.spec("B3")
-def test_what_is_not_in_the_window_cannot_be_pinned(session: Session) -> None:
+def test_an_entity_outside_the_window_cannot_be_pinned(session: Session) -> None:
     with pytest.raises(NotFound):
         session.pin("page-nowhere")
-    opened(session, *(f"E{n}" for n in range(12)))
+    open_page(session, *(f"E{n}" for n in range(12)))
     with pytest.raises(NotFound):
         session.pin("page-e0")
 
 
 @pytest.mark.spec("B3")
-def test_what_cannot_be_pinned_is_said_with_what_to_do_about_it(session: Session) -> None:
-    opened(session, *(f"E{n}" for n in range(12)))
+def test_the_error_for_a_failed_pin_names_the_next_step(session: Session) -> None:
+    open_page(session, *(f"E{n}" for n in range(12)))
     with pytest.raises(NotFound, match=r"track"):
         session.pin("page-e0")
     gone = session.entities.get("page-e0")
     session.track([gone])
     session.pin("page-e0")
-    with pytest.raises(NotFound, match="another type: page"):
+    with pytest.raises(NotFound, match="its type is page"):
         session.pin("page-e11", "order")
     with pytest.raises(NotFound, match=r"session\.entities"):
         session.pin("page-nowhere", "page")
@@ -305,7 +306,7 @@ def test_a_host_registers_its_types_keys_extractors_and_sizes(memory: Memory) ->
 
 
 @pytest.mark.spec("B5")
-def test_an_extractor_that_fails_stores_nothing_and_the_session_goes_on(memory: Memory) -> None:
+def test_a_failing_extractor_stores_nothing_and_the_session_stays_usable(memory: Memory) -> None:
     session = memory.session(
         "crm", entities=EntityRules(extractors={"crm_*": lambda outcome: outcome.result["nowhere"]})
     )
@@ -313,12 +314,12 @@ def test_an_extractor_that_fails_stores_nothing_and_the_session_goes_on(memory: 
     with pytest.raises(ExtractorFailed, match=r"crm_\*"):
         session.observe("crm_get", {}, {"id": "x-1"})
     assert session.state.seq == before
-    opened(session, "Home")
+    open_page(session, "Home")
     assert names(session) == ["Home"]
 
 
 @pytest.mark.spec("B5")
-def test_rules_of_another_kind_are_refused(memory: Memory) -> None:
+def test_rules_of_another_type_are_rejected(memory: Memory) -> None:
     with pytest.raises(InvalidInput) as refused:
         memory.session("s", entities={"window": 3})  # pyright: ignore[reportArgumentType] -- the wrong kind, on purpose
     assert refused.value.field == "entities"
@@ -328,8 +329,8 @@ def test_rules_of_another_kind_are_refused(memory: Memory) -> None:
 
 
 @pytest.mark.spec("A4", "B2")
-def test_undo_takes_a_sighting_back_with_what_told_of_it(session: Session) -> None:
-    opened(session, "Home")
+def test_undo_reverts_a_sighting_with_its_source(session: Session) -> None:
+    open_page(session, "Home")
     before = session.entities
     session.add(chat())
     assert names(session) == ["About Us", "Home"]
@@ -340,17 +341,17 @@ def test_undo_takes_a_sighting_back_with_what_told_of_it(session: Session) -> No
 
 
 @pytest.mark.spec("A4", "B2")
-def test_any_past_window_can_be_looked_at(session: Session) -> None:
+def test_any_past_window_can_be_read(session: Session) -> None:
     moments: list[tuple[int, Any]] = []
     for n in range(15):
-        opened(session, f"E{n}")
+        open_page(session, f"E{n}")
         moments.append((session.state.seq, session.entities))
     assert [session.state_at(seq).entities == entities for seq, entities in moments] == [True] * 15
 
 
 @pytest.mark.spec("A2", "B2")
 @pytest.mark.parametrize("calls", [5, SNAPSHOT_INTERVAL_EVENTS])
-def test_reopening_gives_the_window_that_was_there(home: Home, calls: int) -> None:
+def test_reopening_restores_the_window(home: Home, calls: int) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         for n in range(calls):
@@ -367,23 +368,23 @@ def test_reopening_gives_the_window_that_was_there(home: Home, calls: int) -> No
 
 
 @pytest.mark.spec("B2")
-def test_a_smaller_window_takes_effect_with_the_next_sighting_and_an_old_one_is_not_worked_out_anew(home: Home) -> None:
+def test_a_smaller_window_takes_effect_with_the_next_sighting(home: Home) -> None:
     with Memory.open(home) as memory:
-        opened(memory.session("s"), *(f"E{n}" for n in range(8)))
+        open_page(memory.session("s"), *(f"E{n}" for n in range(8)))
     with Memory.open(home) as memory:
         session = memory.session("s", entities=EntityRules(window=3))
         assert len(session.entities) == 8
-        opened(session, "New")
+        open_page(session, "New")
         assert names(session) == ["New", "E7", "E6"]
 
 
 @pytest.mark.spec("A3", "B2")
-def test_two_processes_on_one_session_see_each_others_things(home: Home) -> None:
+def test_two_processes_on_one_session_see_each_others_entities(home: Home) -> None:
     with Memory.open(home) as one, Memory.open(home) as other:
         here, there = one.session("s"), other.session("s")
-        opened(here, "Home")
-        opened(there, "About")
-        opened(here, "Home")
+        open_page(here, "Home")
+        open_page(there, "About")
+        open_page(here, "Home")
         assert names(here) == names(there) == ["Home", "About"]
         assert here.entities == there.entities
 
@@ -411,9 +412,9 @@ def test_threads_that_share_a_session_lose_no_sighting(home: Home) -> None:
 
 
 @pytest.mark.spec("B9")
-def test_a_checkpoint_opens_a_session_with_the_same_things_in_mind(memory: Memory, session: Session) -> None:
+def test_a_checkpoint_opens_a_session_with_the_same_window(memory: Memory, session: Session) -> None:
     session.add(chat())
-    opened(session, "Home", "About")
+    open_page(session, "Home", "About")
     session.observe("delete_page", {"page_id": "page-home"}, "OK")
     session.pin("page-about")
     data = json.loads(json.dumps(session.export_entities()))
@@ -425,18 +426,18 @@ def test_a_checkpoint_opens_a_session_with_the_same_things_in_mind(memory: Memor
 
 
 @pytest.mark.spec("B9")
-def test_the_oldest_checkpoints_are_taken(memory: Memory) -> None:
+def test_the_oldest_checkpoints_are_accepted(memory: Memory) -> None:
     data = {"entities": [{"id": "page-123", "name": "About Us", "type": "page"}], "version": 1}
     session = memory.import_entities(data, "s", resource="ada")
     assert (names(session), session.resource) == (["About Us"], "ada")
-    opened(session, "Home")
+    open_page(session, "Home")
     session.import_entities(data)
     assert names(session) == ["About Us", "Home"]
 
 
 @pytest.mark.spec("B9")
-def test_a_broken_checkpoint_is_refused_whole(session: Session) -> None:
-    opened(session, "Home")
+def test_an_invalid_checkpoint_is_rejected_completely(session: Session) -> None:
+    open_page(session, "Home")
     before = session.state.seq
     good = {"id": "page-1", "name": "One", "type": "page"}
     for data, field in (
@@ -450,34 +451,34 @@ def test_a_broken_checkpoint_is_refused_whole(session: Session) -> None:
 
 
 @pytest.mark.spec("B9")
-def test_a_broken_checkpoint_begins_no_session(memory: Memory) -> None:
+def test_an_invalid_checkpoint_creates_no_session(memory: Memory) -> None:
     with pytest.raises(InvalidInput):
         memory.import_entities({"entities": [{"id": "page-1"}], "version": 1}, "s")
     assert memory.sessions() == []
 
 
 @pytest.mark.spec("B9", "B5")
-def test_a_large_window_is_restored_into_one_as_large(memory: Memory) -> None:
+def test_a_large_window_is_restored_completely(memory: Memory) -> None:
     rules = EntityRules(window=25)
     large = memory.session("large", entities=rules)
-    opened(large, *(f"E{n}" for n in range(25)))
+    open_page(large, *(f"E{n}" for n in range(25)))
     assert names(memory.import_entities(large.export_entities(), "again", entities=rules)) == names(large)
 
 
 @pytest.mark.spec("B9", "J5")
-def test_what_a_checkpoint_brings_is_trusted_as_data(memory: Memory) -> None:
+def test_a_checkpoint_is_trusted_as_data(memory: Memory) -> None:
     session = memory.import_entities({"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "s")
     restored = session.events()[-1]
     assert (restored.kind, restored.origin, restored.trust) == ("restored", Origin.OPERATOR, Trust.DATA)
 
 
 @pytest.mark.spec("B9", "B3")
-def test_a_checkpoint_with_more_than_the_window_holds_keeps_to_the_window(memory: Memory) -> None:
+def test_a_checkpoint_larger_than_the_window_is_cut(memory: Memory) -> None:
     many = [{"id": f"page-{n}", "type": "page", "pinned": True} for n in range(15)]
     session = memory.import_entities({"entities": many, "version": 2}, "s")
     assert [e.id for e in session.entities] == [f"page-{n}" for n in range(10)]
     assert sum(e.pinned for e in session.entities) == 9
-    opened(session, "New")
+    open_page(session, "New")
     assert (names(session)[0], len(session.entities)) == ("New", 10)
 
 
@@ -485,35 +486,33 @@ def test_a_checkpoint_with_more_than_the_window_holds_keeps_to_the_window(memory
 
 
 @pytest.mark.spec("B6")
-def test_the_block_stands_in_every_prompt_under_its_banner(session: Session) -> None:
-    assert "[WORKING MEMORY]\\nNo entities tracked yet." in prompted(session, user("hi"))
-    opened(session, "Home")
-    text = prompted(session, user("hi"), assistant("hello"), user("go on"))
+def test_the_block_is_in_every_prompt_with_its_banner(session: Session) -> None:
+    assert "[WORKING MEMORY]\\nNo entities tracked yet." in prompt_text(session, user("hi"))
+    open_page(session, "Home")
+    text = prompt_text(session, user("hi"), assistant("hello"), user("go on"))
     assert "page-home" in text
 
 
 @pytest.mark.spec("B10")
 @pytest.mark.parametrize("kept", [1, 3])
-def test_ids_are_in_the_next_prompt_when_the_host_has_dropped_the_messages_that_told_of_them(
-    session: Session, kept: int
-) -> None:
+def test_ids_of_dropped_messages_are_in_the_next_prompt(session: Session, kept: int) -> None:
     talk = [*chat(), assistant("Done."), *turns(6)]
     session.prepare(talk)
-    text = prompted(session, {"role": "user", "content": "Summary of what came before."}, *talk[-kept:])
+    text = prompt_text(session, {"role": "user", "content": "Summary of what came before."}, *talk[-kept:])
     assert "page-123" in text
     assert "ada-1" in text
 
 
 @pytest.mark.spec("B10")
-def test_ids_survive_a_host_that_compacts_again_and_again(session: Session) -> None:
+def test_ids_survive_repeated_compaction_by_the_host(session: Session) -> None:
     talk = chat()
     for n in range(8):
         talk = [*talk[len(talk) // 2 :], *turns(3), assistant(f"round {n}"), user("next")]
-        assert "page-123" in prompted(session, *talk)
+        assert "page-123" in prompt_text(session, *talk)
 
 
 @pytest.mark.spec("B6", "D3")
-def test_the_block_keeps_to_its_budget_and_counts_what_it_leaves_out(memory: Memory) -> None:
+def test_the_block_fits_its_budget_and_counts_what_it_omits(memory: Memory) -> None:
     session = memory.session("s")
     for n in range(10):
         items = [{"item_id": f"{n}{k:07}", "name": f"Item {n} {k}"} for k in range(30)]
@@ -555,7 +554,7 @@ def test_a_stored_name_cannot_break_out_of_the_block(session: Session, name: str
 
 
 @pytest.mark.spec("B8")
-def test_what_another_session_of_the_same_resource_has_seen_is_known_here(memory: Memory) -> None:
+def test_ids_seen_by_another_session_of_the_resource_are_known(memory: Memory) -> None:
     elsewhere = memory.session("yesterday", resource="ada")
     elsewhere.observe("get_order", {}, {"order_id": "#W6390527", "items": [{"item_id": "8384507844"}]})
     here, stranger = memory.session("today", resource="ada"), memory.session("other", resource="bob")
@@ -567,7 +566,7 @@ def test_what_another_session_of_the_same_resource_has_seen_is_known_here(memory
 
 
 @pytest.mark.spec("B8", "B9")
-def test_what_another_session_has_from_a_checkpoint_is_known_here_too(memory: Memory) -> None:
+def test_ids_another_session_restored_are_known(memory: Memory) -> None:
     memory.import_entities(
         {"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "yesterday", resource="ada"
     )
@@ -575,7 +574,7 @@ def test_what_another_session_has_from_a_checkpoint_is_known_here_too(memory: Me
 
 
 @pytest.mark.spec("B7", "B8")
-def test_sessions_that_name_no_resource_are_strangers(memory: Memory) -> None:
+def test_sessions_without_a_resource_share_nothing(memory: Memory) -> None:
     alice = memory.session("alice")
     alice.observe("get_order", {}, {"order_id": "#W6390527", "items": [{"item_id": "8384507844"}]})
     bob = memory.session("bob")
@@ -586,7 +585,7 @@ def test_sessions_that_name_no_resource_are_strangers(memory: Memory) -> None:
 
 
 @pytest.mark.spec("B8")
-def test_what_anybody_but_the_model_said_counts_with_whole_words(session: Session) -> None:
+def test_whole_words_of_every_author_but_the_model_count(session: Session) -> None:
     said = json.dumps({"ok": True, "text": "Shipped to 90210, quantity 42, with parcel LX-77120-A."})
     talk = [user("use the code SPRING-2031"), a_call("c1", "track", '{"parcel_id": "Q-5551234"}'), a_result("c1", said)]
     session.prepare(talk, system="The shop's own account is acct_550017.")
@@ -603,14 +602,14 @@ def test_what_anybody_but_the_model_said_counts_with_whole_words(session: Sessio
 
 
 @pytest.mark.spec("B8")
-def test_where_nothing_was_said_nothing_is_heard(session: Session) -> None:
+def test_without_texts_nothing_is_mentioned(session: Session) -> None:
     for id in ("null", "None"):
         assert not session.check_call("get_page", {"page_id": id})
 
 
 @pytest.mark.spec("B8")
 @pytest.mark.parametrize("error", [True, False])
-def test_an_id_that_a_failed_call_repeats_was_not_heard(session: Session, error: bool) -> None:
+def test_an_id_repeated_by_a_failed_call_is_unknown(session: Session, error: bool) -> None:
     session.observe("get_order", {"order_id": "#W9999999"}, "Error: order #W9999999 not found", error=error)
     failed = [a_call("c1", "get_order", '{"order_id": "#W9999999"}'), a_result("c1", "Error: no order #W9999999")]
     session.add([user("go"), *failed])
@@ -619,8 +618,8 @@ def test_an_id_that_a_failed_call_repeats_was_not_heard(session: Session, error:
 
 @pytest.mark.embedded
 @pytest.mark.spec("B8")
-def test_what_tools_did_is_read_once_however_many_ids_are_unknown(home: Path) -> None:
-    store = ReadingCounted()
+def test_tool_results_are_read_once_for_all_unknown_ids(home: Path) -> None:
+    store = ReadCounter()
     session = Memory(FolderBackend(home, store)).session("s", resource="ada")
     for n in range(20):
         session.observe("get_page", {}, page(f"page-{n}", "Page"))
@@ -630,7 +629,7 @@ def test_what_tools_did_is_read_once_however_many_ids_are_unknown(home: Path) ->
     assert store.reads <= 5
 
 
-class ReadingCounted(InMemoryStore):
+class ReadCounter(InMemoryStore):
     reads = 0
 
     def read(self, *given: Any, **options: Any) -> Sequence[Event]:
@@ -639,7 +638,7 @@ class ReadingCounted(InMemoryStore):
 
 
 @pytest.mark.spec("B8", "A4")
-def test_what_was_taken_back_here_is_not_known_from_here(session: Session) -> None:
+def test_ids_reverted_here_are_unknown(session: Session) -> None:
     session.track([{"id": "page-999", "type": "page"}])
     assert session.check_call("get_page", {"page_id": "page-999"}).ok
     session.undo()
@@ -647,7 +646,7 @@ def test_what_was_taken_back_here_is_not_known_from_here(session: Session) -> No
 
 
 @pytest.mark.spec("B7")
-def test_what_another_session_of_the_same_resource_has_seen_is_found_by_its_earlier_names_too(memory: Memory) -> None:
+def test_entities_of_another_session_are_found_by_their_aliases(memory: Memory) -> None:
     elsewhere = memory.session("yesterday", resource="ada")
     elsewhere.observe("get_page", {}, page("page-123", "Quarterly Report"))
     elsewhere.observe("update_page", {}, page("page-123", "Annual Summary"))
@@ -660,7 +659,7 @@ def test_what_another_session_of_the_same_resource_has_seen_is_found_by_its_earl
 
 
 @pytest.mark.spec("A2", "B7")
-def test_the_second_of_a_list_is_still_the_second_after_it_was_used_and_the_session_reopened(home: Home) -> None:
+def test_positions_in_a_list_survive_use_and_reopening(home: Home) -> None:
     found = {"matches": [{"id": f"img-{n}", "filename": f"{n}.jpg"} for n in (1, 2, 3)]}
     with Memory.open(home) as memory:
         session = memory.session("s")
@@ -675,7 +674,7 @@ def test_the_second_of_a_list_is_still_the_second_after_it_was_used_and_the_sess
 
 
 @pytest.mark.spec("B7", "B8")
-def test_things_that_go_by_a_number_are_meant_by_it_and_checked_by_it(session: Session) -> None:
+def test_entities_with_number_ids_are_resolved_and_checked(session: Session) -> None:
     session.observe("list_prs", {}, [{"number": 12, "title": "Fix login"}, {"number": 13, "title": "Bump deps"}])
     closed = session.resolve("close #13").entity
     assert closed is not None
@@ -743,10 +742,10 @@ READ = [
 @pytest.mark.spec("B4", "J3")
 @pytest.mark.parametrize("place", ["arguments", "result"])
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_outcome_is_read_or_refused_by_field_and_the_session_is_intact(home: Home, bad: str, place: str) -> None:
+def test_a_bad_outcome_is_read_or_rejected_and_the_session_is_intact(home: Home, bad: str, place: str) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
-        opened(session, "Home")
+        open_page(session, "Home")
         outcome: dict[str, Any] = {"arguments": {}, "result": "OK", place: BAD[bad]()}
         if bad in READ:
             session.observe("get_page", **outcome)
@@ -757,16 +756,16 @@ def test_a_bad_outcome_is_read_or_refused_by_field_and_the_session_is_intact(hom
             assert refused.value.field.startswith(place)
             assert len(str(refused.value)) < 1_000
             assert session.state.seq == before
-        opened(session, "After")
+        open_page(session, "After")
         assert names(session)[0] == "After"
-        assert "page-after" in prompted(session, user("hi"))
+        assert "page-after" in prompt_text(session, user("hi"))
         entities = session.entities
     with Memory.open(home) as memory:
         assert memory.session("s").entities == entities
 
 
 @pytest.mark.spec("B4", "B8")
-def test_what_is_made_or_written_again_lives_again(session: Session) -> None:
+def test_a_recreated_entity_is_not_deleted(session: Session) -> None:
     session.observe("write_file", {"path": "/a.txt", "content": "x"}, "ok")
     session.observe("delete_file", {"path": "/a.txt"}, "ok")
     assert not session.check_call("read_file", {"path": "/a.txt"})
@@ -776,7 +775,7 @@ def test_what_is_made_or_written_again_lives_again(session: Session) -> None:
 
 
 @pytest.mark.spec("B8")
-def test_a_word_of_a_sentence_is_no_id_that_a_person_gave(session: Session) -> None:
+def test_an_ordinary_word_of_the_user_is_not_an_id(session: Session) -> None:
     session.add(
         [{"role": "user", "content": "Please cancel my order, the customer id is on file; I am called olivedo"}]
     )
@@ -786,7 +785,7 @@ def test_a_word_of_a_sentence_is_no_id_that_a_person_gave(session: Session) -> N
 
 
 @pytest.mark.spec("B7")
-def test_a_thing_is_known_by_its_name_also_when_another_thing_carries_only_its_id(session: Session) -> None:
+def test_an_entity_keeps_its_name_if_another_has_only_its_id(session: Session) -> None:
     session.observe("cms_createPage", {"title": "About Us"}, {"page": {"id": "page-123", "title": "About Us"}})
     added = {"section": {"id": "sec-1", "heading": "Hero", "pageId": "page-123"}}
     session.observe("cms_addSection", {"pageId": "page-123", "heading": "Hero"}, added)

@@ -1,4 +1,4 @@
-"""What the end of a prompt says of entities: never less than the model needs, never more than the block may hold."""
+"""Entities in the tail of a prompt: everything the model needs, within the budget of the block."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ LOOKED_UP = [user("Where is it?"), a_call("c1", "get_order"), a_result("c1", jso
 """Somebody asks for an order, and the agent finds it."""
 
 
-def sent(session: Session, *messages: dict[str, Any]) -> str:
+def tail_of(session: Session, *messages: dict[str, Any]) -> str:
     return json.dumps(session.prepare([*TALK, *messages]).messages, ensure_ascii=False)
 
 
 @pytest.mark.spec("B10", "D4")
-def test_what_the_conversation_shows_is_not_said_again_at_its_end(session: Session) -> None:
-    sent(session)
+def test_entities_shown_in_the_conversation_are_not_repeated_in_the_tail(session: Session) -> None:
+    tail_of(session)
     assert session.prepare([*TALK, *LOOKED_UP]).report.tokens["changes"] == 0
     assert session.entities[0].id == "#W6390527"
 
 
 @pytest.mark.spec("B10", "D4")
-def test_what_a_host_drops_from_the_conversation_is_in_the_very_next_prompt(session: Session) -> None:
-    sent(session)
+def test_entities_of_dropped_messages_are_in_the_next_prompt(session: Session) -> None:
+    tail_of(session)
     talk = [*TALK, *LOOKED_UP, user("Thanks.")]
     session.prepare(talk)
     for left in (talk[-1:], [*TALK[:8], talk[-1]]):
@@ -39,27 +39,27 @@ def test_what_a_host_drops_from_the_conversation_is_in_the_very_next_prompt(sess
 
 
 @pytest.mark.spec("B10")
-def test_the_parts_of_what_was_only_observed_are_in_every_prompt_also_when_a_person_names_it(session: Session) -> None:
-    sent(session)
+def test_parts_of_observed_entities_stay_in_every_prompt(session: Session) -> None:
+    tail_of(session)
     session.observe("get_order", {"order_id": "#W6390527"}, ORDER)
-    assert "8384507844" in sent(session)
-    assert "8384507844" in sent(session, user("Please cancel order #W6390527."))
+    assert "8384507844" in tail_of(session)
+    assert "8384507844" in tail_of(session, user("Please cancel order #W6390527."))
 
 
 @pytest.mark.spec("B4", "B10")
-def test_the_death_of_a_part_is_said(session: Session) -> None:
+def test_the_deletion_of_a_part_is_shown(session: Session) -> None:
     session.observe("get_order", {"order_id": "#W6390527"}, {**ORDER, "note_id": "n-7777"})
-    sent(session)
+    tail_of(session)
     session.observe("delete_item", {"item_id": "8384507844"}, {"success": True})
-    tail = sent(session).split("<memory_changes>")[-1]
+    tail = tail_of(session).split("<memory_changes>")[-1]
     assert "#W6390527" in tail
     assert "n-7777" in tail
     assert "8384507844" not in tail
 
 
 @pytest.mark.spec("B2")
-def test_the_tail_keeps_to_the_budget_of_the_block(session: Session) -> None:
-    sent(session)
+def test_the_tail_fits_the_budget_of_the_block(session: Session) -> None:
+    tail_of(session)
     for n in range(10):
         items = [{"item_id": f"{n}{i:09}"} for i in range(60)]
         session.observe("get_order", {}, {"order_id": f"#W100000{n}", "items": items})
@@ -68,7 +68,7 @@ def test_the_tail_keeps_to_the_budget_of_the_block(session: Session) -> None:
 
 
 @pytest.mark.spec("A4", "B10")
-def test_prompts_of_the_past_are_rebuilt_with_their_entities(memory: Memory) -> None:
+def test_past_prompts_are_rebuilt_with_their_entities(memory: Memory) -> None:
     session = memory.session("rebuilt")
     prompts: list[Prompt] = []
     for n in range(12):

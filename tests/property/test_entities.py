@@ -1,4 +1,4 @@
-"""What holds of entities whatever tools answer: extraction never fails, and the fold keeps its word."""
+"""Properties of entities: extraction never fails, and the fold keeps its invariants."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ RULES = st.sampled_from(
 
 @pytest.mark.spec("B4")
 @given(TOOLS, RESULTS | json_values(), RESULTS, RULES)
-def test_extraction_takes_any_value_and_answers_the_same_each_time(
+def test_extraction_accepts_any_value_and_is_deterministic(
     tool: str, result: Any, arguments: Any, rules: EntityRules
 ) -> None:
     outcome = ToolObserved(tool, arguments, result)
@@ -86,7 +86,7 @@ def test_extraction_takes_any_value_and_answers_the_same_each_time(
 
 @pytest.mark.spec("B4")
 @given(TOOLS, RESULTS)
-def test_what_was_extracted_can_be_stored_shown_and_kept_as_a_checkpoint(tool: str, result: Any) -> None:
+def test_extracted_entities_can_be_stored_rendered_and_serialized(tool: str, result: Any) -> None:
     things = sightings_from_result(ToolObserved(tool, {}, result))
     entities = Entities().apply(an_event(EntitiesSeen(things)))
     assert len(render_block(entities).splitlines()) >= 1 + len(entities)
@@ -111,7 +111,7 @@ def event(what: EventPayload, seq: int) -> Event:
 
 @pytest.mark.spec("A2", "B2")
 @given(st.lists(HAPPENINGS, max_size=12), st.integers(1, 4))
-def test_whatever_happens_the_window_keeps_its_word(happenings: list[EventPayload], most: int) -> None:
+def test_the_window_keeps_its_invariants(happenings: list[EventPayload], most: int) -> None:
     entities = Entities()
     for seq, what in enumerate(happenings, start=1):
         before = entities
@@ -138,7 +138,7 @@ def test_whatever_happens_the_window_keeps_its_word(happenings: list[EventPayloa
 
 @pytest.mark.spec("B7")
 @given(st.integers(2, 9), st.data())
-def test_whatever_of_a_list_is_used_every_place_in_it_stays(size: int, data: st.DataObject) -> None:
+def test_positions_in_a_list_stay_whatever_is_used(size: int, data: st.DataObject) -> None:
     rows = [{"id": f"img-{n}00", "filename": f"{n}.jpg"} for n in range(1, size + 1)]
     happened = [ToolObserved("search_images", {}, {"matches": rows})]
     for row in data.draw(st.lists(st.sampled_from(rows), max_size=6)):
@@ -154,7 +154,7 @@ def test_whatever_of_a_list_is_used_every_place_in_it_stays(size: int, data: st.
 
 @pytest.mark.spec("B4")
 @given(st.lists(things(), max_size=8))
-def test_what_comes_to_the_front_is_alive(seen: list[EntitySighting]) -> None:
+def test_the_front_of_the_window_is_not_deleted(seen: list[EntitySighting]) -> None:
     entities = Entities()
     for seq, thing in enumerate(seen, start=1):
         front = {entity.key for entity in entities}
@@ -165,8 +165,8 @@ def test_what_comes_to_the_front_is_alive(seen: list[EntitySighting]) -> None:
 
 @pytest.mark.spec("A2", "B2")
 @given(st.lists(st.lists(things(), min_size=1, max_size=3), min_size=1, max_size=8), st.integers(1, 4))
-def test_folding_again_from_any_moment_gives_what_came_of_it(batches: list[list[EntitySighting]], at: int) -> None:
-    """A state that another was made from goes its own way, and the other stays as it was."""
+def test_folding_again_from_any_state_gives_the_same_result(batches: list[list[EntitySighting]], at: int) -> None:
+    """States are immutable: a state derived from another does not change it."""
     states = [Entities()]
     for seq, batch in enumerate(batches, start=1):
         states.append(states[-1].apply(event(EntitiesSeen(tuple(batch)), seq)))
@@ -184,10 +184,10 @@ def test_folding_again_from_any_moment_gives_what_came_of_it(batches: list[list[
 @given(
     st.lists(st.tuples(st.sampled_from(["get_page", "list_pages"]), st.integers(1, 4)), max_size=8), st.integers(1, 4)
 )
-def test_many_happenings_at_once_lead_to_what_they_lead_to_one_by_one(
+def test_observations_in_one_batch_give_the_same_events_as_one_by_one(
     calls: list[tuple[str, int]], window: int
 ) -> None:
-    """A host may hand in one message at a time or a whole conversation."""
+    """A host may pass one message at a time or a whole conversation."""
     rules = EntityRules(window=window)
     told: list[Observation] = []
     for n, (tool, size) in enumerate(calls):

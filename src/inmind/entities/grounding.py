@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
-from inmind.core.text import stands_in
+from inmind.core.text import contains_id
 from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.edit_distance import edit_distance
 from inmind.entities.entity import Entity
@@ -119,14 +119,14 @@ class SessionTexts:
         """
         if _is_marked_as_id(self.user, id) or (id[:1] == "#" and _is_marked_as_id(self.user, id[1:])):
             return "the user"
-        if stands_in(self.operator, id):
+        if contains_id(self.operator, id):
             return "the operator"
-        return "a tool" if _is_unmistakable(id) and stands_in(self.tools, id) else ""
+        return "a tool" if _is_unmistakable(id) and contains_id(self.tools, id) else ""
 
 
 def _is_marked_as_id(text: str, id: str) -> bool:
     """Return True if the text contains this word as an id and not as an ordinary word."""
-    if not stands_in(text, id) or not id[-1:].isalnum():
+    if not contains_id(text, id) or not id[-1:].isalnum():
         return False
     if any(map(str.isdigit, id)) or "@" in id or re.search(rf"[\"'(`“‘]{re.escape(id)}[\"')`”’]", text):
         return True

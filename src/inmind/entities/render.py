@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
-from inmind.core.text import Cut
+from inmind.core.text import TruncatedText
 from inmind.core.tokens import Counter
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import plural
@@ -59,16 +59,16 @@ def render_lines(
     budget: int | None = None,
     count: Counter = len,
     visible: Callable[[str], bool] = _never_visible,
-) -> Cut:
+) -> TruncatedText:
     """Return the block without its banner, reduced to fit the budget if there is one.
 
     `visible` tells whether the conversation still shows an event.
     """
     if not entities.window:
-        return Cut(EMPTY, 0)
+        return TruncatedText(EMPTY, 0)
     rows = _rows(entities.window, unique_parts=False)
     hidden = sum(entity.parts_left_out for entity in entities.window)
-    complete = Cut(_render_rows(rows, left_out=hidden, names=len(rows)), hidden)
+    complete = TruncatedText(_render_rows(rows, left_out=hidden, names=len(rows)), hidden)
     if budget is None or count(complete.text) <= budget:
         return complete
     rows = _rows(entities.window, unique_parts=True)
@@ -115,21 +115,23 @@ def _inline(entity: Entity, *, parts: bool) -> str:
     return ", ".join(pieces)
 
 
-def _fit(rows: Sequence[_EntityRow], hidden: int, removal_order: Sequence[str], *, budget: int, count: Counter) -> Cut:
+def _fit(
+    rows: Sequence[_EntityRow], hidden: int, removal_order: Sequence[str], *, budget: int, count: Counter
+) -> TruncatedText:
     """Return the longest version that fits. Names of parts go first, then parts, then entities."""
 
-    def without_names(n: int) -> Cut:
-        return Cut(_render_rows(rows, left_out=hidden, names=len(rows) - n), hidden)
+    def without_names(n: int) -> TruncatedText:
+        return TruncatedText(_render_rows(rows, left_out=hidden, names=len(rows) - n), hidden)
 
-    def without_parts(n: int) -> Cut:
+    def without_parts(n: int) -> TruncatedText:
         removed = set(removal_order[:n])
         kept = [replace(line, parts=tuple(part for part in line.parts if part.id not in removed)) for line in rows]
-        return Cut(_render_rows(kept, left_out=hidden + n, names=0), hidden + n)
+        return TruncatedText(_render_rows(kept, left_out=hidden + n, names=0), hidden + n)
 
-    def without_entities(n: int) -> Cut:
+    def without_entities(n: int) -> TruncatedText:
         kept = [replace(line, parts=()) for line in rows[: len(rows) - n]]
         out = hidden + len(removal_order) + n
-        return Cut(_render_rows(kept, left_out=out, names=0), out)
+        return TruncatedText(_render_rows(kept, left_out=out, names=0), out)
 
     for step, limit in (
         (without_names, len(rows)),

@@ -22,7 +22,7 @@ from inmind.core.events.entities import (
     EntitySighting,
 )
 from inmind.core.frozen import frozen
-from inmind.core.persistent_map import Known
+from inmind.core.persistent_map import PersistentMap
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.entities.entity import MAX_PARTS, Entity, EntityKey
 from inmind.entities.nouns import UNTYPED, canonical_type, singular
@@ -39,9 +39,9 @@ class Entities:
     """The entity window, and everything known beyond it."""
 
     window: tuple[Entity, ...] = ()
-    evicted: Known[EntityKey, Entity | None] = field(default_factory=Known[EntityKey, "Entity | None"])
+    evicted: PersistentMap[EntityKey, Entity | None] = field(default_factory=PersistentMap[EntityKey, "Entity | None"])
     """Evicted entities as they were at that time; None for one that has come back."""
-    ids: Known[str, EntityPart] = field(default_factory=Known[str, EntityPart])
+    ids: PersistentMap[str, EntityPart] = field(default_factory=PersistentMap[str, EntityPart])
     """Every id that was ever seen, as an entity or as a part."""
     listings: tuple[Listing, ...] = ()
     """Lists that were shown: lists of entities first, then lists of parts, each newest first."""
@@ -143,8 +143,8 @@ class Entities:
         ids = [EntityPart(*part) for part in frozen["ids"]]
         return cls(
             window=tuple(_thaw_entity(entity) for entity in frozen["window"]),
-            evicted=Known((entity.key, entity) for entity in evicted),
-            ids=Known((part.id, part) for part in ids),
+            evicted=PersistentMap((entity.key, entity) for entity in evicted),
+            ids=PersistentMap((part.id, part) for part in ids),
             listings=tuple(
                 Listing(tuple(inside) if inside else None, tuple((type, id) for type, id in keys))
                 for inside, keys in frozen["listings"]

@@ -10,7 +10,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Text
 from inmind.documents.document import OVERVIEW_PATH
 from inmind.errors import Damaged
-from inmind.search.extract import ParsedMessage, extract_crystals
+from inmind.search.extract import SearchableMessage, extract_crystals
 from inmind.search.index.indexer import MessageReader
 from inmind.search.index.record import Record
 from inmind.store.protocol import Store
@@ -72,11 +72,11 @@ def message_reader(is_memory_tool: Callable[[str], bool]) -> MessageReader:
     def is_indexed(name: str, arguments: str) -> bool:
         return not is_memory_tool(name) or (name == "memory_write" and OVERVIEW_PATH in arguments)
 
-    def read(message: MessageAdded) -> ParsedMessage:
+    def read(message: MessageAdded) -> SearchableMessage:
         parsed = FORMATS[message.format].read(message.wire)
         results = (part.text for result in parsed.results for part in result.parts if isinstance(part, Text))
         name = message.wire.get("name")
-        return ParsedMessage(
+        return SearchableMessage(
             role=parsed.role if parsed.text or not parsed.results else "tool",
             name=name if isinstance(name, str) and parsed.role != "tool" else "",
             text="\n".join((*([parsed.text] if parsed.text else []), *results)),

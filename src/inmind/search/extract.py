@@ -35,7 +35,7 @@ MAX_LISTED_PARTS = 20
 
 
 @frozen(kw_only=True)
-class ParsedMessage:
+class SearchableMessage:
     """A message, independent of the provider's format."""
 
     role: str
@@ -73,7 +73,7 @@ class CrystalDraft:
     consolidated: bool = False
 
 
-def extract_crystals(event: Event, parsed: ParsedMessage | None = None) -> list[CrystalDraft]:
+def extract_crystals(event: Event, parsed: SearchableMessage | None = None) -> list[CrystalDraft]:
     """Return the crystals of an event, in order. `parsed` is its parsed message."""
     match event.payload:
         case MessageAdded() as message:
@@ -110,7 +110,7 @@ def _entity_subject(thing: EntitySighting) -> str:
     return f"{ENTITY_SERIES}/{thing.type}/{thing.id}"
 
 
-def _from_message(message: MessageAdded, parsed: ParsedMessage, trust: Trust) -> list[CrystalDraft]:
+def _from_message(message: MessageAdded, parsed: SearchableMessage, trust: Trust) -> list[CrystalDraft]:
     if parsed.role not in ("user", "assistant", "tool"):
         return []
     if not parsed.text.strip() and not any(arguments.strip(_NO_ARGUMENTS) for _, arguments in parsed.calls):
@@ -130,7 +130,7 @@ def _from_message(message: MessageAdded, parsed: ParsedMessage, trust: Trust) ->
     ]
 
 
-def _speaker(parsed: ParsedMessage) -> str:
+def _speaker(parsed: SearchableMessage) -> str:
     """Return the name field, or a name before a colon at the start of the text."""
     if parsed.name or parsed.role == "tool":
         return parsed.name.replace("\0", "")[:MAX_SPEAKER_CHARS]  # a host may send any text, and it is a lookup key
@@ -214,7 +214,7 @@ def parse_time(text: str) -> datetime | None:
         return None
 
 
-def texts_shown(event: Event, parsed: ParsedMessage | None = None) -> Iterable[str]:
+def texts_shown(event: Event, parsed: SearchableMessage | None = None) -> Iterable[str]:
     """Yield the texts that memory has shown the model: prompt blocks and tool results."""
     match event.payload:
         case MessageAdded(from_memory=True) if parsed is not None:

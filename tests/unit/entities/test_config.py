@@ -1,4 +1,4 @@
-"""What a host may say about its things, checked when it says it."""
+"""Validation of EntityRules."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ pytestmark = pytest.mark.spec("B5")
         ({"extractors": [print]}, "entities.extractors"),
     ],
 )
-def test_rules_that_do_not_fit_are_refused_by_field(given: dict[str, Any], field: str) -> None:
+def test_invalid_rules_are_rejected_by_field(given: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         EntityRules(**given)
     assert (refused.value.code, refused.value.field) == ("INVALID_INPUT", field)
 
 
-def test_a_noun_means_the_type_it_was_registered_for_and_otherwise_itself() -> None:
+def test_a_noun_maps_to_its_registered_type_or_to_itself() -> None:
     rules = EntityRules(types={"customer": ["client"], "employee": "staff"})
     assert [rules.type_for(noun) for noun in ("client", "customer", "staff", "page")] == [
         "customer",

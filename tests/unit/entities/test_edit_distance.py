@@ -1,4 +1,4 @@
-"""Slips of a hand, counted."""
+"""Edit distance with a limit."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ words = st.text(alphabet="abc#1", max_size=8)
     ("one", "other", "count"),
     [("about", "about", 0), ("about", "abuot", 1), ("W123", "#W123", 1), ("kitten", "sitting", 3), ("", "ab", 2)],
 )
-def test_each_slip_counts_once(one: str, other: str, count: int) -> None:
+def test_each_edit_counts_once(one: str, other: str, count: int) -> None:
     assert edit_distance(one, other, max_distance=5) == count
 
 
 @given(one=words, other=words, most=st.integers(0, 4))
-def test_a_narrow_band_tells_the_same_as_a_wide_one_up_to_its_limit(one: str, other: str, most: int) -> None:
+def test_the_limit_does_not_change_smaller_distances(one: str, other: str, most: int) -> None:
     assert edit_distance(one, other, max_distance=most) == min(edit_distance(one, other, max_distance=20), most + 1)
 
 
 @given(one=words, other=words)
-def test_it_is_as_far_there_as_back(one: str, other: str) -> None:
+def test_the_distance_is_symmetric(one: str, other: str) -> None:
     assert edit_distance(one, other, max_distance=9) == edit_distance(other, one, max_distance=9)
     assert (edit_distance(one, other, max_distance=9) == 0) == (one == other)
 
 
 @given(word=st.text(alphabet="abc", min_size=2, max_size=8), place=st.integers(0, 6))
-def test_a_swap_of_neighbours_is_one_slip(word: str, place: int) -> None:
+def test_a_swap_of_neighbours_is_one_edit(word: str, place: int) -> None:
     at = place % (len(word) - 1)
     swapped = word[:at] + word[at + 1] + word[at] + word[at + 2 :]
     assert edit_distance(word, swapped, max_distance=2) == int(word != swapped)

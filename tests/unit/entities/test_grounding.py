@@ -1,4 +1,4 @@
-"""Which ids in a call were seen before, and which an unknown one may have been meant to be."""
+"""Which ids in a call were seen before, and suggestions for unknown ones."""
 
 from __future__ import annotations
 
@@ -40,23 +40,28 @@ def status_of(arguments: Any, entities: Entities = SHOP, **known: Any) -> str:
     return finding.status
 
 
-def never() -> Any:
-    raise AssertionError("nobody had to ask")
+def must_not_be_called() -> Any:
+    raise AssertionError("must not be called")
 
 
 def session_texts(**words: str) -> Callable[[], SessionTexts]:
     return lambda: SessionTexts(**words)
 
 
-def test_an_id_in_mind_is_held_as_a_thing_and_as_a_part() -> None:
-    check = checked({"order_id": "#W2378156", "item_ids": ["11112222"]}, texts=never, other_sessions=never)
+def test_an_id_in_the_window_counts_as_entity_and_as_part() -> None:
+    check = checked(
+        {"order_id": "#W2378156", "item_ids": ["11112222"]}, texts=must_not_be_called, other_sessions=must_not_be_called
+    )
     assert [(f.path, f.status) for f in check.findings] == [("order_id", "in_window"), ("item_ids[0]", "in_window")]
     assert check.ok
 
 
-def test_an_id_that_left_the_window_is_known() -> None:
+def test_the_id_of_an_evicted_entity_is_known() -> None:
     left = SHOP.apply(an_event(EntitiesEvicted((ORDER,)), 2))
-    assert status_of({"order_id": "#W2378156"}, left, texts=never, other_sessions=never) == "known"
+    assert (
+        status_of({"order_id": "#W2378156"}, left, texts=must_not_be_called, other_sessions=must_not_be_called)
+        == "known"
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,7 @@ def test_an_id_that_left_the_window_is_known() -> None:
     ],
     ids=["a person", "a person who leaves out the #", "the operator", "a tool"],
 )
-def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words: dict[str, str], why: str) -> None:
+def test_an_id_only_in_text_is_mentioned_and_its_author_is_named(words: dict[str, str], why: str) -> None:
     [finding] = checked({"order_id": "#W9999999"}, texts=session_texts(**words)).findings
     assert (finding.status, finding.why) == ("mentioned", f"#W9999999 {why}")
 
@@ -79,12 +84,12 @@ def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words:
     ("given", "said"),
     [("#W639052", "order #W6390527"), ("39052", "order #W6390527"), ("838450784", '"item_id": "8384507844"')],
 )
-def test_a_piece_of_what_was_said_was_not_said(given: str, said: str, author: str) -> None:
+def test_a_part_of_a_mentioned_id_is_unknown(given: str, said: str, author: str) -> None:
     assert status_of({"order_id": given}, texts=session_texts(**{author: said})) == "unknown"
 
 
 @pytest.mark.parametrize("given", ["90210", 42, "Desk", "olivedo"])
-def test_a_small_number_or_a_name_is_heard_from_people_and_not_from_tools(given: str | int) -> None:
+def test_a_small_number_or_a_name_counts_in_user_text_and_not_in_tool_results(given: str | int) -> None:
     said = 'We call 42 people in 90210 about the "Desk" of Olivie (olivedo)'
     assert status_of({"item_id": given}, texts=session_texts(tools=said)) == "unknown"
     assert status_of({"item_id": given}, texts=session_texts(user=said)) == "mentioned"
@@ -92,15 +97,15 @@ def test_a_small_number_or_a_name_is_heard_from_people_and_not_from_tools(given:
 
 
 @pytest.mark.parametrize("given", ["call", "people", "about"])
-def test_any_word_of_a_sentence_is_no_id(given: str) -> None:
+def test_an_ordinary_word_of_a_sentence_is_not_an_id(given: str) -> None:
     assert status_of({"item_id": given}, texts=session_texts(user="We call 42 people about it")) == "unknown"
 
 
-def test_a_long_number_is_heard_from_tools_too() -> None:
+def test_a_long_number_counts_in_tool_results() -> None:
     assert status_of({"item_id": "8384507844"}, texts=session_texts(tools="8384507844 is in stock")) == "mentioned"
 
 
-def test_words_and_other_sessions_are_asked_last_and_once() -> None:
+def test_texts_and_other_sessions_are_read_last_and_once() -> None:
     asked: list[str] = []
 
     def words() -> SessionTexts:
@@ -147,7 +152,7 @@ SEVENS = window_with(
     ],
     ids=str,
 )
-def test_what_many_things_go_by_counts_with_its_type(arguments: dict[str, Any], meant: bool, out: bool) -> None:
+def test_an_ambiguous_id_is_matched_together_with_its_type(arguments: dict[str, Any], meant: bool, out: bool) -> None:
     left = EntitiesEvicted((EntitySighting("page", "7"), EntitySighting("section", "hero")))
     entities = SEVENS.apply(an_event(left, 2)) if out else SEVENS
     [finding] = checked(arguments, entities, tool="update_page").findings
@@ -156,12 +161,12 @@ def test_what_many_things_go_by_counts_with_its_type(arguments: dict[str, Any], 
     assert seen == ("other_session" if meant else "unknown")
 
 
-def test_a_small_number_of_another_type_is_said_to_be_one() -> None:
+def test_a_small_number_of_another_type_is_reported() -> None:
     [finding] = checked({"user_id": 7}, SEVENS, tool="get_user").unknown
     assert finding.why == "7 was seen as a page, not as a user"
 
 
-def test_two_things_with_one_small_number_are_told_apart() -> None:
+def test_two_entities_with_one_small_number_are_distinguished() -> None:
     entities = window_with(EntitySighting("page", "7", "Home")).apply(
         an_event(EntitiesSeen((EntitySighting("order", "7", how="deleted"),)), 2)
     )
@@ -170,11 +175,11 @@ def test_two_things_with_one_small_number_are_told_apart() -> None:
     assert status_of({"user_id": 7}, entities) == "unknown"
 
 
-def test_who_fills_a_role_goes_by_the_id_of_a_user() -> None:
+def test_a_role_accepts_the_id_of_a_user() -> None:
     assert status_of({"assignee_id": 3}, window_with(EntitySighting("user", "3", "Ada"))) == "in_window"
 
 
-def test_a_tool_without_a_noun_says_no_type() -> None:
+def test_a_tool_name_without_a_noun_has_no_type() -> None:
     assert status_of({"id": 7}, SEVENS, tool="approve") == "in_window"
     assert status_of({"id": 7}, SEVENS, tool="get_user") == "unknown"
 
@@ -201,14 +206,14 @@ def test_an_invented_id_is_unknown_and_the_call_is_not_ok() -> None:
     ],
     ids=["prefix", "case", "swapped", "too short", "its type in front", "letter left out", "name for id", "separator"],
 )
-def test_the_id_that_was_meant_is_the_nearest(arguments: dict[str, str], meant: str) -> None:
+def test_the_nearest_id_is_the_one_that_was_meant(arguments: dict[str, str], meant: str) -> None:
     [finding] = checked(arguments).unknown
     assert finding.nearest[0].id == meant
     assert meant in finding.why
 
 
 @pytest.mark.parametrize("given", ["W2378156", "#w2378156", "w2378156"])
-def test_another_spelling_of_what_a_tool_showed_is_unknown_though_a_person_used_it(given: str) -> None:
+def test_another_spelling_than_the_tools_is_unknown_even_if_the_user_wrote_it(given: str) -> None:
     shown = EntitySighting("order", "#W2378156", action="get")
     many = [EntitySighting("order", f"#V{n:07}") for n in range(MAX_COMPARED_IDS)]
     entities = window_with(shown).apply(an_event(EntitiesSeen(tuple(many)), 2))
@@ -216,23 +221,23 @@ def test_another_spelling_of_what_a_tool_showed_is_unknown_though_a_person_used_
     assert finding.nearest[0].id == "#W2378156"
 
 
-def test_a_short_id_in_small_letters_has_the_right_one_as_its_nearest() -> None:
+def test_a_short_id_in_lower_case_has_the_right_nearest_id() -> None:
     [finding] = checked({"order_id": "#w2"}, window_with(EntitySighting("order", "#W2"))).unknown
     assert finding.nearest[0].id == "#W2"
 
 
-def test_a_number_that_a_person_wrote_with_a_hash_may_be_used_without() -> None:
+def test_a_number_written_with_a_hash_may_be_used_without() -> None:
     mentioned = window_with(EntitySighting("issue", "#1234", how="used"))
     assert status_of({"issue_id": 1234}, mentioned, texts=session_texts(user="close issue #1234")) == "mentioned"
 
 
-def test_of_two_as_near_the_one_of_the_right_type_comes_first() -> None:
+def test_of_two_equally_near_ids_the_right_type_comes_first() -> None:
     entities = window_with(EntitySighting("invoice", "A-1002"), EntitySighting("order", "A-1003"))
     [finding] = checked({"order_id": "A-1001"}, entities).unknown
     assert [part.id for part in finding.nearest] == ["A-1003", "A-1002"]
 
 
-def test_a_deleted_thing_is_a_finding() -> None:
+def test_a_deleted_entity_is_reported() -> None:
     entities = window_with(PAGE, GONE).apply(
         an_event(EntitiesSeen((EntitySighting("page", "page-666", how="deleted"),)), 2)
     )
@@ -242,13 +247,13 @@ def test_a_deleted_thing_is_a_finding() -> None:
     assert check.unknown == ()
 
 
-def test_an_id_of_another_type_is_said_to_be() -> None:
+def test_an_id_of_another_type_is_reported() -> None:
     [finding] = checked({"user_id": "#W2378156"}).findings
     assert finding.status == "in_window"
     assert "its type is order, not user" in finding.why
 
 
-def test_a_key_that_names_a_role_is_no_other_type() -> None:
+def test_a_role_key_is_not_another_type() -> None:
     [finding] = checked({"assignee_id": "yusuf_rossi_9620"}).findings
     assert finding.why == "yusuf_rossi_9620 is in the window"
 
@@ -258,7 +263,7 @@ def test_a_path_may_be_new() -> None:
     assert (check.findings[0].status, check.ok) == ("new", True)
 
 
-def test_an_address_may_be_new_and_is_called_by_its_article() -> None:
+def test_an_email_may_be_new_and_gets_the_right_article() -> None:
     [finding] = checked({"user_id": "new@example.com"}).findings
     assert (finding.status, finding.why) == ("new", "new@example.com was never seen; an email may be new")
 
@@ -285,7 +290,7 @@ def test_an_address_may_be_new_and_is_called_by_its_article() -> None:
     ],
     ids=str,
 )
-def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any], expected: str) -> None:
+def test_an_id_chosen_by_the_caller_may_be_new(tool: str, arguments: dict[str, Any], expected: str) -> None:
     assert status_of(arguments, tool=tool) == expected
 
 
@@ -302,12 +307,12 @@ def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any]
         ("roll", 14, []),
     ],
 )
-def test_a_plain_number_is_an_id_where_it_says_which_one(tool: str, number: int | str, expected: list[str]) -> None:
+def test_a_plain_number_is_an_id_if_it_selects_one(tool: str, number: int | str, expected: list[str]) -> None:
     entities = window_with(EntitySighting("pr", "12", "Fix login"), EntitySighting("pr", "13", "Bump deps"))
     assert [f.status for f in checked({"number": number}, entities, tool=tool).findings] == expected
 
 
-def test_a_check_is_true_where_the_call_is_ok() -> None:
+def test_a_check_is_true_if_the_call_is_ok() -> None:
     assert checked({"order_id": "#W2378156"})
     assert not checked({"order_id": "#X0000001"})
 
@@ -318,7 +323,7 @@ def test_a_call_without_ids_is_ok() -> None:
     assert str(check) == "update_order: no ids among the arguments"
 
 
-def test_many_unknown_ids_beside_many_known_ones_end() -> None:
+def test_many_unknown_and_known_ids_are_checked_in_bounded_time() -> None:
     entities = window_with(*(EntitySighting("order", f"#W{n:07}") for n in range(3_000)))
     check = checked({"order_ids": [f"#V{n:07}" for n in range(300)]}, entities)
     assert len(check.unknown) == 300
@@ -335,7 +340,7 @@ WORDS = st.builds(SessionTexts, operator=st.text(), user=st.text(), tools=st.tex
 
 
 @given(arguments=JSON, tool=st.text(), words=WORDS)
-def test_any_arguments_get_an_answer(arguments: Any, tool: str, words: SessionTexts) -> None:
+def test_any_arguments_get_a_check(arguments: Any, tool: str, words: SessionTexts) -> None:
     check = check_call(tool, arguments, SHOP, texts=lambda: words)
     assert str(check)
     assert check.ok or check.unknown

@@ -1,4 +1,4 @@
-"""Names taken apart into words, and nouns in both numbers."""
+"""Word splitting, plurals and singulars."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BOTH = [tuple(pair.split()) for pair in PAIRS.replace("\n", " ").split(",")]
 
 
 @each_row(("one", "many"), BOTH)
-def test_a_noun_has_its_english_plural_and_comes_back_from_it(one: str, many: str) -> None:
+def test_plural_and_singular_are_inverse(one: str, many: str) -> None:
     assert (plural(one), singular(many)) == (many, one)
 
 
 @each_row("one", [one for one, _ in BOTH])
-def test_a_noun_that_is_singular_already_stays(one: str) -> None:
+def test_a_singular_noun_is_unchanged(one: str) -> None:
     assert singular(one) == one
 
 
@@ -47,15 +47,15 @@ def test_a_noun_that_is_singular_already_stays(one: str) -> None:
         ("", ""),
     ],
 )
-def test_names_are_taken_apart_in_every_convention(name: str, spelt: str) -> None:
+def test_names_are_split_in_every_naming_convention(name: str, spelt: str) -> None:
     assert " ".join(split_words(name)) == spelt
 
 
-def test_an_image_and_a_media_item_are_of_one_type() -> None:
+def test_an_image_and_a_media_item_have_one_type() -> None:
     assert canonical_type("image") == canonical_type("media") != canonical_type("page")
 
 
-def test_a_plural_is_told_from_a_singular() -> None:
+def test_plurals_are_recognised() -> None:
     assert is_plural("pages")
     assert is_plural("people")
     assert not is_plural("page")
@@ -63,7 +63,7 @@ def test_a_plural_is_told_from_a_singular() -> None:
 
 
 @given(st.text(max_size=50))
-def test_any_text_has_words_and_numbers_without_a_fuss(name: str) -> None:
+def test_any_text_can_be_split_and_pluralised(name: str) -> None:
     assert all(word and word == word.lower() for word in split_words(name))
     assert singular(singular(name)) == singular(name)
     assert isinstance(plural(name), str)

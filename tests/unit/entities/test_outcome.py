@@ -1,4 +1,4 @@
-"""A call that failed is known by what its answer says of itself, and by nothing that it merely speaks of."""
+"""Failed calls are recognised by what the result says about itself."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ WRITTEN: list[Callable[[Any], Any]] = [lambda value: value, json.dumps, repr, as
 
 @each_row("written", WRITTEN)
 @each_row("answer", FAILURES)
-def test_a_failure_is_one_whichever_way_it_is_written_down(answer: Any, written: Callable[[Any], Any]) -> None:
+def test_a_failure_is_recognised_in_every_encoding(answer: Any, written: Callable[[Any], Any]) -> None:
     assert is_failure(written(answer))
 
 
 @each_row("written", WRITTEN)
 @each_row("answer", SUCCESSES)
-def test_what_an_answer_holds_may_have_failed_and_the_call_has_not(answer: Any, written: Callable[[Any], Any]) -> None:
+def test_a_failed_item_in_a_result_is_not_a_failed_call(answer: Any, written: Callable[[Any], Any]) -> None:
     assert not is_failure(written(answer))
 
 
@@ -78,7 +78,7 @@ def test_what_an_answer_holds_may_have_failed_and_the_call_has_not(answer: Any, 
         "success: false\nmessage: disk full",
     ],
 )
-def test_a_failure_in_words_is_told_by_how_it_begins(text: str) -> None:
+def test_a_failure_in_prose_is_recognised_by_its_beginning(text: str) -> None:
     assert is_failure(text)
 
 
@@ -96,12 +96,12 @@ def test_a_failure_in_words_is_told_by_how_it_begins(text: str) -> None:
         "12 passed, 1 failed",
     ],
 )
-def test_words_that_only_speak_of_failure_are_none(text: str) -> None:
+def test_prose_about_failures_is_not_a_failure(text: str) -> None:
     assert not is_failure(text)
 
 
 @given(st.sampled_from([*FAILURES, *SUCCESSES]), st.lists(st.sampled_from([json.dumps, as_content]), max_size=3))
-def test_wrapping_an_answer_changes_nothing_about_it(answer: Any, wrappings: list[Callable[[Any], Any]]) -> None:
+def test_wrapping_a_result_does_not_change_its_outcome(answer: Any, wrappings: list[Callable[[Any], Any]]) -> None:
     wrapped = answer
     for written in wrappings:
         wrapped = written(wrapped)
@@ -109,7 +109,7 @@ def test_wrapping_an_answer_changes_nothing_about_it(answer: Any, wrappings: lis
 
 
 @each_row("answer", [one for one in (*FAILURES, *SUCCESSES) if is_object(one)])
-def test_yaml_says_what_an_object_of_its_pairs_says(answer: dict[str, Any]) -> None:
+def test_yaml_gives_the_same_outcome_as_its_object(answer: dict[str, Any]) -> None:
     plain = {key: value for key, value in answer.items() if not isinstance(value, dict | list)} | {"at": "noon"}
     text = "\n".join(f"{key}: {value if isinstance(value, str) else json.dumps(value)}" for key, value in plain.items())
     assert is_failure(text) == is_failure(plain)

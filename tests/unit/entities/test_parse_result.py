@@ -1,4 +1,4 @@
-"""What a tool answered, whichever way it was written down; and whether it says that it failed."""
+"""Parsing of tool results in every encoding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spec("B4")
 
 
 @given(json_values().filter(lambda value: isinstance(value, dict | list)))
-def test_json_in_a_string_is_what_it_was(value: Any) -> None:
+def test_json_in_a_string_is_parsed(value: Any) -> None:
     assert parse_result(json.dumps(value)) == parse_result(value)
 
 
@@ -39,7 +39,7 @@ PRINTED: list[tuple[str, Any]] = [
 
 
 @each_row(("text", "value"), PRINTED)
-def test_yaml_as_tools_print_it_is_read(text: str, value: Any) -> None:
+def test_yaml_printed_by_tools_is_parsed(text: str, value: Any) -> None:
     assert parse_result(text) == value
 
 
@@ -58,17 +58,17 @@ def test_yaml_as_tools_print_it_is_read(text: str, value: Any) -> None:
         "Note: this is one sentence.\nAnd this is another one that is no pair.",
     ],
 )
-def test_words_stay_words(prose: str) -> None:
+def test_prose_stays_text(prose: str) -> None:
     assert parse_result(prose) == prose
 
 
-def test_a_python_literal_is_read_and_nothing_is_run() -> None:
+def test_a_python_literal_is_parsed_and_nothing_is_executed() -> None:
     assert parse_result("{'id': 'p-1', 'live': True, 'none': None}") == {"id": "p-1", "live": True, "none": None}
     assert parse_result("[print('x')]") == "[print('x')]"
     assert parse_result("{'a': b'bytes'}") == "{'a': b'bytes'}"
 
 
-def test_content_blocks_are_read_through() -> None:
+def test_content_blocks_are_unwrapped() -> None:
     assert parse_result([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]) == "one\ntwo"
     assert parse_result([{"type": "text", "text": "[1]"}, {"type": "image", "data": "…"}]) == [1]
     assert parse_result({"content": [{"type": "text", "text": "{}"}], "structuredContent": {"id": "p-1"}}) == {
@@ -76,14 +76,14 @@ def test_content_blocks_are_read_through() -> None:
     }
 
 
-def test_an_object_that_only_looks_like_content_is_an_object() -> None:
+def test_an_object_that_resembles_content_blocks_stays_an_object() -> None:
     sections = [{"type": "text", "text": "Hello", "id": "sec-1"}]
     assert parse_result(sections) == sections
     page = {"id": "page-1", "content": [{"type": "text", "text": "Hello"}]}
     assert parse_result(page) == page
 
 
-def test_reading_stops_at_a_size_and_at_a_depth() -> None:
+def test_parsing_stops_at_a_size_and_a_depth() -> None:
     large = "[" + "1," * (MAX_JSON_CHARS // 2) + "1]"
     assert parse_result(large) == large
     assert parse_result("a: 1\n" * MAX_YAML_CHARS) == "a: 1\n" * MAX_YAML_CHARS
@@ -96,23 +96,23 @@ def test_reading_stops_at_a_size_and_at_a_depth() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 10_000 + "]" * 10_000, '{"a":' * 10_000 + "1" + "}" * 10_000, "- " * 10_000 + "x"]
 )
-def test_what_is_too_deep_is_left_alone(text: str) -> None:
+def test_too_deep_nesting_stays_text(text: str) -> None:
     assert parse_result(text) is not None
 
 
 @given(st.text())
-def test_no_text_makes_reading_fail(text: str) -> None:
+def test_no_text_makes_parsing_fail(text: str) -> None:
     parse_result(text)
     is_failure(text)
 
 
 @given(st.lists(st.sampled_from(["- ", "a:", " ", "  ", "\n", "'", '"', "|", "x", "1", "[", "]", "# ", "---", ": "])))
-def test_no_broken_yaml_makes_reading_fail(pieces: list[str]) -> None:
+def test_no_broken_yaml_makes_parsing_fail(pieces: list[str]) -> None:
     parse_result("".join(pieces))
 
 
-def test_a_long_text_that_is_nearly_yaml_takes_no_longer_than_its_length() -> None:
-    """Would hang, not fail, if a line were looked at more than once for each line."""
+def test_time_is_linear_for_text_that_is_nearly_yaml() -> None:
+    """Would hang, not fail, if lines were read repeatedly."""
     parse_result("a: 'open\n" + "b: still\n" * 20_000)
     parse_result("- 'open\n" * 20_000)
     parse_result(("a: " + " " * 50 + "b\n") * 3_000)

@@ -1,4 +1,4 @@
-"""The window as a host keeps it: every version comes back, and what does not fit is refused whole."""
+"""Checkpoints of the window: every version is read, and invalid ones are rejected completely."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from inmind.errors import InvalidInput
 pytestmark = pytest.mark.spec("B9")
 
 
-def restored(data: Any) -> Entities:
+def restore(data: Any) -> Entities:
     return Entities().apply(an_event(EntitiesRestored(deserialize(data))))
 
 
-def known(entities: Entities) -> list[tuple[Any, ...]]:
-    """All of a thing but when and by which event it came here."""
+def without_provenance(entities: Entities) -> list[tuple[Any, ...]]:
+    """All fields but the times and source events."""
     return [
         (e.key, e.name, e.aliases, e.parent, e.action, e.deleted, e.pinned, e.parts, e.parts_left_out) for e in entities
     ]
 
 
 @given(st.lists(things(), max_size=10))
-def test_what_was_serialized_comes_back_through_json(seen: list[EntitySighting]) -> None:
+def test_a_checkpoint_survives_json(seen: list[EntitySighting]) -> None:
     entities = in_mind(*seen)
     data = json.loads(json.dumps(serialize(entities)))
     assert data["version"] == VERSION
-    assert known(restored(data)) == known(entities)
+    assert without_provenance(restore(data)) == without_provenance(entities)
 
 
-def test_what_was_only_listed_is_said_to_be_and_what_is_dead_is_dead() -> None:
+def test_listed_and_deleted_survive_a_checkpoint() -> None:
     listed, dead = a_page("page-1", how="listed"), a_page("page-2", how="listed")
     entities = in_mind(listed, dead, a_page("page-2", how="deleted"), a_page("page-3"))
     assert {thing.id: thing.how for thing in deserialize(serialize(entities))} == {
@@ -51,16 +51,16 @@ def test_what_was_only_listed_is_said_to_be_and_what_is_dead_is_dead() -> None:
     }
 
 
-def test_the_parts_that_a_thing_has_no_place_for_are_still_counted() -> None:
+def test_omitted_parts_survive_a_checkpoint() -> None:
     items = tuple(EntityPart("item", f"item-{n}", from_same_list=n % 2 == 1) for n in range(MAX_PARTS + 5))
     entities = in_mind(EntitySighting("order", "#W1234567", parts=items))
     assert entities[0].parts_left_out == 5
-    assert known(restored(serialize(entities))) == known(entities)
+    assert without_provenance(restore(serialize(entities))) == without_provenance(entities)
 
 
 @each_row("field", ["id", "type"])
 @each_row("hidden", ["\x00", "\x07", "\x1b", "\x7f", "\x9b"], ids=ascii)
-def test_control_characters_are_refused_in_what_a_thing_goes_by(field: str, hidden: str) -> None:
+def test_control_characters_are_rejected_in_ids_and_types(field: str, hidden: str) -> None:
     thing = {"id": "page-1", "type": "page", field: f"pa{hidden}ge"}
     for refuse in (lambda: deserialize({"entities": [thing]}), lambda: sighting_from(thing, "data.entities[0]")):
         with pytest.raises(InvalidInput) as refused:
@@ -70,7 +70,7 @@ def test_control_characters_are_refused_in_what_a_thing_goes_by(field: str, hidd
         deserialize({"entities": [{"id": "x", "type": "page", "parts": [{"id": "y", "type": "item", field: hidden}]}]})
 
 
-def test_control_characters_are_left_out_of_what_a_thing_is_called() -> None:
+def test_control_characters_are_removed_from_names() -> None:
     names = {
         "name": "Ho\x00me",
         "aliases": ["St\x1bart", "\x07"],
@@ -85,12 +85,12 @@ def test_the_oldest_version_is_id_name_and_type() -> None:
         "entities": [{"id": "page-123", "name": "About Us", "type": "page"}, {"id": "p-2", "type": "page"}],
         "version": 1,
     }
-    assert [(e.id, e.name) for e in restored(data)] == [("page-123", "About Us"), ("p-2", "p-2")]
+    assert [(e.id, e.name) for e in restore(data)] == [("page-123", "About Us"), ("p-2", "p-2")]
     del data["version"]
-    assert [e.id for e in restored(data)] == ["page-123", "p-2"]
+    assert [e.id for e in restore(data)] == ["page-123", "p-2"]
 
 
-def test_an_id_may_have_been_a_number_and_what_is_there_twice_stands_where_it_first_stood() -> None:
+def test_a_number_is_accepted_as_id_and_a_duplicate_keeps_its_first_position() -> None:
     things = deserialize(
         {"entities": [{"id": 7, "type": "page", "name": "New"}, {"id": "7", "type": "page", "name": "Old"}]}
     )
@@ -129,13 +129,13 @@ def test_an_id_may_have_been_a_number_and_what_is_there_twice_stands_where_it_fi
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_refused_by_field(data: Any, field: str) -> None:
+def test_invalid_checkpoints_are_rejected_by_field(data: Any, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         deserialize(data)
     assert refused.value.field == field
 
 
-def test_an_entity_that_a_host_hands_in_is_taken_with_all_that_it_says() -> None:
+def test_an_entity_of_a_host_is_accepted_with_all_fields() -> None:
     entity = Entity(
         "p-1", "page", "New", aliases=("Old",), parent=("site", "s-1"), parts=(EntityPart("item", "i-1", "Lamp"),)
     )
@@ -149,11 +149,11 @@ def test_an_entity_that_a_host_hands_in_is_taken_with_all_that_it_says() -> None
     [({"title": "Foo"}, "Foo"), ({"name": "Foo", "title": "Bar"}, "Foo"), ({"label": 7}, ""), ({}, "")],
     ids=["title", "name and title", "no text", "none"],
 )
-def test_an_object_that_a_host_hands_in_has_its_name_under_any_usual_key(given: dict[str, Any], name: str) -> None:
+def test_a_mapping_of_a_host_has_its_name_under_any_usual_key(given: dict[str, Any], name: str) -> None:
     assert sighting_from({"id": "page-1", "type": "page", **given}, "entity").name == name
 
 
-def test_what_a_host_speaks_of_is_not_one_of_a_list() -> None:
+def test_an_entity_of_a_host_does_not_count_as_listed() -> None:
     assert sighting_from(Entity("p-1", "page", listed=True), "entity").how == "seen"
 
 
@@ -161,6 +161,6 @@ def test_what_a_host_speaks_of_is_not_one_of_a_list() -> None:
     "entity",
     [Entity("", "page"), Entity("p\n1", "page"), Entity("p-1", ""), Entity("p-1", "page", aliases=("a\nb",))],
 )
-def test_an_entity_that_does_not_fit_is_refused(entity: Entity) -> None:
+def test_an_invalid_entity_is_rejected(entity: Entity) -> None:
     with pytest.raises(InvalidInput):
         sighting_from(entity, "entity")

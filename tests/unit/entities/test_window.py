@@ -1,4 +1,4 @@
-"""What is held in mind, in which order, and what happens to what has no place."""
+"""Order, eviction and deletion in the entity window."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def settled(entities: Entities, most: int) -> Entities:
 
 
 @pytest.mark.spec("B2")
-def test_what_was_seen_last_stands_first_and_what_is_seen_again_comes_back_to_the_front() -> None:
+def test_the_last_seen_entity_is_first() -> None:
     home, about = a_page("page-1", "Home"), a_page("page-2", "About")
     assert ids(in_mind(home, about)) == ["page-2", "page-1"]
     assert ids(in_mind(home, about, home)) == ["page-1", "page-2"]
 
 
 @pytest.mark.spec("B2")
-def test_the_story_of_ten_places_has_the_right_arithmetic() -> None:
-    """Home and About, Home again; eight more fill the window, the ninth costs About its place, the tenth Home."""
+def test_ten_entities_fill_the_window_and_the_oldest_is_evicted() -> None:
+    """Home, About, Home again; eight more fill the window, the ninth evicts About, the tenth Home."""
     home, about = a_page("home", "Home"), a_page("about", "About")
     entities = in_mind(home, about, home)
     for n in range(1, 9):
@@ -58,7 +58,7 @@ def test_the_story_of_ten_places_has_the_right_arithmetic() -> None:
 
 
 @pytest.mark.spec("B2")
-def test_one_result_goes_in_as_a_unit_with_its_best_match_first() -> None:
+def test_one_result_is_added_as_a_unit_with_its_best_match_first() -> None:
     entities = then(in_mind(a_page("old")), a_page("best"), a_page("second"), a_page("third"))
     assert ids(entities) == ["best", "second", "third", "old"]
 
@@ -72,7 +72,7 @@ def test_the_newest_name_is_the_name_and_earlier_ones_are_aliases() -> None:
 
 
 @pytest.mark.spec("B1")
-def test_an_entity_knows_where_it_comes_from() -> None:
+def test_an_entity_has_its_source() -> None:
     made = a_page(action="create", parent=("collection", "coll-1"))
     [page] = in_mind(made, a_page("page-123", "", how="used", action="publish"))
     assert (page.key, page.parent, page.action) == (("page", "page-123"), ("collection", "coll-1"), "publish")
@@ -89,7 +89,7 @@ def test_identity_is_type_and_id_and_an_image_is_media() -> None:
 
 @pytest.mark.spec("B1")
 @pytest.mark.parametrize("used", [EntitySighting("page", "7", how="used"), EntitySighting("page", "7", how="deleted")])
-def test_a_small_number_says_nothing_without_its_type(used: EntitySighting) -> None:
+def test_a_small_number_is_matched_together_with_its_type(used: EntitySighting) -> None:
     """update_page(page_id=7) is not about order 7."""
     entities = then(in_mind(EntitySighting("order", "7", parts=(EntityPart("item", "8"),))), used)
     assert entities.get("7", "order") == in_mind(EntitySighting("order", "7", parts=(EntityPart("item", "8"),)))[0]
@@ -97,7 +97,7 @@ def test_a_small_number_says_nothing_without_its_type(used: EntitySighting) -> N
 
 
 @pytest.mark.spec("B1")
-def test_an_id_that_nothing_was_known_about_is_no_second_thing_when_its_type_is() -> None:
+def test_an_untyped_id_and_a_typed_one_are_one_entity() -> None:
     unknown, known = EntitySighting("reference", "page-123", how="used"), a_page()
     assert [(e.type, e.name) for e in in_mind(unknown, known)] == [("page", "About Us")]
     assert [(e.type, e.name) for e in in_mind(known, unknown)] == [("page", "About Us")]
@@ -114,7 +114,7 @@ def test_an_id_that_nothing_was_known_about_is_no_second_thing_when_its_type_is(
 
 
 @pytest.mark.spec("B3")
-def test_things_are_read_by_type_in_either_number_and_under_any_of_its_names() -> None:
+def test_entities_are_listed_by_type_in_singular_and_plural() -> None:
     entities = in_mind(a_page("page-1"), EntitySighting("image", "img-1"), a_page("page-2"))
     assert [e.id for e in entities.of("page")] == [e.id for e in entities.of("pages")] == ["page-2", "page-1"]
     assert [e.id for e in entities.of("media")] == [e.id for e in entities.of("images")] == ["img-1"]
@@ -122,7 +122,7 @@ def test_things_are_read_by_type_in_either_number_and_under_any_of_its_names() -
 
 
 @pytest.mark.spec("B3")
-def test_the_latest_of_a_type_is_alive() -> None:
+def test_the_latest_of_a_type_is_not_deleted() -> None:
     entities = then(in_mind(a_page("page-1"), a_page("page-2")), a_page("page-2", how="deleted"))
     latest = entities.latest("page")
     assert latest is not None
@@ -132,7 +132,7 @@ def test_the_latest_of_a_type_is_alive() -> None:
 
 
 @pytest.mark.spec("B3")
-def test_a_thing_is_found_by_id_in_the_window_and_beyond_it() -> None:
+def test_an_entity_is_found_by_id_in_the_window_and_evicted() -> None:
     entities = settled(in_mind(EntitySighting("image", "img-1"), a_page("page-2")), 1)
     for type in (None, "image", "media"):
         found = entities.get("img-1", type)
@@ -146,7 +146,7 @@ def test_a_thing_is_found_by_id_in_the_window_and_beyond_it() -> None:
 
 
 @pytest.mark.spec("B2")
-def test_parts_ride_with_their_thing_and_take_no_place() -> None:
+def test_parts_take_no_slot_in_the_window() -> None:
     entities = in_mind(ORDER)
     assert len(entities) == 1
     assert entities.holds("11112222")
@@ -154,14 +154,14 @@ def test_parts_ride_with_their_thing_and_take_no_place() -> None:
 
 
 @pytest.mark.spec("B2")
-def test_use_of_a_part_moves_its_thing_and_brings_the_part_to_the_front_of_it() -> None:
+def test_using_a_part_moves_its_entity_and_the_part_to_the_front() -> None:
     entities = then(in_mind(ORDER, a_page()), EntitySighting("payment_method", "paypal_7644869", how="used"))
     assert ids(entities) == ["#W6390527", "page-123"]
     assert [part.id for part in entities[0].parts] == ["paypal_7644869", "11112222"]
 
 
 @pytest.mark.spec("B2")
-def test_a_part_that_is_looked_at_becomes_a_thing_with_the_name_it_had() -> None:
+def test_an_opened_part_becomes_an_entity_with_its_name() -> None:
     entities = then(in_mind(ORDER), EntitySighting("item", "11112222"))
     assert [(e.type, e.name) for e in entities] == [("item", "Desk Lamp"), ("order", "#W6390527")]
     untyped = then(in_mind(ORDER), EntitySighting("reference", "11112222"))
@@ -169,7 +169,7 @@ def test_a_part_that_is_looked_at_becomes_a_thing_with_the_name_it_had() -> None
 
 
 @pytest.mark.spec("B2")
-def test_parts_add_up_the_newest_first_and_keep_their_names() -> None:
+def test_parts_accumulate_newest_first_and_keep_their_names() -> None:
     entities = then(
         in_mind(ORDER),
         EntitySighting("order", "#W6390527", parts=(EntityPart("shop", "s-1"), EntityPart("item", "11112222"))),
@@ -178,7 +178,7 @@ def test_parts_add_up_the_newest_first_and_keep_their_names() -> None:
 
 
 @pytest.mark.spec("B2")
-def test_a_thing_holds_so_many_parts_and_says_how_many_it_does_not_hold() -> None:
+def test_an_entity_has_a_maximum_of_parts_and_counts_the_others() -> None:
     def rows(start: int) -> EntitySighting:
         return EntitySighting(
             "list", "l-1", parts=tuple(EntityPart("row", f"r-{n}") for n in range(start, start + MAX_PARTS))
@@ -194,13 +194,13 @@ def test_a_thing_holds_so_many_parts_and_says_how_many_it_does_not_hold() -> Non
 
 
 @pytest.mark.spec("B4")
-def test_a_delete_marks_a_thing_where_it_stands() -> None:
+def test_a_deletion_does_not_move_the_entity() -> None:
     entities = then(in_mind(a_page("page-1"), a_page("page-2"), a_page("page-3")), a_page("page-2", how="deleted"))
     assert [(e.id, e.deleted) for e in entities] == [("page-3", False), ("page-2", True), ("page-1", False)]
 
 
 @pytest.mark.spec("B4")
-def test_what_is_dead_stays_where_it_is_when_it_is_named_and_lives_when_it_is_seen_alive() -> None:
+def test_a_mention_does_not_revive_a_deleted_entity_but_a_sighting_does() -> None:
     dead = then(in_mind(a_page("page-1"), a_page("page-2")), a_page("page-1", how="deleted"))
     named = then(dead, a_page("page-1", "", how="used"))
     assert [(e.id, e.deleted) for e in named] == [("page-2", False), ("page-1", True)]
@@ -209,13 +209,13 @@ def test_what_is_dead_stays_where_it_is_when_it_is_named_and_lives_when_it_is_se
 
 
 @pytest.mark.spec("B4")
-def test_what_was_made_and_deleted_at_once_does_not_stand_at_the_front() -> None:
+def test_an_entity_created_and_deleted_in_one_event_is_not_in_front() -> None:
     entities = then(in_mind(a_page("page-1")), a_page("page-2"), a_page("page-2", how="deleted"))
     assert [(e.id, e.deleted) for e in entities] == [("page-1", False), ("page-2", True)]
 
 
 @pytest.mark.spec("B4")
-def test_a_delete_of_what_was_never_seen_takes_no_place_and_is_known() -> None:
+def test_deleting_an_unknown_entity_takes_no_slot() -> None:
     entities = then(in_mind(a_page("page-1")), a_page("page-9", "", how="deleted"))
     assert ids(entities) == ["page-1"]
     gone = entities.get("page-9")
@@ -224,7 +224,7 @@ def test_a_delete_of_what_was_never_seen_takes_no_place_and_is_known() -> None:
 
 
 @pytest.mark.spec("B4")
-def test_a_deleted_part_is_gone_from_its_thing_and_the_thing_lives() -> None:
+def test_a_deleted_part_is_removed_from_its_entity() -> None:
     entities = then(in_mind(ORDER), EntitySighting("item", "11112222", how="deleted"))
     assert [(e.id, e.deleted, [p.id for p in e.parts]) for e in entities] == [("#W6390527", False, ["paypal_7644869"])]
     gone = entities.get("11112222")
@@ -236,7 +236,7 @@ def test_a_deleted_part_is_gone_from_its_thing_and_the_thing_lives() -> None:
 
 
 @pytest.mark.spec("B2")
-def test_what_left_comes_back_as_it_was_when_somebody_speaks_of_it() -> None:
+def test_an_evicted_entity_returns_unchanged_when_mentioned() -> None:
     order = in_mind(ORDER)[0]
     entities = settled(then(in_mind(ORDER), a_page()), 1)
     assert list(entities.evicted_entities) == [order]
@@ -246,21 +246,21 @@ def test_what_left_comes_back_as_it_was_when_somebody_speaks_of_it() -> None:
 
 
 @pytest.mark.spec("B2")
-def test_what_left_comes_back_by_its_id_alone() -> None:
+def test_an_evicted_entity_returns_by_its_id() -> None:
     entities = settled(then(in_mind(ORDER), a_page()), 1)
     back = then(entities, EntitySighting("reference", "#W6390527", how="used"))
     assert (back[0].type, len(back[0].parts)) == ("order", 2)
 
 
 @pytest.mark.spec("B2")
-def test_what_leaves_is_told_with_all_that_is_known_of_it() -> None:
+def test_an_eviction_event_has_all_fields_of_the_entity() -> None:
     known = a_page(aliases=(), parts=(LAMP,), parent=("site", "s-1"), action="get")
     [leaving] = then(in_mind(known), a_page("page-9")).overflow(1)
     assert leaving.to_sighting() == known
 
 
 @pytest.mark.spec("B3")
-def test_a_pinned_thing_does_not_leave() -> None:
+def test_a_pinned_entity_is_not_evicted() -> None:
     pinned = in_mind(a_page("page-1"), a_page("page-2")).apply(an_event(EntityPinned("page", "page-1"), 5))
     entities = settled(then(pinned, a_page("page-3")), 2)
     assert ids(entities) == ["page-3", "page-1"]
@@ -269,7 +269,7 @@ def test_a_pinned_thing_does_not_leave() -> None:
 
 
 @pytest.mark.spec("B2")
-def test_what_was_only_listed_leaves_before_what_was_opened_but_not_the_newest_list() -> None:
+def test_listed_entities_are_evicted_first_except_the_newest_list() -> None:
     opened = in_mind(a_page("opened-1"), a_page("opened-2"))
     listed = then(opened, a_page("hit-1", how="listed"), a_page("hit-2", how="listed"), seq=10)
     assert ids(settled(listed, 3)) == ["hit-1", "hit-2", "opened-2"]
@@ -278,7 +278,7 @@ def test_what_was_only_listed_leaves_before_what_was_opened_but_not_the_newest_l
 
 
 @pytest.mark.spec("B2")
-def test_what_was_listed_and_then_used_counts_as_opened() -> None:
+def test_a_listed_entity_that_was_used_counts_as_opened() -> None:
     listed = then(in_mind(a_page("opened")), a_page("hit-1", how="listed"), a_page("hit-2", how="listed"), seq=10)
     used = then(listed, a_page("hit-2", "", how="used"), seq=11)
     assert ids(settled(then(used, a_page("new"), seq=12), 2)) == ["new", "hit-2"]
@@ -288,7 +288,7 @@ def test_what_was_listed_and_then_used_counts_as_opened() -> None:
 
 
 @pytest.mark.spec("B9")
-def test_a_checkpoint_comes_back_in_its_order_with_its_dead_and_its_pins_in_front_of_what_is_there() -> None:
+def test_a_restored_checkpoint_is_in_front_with_its_deletions_and_pins() -> None:
     things = (a_page("page-1", pinned=True), a_page("page-2", how="deleted"), a_page("page-3", "New", aliases=("Old",)))
     entities = in_mind(a_page("here"), a_page("page-3", "Other")).apply(an_event(EntitiesRestored(things), 9))
     assert ids(entities) == ["page-1", "page-2", "page-3", "here"]
@@ -298,7 +298,7 @@ def test_a_checkpoint_comes_back_in_its_order_with_its_dead_and_its_pins_in_fron
 
 
 @pytest.mark.spec("A2", "B2")
-def test_a_snapshot_gives_back_the_state_that_it_was_made_of() -> None:
+def test_a_snapshot_restores_its_state() -> None:
     entities = settled(
         then(in_mind(ORDER, a_page(parent=("site", "s-1")), a_page("page-2")), a_page("page-2", how="deleted")), 2
     )

@@ -159,9 +159,9 @@ def is_name(text: str) -> bool:
 
 
 _NOT_NAMES = frozenset(
-    "all any anyone both default everyone false given i it me my myself n/a nobody none null other self system them "
+    "all any anyone both default everyone false given i it me my myself n/a none null other self system them "
     "they this that true undefined unknown us user we yes no you".split()
-)
+) | {"nobody"}  # a word of users
 
 
 def id_kind(text: str) -> str:

@@ -24,7 +24,7 @@ from inmind.search.echo import is_echo, word_runs
 from inmind.search.extract import (
     CONVERSATION_SERIES,
     CrystalDraft,
-    ParsedMessage,
+    SearchableMessage,
     can_echo,
     extract_crystals,
     subjects_of,
@@ -74,7 +74,7 @@ _ANONYMOUS_STREAM = f"resource/{ANONYMOUS}"
 Other streams only affect crystals of their owner."""
 
 
-MessageReader = Callable[[MessageAdded], ParsedMessage]
+MessageReader = Callable[[MessageAdded], SearchableMessage]
 """Parses a message of any provider."""
 
 
@@ -120,7 +120,7 @@ class Indexer:
 
     # -- new crystals --------------------------------------------------------------------------------------
 
-    def _extract(self, event: Event, parsed: ParsedMessage | None) -> None:
+    def _extract(self, event: Event, parsed: SearchableMessage | None) -> None:
         for text in texts_shown(event, parsed):
             self._series(event.stream, CONVERSATION_SERIES).new_runs |= word_runs(text)
         for name, about in subjects_of(event):

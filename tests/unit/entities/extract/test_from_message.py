@@ -1,4 +1,4 @@
-"""What a person's message speaks of: ids in it, and names of things that are known."""
+"""Entities in user messages: ids, and names of known entities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SITE = in_mind(
 )
 
 
-def spoken_of(text: str, entities: Entities = SITE) -> list[str]:
+def found_in(text: str, entities: Entities = SITE) -> list[str]:
     things = sightings_from_message(text, entities)
     assert {thing.how for thing in things} <= {"used"}
     return [thing.id for thing in things]
@@ -49,33 +49,33 @@ def spoken_of(text: str, entities: Entities = SITE) -> list[str]:
         ("", []),
     ],
 )
-def test_ids_and_names_are_heard_in_the_order_of_the_message(text: str, ids: list[str]) -> None:
-    assert spoken_of(text) == ids
+def test_ids_and_names_are_found_in_the_order_of_the_message(text: str, ids: list[str]) -> None:
+    assert found_in(text) == ids
 
 
 @pytest.mark.parametrize(
     ("text", "ids"), [("close #13", ["13"]), ("close #14", []), ("13 of them", []), ("a&#13;b", [])]
 )
-def test_a_number_behind_a_hash_is_heard_when_it_is_known(text: str, ids: list[str]) -> None:
-    assert spoken_of(text, in_mind(EntitySighting("pr", "12"), EntitySighting("pr", "13"))) == ids
+def test_a_number_after_a_hash_counts_if_it_is_a_known_id(text: str, ids: list[str]) -> None:
+    assert found_in(text, in_mind(EntitySighting("pr", "12"), EntitySighting("pr", "13"))) == ids
 
 
-def test_an_earlier_name_is_heard_too() -> None:
+def test_an_earlier_name_is_found_too() -> None:
     renamed = SITE.apply(an_event(EntitiesSeen((a_page("page-123", "Our Team"),)), 9))
-    assert spoken_of("bring back About Us", renamed) == ["page-123"]
+    assert found_in("bring back About Us", renamed) == ["page-123"]
 
 
-def test_what_left_the_window_is_heard() -> None:
+def test_an_evicted_entity_is_found() -> None:
     entities = SITE.evict(SITE.overflow(1))
-    assert spoken_of("What about the Contact Form?", entities) == ["page-2"]
+    assert found_in("What about the Contact Form?", entities) == ["page-2"]
 
 
-def test_an_id_that_is_known_has_the_type_it_is_known_by() -> None:
+def test_a_known_id_keeps_its_known_type() -> None:
     after = SITE.apply(an_event(EntitiesSeen(sightings_from_message("and page-2 again", SITE)), 9))
     assert next((e.type, e.id) for e in after) == ("page", "page-2")
     assert len(after) == len(SITE)
 
 
 @given(st.text(max_size=200), st.lists(things(), max_size=6))
-def test_no_message_makes_listening_fail(text: str, seen: list[EntitySighting]) -> None:
+def test_no_message_makes_extraction_fail(text: str, seen: list[EntitySighting]) -> None:
     assert all(thing.id for thing in sightings_from_message(text, in_mind(*seen)))

@@ -1,4 +1,4 @@
-"""What a tool's name says: the verb, the nouns, whether it takes something away."""
+"""Verb, nouns and deletion in tool names."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ pytestmark = pytest.mark.spec("B4")
         ("执行", "", "执行"),
     ],
 )
-def test_a_name_says_what_is_done_and_to_what(name: str, verb: str, type: str) -> None:
+def test_a_tool_name_gives_verb_and_type(name: str, verb: str, type: str) -> None:
     tool = parse_tool_name(name)
     assert (tool.verb, tool.type) == (verb, type)
 
 
-def test_a_plural_noun_says_that_there_may_be_many() -> None:
+def test_a_plural_noun_means_several_entities() -> None:
     assert parse_tool_name("list_pages").plural
     assert not parse_tool_name("get_page").plural
 
 
 @pytest.mark.parametrize("name", ["merge_pr", "get_issue", "mcp__git__update-issue"])
-def test_a_tool_may_be_about_one_thing(name: str) -> None:
+def test_a_tool_may_be_about_one_entity(name: str) -> None:
     assert parse_tool_name(name).about_one
 
 
 @each_row("name", ["list_prs", "create_issue", "book_room", "order_item", "think", ""])
-def test_a_tool_that_makes_or_lists_is_about_as_many_as_it_is_told(name: str) -> None:
+def test_the_number_argument_of_a_create_or_list_tool_is_a_count(name: str) -> None:
     assert not parse_tool_name(name).about_one
 
 
 @each_row("name", ["delete_page", "remove_item", "pages.destroy", "trash-page", "rm_file"])
-def test_a_verb_that_takes_away_deletes(name: str) -> None:
+def test_a_removal_verb_deletes(name: str) -> None:
     assert parse_tool_name(name).is_delete
 
 
@@ -65,15 +65,15 @@ def test_a_verb_that_takes_away_deletes(name: str) -> None:
     "name",
     ["get_deleted_pages", "cancel_order", "undelete_page", "archive_page", "removeItemFromCart"],
 )
-def test_what_can_still_be_looked_at_is_not_deleted(name: str) -> None:
+def test_removing_from_a_container_does_not_delete(name: str) -> None:
     assert not parse_tool_name(name).is_delete
 
 
 @pytest.mark.parametrize(("name", "names"), [("create_page", True), ("rename_page", True), ("search_pages", False)])
-def test_only_a_tool_that_makes_or_changes_says_what_a_thing_is_called(name: str, names: bool) -> None:
+def test_only_create_and_update_tools_name_the_entity(name: str, names: bool) -> None:
     assert parse_tool_name(name).arguments_name_result is names
 
 
 @given(st.text(max_size=60))
-def test_any_name_can_be_asked(name: str) -> None:
+def test_any_tool_name_can_be_parsed(name: str) -> None:
     assert all(parse_tool_name(name).types)

@@ -1,4 +1,4 @@
-"""What an id looks like: by its key, by its shape, and in running text."""
+"""Recognising ids by key, by shape and in prose."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.spec("B4")
         ("", "", "reference"),
     ],
 )
-def test_a_key_says_what_its_value_is(key: str, says: str, type: str) -> None:
+def test_a_key_gives_the_meaning_of_its_value(key: str, says: str, type: str) -> None:
     assert key_meaning(key) == (says, type)
 
 
@@ -67,7 +67,7 @@ def test_a_key_says_what_its_value_is(key: str, says: str, type: str) -> None:
         "order:7f3k",
     ],
 )
-def test_shapes_that_people_use_for_nothing_else_are_ids(text: str) -> None:
+def test_unmistakable_shapes_are_ids(text: str) -> None:
     assert looks_like_id(text)
 
 
@@ -107,11 +107,11 @@ def test_shapes_that_people_use_for_nothing_else_are_ids(text: str) -> None:
         "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
     ],
 )
-def test_what_people_write_otherwise_is_none(text: str) -> None:
+def test_other_words_are_not_ids(text: str) -> None:
     assert not looks_like_id(text)
 
 
-def test_under_a_key_that_says_so_almost_anything_is_an_id() -> None:
+def test_almost_any_value_is_an_id_under_an_id_key() -> None:
     assert [parse_id(value) for value in ("x", " x ", 7, 0, "关于")] == ["x", "x", "7", "0", "关于"]
     values: tuple[Any, ...] = (None, True, 1.5, "", " ", "a\nb", "x" * (MAX_ID_CHARS + 1), 10**40, [], {}, "\ud800")
     assert [parse_id(value) for value in values] == [None] * len(values)
@@ -123,12 +123,12 @@ def test_the_ids_of_a_call_have_their_paths() -> None:
     assert found == [("order_id", "order", "#W1"), ("items[0].item_id", "item", "7"), ("items[1].item_id", "item", "8")]
 
 
-def test_a_plain_id_is_of_what_the_tool_is_about() -> None:
+def test_a_plain_id_has_the_type_of_the_tool() -> None:
     [found] = find_ids({"id": "x"}, own_type="page")
     assert (found.type, found.id) == ("page", "x")
 
 
-def test_a_plain_number_is_of_the_one_thing_that_the_tool_is_about() -> None:
+def test_a_plain_number_is_the_id_of_the_single_entity_of_the_tool() -> None:
     [found] = find_ids({"number": 12, "filter": {"number": 3}}, own_type="pr", about_one=True)
     assert (found.path, found.type, found.id) == ("number", "pr", "12")
     assert find_ids({"number": 12}, own_type="pr") == []
@@ -137,7 +137,7 @@ def test_a_plain_number_is_of_the_one_thing_that_the_tool_is_about() -> None:
     assert found.type == "ticket"
 
 
-def test_a_hosts_own_keys_and_nouns_are_heard() -> None:
+def test_registered_keys_and_synonyms_of_a_host_are_used() -> None:
     rules = EntityRules(types={"customer": ["client"]}, id_keys={"matricule": "employee"})
     found = find_ids({"client_id": "c", "matricule": "0042"}, rules=rules)
     assert [(f.type, f.id) for f in found] == [("customer", "c"), ("employee", "0042")]
@@ -165,23 +165,23 @@ def test_each_id_counts_once() -> None:
         ("", []),
     ],
 )
-def test_ids_in_what_people_write(text: str, found: list[tuple[str, str]]) -> None:
+def test_ids_are_found_in_user_text(text: str, found: list[tuple[str, str]]) -> None:
     assert [(f.type, f.id) for f in find_ids_in_text(text)] == found
 
 
 @given(json_values(), st.text(max_size=10))
-def test_no_arguments_make_the_search_fail_and_no_id_is_empty(value: Any, key: str) -> None:
+def test_no_arguments_make_the_search_fail_and_every_id_has_text(value: Any, key: str) -> None:
     assert all(found.id and found.type for found in find_ids({key: value, f"{key}_id": value}))
 
 
 @given(st.text())
-def test_no_text_makes_the_search_fail_and_what_is_found_stands_in_it(text: str) -> None:
+def test_no_text_makes_the_search_fail_and_every_id_occurs_in_it(text: str) -> None:
     assert all(found.id and found.id in text for found in find_ids_in_text(text))
 
 
 @each_row("text", ["a" * 200_000, "a." * 100_000, "a1-" * 70_000, "/a" * 100_000, "@" * 200_000, "x@" * 90_000])
-def test_no_long_text_takes_longer_than_its_length(text: str) -> None:
-    """Would hang, not fail, where a pattern looks at everything from everywhere."""
+def test_time_is_linear_in_the_length_of_the_text(text: str) -> None:
+    """Would hang, not fail, if a pattern took quadratic time."""
     find_ids_in_text(text)
     looks_like_id(text)
     find_ids({"id": text, "note": text})

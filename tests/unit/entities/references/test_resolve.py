@@ -1,4 +1,4 @@
-"""What "it" means, in English and Chinese, and when to ask."""
+"""Reference resolution in English and Chinese, and when the result is a question."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from inmind.entities.window import Entities
 pytestmark = pytest.mark.spec("B7")
 
 
-def in_mind(*events: list[EntitySighting]) -> Entities:
-    """A window after these sightings, the newest last; each list is one event, its best match first."""
+def window_after(*events: list[EntitySighting]) -> Entities:
+    """Window after these sightings, newest last; each list is one event, best match first."""
     entities = Entities()
     for seq, things in enumerate(events, start=1):
         entities = entities.apply(an_event(EntitiesSeen(tuple(things)), seq))
@@ -43,12 +43,12 @@ HERO = a("section", "Hero")
 IMAGES = [a("image", "mountain.jpg"), a("image", "river.jpg"), a("image", "lake.jpg")]
 LAMP, DESK = EntityPart("item", "11112222", "Desk Lamp"), EntityPart("item", "33334444", "Standing Desk")
 ORDER = a("order", "", "#W123", parts=(LAMP, DESK))
-SITE = in_mind([ORDER], IMAGES, [CONTACT], [HERO], [ABOUT])
+SITE = window_after([ORDER], IMAGES, [CONTACT], [HERO], [ABOUT])
 """Most recent first: About Us, Hero, Contact, three images of one search, an order with two items."""
 
 
-def meant(text: str, entities: Entities = SITE) -> list[str]:
-    """The names of what a text resolves to; what is asked, when it asks."""
+def resolved_names(text: str, entities: Entities = SITE) -> list[str]:
+    """Names that a text resolves to; the candidates if it is ambiguous."""
     answer = resolve(text, entities)
     if answer.verdict == "ambiguous":
         return ["?", *(candidate.entity.name for candidate in answer.candidates)]
@@ -76,8 +76,8 @@ def meant(text: str, entities: Entities = SITE) -> list[str]:
         ("the earlier page", ["Contact"]),
     ],
 )
-def test_a_reference_means_what_a_listener_would_take_it_for(text: str, names: list[str]) -> None:
-    assert meant(text) == names
+def test_a_reference_resolves_as_a_listener_would_understand_it(text: str, names: list[str]) -> None:
+    assert resolved_names(text) == names
 
 
 @each_row(
@@ -109,7 +109,7 @@ def test_a_reference_means_what_a_listener_would_take_it_for(text: str, names: l
     ],
 )
 def test_the_same_in_chinese(text: str, names: list[str]) -> None:
-    assert meant(text) == names
+    assert resolved_names(text) == names
 
 
 @each_row(
@@ -129,7 +129,7 @@ def test_the_same_in_chinese(text: str, names: list[str]) -> None:
     ],
 )
 def test_names_and_ids_are_found_whole_in_part_and_misspelt(text: str, names: list[str]) -> None:
-    assert meant(text) == names
+    assert resolved_names(text) == names
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,10 @@ def test_names_and_ids_are_found_whole_in_part_and_misspelt(text: str, names: li
     [("打开关于我们", ["关于我们"]), ("关于页面的标题", ["关于我们"]), ("联系方式那个页面", ["联系方式"])],
 )
 def test_chinese_names_are_found_without_spaces(text: str, names: list[str]) -> None:
-    assert meant(text, in_mind([a("page", "联系方式")], [a("page", "关于我们")], [a("page", "首页")])) == names
+    assert (
+        resolved_names(text, window_after([a("page", "联系方式")], [a("page", "关于我们")], [a("page", "首页")]))
+        == names
+    )
 
 
 @each_row(
@@ -163,54 +166,56 @@ def test_a_text_that_refers_to_nothing_resolves_to_nothing(text: str) -> None:
     assert answer.why
 
 
-def test_things_that_were_made_one_by_one_are_meant_together() -> None:
-    made = in_mind([HOME], [a("page", "One", action="create")], [a("page", "Two", action="create")])
-    assert meant("publish them", made) == ["Two", "One"]
-    assert meant("publish them", in_mind(IMAGES, [HOME])) == ["mountain.jpg", "river.jpg", "lake.jpg"]
-    assert meant("what is their address", in_mind([a("hotel", "Ritz")], [a("hotel", "Astoria")])) == ["Astoria"]
+def test_entities_created_one_by_one_are_meant_together() -> None:
+    made = window_after([HOME], [a("page", "One", action="create")], [a("page", "Two", action="create")])
+    assert resolved_names("publish them", made) == ["Two", "One"]
+    assert resolved_names("publish them", window_after(IMAGES, [HOME])) == ["mountain.jpg", "river.jpg", "lake.jpg"]
+    assert resolved_names("what is their address", window_after([a("hotel", "Ritz")], [a("hotel", "Astoria")])) == [
+        "Astoria"
+    ]
 
 
 @pytest.mark.parametrize(
     "text", ["rename it to Contact", "change the title of the page to Contact", "call it Contact", "把它改名为Contact"]
 )
 def test_a_new_name_is_no_reference(text: str) -> None:
-    assert meant(text) == ["About Us"]
+    assert resolved_names(text) == ["About Us"]
 
 
-def test_a_page_that_nobody_knows_is_not_the_page_at_hand() -> None:
-    assert meant("open the pricing page") == ["?", "About Us", "Contact"]
-    assert meant("pay that invoice") == []
+def test_an_unknown_page_is_not_the_current_page() -> None:
+    assert resolved_names("open the pricing page") == ["?", "About Us", "Contact"]
+    assert resolved_names("pay that invoice") == []
 
 
-def test_an_earlier_name_still_finds_a_thing() -> None:
-    renamed = in_mind([a("page", "About Us", "p1")], [a("page", "Our Team", "p1")], [HOME])
+def test_an_earlier_name_still_finds_an_entity() -> None:
+    renamed = window_after([a("page", "About Us", "p1")], [a("page", "Our Team", "p1")], [HOME])
     answer = resolve("open About Us", renamed)
     assert answer.entity is not None
     assert (answer.entity.id, answer.entity.name) == ("p1", "Our Team")
     assert "before" in answer.why
 
 
-def test_a_part_is_answered_as_an_entity_inside_its_thing() -> None:
+def test_a_part_is_returned_as_an_entity_with_its_parent() -> None:
     part = resolve("the standing desk", SITE).entity
     assert part is not None
     assert (part.type, part.id, part.parent) == ("item", "33334444", ("order", "#W123"))
 
 
 def test_the_items_of_an_order_are_meant_by_their_noun() -> None:
-    assert meant("return the items") == ["Desk Lamp", "Standing Desk"]
-    assert meant("return the item") == ["?", "Desk Lamp", "Standing Desk"]
+    assert resolved_names("return the items") == ["Desk Lamp", "Standing Desk"]
+    assert resolved_names("return the item") == ["?", "Desk Lamp", "Standing Desk"]
 
 
 def test_a_type_of_two_words_is_meant_by_both_and_by_the_last() -> None:
-    wallet = in_mind([a("payment_method", "Visa")], [HOME])
-    assert meant("remove that payment method", wallet) == ["Visa"]
-    assert meant("remove that method", wallet) == ["Visa"]
+    wallet = window_after([a("payment_method", "Visa")], [HOME])
+    assert resolved_names("remove that payment method", wallet) == ["Visa"]
+    assert resolved_names("remove that method", wallet) == ["Visa"]
 
 
-def test_a_host_says_what_else_its_types_are_called() -> None:
+def test_synonyms_registered_by_a_host_are_understood() -> None:
     rules = EntityRules(types={"vessel": ["boat"]})
     assert (
-        resolve("where is that boat", in_mind([a("vessel", "Aurora")], [HOME]), rules=rules).entities[0].name
+        resolve("where is that boat", window_after([a("vessel", "Aurora")], [HOME]), rules=rules).entities[0].name
         == "Aurora"
     )
 
@@ -233,15 +238,15 @@ def test_a_host_says_what_else_its_types_are_called() -> None:
         ("both invoices", []),
     ],
 )
-def test_words_that_look_like_references_are_told_apart(text: str, names: list[str]) -> None:
-    assert meant(text) == names
+def test_words_that_look_like_references_are_distinguished(text: str, names: list[str]) -> None:
+    assert resolved_names(text) == names
 
 
 class TestSeveralReferencesInOneText:
-    def test_a_name_says_more_than_a_pronoun(self) -> None:
-        assert meant("I like it. Go to the Contact page") == ["Contact"]
+    def test_a_name_outranks_a_pronoun(self) -> None:
+        assert resolved_names("I like it. Go to the Contact page") == ["Contact"]
 
-    def test_what_the_verb_is_done_to_is_the_answer_and_where_it_goes_is_exposed(self) -> None:
+    def test_the_object_of_the_verb_is_the_result_and_its_target_is_listed(self) -> None:
         answer = resolve("move it to the Contact page", SITE)
         assert answer.entity is not None
         assert answer.entity.name == "About Us"
@@ -258,56 +263,61 @@ class TestSeveralReferencesInOneText:
             ("is it on the Contact page?", ["About Us"]),
         ],
     )
-    def test_what_a_thing_is_taken_from_or_put_on_is_not_the_answer(self, text: str, names: list[str]) -> None:
-        assert meant(text) == names
+    def test_the_source_or_target_of_a_move_is_not_the_result(self, text: str, names: list[str]) -> None:
+        assert resolved_names(text) == names
 
-    def test_it_is_asked_about_when_only_the_place_it_is_in_is_known(self) -> None:
-        assert meant("delete it from the About page", in_mind([ABOUT])) == ["?", "About Us"]
+    def test_a_pronoun_is_ambiguous_if_only_its_container_is_known(self) -> None:
+        assert resolved_names("delete it from the About page", window_after([ABOUT])) == ["?", "About Us"]
 
-    def test_in_chinese_too_what_a_thing_is_added_to_is_not_of_its_own_type(self) -> None:
-        assert meant("给它加一张图片", in_mind([ABOUT], IMAGES[:1])) == ["About Us"]
+    def test_in_chinese_too_the_target_of_an_addition_has_another_type(self) -> None:
+        assert resolved_names("给它加一张图片", window_after([ABOUT], IMAGES[:1])) == ["About Us"]
 
-    def test_a_pronoun_does_not_mean_what_its_own_sentence_names(self) -> None:
+    def test_a_pronoun_does_not_mean_an_entity_named_in_its_clause(self) -> None:
         answer = resolve("add it to the About page", SITE)
         assert [r.entity and r.entity.name for r in answer.references] == ["Hero", "About Us"]
 
-    def test_a_pronoun_takes_up_what_the_clause_before_it_named(self) -> None:
+    def test_a_pronoun_means_the_entity_named_in_the_previous_clause(self) -> None:
         answer = resolve("Open Contact and rename it", SITE)
         assert [r.entity and r.entity.name for r in answer.references] == ["Contact", "Contact"]
 
-    def test_what_a_thing_is_added_to_is_not_of_its_own_type(self) -> None:
-        assert meant("add another section to it", in_mind([ABOUT], [HERO])) == ["About Us"]
+    def test_the_target_of_an_addition_has_another_type(self) -> None:
+        assert resolved_names("add another section to it", window_after([ABOUT], [HERO])) == ["About Us"]
 
-    def test_what_a_preposition_leads_to_is_not_what_a_text_is_about(self) -> None:
-        assert meant("delete the images from the About page") == ["mountain.jpg", "river.jpg", "lake.jpg"]
-        assert meant("replace mountain.jpg with the third image") == ["mountain.jpg"]
+    def test_the_object_of_a_preposition_is_not_the_main_reference(self) -> None:
+        assert resolved_names("delete the images from the About page") == ["mountain.jpg", "river.jpg", "lake.jpg"]
+        assert resolved_names("replace mountain.jpg with the third image") == ["mountain.jpg"]
 
-    def test_joined_references_are_meant_together(self) -> None:
-        jackets = in_mind([a("jacket", "gray"), a("jacket", "red and white"), a("jacket", "black")])
-        assert meant("I'll take the gray one and the red and white one.", jackets) == ["gray", "red and white"]
+    def test_references_joined_by_and_are_combined(self) -> None:
+        jackets = window_after([a("jacket", "gray"), a("jacket", "red and white"), a("jacket", "black")])
+        assert resolved_names("I'll take the gray one and the red and white one.", jackets) == ["gray", "red and white"]
 
 
-class TestTheDead:
-    def test_it_is_the_only_other_of_its_type_after_a_deletion(self) -> None:
-        answer = resolve("rename it", in_mind([HERO], [CONTACT], [ABOUT], [deleted("page", "About Us")]))
+class TestDeletedEntities:
+    def test_after_a_deletion_it_means_the_only_other_of_that_type(self) -> None:
+        answer = resolve("rename it", window_after([HERO], [CONTACT], [ABOUT], [deleted("page", "About Us")]))
         assert answer.entity is not None
         assert answer.entity.name == "Contact"
         assert answer.confidence < 0.6
         assert "deleted" in answer.why
 
-    def test_which_one_is_asked_when_several_are_left(self) -> None:
-        left = in_mind([HOME], [CONTACT], [ABOUT], [deleted("page", "About Us")])
-        assert meant("rename it", left) == ["?", "Contact", "Home"]
-        assert meant("rename that page", left) == ["?", "Contact", "Home"]
+    def test_after_a_deletion_several_candidates_are_ambiguous(self) -> None:
+        left = window_after([HOME], [CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert resolved_names("rename it", left) == ["?", "Contact", "Home"]
+        assert resolved_names("rename that page", left) == ["?", "Contact", "Home"]
 
-    def test_another_type_is_asked_about_and_not_guessed(self) -> None:
-        assert meant("rename it", in_mind([HERO], [ABOUT], [deleted("page", "About Us")])) == ["?", "Hero"]
+    def test_after_a_deletion_another_type_is_ambiguous(self) -> None:
+        assert resolved_names("rename it", window_after([HERO], [ABOUT], [deleted("page", "About Us")])) == [
+            "?",
+            "Hero",
+        ]
 
-    def test_nothing_is_meant_when_nothing_is_left(self) -> None:
-        assert resolve("rename it", in_mind([ABOUT], [deleted("page", "About Us")])).verdict == "none"
+    def test_after_the_last_deletion_nothing_is_meant(self) -> None:
+        assert resolve("rename it", window_after([ABOUT], [deleted("page", "About Us")])).verdict == "none"
 
-    def test_what_was_seen_since_is_it_again(self) -> None:
-        assert meant("rename it", in_mind([CONTACT], [ABOUT], [deleted("page", "About Us")], [HOME])) == ["Home"]
+    def test_an_entity_seen_after_the_deletion_is_meant(self) -> None:
+        assert resolved_names("rename it", window_after([CONTACT], [ABOUT], [deleted("page", "About Us")], [HOME])) == [
+            "Home"
+        ]
 
     @each_row(
         "text",
@@ -322,24 +332,24 @@ class TestTheDead:
             "恢复它",
         ],
     )
-    def test_words_that_speak_of_death_mean_the_dead(self, text: str) -> None:
-        entities = in_mind([ABOUT], [CONTACT], [deleted("page", "Contact")], [deleted("page", "About Us")], [HOME])
-        assert meant(text, entities) == ["About Us"]
+    def test_words_for_deletion_mean_deleted_entities(self, text: str) -> None:
+        entities = window_after([ABOUT], [CONTACT], [deleted("page", "Contact")], [deleted("page", "About Us")], [HOME])
+        assert resolved_names(text, entities) == ["About Us"]
 
     @pytest.mark.parametrize("text", ["undo that", "undo it", "撤销它"])
-    def test_undoing_means_what_was_just_deleted_and_nothing_that_was_deleted_before(self, text: str) -> None:
-        gone = in_mind([CONTACT], [ABOUT], [deleted("page", "About Us")])
-        assert meant(text, gone) == ["About Us"]
-        assert meant(text, gone.apply(an_event(EntitiesSeen((HOME,)), 4))) == ["Home"]
+    def test_undo_means_only_the_last_deleted_entity(self, text: str) -> None:
+        gone = window_after([CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert resolved_names(text, gone) == ["About Us"]
+        assert resolved_names(text, gone.apply(an_event(EntitiesSeen((HOME,)), 4))) == ["Home"]
 
-    def test_a_name_finds_the_dead_and_says_so(self) -> None:
-        answer = resolve("open Contact", in_mind([CONTACT], [ABOUT], [deleted("page", "Contact")]))
+    def test_a_name_finds_a_deleted_entity_and_says_so(self) -> None:
+        answer = resolve("open Contact", window_after([CONTACT], [ABOUT], [deleted("page", "Contact")]))
         assert answer.entity is not None
         assert answer.entity.deleted
         assert "deleted" in answer.why
 
-    def test_of_two_with_one_name_the_living_is_meant(self) -> None:
-        entities = in_mind(
+    def test_of_two_with_one_name_the_one_not_deleted_is_meant(self) -> None:
+        entities = window_after(
             [a("page", "Draft", "p1"), a("page", "Draft", "p2")], [EntitySighting("page", "p1", how="deleted")]
         )
         answer = resolve("open Draft", entities)
@@ -347,14 +357,14 @@ class TestTheDead:
         assert answer.entity.id == "p2"
 
 
-def used(type: str, name: str) -> EntitySighting:
+def after_use(type: str, name: str) -> EntitySighting:
     return EntitySighting(type, f"{type}:{name}", how="used")
 
 
-class TestPlacesInAList:
-    """People count in the list that they saw, whatever became of it since."""
+class TestPositionsInAList:
+    """Positions are counted in the list as it was shown, whatever happened since."""
 
-    @each_row("touched", [*IMAGES, *(used("image", image.name) for image in IMAGES)], ids=str)
+    @each_row("touched", [*IMAGES, *(after_use("image", image.name) for image in IMAGES)], ids=str)
     @each_row(
         ("text", "names"),
         [
@@ -367,230 +377,240 @@ class TestPlacesInAList:
             ("delete these images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
         ],
     )
-    def test_they_stay_when_something_of_it_was_opened_or_named(
+    def test_positions_stay_after_an_entry_was_opened_or_named(
         self, touched: EntitySighting, text: str, names: list[str]
     ) -> None:
-        assert meant(text, in_mind(IMAGES, [touched])) == names
+        assert resolved_names(text, window_after(IMAGES, [touched])) == names
 
-    def test_what_was_used_is_it_all_the_same(self) -> None:
-        entities = in_mind(IMAGES, [IMAGES[1]])
-        assert meant("open it", entities) == ["river.jpg"]
+    def test_a_used_entry_is_still_meant_by_it(self) -> None:
+        entities = window_after(IMAGES, [IMAGES[1]])
+        assert resolved_names("open it", entities) == ["river.jpg"]
         assert resolve("open it", entities).confidence == 0.9
 
-    def test_two_of_a_list_that_are_named_in_another_order_make_no_new_list(self) -> None:
-        entities = in_mind(IMAGES, [used("image", "lake.jpg"), used("image", "mountain.jpg")])
-        assert meant("the second image", entities) == ["river.jpg"]
+    def test_naming_two_entries_in_another_order_makes_no_new_list(self) -> None:
+        entities = window_after(IMAGES, [after_use("image", "lake.jpg"), after_use("image", "mountain.jpg")])
+        assert resolved_names("the second image", entities) == ["river.jpg"]
 
-    def test_two_that_no_list_had_are_counted_as_they_were_named(self) -> None:
-        entities = in_mind([HOME], [used("page", "X"), used("page", "Y")])
+    def test_two_named_entities_outside_any_list_are_counted_in_that_order(self) -> None:
+        entities = window_after([HOME], [after_use("page", "X"), after_use("page", "Y")])
         assert [entity.id for entity in resolve("the second page", entities).entities] == ["page:Y"]
 
-    def test_a_newer_list_of_the_type_is_the_one_to_count_in(self) -> None:
-        assert meant("the second image", in_mind(IMAGES, [IMAGES[2], IMAGES[0]])) == ["mountain.jpg"]
-        assert meant("the second image", in_mind(IMAGES, [ABOUT, CONTACT])) == ["river.jpg"]
-        assert meant("the second one", in_mind(IMAGES, [ABOUT, CONTACT])) == ["Contact"]
+    def test_positions_are_counted_in_the_newest_list_of_the_type(self) -> None:
+        assert resolved_names("the second image", window_after(IMAGES, [IMAGES[2], IMAGES[0]])) == ["mountain.jpg"]
+        assert resolved_names("the second image", window_after(IMAGES, [ABOUT, CONTACT])) == ["river.jpg"]
+        assert resolved_names("the second one", window_after(IMAGES, [ABOUT, CONTACT])) == ["Contact"]
 
-    def test_words_that_describe_count_what_they_fit(self) -> None:
+    def test_descriptive_words_limit_what_is_counted(self) -> None:
         shirts = [a("shirt", "red plain"), a("shirt", "blue"), a("shirt", "red striped")]
-        assert meant("the second red shirt", in_mind(shirts, [shirts[2]])) == ["red striped"]
+        assert resolved_names("the second red shirt", window_after(shirts, [shirts[2]])) == ["red striped"]
 
-    def test_what_rides_beside_a_list_keeps_its_place_when_it_is_used(self) -> None:
+    def test_an_entry_stored_as_a_part_keeps_its_position_when_used(self) -> None:
         rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", from_same_list=True) for n in range(4, 9))
         long = [a("image", "mountain.jpg", parts=rest), *IMAGES[1:]]
         for touched in (EntitySighting("image", "img-6", how="used"), EntitySighting("image", "img-6", "6.jpg")):
-            entities = in_mind(long, [touched])
-            assert meant("the fifth image", entities) == ["5.jpg"]
-            assert meant("the sixth image", entities) == ["6.jpg"]
-        assert resolve("open it", in_mind(long, [EntitySighting("image", "img-6", "6.jpg")])).confidence == 0.9
+            entities = window_after(long, [touched])
+            assert resolved_names("the fifth image", entities) == ["5.jpg"]
+            assert resolved_names("the sixth image", entities) == ["6.jpg"]
+        assert resolve("open it", window_after(long, [EntitySighting("image", "img-6", "6.jpg")])).confidence == 0.9
 
-    def test_the_items_of_an_order_keep_their_places_when_one_is_used_or_looked_at(self) -> None:
+    def test_items_of_an_order_keep_their_positions_when_one_is_used(self) -> None:
         for touched in (EntitySighting("item", DESK.id, how="used"), EntitySighting("item", DESK.id, DESK.name)):
-            entities = in_mind([ORDER], [touched])
-            assert meant("return the first item", entities) == ["Desk Lamp"]
-            assert meant("return the second item", entities) == ["Standing Desk"]
+            entities = window_after([ORDER], [touched])
+            assert resolved_names("return the first item", entities) == ["Desk Lamp"]
+            assert resolved_names("return the second item", entities) == ["Standing Desk"]
 
-    def test_two_orders_have_each_their_own_first_item(self) -> None:
+    def test_each_order_has_a_first_item(self) -> None:
         other = a("order", "", "#W456", parts=(DESK, LAMP))
-        assert meant("return the first item", in_mind([ORDER], [other])) == ["Standing Desk"]
+        assert resolved_names("return the first item", window_after([ORDER], [other])) == ["Standing Desk"]
         again = [EntitySighting("order", "#W123", how="used")], [EntitySighting("item", DESK.id, how="used")]
-        assert meant("return the first item", in_mind([ORDER], [other], *again)) == ["Desk Lamp"]
+        assert resolved_names("return the first item", window_after([ORDER], [other], *again)) == ["Desk Lamp"]
 
-    def test_what_a_thing_holds_is_not_them_when_one_of_it_was_looked_at(self) -> None:
+    def test_they_does_not_mean_the_parts_after_one_was_opened(self) -> None:
         customer = a("user", "Ada", "ada_1", parts=(EntityPart("order", "#W123"), EntityPart("order", "#W456")))
-        assert meant("cancel them", in_mind([customer], [ORDER])) == ["#W123"]
-        assert meant("cancel the second order", in_mind([customer], [ORDER])) == ["#W456"]
+        assert resolved_names("cancel them", window_after([customer], [ORDER])) == ["#W123"]
+        assert resolved_names("cancel the second order", window_after([customer], [ORDER])) == ["#W456"]
 
-    def test_what_has_another_place_without_the_dead_is_asked_about(self) -> None:
-        entities = in_mind(IMAGES, [deleted("image", "river.jpg")])
-        assert meant("the first image", entities) == ["mountain.jpg"]
-        assert meant("the second image", entities) == ["?", "lake.jpg"]
-        assert meant("the third image", entities) == ["lake.jpg"]
-        entities = in_mind(IMAGES, [deleted("image", "mountain.jpg")])
-        assert meant("the second image", entities) == ["?", "river.jpg", "lake.jpg"]
-        assert meant("the last image", entities) == ["lake.jpg"]
+    def test_a_position_that_a_deletion_changed_is_ambiguous(self) -> None:
+        entities = window_after(IMAGES, [deleted("image", "river.jpg")])
+        assert resolved_names("the first image", entities) == ["mountain.jpg"]
+        assert resolved_names("the second image", entities) == ["?", "lake.jpg"]
+        assert resolved_names("the third image", entities) == ["lake.jpg"]
+        entities = window_after(IMAGES, [deleted("image", "mountain.jpg")])
+        assert resolved_names("the second image", entities) == ["?", "river.jpg", "lake.jpg"]
+        assert resolved_names("the last image", entities) == ["lake.jpg"]
         assert '"mountain.jpg" of the last list was deleted' in resolve("the second image", entities).why
 
-    def test_what_rode_beside_a_list_and_died_has_its_place_too(self) -> None:
+    def test_a_deleted_entry_stored_as_a_part_keeps_its_position(self) -> None:
         rest = tuple(EntityPart("image", f"image:{n}.jpg", f"{n}.jpg", from_same_list=True) for n in (4, 5, 6))
-        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]], [deleted("image", "5.jpg")])
-        assert meant("the fourth image", entities) == ["4.jpg"]
-        assert meant("the fifth image", entities) == ["?", "6.jpg"]
+        entities = window_after([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]], [deleted("image", "5.jpg")])
+        assert resolved_names("the fourth image", entities) == ["4.jpg"]
+        assert resolved_names("the fifth image", entities) == ["?", "6.jpg"]
 
-    def test_the_last_one_may_be_the_last_that_was_used(self) -> None:
-        assert meant("the last image", in_mind(IMAGES)) == ["lake.jpg"]
-        assert meant("the last image", in_mind(IMAGES, [IMAGES[1]])) == ["?", "river.jpg", "lake.jpg"]
-        assert meant("the last image", in_mind(IMAGES, [IMAGES[2]])) == ["lake.jpg"]
-        assert resolve("the last page", in_mind([ABOUT], [CONTACT])).why == "the most recent"
+    def test_the_last_one_may_be_the_last_used(self) -> None:
+        assert resolved_names("the last image", window_after(IMAGES)) == ["lake.jpg"]
+        assert resolved_names("the last image", window_after(IMAGES, [IMAGES[1]])) == ["?", "river.jpg", "lake.jpg"]
+        assert resolved_names("the last image", window_after(IMAGES, [IMAGES[2]])) == ["lake.jpg"]
+        assert resolve("the last page", window_after([ABOUT], [CONTACT])).why == "the most recent"
 
-    def test_those_that_came_together_are_of_one_age_though_one_was_used(self) -> None:
-        assert meant("the oldest page", in_mind([ABOUT, CONTACT], [ABOUT])) == ["?", "Contact", "About Us"]
+    def test_entries_of_one_list_have_the_same_age(self) -> None:
+        assert resolved_names("the oldest page", window_after([ABOUT, CONTACT], [ABOUT])) == [
+            "?",
+            "Contact",
+            "About Us",
+        ]
 
-    def test_what_is_no_longer_in_mind_is_asked_about(self) -> None:
-        left = in_mind(IMAGES, [IMAGES[1]])
+    def test_an_entry_outside_the_window_is_ambiguous(self) -> None:
+        left = window_after(IMAGES, [IMAGES[1]])
         left = left.evict([entity for entity in left if entity.name != "river.jpg"])
-        assert meant("the second image", left) == ["river.jpg"]
-        assert meant("the third image", left) == ["?", "lake.jpg"]
-        assert meant("delete these images", left) == ["river.jpg"]
+        assert resolved_names("the second image", left) == ["river.jpg"]
+        assert resolved_names("the third image", left) == ["?", "lake.jpg"]
+        assert resolved_names("delete these images", left) == ["river.jpg"]
 
-    def test_a_list_whose_type_becomes_known_is_still_the_list(self) -> None:
+    def test_a_list_stays_after_its_type_became_known(self) -> None:
         nameless = [EntitySighting("reference", f"id-{n}00", how="used") for n in (1, 2)]
-        entities = in_mind(nameless, [a("page", "Two", "id-200")])
-        assert meant("the second one", entities) == ["Two"]
+        entities = window_after(nameless, [a("page", "Two", "id-200")])
+        assert resolved_names("the second one", entities) == ["Two"]
 
 
 class TestNumbers:
-    """Ids that are counted up from one say nothing by themselves."""
+    """Small numbers are ids only together with a type or a hash."""
 
-    PRS = in_mind([a("pr", "Fix login", "12"), a("pr", "Bump deps", "13")])
+    PRS = window_after([a("pr", "Fix login", "12"), a("pr", "Bump deps", "13")])
 
     @pytest.mark.parametrize("text", ["close #13", "close PR 13", "close PR #13", "is #13 done?"])
     def test_a_hash_or_the_type_makes_a_number_an_id(self, text: str) -> None:
-        assert meant(text, self.PRS) == ["Bump deps"]
+        assert resolved_names(text, self.PRS) == ["Bump deps"]
 
     @pytest.mark.parametrize("text", ["wait 13 minutes", "add 13 more", "color #131313", "see C#13"])
-    def test_a_bare_number_is_none(self, text: str) -> None:
-        assert meant(text, self.PRS) == []
+    def test_a_bare_number_is_not_a_reference(self, text: str) -> None:
+        assert resolved_names(text, self.PRS) == []
 
-    def test_a_number_of_three_digits_is_one_too_and_so_is_what_rides_beside_a_list(self) -> None:
+    def test_three_digits_are_an_id_also_for_entries_stored_as_parts(self) -> None:
         rest = (EntityPart("pr", "125", "Add docs", from_same_list=True),)
-        entities = in_mind([EntitySighting("pr", "112", "Fix login", how="listed", parts=rest)])
-        assert meant("merge PR 125", entities) == meant("merge #125", entities) == ["Add docs"]
+        entities = window_after([EntitySighting("pr", "112", "Fix login", how="listed", parts=rest)])
+        assert resolved_names("merge PR 125", entities) == resolved_names("merge #125", entities) == ["Add docs"]
 
-    def test_what_was_never_seen_is_said_to_be(self) -> None:
+    def test_an_id_never_seen_is_reported(self) -> None:
         assert resolve("close #14", self.PRS).why == "#14 was never seen"
 
-    def test_the_number_of_what_was_deleted_is_no_place_in_the_list(self) -> None:
-        entities = in_mind([a("pr", name, id) for id, name in (("2", "Fix login"), ("3", "Bump deps"), ("4", "Docs"))])
+    def test_the_number_of_a_deleted_entity_is_not_a_position(self) -> None:
+        entities = window_after(
+            [a("pr", name, id) for id, name in (("2", "Fix login"), ("3", "Bump deps"), ("4", "Docs"))]
+        )
         entities = entities.apply(an_event(EntitiesSeen((EntitySighting("pr", "3", how="deleted"),)), 9))
         answer = resolve("close PR 3", entities)
         assert (answer.verdict, answer.why) == ("none", '"Bump deps" was deleted')
 
-    def test_the_third_image_is_no_order_with_that_number(self) -> None:
-        entities = in_mind([a("order", "Lamps", "3")], IMAGES)
-        assert meant("open image #3", entities) == ["lake.jpg"]
-        assert meant("open #3", entities) == ["Lamps"]
+    def test_the_third_image_is_not_an_order_with_that_number(self) -> None:
+        entities = window_after([a("order", "Lamps", "3")], IMAGES)
+        assert resolved_names("open image #3", entities) == ["lake.jpg"]
+        assert resolved_names("open #3", entities) == ["Lamps"]
 
 
-class TestDoubt:
-    def test_a_search_makes_its_best_match_it_with_less_confidence(self) -> None:
-        listed, alone = in_mind([ABOUT, CONTACT]), in_mind([CONTACT], [ABOUT])
-        assert meant("open it", listed) == meant("open it", alone) == ["About Us"]
+class TestAmbiguity:
+    def test_after_a_search_it_means_the_best_match_with_less_confidence(self) -> None:
+        listed, alone = window_after([ABOUT, CONTACT]), window_after([CONTACT], [ABOUT])
+        assert resolved_names("open it", listed) == resolved_names("open it", alone) == ["About Us"]
         assert resolve("open it", listed).confidence < resolve("open it", alone).confidence
 
-    def test_of_a_short_list_which_was_all_in_view_it_is_less_sure_than_of_a_long_one_and_says_why(self) -> None:
+    def test_a_short_list_gives_less_confidence_than_a_long_one(self) -> None:
         rest = (EntityPart("image", "img-4", "delta.jpg", from_same_list=True),)
-        short, long = in_mind(IMAGES), in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        short, long = window_after(IMAGES), window_after([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
         for text in ("open it", "open that image", "打开它"):
-            assert meant(text, short) == meant(text, long) == ["mountain.jpg"]
+            assert resolved_names(text, short) == resolved_names(text, long) == ["mountain.jpg"]
             assert resolve(text, short).confidence < resolve(text, long).confidence
             assert "any of them fits" in resolve(text, short).why
 
-    def test_the_page_after_a_list_of_pages_is_asked_about(self) -> None:
-        answer = resolve("open the page", in_mind([ABOUT, CONTACT]))
+    def test_the_page_after_a_short_list_is_ambiguous(self) -> None:
+        answer = resolve("open the page", window_after([ABOUT, CONTACT]))
         assert answer.question == "Which page: About Us or Contact?"
         assert answer.entity is None
 
-    def test_a_chinese_text_is_asked_back_in_chinese(self) -> None:
-        assert resolve("打开页面", in_mind([ABOUT, CONTACT])).question == "是哪个页面：「About Us」还是「Contact」？"
+    def test_the_question_for_a_chinese_text_is_chinese(self) -> None:
+        assert (
+            resolve("打开页面", window_after([ABOUT, CONTACT])).question == "是哪个页面：「About Us」还是「Contact」？"
+        )
 
-    def test_part_of_several_names_is_asked_about(self) -> None:
-        blogs = in_mind([a("post", "Winter Sale 2023")], [a("post", "Winter Sale 2024")])
+    def test_part_of_several_names_is_ambiguous(self) -> None:
+        blogs = window_after([a("post", "Winter Sale 2023")], [a("post", "Winter Sale 2024")])
         answer = resolve("publish the winter sale post", blogs)
         assert answer.question == "Which post: Winter Sale 2024 or Winter Sale 2023?"
-        assert meant("publish the winter sale 2023 post", blogs) == ["Winter Sale 2023"]
+        assert resolved_names("publish the winter sale 2023 post", blogs) == ["Winter Sale 2023"]
 
-    def test_the_same_name_twice_is_told_apart_by_id_when_asking_and_by_the_noun_beside_it(self) -> None:
-        twins = in_mind([a("page", "News", "p1")], [a("post", "News", "b1")])
+    def test_equal_names_are_distinguished_by_id_in_the_question_and_by_a_noun_next_to_them(self) -> None:
+        twins = window_after([a("page", "News", "p1")], [a("post", "News", "b1")])
         assert resolve("open News", twins).question == "Which one: News (post b1) or News (page p1)?"
         assert [entity.id for entity in resolve("open the News page", twins).entities] == ["p1"]
 
-    def test_names_that_differ_in_capitals_alone_are_told_apart_by_type(self) -> None:
-        alike = in_mind([a("project", "apollo", "apollo")], [a("customer", "Apollo", "c1")])
+    def test_names_that_differ_only_in_case_are_distinguished_by_type(self) -> None:
+        alike = window_after([a("project", "apollo", "apollo")], [a("customer", "Apollo", "c1")])
         assert resolve("open apollo", alike).question == "Which one: Apollo (customer c1) or apollo (project)?"
 
-    def test_the_noun_beside_a_name_says_more_than_how_much_of_the_name_was_said(self) -> None:
+    def test_a_noun_next_to_a_name_outranks_a_longer_match(self) -> None:
         mail = EntityPart("email", "ops@acme.com")
-        accounts = in_mind([a("account", "Acme Corp International", "acc_1", parts=(mail,))])
+        accounts = window_after([a("account", "Acme Corp International", "acc_1", parts=(mail,))])
         assert [entity.id for entity in resolve("open Acme account", accounts).entities] == ["acc_1"]
 
-    def test_both_of_three_are_asked_about(self) -> None:
-        three = in_mind([HOME], [CONTACT], [ABOUT])
-        assert meant("delete both pages", three) == ["?", "About Us", "Contact", "Home"]
-        assert meant("两个页面都删除", three) == ["?", "About Us", "Contact", "Home"]
+    def test_both_of_three_is_ambiguous(self) -> None:
+        three = window_after([HOME], [CONTACT], [ABOUT])
+        assert resolved_names("delete both pages", three) == ["?", "About Us", "Contact", "Home"]
+        assert resolved_names("两个页面都删除", three) == ["?", "About Us", "Contact", "Home"]
 
-    def test_the_other_one_of_three_is_asked_about(self) -> None:
-        assert meant("the other image") == ["?", "river.jpg", "lake.jpg"]
-        assert meant("the other two images") == ["river.jpg", "lake.jpg"]
+    def test_the_other_one_of_three_is_ambiguous(self) -> None:
+        assert resolved_names("the other image") == ["?", "river.jpg", "lake.jpg"]
+        assert resolved_names("the other two images") == ["river.jpg", "lake.jpg"]
 
-    def test_a_place_that_the_list_does_not_have_is_nothing(self) -> None:
+    def test_a_position_beyond_the_list_resolves_to_nothing(self) -> None:
         answer = resolve("the ninth image", SITE)
         assert answer.verdict == "none"
         assert "only 3" in answer.why
 
-    def test_a_long_list_can_be_counted_beyond_the_things_it_brought_in(self) -> None:
+    def test_a_long_list_can_be_counted_beyond_its_entities(self) -> None:
         rest = (EntityPart("image", "img-4", "delta.jpg", from_same_list=True),)
-        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
-        assert meant("the fourth image", entities) == ["delta.jpg"]
+        entities = window_after([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        assert resolved_names("the fourth image", entities) == ["delta.jpg"]
         for text in ("delete every image", "delete all images", "删除所有图片"):
-            assert meant(text, entities) == ["mountain.jpg", "river.jpg", "lake.jpg", "delta.jpg"]
+            assert resolved_names(text, entities) == ["mountain.jpg", "river.jpg", "lake.jpg", "delta.jpg"]
 
     @pytest.mark.parametrize("text", ["the last image", "delete all images", "delete these images", "最后一张图片"])
-    def test_the_end_of_a_list_that_was_cut_is_asked_about(self, text: str) -> None:
+    def test_the_end_of_a_truncated_list_is_ambiguous(self, text: str) -> None:
         rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", from_same_list=True) for n in range(MAX_PARTS + 1))
-        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        entities = window_after([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
         assert entities[0].parts_left_out
         assert resolve(text, entities).verdict == "ambiguous"
 
     @each_row("text", ["删除产品页面", "删除定价页面", "删除Pricing页面", "删除 pricing 页面", "删除那个产品页面"])
-    def test_chinese_words_that_describe_and_fit_nothing_are_asked_about(self, text: str) -> None:
-        assert meant(text, in_mind([a("page", "首页")])) == ["?", "首页"]
+    def test_a_chinese_description_that_fits_nothing_is_ambiguous(self, text: str) -> None:
+        assert resolved_names(text, window_after([a("page", "首页")])) == ["?", "首页"]
 
     @each_row("text", ["删除页面", "请帮我打开页面", "检查一下页面", "刚打开的页面", "我的页面"])
-    def test_a_chinese_verb_is_no_description(self, text: str) -> None:
-        assert meant(text, in_mind([a("page", "首页")])) == ["首页"]
+    def test_a_chinese_verb_is_not_a_description(self, text: str) -> None:
+        assert resolved_names(text, window_after([a("page", "首页")])) == ["首页"]
 
-    def test_chinese_words_that_are_in_a_name_describe_it(self) -> None:
-        assert meant("删除产品页面", in_mind([a("page", "产品列表")], [a("page", "首页")])) == ["产品列表"]
+    def test_chinese_words_of_a_name_describe_it(self) -> None:
+        assert resolved_names("删除产品页面", window_after([a("page", "产品列表")], [a("page", "首页")])) == [
+            "产品列表"
+        ]
 
 
-class TestWhatIsSaidNotToBeMeant:
+class TestExclusion:
     @each_row("text", ["not that page", "neither of them", "not Contact", "不是这个", "不要这个页面"])
-    def test_it_is_not_meant(self, text: str) -> None:
+    def test_an_excluded_entity_is_not_meant(self, text: str) -> None:
         answer = resolve(text, SITE)
         assert (answer.verdict, answer.entities) == ("none", ())
         assert "excluded by the text" in answer.why
 
-    def test_the_rest_of_them_is(self) -> None:
-        assert meant("delete all images except the first one") == ["river.jpg", "lake.jpg"]
-        assert meant("delete all pages except Contact") == ["About Us"]
-        assert meant("not that page, the other one") == ["Contact"]
+    def test_the_other_entities_are_meant(self) -> None:
+        assert resolved_names("delete all images except the first one") == ["river.jpg", "lake.jpg"]
+        assert resolved_names("delete all pages except Contact") == ["About Us"]
+        assert resolved_names("not that page, the other one") == ["Contact"]
 
-    def test_a_question_whether_it_is_the_one_is_no_denial(self) -> None:
-        assert meant("是不是这个页面") == ["About Us"]
+    def test_a_question_is_not_an_exclusion(self) -> None:
+        assert resolved_names("是不是这个页面") == ["About Us"]
 
 
 class TestByAge:
-    PAGES = in_mind([HOME], [CONTACT], [ABOUT])
+    PAGES = window_after([HOME], [CONTACT], [ABOUT])
 
     @each_row(
         ("text", "names"),
@@ -606,48 +626,48 @@ class TestByAge:
             ("the last page I opened", ["About Us"]),
         ],
     )
-    def test_without_a_list_things_are_counted_by_when_they_were_first_seen(self, text: str, names: list[str]) -> None:
-        assert meant(text, self.PAGES) == names
+    def test_without_a_list_entities_are_counted_by_first_sight(self, text: str, names: list[str]) -> None:
+        assert resolved_names(text, self.PAGES) == names
 
-    def test_the_newest_is_asked_about_when_an_older_one_was_used_since(self) -> None:
+    def test_the_newest_is_ambiguous_if_an_older_one_was_used_since(self) -> None:
         early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
         home = Entity("p1", "page", "Home", first_seen=early, last_seen=late)
         team = Entity("p2", "page", "Team", first_seen=late, last_seen=late)
-        assert meant("the newest page", Entities((home, team))) == ["?", "Home", "Team"]
-        assert meant("the oldest page", Entities((home, team))) == ["Home"]
+        assert resolved_names("the newest page", Entities((home, team))) == ["?", "Home", "Team"]
+        assert resolved_names("the oldest page", Entities((home, team))) == ["Home"]
 
-    def test_which_came_first_is_asked_of_those_that_came_together(self) -> None:
-        assert meant("the oldest image") == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
+    def test_the_oldest_of_one_list_is_ambiguous(self) -> None:
+        assert resolved_names("the oldest image") == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
 
 
-class TestANounWithANumber:
+class TestNounWithNumber:
     @pytest.mark.parametrize("text", ["image 3", "open image #3", "the image 3", "image number 3"])
-    def test_it_is_a_place_in_the_list(self, text: str) -> None:
-        assert meant(text) == ["lake.jpg"]
+    def test_a_number_after_a_noun_is_a_position(self, text: str) -> None:
+        assert resolved_names(text) == ["lake.jpg"]
 
-    def test_it_is_an_id_if_a_thing_has_it(self) -> None:
-        pages = in_mind([a("page", "Home", "2"), a("page", "Team", "1")])
-        assert meant("delete page 1", pages) == ["Team"]
+    def test_a_number_after_a_noun_is_an_id_if_an_entity_has_it(self) -> None:
+        pages = window_after([a("page", "Home", "2"), a("page", "Team", "1")])
+        assert resolved_names("delete page 1", pages) == ["Team"]
         assert resolve("delete page 1", pages).references[0].kind == "id"
 
-    def test_it_is_asked_about_where_there_is_no_list(self) -> None:
-        assert meant("page 1") == ["?", "About Us", "Contact"]
+    def test_a_number_after_a_noun_is_ambiguous_without_a_list(self) -> None:
+        assert resolved_names("page 1") == ["?", "About Us", "Contact"]
 
 
-class TestWhatWasSaidBefore:
-    def test_it_is_what_the_assistant_just_named(self) -> None:
-        answer = resolve("Yes, open it", in_mind([ABOUT, CONTACT]), previous_text="How about the Contact page?")
+class TestPreviousMessage:
+    def test_it_means_what_the_assistant_just_named(self) -> None:
+        answer = resolve("Yes, open it", window_after([ABOUT, CONTACT]), previous_text="How about the Contact page?")
         assert answer.entity is not None
         assert answer.entity.name == "Contact"
 
-    def test_a_choice_is_counted_in_the_order_it_was_offered(self) -> None:
+    def test_options_are_counted_in_the_order_they_were_offered(self) -> None:
         answer = resolve("the first one", SITE, previous_text="Which page: Contact or About Us?")
         assert answer.entity is not None
         assert answer.entity.name == "Contact"
 
 
-class TestDeepMemory:
-    def test_it_is_asked_only_when_nothing_in_mind_fits(self) -> None:
+class TestSearchedEntities:
+    def test_search_is_used_only_if_nothing_in_the_window_fits(self) -> None:
         asked: list[str] = []
 
         def deep() -> Iterator[Entity]:
@@ -663,15 +683,15 @@ class TestDeepMemory:
         assert answer.confidence < 0.9
         assert "deep memory" in answer.why
 
-    def test_a_description_that_fits_nothing_in_mind_is_looked_for_there_before_asking(self) -> None:
+    def test_a_description_is_searched_before_asking(self) -> None:
         deep = [Entity("p9", "page", "Pricing")]
         answer = resolve("open the pricing page", SITE, searched=deep)
         assert answer.entities == tuple(deep)
 
     @pytest.mark.parametrize("text", ["delete the page", "delete that page", "删除页面", "the first page"])
-    def test_what_goes_by_its_type_alone_is_found_there_and_asked_about(self, text: str) -> None:
+    def test_a_searched_entity_known_only_by_type_is_ambiguous(self, text: str) -> None:
         one, two = Entity("p8", "page", "Pricing"), Entity("p9", "page", "Team")
-        entities = in_mind([ABOUT], [deleted("page", "About Us")])
+        entities = window_after([ABOUT], [deleted("page", "About Us")])
         for deep in ([one], [one, two]):
             answer = resolve(text, entities, searched=deep)
             assert answer.verdict == "ambiguous"
@@ -680,17 +700,17 @@ class TestDeepMemory:
             assert "in the window" not in answer.why
 
     @pytest.mark.parametrize("text", ["restore it", "restore the deleted page"])
-    def test_the_dead_that_are_out_of_mind_are_found_there_and_asked_about(self, text: str) -> None:
+    def test_a_searched_deleted_entity_is_ambiguous(self, text: str) -> None:
         gone = Entity("p9", "page", "Pricing", deleted=True)
         answer = resolve(text, SITE, searched=[gone])
         assert answer.question == "Do you mean Pricing?"
         assert resolve(text, SITE).verdict == "ambiguous"
 
-    def test_a_pronoun_never_means_what_is_not_in_mind(self) -> None:
+    def test_a_pronoun_never_means_a_searched_entity(self) -> None:
         assert resolve("open it", Entities(), searched=[Entity("p9", "page", "Pricing")]).verdict == "none"
 
 
-def test_an_answer_reads_as_a_sentence() -> None:
+def test_a_resolution_reads_as_a_sentence() -> None:
     assert str(resolve("open Contact", SITE)) == 'page:Contact, "Contact" (90%: "Contact" is its name)'
     assert str(resolve("hello", SITE)) == "nothing (nothing in it refers to an entity)"
 
@@ -705,11 +725,11 @@ SCRAPS = st.sampled_from(
 @given(
     text=st.one_of(st.text(), st.lists(SCRAPS, max_size=20).map(" ".join), st.lists(SCRAPS, max_size=20).map("".join))
 )
-def test_any_text_has_an_answer_that_holds_together(text: str) -> None:
-    held(resolve(text, SITE, previous_text=text, searched=SITE))
+def test_any_text_has_a_consistent_resolution(text: str) -> None:
+    is_consistent(resolve(text, SITE, previous_text=text, searched=SITE))
 
 
-def held(answer: Resolution) -> None:
+def is_consistent(answer: Resolution) -> None:
     assert 0 <= answer.confidence <= 1
     assert len(answer.candidates) <= MAX_CANDIDATES
     assert (answer.verdict == "resolved") == bool(answer.entities)
@@ -740,42 +760,42 @@ def held(answer: Resolution) -> None:
         "ok that ",
     ],
 )
-def test_of_a_huge_text_only_the_beginning_is_looked_at(scrap: str) -> None:
+def test_of_a_huge_text_only_the_beginning_is_read(scrap: str) -> None:
     huge = scrap * (100_000 // len(scrap))
     assert resolve(huge, SITE).references == resolve(huge[:MAX_TEXT_CHARS], SITE).references
 
 
-def test_what_was_there_and_is_gone_is_said() -> None:
-    answer = resolve("rename the page", in_mind([ABOUT], [deleted("page", "About Us")]))
+def test_a_deleted_entity_is_named_in_the_reason() -> None:
+    answer = resolve("rename the page", window_after([ABOUT], [deleted("page", "About Us")]))
     assert (answer.verdict, answer.why) == ("none", '"About Us" was deleted, and no other page is known')
 
 
-class TestWhatIsLeftOut:
-    PAGES = in_mind([a("page", "Team")], [HOME])
+class TestAllBut:
+    PAGES = window_after([a("page", "Team")], [HOME])
 
     @pytest.mark.parametrize(
         "text", ["every page but the home one", "publish all pages but Home", "all pages but for Home"]
     )
-    def test_all_but_one_are_those_others(self, text: str) -> None:
-        assert meant(text, self.PAGES) == ["Team"]
+    def test_all_but_one_means_the_others(self, text: str) -> None:
+        assert resolved_names(text, self.PAGES) == ["Team"]
 
-    def test_any_but_one_is_not_that_one(self) -> None:
-        assert meant("any page but the home one", self.PAGES) == []
+    def test_any_but_one_excludes_that_one(self) -> None:
+        assert resolved_names("any page but the home one", self.PAGES) == []
 
-    def test_a_new_sentence_after_but_leaves_nothing_out(self) -> None:
-        assert "Home" in meant("I like every page but the home one is slow", self.PAGES)
+    def test_a_new_clause_after_but_excludes_nothing(self) -> None:
+        assert "Home" in resolved_names("I like every page but the home one is slow", self.PAGES)
 
     @pytest.mark.parametrize("text", ["that one, not the first", "not the first, that one"])
-    def test_what_was_just_ruled_out_is_asked_about(self, text: str) -> None:
-        assert meant(text, in_mind(IMAGES)) == ["?", "river.jpg", "lake.jpg"]
+    def test_an_entity_just_excluded_is_ambiguous(self, text: str) -> None:
+        assert resolved_names(text, window_after(IMAGES)) == ["?", "river.jpg", "lake.jpg"]
 
-    def test_nothing_is_meant_when_the_only_one_is_ruled_out(self) -> None:
-        assert meant("that one, not the Home page", in_mind([HOME])) == []
+    def test_excluding_the_only_entity_means_nothing(self) -> None:
+        assert resolved_names("that one, not the Home page", window_after([HOME])) == []
 
 
-class TestAChineseNounThatNobodyKnows:
+class TestUnknownChineseNoun:
     @each_row("text", ["退那个台灯", "那件衣服", "没有那个意思", "那些台灯", "把那个台灯退了", "那个台灯的价格"])
-    def test_it_means_nothing_behind_a_demonstrative(self, text: str) -> None:
+    def test_an_unknown_noun_after_a_demonstrative_means_nothing(self, text: str) -> None:
         answer = resolve(text, SITE)
         assert (answer.verdict, answer.entities) == ("none", ())
         assert "is known" in answer.why
@@ -783,24 +803,24 @@ class TestAChineseNounThatNobodyKnows:
     @each_row(
         "text", ["删除那个", "那个很好看", "这个怎么样", "把这个打印出来", "这个发布一下", "那个删了吧", "这个可以吗"]
     )
-    def test_a_verb_or_an_adjective_is_no_noun(self, text: str) -> None:
-        assert meant(text) == ["About Us"]
+    def test_a_verb_or_an_adjective_is_not_a_noun(self, text: str) -> None:
+        assert resolved_names(text) == ["About Us"]
 
-    def test_it_is_told_whole(self) -> None:
+    def test_an_unknown_noun_is_reported_completely(self) -> None:
         assert resolve("那个功能不错", SITE).why == "no 功能 is known"
 
-    def test_a_name_behind_it_is_a_name(self) -> None:
-        assert meant("退那个台灯", in_mind([a("item", "台灯")], [HOME])) == ["台灯"]
+    def test_a_name_after_a_demonstrative_is_a_name(self) -> None:
+        assert resolved_names("退那个台灯", window_after([a("item", "台灯")], [HOME])) == ["台灯"]
 
-    def test_what_describes_is_looked_for_in_names(self) -> None:
-        coats = in_mind([a("coat", "红色"), a("coat", "蓝色")], [HOME])
-        assert meant("要那件蓝色的", coats) == ["蓝色"]
-        assert meant("要那件绿色的", in_mind([ABOUT])) == ["?", "About Us"]
+    def test_descriptive_words_are_looked_for_in_names(self) -> None:
+        coats = window_after([a("coat", "红色"), a("coat", "蓝色")], [HOME])
+        assert resolved_names("要那件蓝色的", coats) == ["蓝色"]
+        assert resolved_names("要那件绿色的", window_after([ABOUT])) == ["?", "About Us"]
 
 
 @each_row("text", ["关于我们页面", "打开关于我们页面", "打开设置页面", "删除联系我们页面", "那个定价页面"])
 def test_chinese_words_that_could_be_a_name_are_not_dropped(text: str) -> None:
-    assert meant(text, in_mind([ABOUT], [CONTACT])) == ["?", "Contact", "About Us"]
+    assert resolved_names(text, window_after([ABOUT], [CONTACT])) == ["?", "Contact", "About Us"]
 
 
 @pytest.mark.parametrize(
@@ -812,8 +832,8 @@ def test_chinese_words_that_could_be_a_name_are_not_dropped(text: str) -> None:
         ("把 Contact 页面的标题改掉", ["Contact"]),
     ],
 )
-def test_what_ba_marks_is_what_it_is_about(text: str, names: list[str]) -> None:
-    assert meant(text) == names
+def test_the_object_marked_by_ba_is_the_main_reference(text: str, names: list[str]) -> None:
+    assert resolved_names(text) == names
 
 
 def test_the_target_of_ba_stays_among_the_references() -> None:
@@ -823,10 +843,10 @@ def test_the_target_of_ba_stays_among_the_references() -> None:
 
 @pytest.mark.parametrize("text", ["the previous one", "上一个"])
 def test_the_previous_one_is_not_in_the_list_that_was_just_shown(text: str) -> None:
-    assert meant(text, in_mind(IMAGES)) == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
-    assert meant(text, in_mind([a("image", "sea.jpg")], IMAGES)) == ["sea.jpg"]
+    assert resolved_names(text, window_after(IMAGES)) == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
+    assert resolved_names(text, window_after([a("image", "sea.jpg")], IMAGES)) == ["sea.jpg"]
 
 
-def test_an_id_that_was_never_seen_is_said() -> None:
+def test_an_unknown_id_is_named_in_the_reason() -> None:
     answer = resolve("delete page-99", SITE)
     assert (answer.verdict, answer.why) == ("none", "page-99 was never seen")
