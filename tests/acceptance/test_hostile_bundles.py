@@ -378,7 +378,7 @@ LINES: dict[str, tuple[Made, str]] = {
     "a dream that has gathered itself": (gathered(upto=3), "a dream has read a later event, 3"),
     "an answer until nobody knows when": (body_of("dream_answered", dream=1, until="", text="x"), "line 3"),
     "an answer of no words": (body_of("dream_answered", dream=1, until=AT, text=None), "text has type NoneType"),
-    "an edit that is none": (proposed(["burn"]), "'burn' is no edit"),
+    "an edit that is none": (proposed(["burn"]), "'burn' is not an edit"),
     "an edit of no section": (proposed(["add", [], "Nowhere", "x"]), "'Nowhere' is not a valid Section"),
     "an edit that is a text": (proposed("add"), "line 3"),
     "an edit with NUL": (proposed(["retire", ["x"], "", "", [], 0, "", "", 0, "\0"]), "without NUL"),

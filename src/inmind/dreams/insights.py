@@ -106,7 +106,7 @@ def _repeated(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterat
 
 
 def _split_by_facts(similar: Sequence[int], word_sets: Sequence[frozenset[str]]) -> Iterable[list[int]]:
-    """Split similar statements by their numbers and negations, so that each group says the same."""
+    """Split similar statements by numbers and negations, so that each group says the same."""
     groups: defaultdict[frozenset[str], list[int]] = defaultdict(list)
     for index in similar:
         groups[frozenset(word for word in word_sets[index] if word in _NEGATIONS or not word.isalpha())].append(index)

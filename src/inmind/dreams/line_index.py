@@ -133,7 +133,7 @@ class LineIndex:
             self._index(entry, statement)
 
     def _find_contradicted(self, said: Add, statement: Statement, is_data: bool) -> _IndexedLine | None:
-        """The line with a different answer to the same question, if the newer one overrules the older."""
+        """The line with another answer to the same question, if the newer one overrules the older."""
         for question in statement.answers:
             entry, answer = self._by_question.get((is_data, question), (None, ()))
             if entry and not entry.fixed and answers_differ(statement.answers[question], answer):

@@ -88,7 +88,10 @@ def find_open_loops(utterances: Sequence[Utterance], now: datetime) -> list[Open
 
 
 def _still_open(loops: list[OpenLoop], utterance: Utterance, this_turn: list[OpenLoop]) -> list[OpenLoop]:
-    """Loops that stay open after this utterance. Most utterances close nothing and are skipped early."""
+    """Loops that stay open after this utterance.
+
+    Most utterances close nothing and are skipped early.
+    """
     if not loops:
         return loops
     signal = done, _, words = _close_signal(utterance)

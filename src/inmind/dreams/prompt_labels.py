@@ -100,7 +100,10 @@ def _note_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
 
 
 def _crystal_sources(material: DreamMaterial) -> Iterator[LabelledSource]:
-    """Crystals of people and the agent, newest first. Tool results are long and say nothing about people."""
+    """Crystals of people and the agent, newest first.
+
+    Tool results are long and say nothing about people.
+    """
     note_ids = {note.id for note in material.notes}
     crystals = [
         crystal for crystal in material.crystals if crystal.id not in note_ids and crystal.trust is not Trust.DATA

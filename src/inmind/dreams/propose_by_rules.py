@@ -90,7 +90,10 @@ def _is_covered(add: Add, settled: Sequence[Edit]) -> bool:
 
 
 def _build_index(material: DreamMaterial, settled: Sequence[Edit], settled_lines: Collection[str]) -> LineIndex:
-    """Index the statements of the page. Derived lines and pointers are left out: nothing can replace them."""
+    """Index the statements of the page.
+
+    Derived lines and pointers are left out: nothing can replace them.
+    """
     index = LineIndex()
     for section, text in material.page.all_entries():
         line = material.dream_lines.get(text)
@@ -118,7 +121,10 @@ def _new_lines(material: DreamMaterial) -> Iterator[Add]:
 
 
 def _is_mood_note(note: str) -> bool:
-    """True for an automatic note about the user's mood. It is searchable, and of no use on the page."""
+    """True for an automatic note about the user's mood.
+
+    It is searchable, and of no use on the page.
+    """
     return bool(level_in_note(note)) and "): the user " in note
 
 

@@ -42,7 +42,7 @@ def _has_topic(sentence: str) -> bool:
 
 
 def split_unanswered(reply: str) -> tuple[bool, str]:
-    """Whether a reply says that it does not know, and the other sentences of the reply."""
+    """Split a reply: True if it says that it does not know, and its other sentences."""
     reply_sentences = split_sentences(reply)
     answers = [sentence for sentence in reply_sentences if not _says_unknown(sentence)]
     return len(answers) < len(reply_sentences), "\n".join(answers)

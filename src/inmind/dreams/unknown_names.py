@@ -50,7 +50,10 @@ def _is_well_known(name: str) -> bool:
 
 
 def _is_explained(name: str, sentence: str) -> bool:
-    """True if the words around the first mention explain it. Names of a list share an explanation."""
+    """True if the words around the first mention explain it.
+
+    Names of a list share an explanation.
+    """
     before, _, after = sentence.partition(name)
     around = (before, compile_cached(_LISTED).sub("", before))
     explained = (
@@ -93,7 +96,7 @@ _EXPLAINED_BEFORE = (
         rf"\b(?:{_POSSESSIVE}|an?|the|this|\w+['’]s)\s+(?:(?!(?:{_CONNECTIVES})\b)[a-z][\w-]*,?\s+){{1,3}}",
         r"\b(?:called|named|name is|name['’]s)\s+",
         r"(?:名叫|叫做|叫作|叫)",
-        # whoever is spoken to
+        # a person who is addressed
         r"^\W*(?:thanks|thank you|hey|hi|hello|yeah|yes|no|oh|wow|congrats|sorry|okay|ok|bye|sure|good \w+)[\s,!]+",
     )
     + r"[\"'“‘*(]*$"

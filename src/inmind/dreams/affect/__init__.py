@@ -1,1 +1,1 @@
-"""How things have been going, in three levels that rise with what happens and fall back by themselves."""
+"""Affect: three levels that rise with events and decay over time."""

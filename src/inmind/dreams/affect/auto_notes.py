@@ -1,7 +1,7 @@
-"""Notes that nobody has to think of: a level that is high writes one by itself.
+"""Automatic notes about high levels.
 
-An agent in the middle of a triumph or a mess is the last to take a note of it. So a spike that lifts a level above the
-bar is noted with it, in one commit, and a level that stays there is noted again every half an hour.
+An agent in the middle of a success or a failure is unlikely to note it. So a spike that lifts a level above the bar
+adds a note in the same commit, and a level that stays high is noted again every half hour.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ NOTE_IMPORTANCE: Final = 0.8
 REPEAT_INTERVAL: Final = timedelta(minutes=30)
 
 _MAX_CAUSE_CHARACTERS: Final = 90
-"""Characters that are quoted of why a level is high."""
+"""Characters quoted of the cause."""
 
 _VALENCES: Final = {"dopamine": 0.5, "cortisol": -0.5, "oxytocin": 0.5}
 
 
 def add_auto_notes(affect: AffectState, spikes: Iterable[Draft], now: datetime) -> list[Draft]:
-    """What is raised, each followed by the notes that it is worth: one for every level that it lifts above the bar."""
+    """The spikes, each followed by a note for every level that it lifts above the bar."""
     drafts: list[Draft] = []
     for draft in spikes:
         drafts.append(draft)
@@ -42,7 +42,7 @@ def add_auto_notes(affect: AffectState, spikes: Iterable[Draft], now: datetime) 
 
 
 def due_notes(affect: AffectState, now: datetime) -> list[Draft]:
-    """A note for each level that has been high for a while, and of which nobody was told in the last half an hour."""
+    """A note for each level that is still high and was not noted in the last half hour."""
     high = {level: value for level, value in affect.levels.decayed_to(now).by_name.items() if value > HIGH_LEVEL}
     waiting = [level for level in high if not is_recent(affect.noted_at.get(level), now, REPEAT_INTERVAL)]
     causes = {level: affect.causes.get(level) for level in waiting}
@@ -55,7 +55,7 @@ def due_notes(affect: AffectState, now: datetime) -> list[Draft]:
 def _build_note(
     level: str, value: float, cause: SpikeCause | None, *, sources: tuple[str, ...], still: bool = False
 ) -> Draft:
-    """Memory's own words, but no more to be trusted than what they tell of."""
+    """The draft of a note. It has the trust of its cause, although the words are generated."""
     trust = Trust(cause.trust) if cause else None
     if cause and cause.why and trust is Trust.DATA:
         cause = cause._replace(why=_quote(cause.why))
@@ -66,6 +66,6 @@ def _build_note(
 
 
 def _quote(why: str) -> str:
-    """Words with the name of a tool in them, which its maker has chosen: data, and quoted as that."""
-    said = shorten(escape_markup(why), _MAX_CAUSE_CHARACTERS).replace('"', "'")
-    return f'"{said}"'
+    """Quote a cause as data: it contains a tool name, chosen by the tool's author."""
+    text = shorten(escape_markup(why), _MAX_CAUSE_CHARACTERS).replace('"', "'")
+    return f'"{text}"'

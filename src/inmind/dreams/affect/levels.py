@@ -1,7 +1,7 @@
-"""Three levels between 0 and 1: dopamine, cortisol, oxytocin. They rise by what happens and fall back on their own.
+"""Three levels between 0 and 1: dopamine, cortisol, oxytocin. Spikes raise them, and they decay to a baseline.
 
-Each falls toward its baseline by half every so many minutes. That has a closed form, so nothing ticks: levels are kept
-as they were when something last happened, and what they are at any later moment is worked out when somebody asks.
+Each level decays by half-life. This has a closed form, so no timer is needed: levels are stored as of the last spike,
+and the value at a later time is computed on demand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from inmind.core.frozen import frozen
 
 
 class LevelChange(NamedTuple):
-    """What a spike adds to each level."""
+    """The change of each level by a spike."""
 
     dopamine: float = 0.0
     cortisol: float = 0.0
@@ -34,40 +34,41 @@ SPIKES: Final[Mapping[str, LevelChange]] = {
     "recall": LevelChange(dopamine=0.05),
     "missed": LevelChange(dopamine=-0.05),
 }
-"""What raises them, and by how much. A memory that was looked for and found pleases a little; one that was not, not."""
+"""The change of each spike. A search with a hit raises dopamine a little; one without a hit lowers it."""
 
 
 @frozen(kw_only=True)
 class Levels:
-    """The levels at a moment."""
+    """The levels at one time."""
 
     dopamine: float = BASELINES.dopamine
     cortisol: float = BASELINES.cortisol
     oxytocin: float = BASELINES.oxytocin
     at: datetime | None = None
-    """None: nothing has ever happened, so they are at their baselines whenever one looks."""
+    """None if nothing has happened yet: the levels are at their baselines at any time."""
 
     def decayed_to(self, now: datetime) -> Levels:
-        """What they have fallen to by then. A clock that was set back changes nothing."""
+        """The levels at a later time. An earlier time changes nothing."""
         if self.at is None or now <= self.at:
             return self
-        fallen = (
+        values = (
             base + (level - base) * 0.5 ** ((now - self.at) / half)
             for level, base, half in zip(self.by_name.values(), BASELINES, HALF_LIVES, strict=True)
         )
-        return Levels(**dict(zip(self.by_name, fallen, strict=True)), at=now)
+        return Levels(**dict(zip(self.by_name, values, strict=True)), at=now)
 
     def spiked(self, spike: str, now: datetime) -> Levels:
-        """What they rise to by a spike. None leaves the room between 0 and 1.
+        """The levels after a spike, limited to 0 and 1.
 
-        Time goes on from this moment, also where it is an earlier one: a clock that was wrong for a minute must not
-        hold the levels up until it would have been right.
+        Decay continues from this time, even if it is earlier than the last: a clock that was wrong for a minute must
+        not stop the decay until that time is reached.
         """
-        then = self.decayed_to(now)
-        risen = (
-            min(1.0, max(0.0, level + more)) for level, more in zip(then.by_name.values(), SPIKES[spike], strict=True)
+        decayed = self.decayed_to(now)
+        values = (
+            min(1.0, max(0.0, level + change))
+            for level, change in zip(decayed.by_name.values(), SPIKES[spike], strict=True)
         )
-        return Levels(**dict(zip(self.by_name, risen, strict=True)), at=now)
+        return Levels(**dict(zip(self.by_name, values, strict=True)), at=now)
 
     @property
     def by_name(self) -> dict[str, float]:
@@ -82,17 +83,17 @@ _MOOD_WORDS: Final = {
     "cortisol": ((0.7, "under strain"), (0.3, "tense")),
     "oxytocin": ((0.7, "warmly attached"), (0.45, "socially engaged")),
 }
-"""Of each level the words for being above so much, the strongest first."""
+"""For each level: minimum and word, strongest first."""
 
 
 _LISTLESS_BELOW: Final = 0.08
-"""Below this little dopamine is left: search after search has found nothing."""
+"""Dopamine is this low only after many searches without a hit."""
 
 
 def describe_mood(levels: Levels) -> str:
-    """One word for each level that stands out; calm, where none does."""
+    """One word for each notable level, or `calm`. Shown on MEMORY.md and to users."""
     words = [
-        next((word for least, word in _MOOD_WORDS[level] if value > least), "")
+        next((word for minimum, word in _MOOD_WORDS[level] if value > minimum), "")
         for level, value in levels.by_name.items()
     ]
     if levels.dopamine < _LISTLESS_BELOW:

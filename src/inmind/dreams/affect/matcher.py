@@ -1,12 +1,12 @@
-"""How what people say to the agent is told from what they say of anything else, whichever language they speak.
+"""Recognize thanks, praise, anger and urgency that are addressed to the agent, in any language.
 
-All of these words are said of other things far more often. So what counts is where they stand: a clause that begins
-with "thanks" and does not go on with "to the cache" is said to somebody; a clause in which they only occur is not.
-Behind "if", behind "she said" and in answer to "no" they are not meant either, and a "thanks" at the end of a request
-is no more than a please. The words themselves are in english.py and chinese.py.
+These words are used about other things far more often, so their position counts: a clause that begins with "thanks" and
+does not continue with "to the cache" is addressed to someone; a clause that only contains the word is not. After "if",
+after "she said" and after "no" they are not meant either, and "thanks" at the end of a request is a formula. The words
+are in patterns_en.py and patterns_zh.py.
 
-Every message goes through here, and most say nothing of this. So each kind of saying names the words without which none
-of its forms can match: a clause is held only against those that it could be.
+Every message is checked, and most contain none of this. So each saying lists cue words without which no pattern can
+match, and a clause is only matched with the sayings whose cues it has.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Literal
 from inmind.core.frozen import frozen
 
 Saying = Literal["thanks", "praise", "anger", "urgency"]
-"""What a person says to whom they talk to."""
+"""What a user says to the agent."""
 
 MAX_LOOKBACK = 20
-"""Sentences, and clauses, to look back for what somebody asks for or who is speaking."""
+"""Sentences and clauses before a clause that are checked for requests and reported speech."""
 
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Patterns are compiled when a message first needs them: all of them at once take as long as all of the import."""
+    """Compile a pattern on first use: compiling all of them takes as long as the whole import."""
     return re.compile(pattern)
 
 
@@ -37,46 +37,46 @@ def one_of(*patterns: str) -> str:
 
 @frozen(kw_only=True)
 class LanguagePatterns:
-    """The words of a language, as patterns for small letters and single spaces."""
+    """The patterns of a language, for lower-case text with single spaces."""
 
     find_cues: Callable[[str], Sequence[Saying]]
-    """What a text could say, by the words that it has."""
+    """Sayings that a text may contain, by its words."""
     sayings: Mapping[Saying, str]
-    """How a clause begins that says so."""
+    """Matches the beginning of a clause."""
     clause_end: str
     condition: str
-    """Begins a clause that is not so, and makes the one behind it none either."""
+    """Begins a conditional clause. The next clause is not meant either."""
     reported: str
-    """Anywhere in a clause: what comes behind it was said by others."""
+    """Anywhere in a clause: the following words are of another person."""
     denial: str
-    """Anywhere in a clause: it says the opposite."""
+    """Anywhere in a clause: it means the opposite."""
     retraction: str
-    """Begins a clause that takes back the one before it."""
+    """Begins a clause that retracts the previous one."""
     refusal: str
-    """A clause which is a no."""
+    """A clause that is a refusal."""
     thanks_formula: str
-    """Thanks that may be a mere formula; they are, where `requests` is found in the clauses before them."""
+    """Thanks that are a formula if `request` matches a previous clause."""
     request: str
 
 
 def find_sayings(sentences: Sequence[str], patterns: LanguagePatterns) -> Iterator[Saying]:
-    """What the sentences of one message say to whom it is for, each once."""
+    """The sayings in the sentences of one message, each once."""
     found: set[Saying] = set()
-    for place, sentence in enumerate(sentences):
+    for index, sentence in enumerate(sentences):
         if not patterns.find_cues(sentence):
             continue
-        clauses, above = _split_clauses(sentence, patterns), sentences[max(0, place - MAX_LOOKBACK) : place]
+        clauses, previous = _split_clauses(sentence, patterns), sentences[max(0, index - MAX_LOOKBACK) : index]
         for number, clause in enumerate(clauses):
             for saying in patterns.find_cues(clause):
-                begins = saying not in found and compiled(patterns.sayings[saying]).match(clause) is not None
-                if begins and _ClausePosition(sentence, clauses, number, above, patterns).is_meant(saying):
+                matches = saying not in found and compiled(patterns.sayings[saying]).match(clause) is not None
+                if matches and _ClausePosition(sentence, clauses, number, previous, patterns).is_meant(saying):
                     found.add(saying)
                     yield saying
 
 
 @frozen
 class _ClausePosition:
-    """Where a clause stands: in its sentence, and below other sentences of the message."""
+    """A clause with its sentence and the previous sentences of the message."""
 
     sentence: str
     clauses: Sequence[str]
@@ -84,20 +84,20 @@ class _ClausePosition:
     above: Sequence[str]
     patterns: LanguagePatterns
 
-    def is_meant(self, said: Saying) -> bool:
-        """Is it meant where it stands?
+    def is_meant(self, saying: Saying) -> bool:
+        """True if the saying is meant in this position.
 
-        Whoever is angry may well ask, and who asks if something is good or urgent does
-        not say that it is."""
+        Anger may be a question. A question whether something is good or urgent is not a statement that it is.
+        """
         if self._is_reported():
             return False
-        if said == "thanks":
+        if saying == "thanks":
             return not self._is_declined() and not self._is_formula()
-        if said == "anger":
+        if saying == "anger":
             return not self._is_conditional()
-        taken_back = said == "praise" and bool(compiled(self.patterns.retraction).match(self._next_clause))
-        denied = bool(compiled(self.patterns.denial).search(self._clause))
-        return not (taken_back or denied or self._is_question() or self._is_conditional())
+        is_retracted = saying == "praise" and bool(compiled(self.patterns.retraction).match(self._next_clause))
+        is_denied = bool(compiled(self.patterns.denial).search(self._clause))
+        return not (is_retracted or is_denied or self._is_question() or self._is_conditional())
 
     @property
     def _clause(self) -> str:
@@ -123,18 +123,19 @@ class _ClausePosition:
         return not self._next_clause and self.sentence.rstrip().endswith(("?", "？"))
 
     def _is_declined(self) -> bool:
-        """No, thanks; thanks, but …"""
-        before = self.clauses[self.number - 1] if self.number else ""
+        """ "No, thanks", or "thanks, but …"."""
+        previous = self.clauses[self.number - 1] if self.number else ""
         return bool(
-            compiled(self.patterns.refusal).match(before) or compiled(self.patterns.retraction).match(self._next_clause)
+            compiled(self.patterns.refusal).match(previous)
+            or compiled(self.patterns.retraction).match(self._next_clause)
         )
 
     def _is_formula(self) -> bool:
         if not compiled(self.patterns.thanks_formula).fullmatch(self._clause):
             return False
-        above = [clause for sentence in self.above for clause in _split_clauses(sentence, self.patterns)]
-        before = [*above, *self._previous_clauses]
-        return bool(before) and compiled(self.patterns.request).search("\n".join(before)) is not None
+        earlier = [clause for sentence in self.above for clause in _split_clauses(sentence, self.patterns)]
+        context = [*earlier, *self._previous_clauses]
+        return bool(context) and compiled(self.patterns.request).search("\n".join(context)) is not None
 
 
 def _split_clauses(sentence: str, patterns: LanguagePatterns) -> list[str]:

@@ -1,4 +1,4 @@
-"""Thanks, praise, anger and urgency in English; how they are looked for is in forms.py."""
+"""English patterns for thanks, praise, anger and urgency; see matcher.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from inmind.dreams.affect.matcher import LanguagePatterns, Saying, one_of
 
-# What one says before one says something.
+# Words that may precede a saying.
 _LEAD_IN = (
     r"(?:(?:actually|again|ah+|aha|all right|alright|and|awesome|bro|but|cool|damn|dude|excellent|fantastic|fine|"
     r"god|good|"
@@ -17,7 +17,7 @@ _LEAD_IN = (
     r"yeah|"
     r"yep|yes|yup) )*"
 )
-# A word behind it would make something else of it: "great job" is no great job offer.
+# No further word: a "great job offer" is not a "great job".
 _END = r"(?! ?[\w'&/-])"
 _VERY = r"(?:(?:so|very|really|truly|quite|extremely|super|absolutely|incredibly|totally|completely|just|such) )*"
 _I_AM = r"(?:i'm|i am|we're|we are)"
@@ -29,7 +29,7 @@ _THANK = r"(?:thanks|thank (?:you|u|ya)|thankyou|thx|thnx|tysm|ty|tks|cheers)"
 _MUCH = r"(?:(?:so|very) much|a (?:lot|ton|bunch|million)|loads|heaps|tons|again)"
 _HELP = r"for (?:all )?(?:of )?(?:your|the) (?:\w+ )?(?:help|time|assistance|support|patience)"
 _FRIEND = r"(?:man|mate|dude|buddy|bro|(?:my )?friend|assistant|bot)"
-# What shops and newsletters thank for.
+# Objects of thanks in shops and newsletters.
 _BUSINESS = (
     r"(?:nothing|(?:your|the) (?:order|purchase|payment|interest|subscription|attention|business)|choosing|contacting|"
     r"shopping|subscribing|joining|visiting|registering|signing|riding|flying|watching)\b"
@@ -50,7 +50,7 @@ _THANKS = one_of(
     rf"{_I_AM} much obliged",
 )
 _FORMULA = rf"(?:many |big |much )?{_THANK}(?: {_MUCH})?(?: {_HELP})?(?: in advance)?"
-# How a sentence begins that tells something; what begins otherwise, or is polite, asks for something.
+# Beginnings of statements. A sentence with another beginning, or a polite one, is a request.
 _STATEMENT_START = (
     r"(?:a+h|aha|all|amazing|and|awesome|beautiful|brilliant|but|cool|correct|done|everything|exactly|excellent|"
     r"fantastic|"
@@ -224,7 +224,7 @@ _URGENCY = one_of(
     r"every (?:minute|second) counts",
 )
 
-# -- what it could be --------------------------------------------------------------------------------------
+# -- cues --------------------------------------------------------------------------------------------------
 
 _CUES: Final[Mapping[Saying, frozenset[bytes]]] = {
     "thanks": frozenset(
@@ -257,7 +257,7 @@ _CUES: Final[Mapping[Saying, frozenset[bytes]]] = {
         """.split()
     ),
 }
-# Small letters, and a space for whatever parts two words.
+# Maps to lower case, and everything between words to a space.
 _WORD_SEPARATORS = bytes(
     code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789'" else 32 for code in bytes(range(256)).lower()
 )
@@ -265,7 +265,7 @@ _WORD_SEPARATORS = bytes(
 
 def _find_cues(text: str) -> Sequence[Saying]:
     words = text.replace("’", "'").encode("ascii", "replace").translate(_WORD_SEPARATORS).split()
-    return [said for said, cues in _CUES.items() if not cues.isdisjoint(words)]
+    return [saying for saying, cues in _CUES.items() if not cues.isdisjoint(words)]
 
 
 ENGLISH = LanguagePatterns(

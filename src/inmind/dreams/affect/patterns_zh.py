@@ -1,7 +1,6 @@
-"""Thanks, praise, anger and urgency in Chinese; how they are looked for is in forms.py.
+"""Chinese patterns for thanks, praise, anger and urgency; see matcher.py.
 
-紧急 alone is a column of a table, 很紧急 is what somebody says of his own matter; 谢谢 is said to somebody, and 感谢信
-is a letter.
+紧急 alone may be a table column, 很紧急 is said of one's own matter; 谢谢 is said to a person, 感谢信 is a letter.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Final
 
 from inmind.dreams.affect.matcher import LanguagePatterns, Saying, one_of
 
-# What one says before one says something.
+# Words that may precede a saying.
 _LEAD_IN = (
     r"(?:好的|好吧|好|嗯+|哇+|哈+|啊+|哦+|噢|哎呀?|唉|天哪|天啊|ok|行|那|真的|真是|真|实在|非常|十分|太|万分|衷心|"
     r"再次|还是|果然|"
@@ -103,7 +102,7 @@ _CUES: Final[Mapping[Saying, tuple[str, ...]]] = {
 
 
 def _find_cues(text: str) -> Sequence[Saying]:
-    return [] if text.isascii() else [said for said, cues in _CUES.items() if any(map(text.__contains__, cues))]
+    return [] if text.isascii() else [saying for saying, cues in _CUES.items() if any(map(text.__contains__, cues))]
 
 
 CHINESE = LanguagePatterns(

@@ -1,8 +1,8 @@
-"""What raises the levels by itself: what people say to the agent, and how its tools fare.
+"""Rules that derive affect signals from messages of users and from tool outcomes.
 
-What is felt is noted, weighed in dreams and shown; so a rule that fires on a stray word does more harm than one that
-stays silent. People are heard by what they say to the agent in their own words, never by what they quote or paste. Of
-tools it is the outcome that counts: a call that failed, and what works again after it had failed.
+Affect is noted, weighted in dreams and shown, so a rule that fires by mistake does more harm than one that stays
+silent. Only a user's own words to the agent count, never quotes or pasted text. Of tools, the outcome counts: a failed
+call, and a success after a failure.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from inmind.dreams.affect.run_results import SuiteRun, has_failures, has_passed,
 from inmind.dreams.affect.state import QUIET_PERIOD, AffectState, is_recent
 
 MAX_MESSAGE_CHARACTERS: Final = 20_000
-"""Characters of a message that somebody may have said; what is longer is a document."""
+"""Longer messages are documents."""
 
 _MAX_NAME_CHARACTERS = 60
 
 
 @frozen
 class AffectSignal:
-    """Something that is felt: the spike, why in a few words of ours, and what it is about."""
+    """A spike, a short cause, and a key of what it is about."""
 
     spike: str
     why: str
@@ -37,34 +37,31 @@ class AffectSignal:
 
 @frozen(kw_only=True)
 class ToolOutcome:
-    """A call of a tool, and what came of it."""
+    """A tool call and its outcome."""
 
     tool: str
     arguments: Any = None
-    """As values, like the result."""
+    """Parsed values, like the result."""
     result: Any = None
     failed: bool = False
 
 
 def may_have_affect(text: str) -> bool:
-    """Could these be words that are felt?
-
-    Every message is asked this, so it takes next to no time.
-    """
-    return len(text) <= MAX_MESSAGE_CHARACTERS and any(forms.find_cues(text) for forms in _LANGUAGES)
+    """A fast check for words with affect. It runs on every message."""
+    return len(text) <= MAX_MESSAGE_CHARACTERS and any(patterns.find_cues(text) for patterns in _LANGUAGES)
 
 
 def signals_from_text(sentences: Sequence[str]) -> list[AffectSignal]:
-    """What a person's own sentences say to the agent, each spike once."""
+    """Signals in a user's sentences to the agent, each spike once."""
     unquoted = [compiled(_QUOTED).sub(" ", sentence) for sentence in sentences]
-    said = dict.fromkeys(one for forms in _LANGUAGES for one in find_sayings(unquoted, forms))
-    if "anger" in said:  # who is angry may thank in the same breath, and does not mean it
-        said = {one: None for one in said if one in ("anger", "urgency")}
-    return [AffectSignal(*_SIGNAL_BY_SAYING[one]) for one in said]
+    sayings = dict.fromkeys(saying for patterns in _LANGUAGES for saying in find_sayings(unquoted, patterns))
+    if "anger" in sayings:  # thanks of an angry user are not meant
+        sayings = {saying: None for saying in sayings if saying in ("anger", "urgency")}
+    return [AffectSignal(*_SIGNAL_BY_SAYING[saying]) for saying in sayings]
 
 
 def signal_from_outcome(outcome: ToolOutcome, affect: AffectState, now: datetime) -> AffectSignal | None:
-    """What a call is felt as: a failure, unless the same has just been felt; or that something works again."""
+    """The signal of a tool call: a new failure, or a success after a failure; else None."""
     run = parse_run(outcome.tool, outcome.arguments)
     about = _outcome_key(outcome, run)
     name = shorten(outcome.tool, _MAX_NAME_CHARACTERS) or "a tool"
@@ -82,12 +79,12 @@ def signal_from_outcome(outcome: ToolOutcome, affect: AffectState, now: datetime
 
 
 def signal_from_search(*, found: bool) -> AffectSignal:
-    """Memory that was asked and had an answer, or had none."""
+    """The signal of a memory search with or without a hit."""
     return AffectSignal("recall", "memory had an answer") if found else AffectSignal("missed", "memory had no answer")
 
 
 def _outcome_key(outcome: ToolOutcome, run: SuiteRun | None) -> str:
-    """By which a call is known again: the same tool with the same arguments, or the tests that it runs."""
+    """The key of a call: tool and arguments, or the tests that it runs."""
     return run.about if run else f"{outcome.tool} {digest_of(outcome.arguments)}"
 
 
@@ -100,7 +97,7 @@ _SIGNAL_BY_SAYING: Final[dict[Saying, tuple[str, str]]] = {
     "urgency": ("urgency", "the user says that it is urgent"),
 }
 
-# What somebody quotes is not what they say. An apostrophe opens no quotation inside a word.
+# Quoted text is not the user's own. An apostrophe inside a word does not open a quotation.
 _QUOTED = (
     r"\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|《[^》\n]*》|‘[^’\n]*’(?!\w)|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`"
 )

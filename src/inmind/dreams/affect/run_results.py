@@ -1,8 +1,7 @@
-"""Which calls run tests, which tests those are, and how they ended.
+"""Recognize calls that run tests, which tests they run, and the result.
 
-A tool that runs tests may answer that three have failed and have done its work perfectly well: how a run ended is read
-off the runner's own summary. What fails as `pytest tests/a.py` is over when that passes, or when all of `pytest` does;
-it is not over because some other test has passed.
+A tool that runs tests may succeed while tests fail, so the result is read from the runner's summary. A failure of
+`pytest tests/a.py` is resolved when that passes, or when all of `pytest` passes, but not when another test passes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from inmind.dreams.affect.matcher import compiled, one_of
 
 _MAX_COMMAND_CHARACTERS = 2_000
 _TAIL_CHARACTERS = 4_000
-"""Characters at the end of an answer: that is where a runner sums up."""
+"""Characters at the end of a result: runners print their summary there."""
 
 
 @frozen
@@ -24,32 +23,32 @@ class SuiteRun:
     """A run of tests."""
 
     name: str
-    """What runs them."""
+    """The test runner."""
     about: str
-    """Which tests: some of a run's are called by a longer name than all of it."""
+    """Key of the tests. The key of a part starts with the key of the whole run."""
 
 
 def parse_run(tool: str, arguments: Any) -> SuiteRun | None:
-    """The tests that a call runs, by its command or by what the tool is called; None where it runs none."""
+    """The tests that a call runs, by its command or the tool's name; None if it runs none."""
     command = _command_text(arguments)
     if command:
         return _parse_command(command)
     words = [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
     if not words or not _RUN_WORDS.issuperset(words) or _TEST_WORDS.isdisjoint(words):
         return None
-    which = f" {digest_of(arguments)}" if arguments else ""
-    return SuiteRun(f"the tests of {tool[:60]}", f"tests {tool}{which}")
+    suffix = f" {digest_of(arguments)}" if arguments else ""
+    return SuiteRun(f"the tests of {tool[:60]}", f"tests {tool}{suffix}")
 
 
 def has_failures(result: Any) -> bool:
-    """Does a runner's summary count failures?"""
+    """True if the runner's summary counts failures."""
     return bool(compiled(_FAILS).search(_tail(result)))
 
 
 def has_passed(result: Any) -> bool:
-    """Does it say that tests have passed?
+    """True if the summary says that tests passed.
 
-    A run that found none has not failed, and is no success either.
+    A run without tests has neither failed nor passed.
     """
     end = _tail(result)
     return bool(compiled(_PASSES).search(end)) and not compiled(_NONE_RAN).search(end)
@@ -57,18 +56,18 @@ def has_passed(result: Any) -> bool:
 
 def _parse_command(command: str) -> SuiteRun | None:
     for part in compiled(r"&&|\|\||[;|\n]").split(command[:_MAX_COMMAND_CHARACTERS]):
-        if found := compiled(_RUNNER).match(part):
-            runner = " ".join(found["runner"].split())
-            which = [word for word in found["rest"].split() if word[:1] != "-" and compiled(_TARGET).fullmatch(word)]
-            return SuiteRun(runner, " ".join(["tests", runner, *which]))
+        if match := compiled(_RUNNER).match(part):
+            runner = " ".join(match["runner"].split())
+            targets = [word for word in match["rest"].split() if word[:1] != "-" and compiled(_TARGET).fullmatch(word)]
+            return SuiteRun(runner, " ".join(["tests", runner, *targets]))
     return None
 
 
 def _command_text(arguments: Any) -> str:
     if not _is_object(arguments):
         return ""
-    given = next((arguments[key] for key in ("command", "cmd", "script") if arguments.get(key)), "")
-    return " ".join(map(str, given)) if isinstance(given, list) else given if isinstance(given, str) else ""  # pyright: ignore[reportUnknownArgumentType] -- a JSON list
+    value = next((arguments[key] for key in ("command", "cmd", "script") if arguments.get(key)), "")
+    return " ".join(map(str, value)) if isinstance(value, list) else value if isinstance(value, str) else ""  # pyright: ignore[reportUnknownArgumentType] -- a JSON list
 
 
 def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -94,7 +93,7 @@ _RUNNER = (
     r"(?:go|cargo|dotnet|mix|swift|bun|deno|flutter|dart|zig|bazel|sbt|lein|npm|pnpm|yarn|make|just|rake|gradlew|gradle|"
     r"mvn)\s+(?:run\s+)?(?:t|tests?|nextest\s+run|check)(?::\S+)?)(?=\s|$|\))(?P<rest>.*)"
 )
-# Not the number of workers, nor where the output goes.
+# Excludes the number of workers and redirections.
 _TARGET = r"(?!\d+\Z)[^<>&]+"
 _FAILS = one_of(
     r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?)\b(?=\s*(?:[,;|)=.]|$|in \d|out of))",

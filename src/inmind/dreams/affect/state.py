@@ -1,8 +1,8 @@
-"""What a resource feels, folded from its stream: the levels, what raised them, what fails and what was noted of it.
+"""Affect of a resource, folded from its stream: levels, causes, failing calls and automatic notes.
 
-Nothing here knows why something is raised: hosts, rules and ledgers all leave the same event. Two things are
-remembered beside the levels because rules need them. What has failed and has not worked since, so that the success
-that ends it is known for one; and when a level was last noted, so that it is not noted again all the time.
+The fold does not know why a spike happened: hosts, rules and economics all append the same event. Rules need two more
+facts: what failed and has not succeeded since, to recognize the success that resolves it; and when a level was last
+noted, to avoid repeated notes.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.dreams.affect.levels import SPIKES, LevelChange, Levels
 
 HIGH_LEVEL: Final = 0.7
-"""Above this a level is worth a note."""
+"""Above this, a level gets an automatic note."""
 
 QUIET_PERIOD: Final = timedelta(minutes=10)
-"""So soon the same failure, or the same level, is no news."""
+"""Within this time, the same failure or level is not reported again."""
 
 MAX_FAILING: Final = 100
-"""Failures that are remembered. One that is older than so many others is not waited for any more."""
+"""Failing calls that are remembered, the latest ones."""
 
 
 class SpikeCause(NamedTuple):
-    """What has brought a level to where it is: the last that raised it, or that made it high while it is.
+    """The cause of a level: the last spike that raised it, or that made it high.
 
-    A tuple, since JSON knows tuples.
+    A tuple, because snapshots are JSON.
     """
 
     why: str
     session: str
     trust: int
-    """See Trust: how far the words of `why` may be believed."""
+    """A Trust value for the words of the cause."""
     event: str
 
 
 @frozen(kw_only=True)
 class AffectState:
-    """What is felt after some event."""
+    """Affect after some event."""
 
     levels: Levels = field(default_factory=Levels)
-    """As they were then: `levels.then(now)` is what they are."""
+    """As of the last spike; `levels.decayed_to(now)` is the current value."""
     failing: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
-    """What has failed and has not worked since, each with when that was last felt; the latest last."""
+    """Keys of calls that failed and have not succeeded since, with the time of the last signal; latest last."""
     causes: Mapping[str, SpikeCause] = field(default_factory=dict[str, SpikeCause])
-    """Of each level, by its name."""
+    """The cause of each level, by its name."""
     noted_at: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
-    """When each level was last noted by itself."""
+    """When each level last got an automatic note."""
 
     def apply(self, event: Event) -> AffectState:
         payload = event.payload
@@ -68,31 +68,31 @@ class AffectState:
         return self
 
     def with_spike(self, spike: AffectSpiked, *, at: datetime, trust: Trust, event: str = "") -> AffectState:
-        """A spike that a later version knows, and this one does not, moves nothing."""
+        """The state after a spike. A spike of a newer version that is unknown here changes nothing."""
         if spike.spike not in SPIKES:
             return self
         before, added = self.levels.decayed_to(at).by_name, SPIKES[spike.spike]._asdict()
-        lifted = [level for level, more in added.items() if more > 0 and before[level] <= HIGH_LEVEL]
+        raised = [level for level, change in added.items() if change > 0 and before[level] <= HIGH_LEVEL]
         cause = SpikeCause(spike.reason, spike.session, int(trust), event)
         failing = dict(self.failing)
         if spike.subject:
-            for ended in self.resolved_by(spike.subject):
-                del failing[ended]
+            for resolved in self.resolved_by(spike.subject):
+                del failing[resolved]
             if spike.spike == "error":
                 failing = {**dict(list(failing.items())[1 - MAX_FAILING :]), spike.subject: at}
         return replace(
             self,
             levels=self.levels.spiked(spike.spike, at),
             failing=failing,
-            causes={**self.causes, **dict.fromkeys(lifted, cause)},
+            causes={**self.causes, **dict.fromkeys(raised, cause)},
         )
 
     def with_note(self, level: str, at: datetime) -> AffectState:
         return replace(self, noted_at={**self.noted_at, level: at})
 
     def resolved_by(self, about: str) -> list[str]:
-        """What of all that fails is over once this works: itself, and whatever is a part of it."""
-        return [one for one in self.failing if one == about or one.startswith(f"{about} ")]
+        """Failing calls that are resolved when this succeeds: itself and its parts."""
+        return [key for key in self.failing if key == about or key.startswith(f"{about} ")]
 
     def freeze(self) -> dict[str, Any]:
         levels = self.levels
@@ -120,22 +120,22 @@ class AffectState:
 
 
 def is_strong_affect(levels: Levels) -> bool:
-    """Is so much felt that a dream should not wait for its time?"""
+    """True if the next dream should come earlier than scheduled."""
     return levels.dopamine > 0.7 or levels.cortisol > 0.8
 
 
 def is_recent(at: datetime | None, now: datetime, within: timedelta) -> bool:
-    """Was it just now?
+    """True within a duration before `now`.
 
-    What lies ahead was dated by a clock that has been put right since, and does not count.
+    Times in the future are from a wrong clock and do not count.
     """
     return at is not None and timedelta() <= now - at < within
 
 
 def level_history(events: Iterable[Event], *, since: datetime, until: datetime, step: timedelta) -> list[Levels]:
-    """The levels at every step from one moment to another, for a plot.
+    """The levels at every step between two times, for a plot.
 
-    `events`: all that were ever raised, in their order; what lies before `since` is where it begins.
+    `events`: all spikes in order, including those before `since`.
     """
     levels, points, at = Levels(), list[Levels](), since
     for event in events:
@@ -152,15 +152,15 @@ def level_history(events: Iterable[Event], *, since: datetime, until: datetime, 
 
 
 def high_level_note(level: str, value: float, cause: SpikeCause | None, *, still: bool = False) -> str:
-    """How a note says that a level is high; `level_told` reads it again."""
+    """The text of an automatic note; `level_in_note` parses it."""
     why = f": {cause.why}" if cause and cause.why else ""
     where = f" (session {cause.session})" if cause and cause.session else ""
     return f"[AUTO] {level.capitalize()} is {'still ' if still else ''}high ({value:.2f}){why}{where}."
 
 
 def level_in_note(note: str) -> str:
-    """The level that a note says is high; empty where it is another note."""
-    name, _, said = note.removeprefix("[AUTO] ").partition(" is ")
+    """The level that an automatic note reports as high; empty for other notes."""
+    name, _, rest = note.removeprefix("[AUTO] ").partition(" is ")
     level = name.lower()
-    reads = note == f"[AUTO] {level.capitalize()} is {said}" and said.removeprefix("still ").startswith("high (")
-    return level if reads and level in LevelChange._fields else ""
+    is_auto_note = note == f"[AUTO] {level.capitalize()} is {rest}" and rest.removeprefix("still ").startswith("high (")
+    return level if is_auto_note and level in LevelChange._fields else ""

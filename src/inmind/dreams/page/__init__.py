@@ -1,5 +1,5 @@
-"""MEMORY.md: what an agent knows of itself, of whom it works for and of what is going on, on one page.
+"""MEMORY.md: one page with an agent's knowledge of itself, its user and current work.
 
-Dreams write it and people do. The page is a text, so that everybody can; what a dream may do to it is a few kinds of
-edits, each checked by itself, so that no rewrite can lose what it does not speak of.
+Dreams and users write it. It is plain text, so that users can edit it. A dream may only apply a few kinds of edits,
+each checked separately, so that no rewrite can lose what it does not name.
 """

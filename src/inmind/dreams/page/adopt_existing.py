@@ -1,7 +1,7 @@
-"""A MEMORY.md that somebody wrote by hand before the first dream.
+"""Adopt a MEMORY.md that a user wrote before the first dream.
 
-All of it becomes crystals, in chunks that overlap, so that whatever a dream makes of the page later, its words are
-found again. On the page it stays as it is; the first dream only writes below it, and says so.
+All of it becomes crystals, in overlapping chunks, so that its words stay searchable whatever later dreams do to the
+page. On the page it stays unchanged; the first dream writes below it, with a comment.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from inmind.dreams.page.page import entry_text, parse_page, split_blocks
 
 CHUNK_TOKENS: Final = 400
 OVERLAP_TOKENS: Final = 80
-"""Tokens of a chunk, and those of them that it shares with the next."""
+"""Tokens of a chunk, and tokens that it shares with the next."""
 
 DREAMS_BELOW_COMMENT: Final = "<!-- Written by dreams from here on. Later ones will work in what stands above. -->"
 
 _MAX_WORD_CHARACTERS: Final = 60
-"""Characters. What goes on for longer is a script without spaces, or no word, and may be cut anywhere."""
+"""Longer runs are scripts without spaces or no words, and may be cut anywhere."""
 
 _MAX_CHUNK_WORDS: Final = 2 * CHUNK_TOKENS
-"""Of a chunk, as it is looked for: no word takes less than half a token."""
+"""Upper bound of words in a chunk: a word has at least half a token."""
 
 _WORD = re.compile(rf"\S{{1,{_MAX_WORD_CHARACTERS}}}\s*|\s+")
 
 
 def split_chunks(text: str) -> list[str]:
-    """The text in chunks. Each word of it stands whole in one at least."""
+    """The text in chunks. Each word is complete in at least one of them."""
     return [text[begin:end].strip() for begin, end in _chunk_spans(text)]
 
 
 def entry_texts(text: str) -> frozenset[str]:
-    """What the page says, entry by entry."""
+    """The entries of the page."""
     return frozenset(entry for _, entry in parse_page(text).all_entries())
 
 
 def chunk_by_entry(text: str) -> dict[str, int]:
-    """Which chunk keeps each entry: the first that has all of it, or else its beginning."""
+    """The chunk number of each entry: the first chunk with all of it, else with its beginning."""
     spans, lines = list(_chunk_spans(text)), text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     entries = entry_texts(text)
@@ -60,7 +60,7 @@ def chunk_by_entry(text: str) -> dict[str, int]:
 
 
 def add_separator(text: str) -> str:
-    """What will stand above the state: their text, untouched, and a line under it."""
+    """The preamble of the new page: the user's text, unchanged, and a separator."""
     if not text.strip():
         return ""
     blank_lines = "\n" if text.endswith("\n") else "\n\n"
@@ -68,7 +68,7 @@ def add_separator(text: str) -> str:
 
 
 def _chunk_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where each chunk begins and ends. No chunk is blank."""
+    """Start and end of each chunk. No chunk is blank."""
     count = estimator()
     places = [0, *(word.end() for word in _WORD.finditer(text))]
     words = range(len(places) if text.strip() else 1)

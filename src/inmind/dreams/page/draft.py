@@ -1,6 +1,6 @@
-"""MEMORY.md while a dream rewrites it: all seven sections in their order, and around them what people wrote.
+"""MEMORY.md while a dream rewrites it: all seven sections in order, and the text of users around them.
 
-The one thing here that changes. Lines come and go by their words, and whatever nobody names stays where it stood.
+PageDraft is mutable. Lines are added and removed by their text; everything else stays where it was.
 """
 
 from __future__ import annotations
@@ -31,33 +31,37 @@ from inmind.dreams.page.sections import Section
 
 @frozen(kw_only=True)
 class RewriteContext:
+    """The input of a rewrite: authors and sources of lines, weights, and a search."""
+
     now: datetime
     mood: str = ""
     dream_lines: Mapping[str, PageLine]
-    """Lines that dreams have written, by their text. Whatever else stands on the page is people's."""
+    """Lines that dreams wrote, by their text. All other entries were written by users."""
     user_lines: Mapping[str, str]
-    """Entries of people that are crystals by now, each with its crystal: they may be found again."""
+    """Entries of users that have a crystal, with its id: a pointer can find these again."""
     adopted_entries: frozenset[str] = frozenset()
-    """Entries that stood there before the first dream, which dreams may say in their own words."""
+    """Entries from before the first dream. Dreams may rewrite these."""
     weights: Mapping[Section, float]
-    """How much each section counts right now."""
+    """Current weight of each section."""
     search: Callable[[str], frozenset[str]]
-    """What a search for some words brings up: crystals, by their ids."""
+    """Ids of the crystals that a search for some words returns."""
     source_text: Callable[[str], str]
-    """What a crystal or a note says; nothing where there is none of that id."""
+    """Text of a crystal or note; empty for an unknown id."""
     source_trust: Callable[[str], Trust]
     required_lines: tuple[PageLine, ...] = ()
-    """Lines that have to stand on the page, in these words, whatever else does."""
+    """Lines that must be on the page, verbatim."""
 
 
 class PageDraft:
+    """A page that is being rewritten."""
+
     def __init__(self, text: str, lines: Mapping[str, PageLine]) -> None:
         page = parse_page(text)
         entries = {entry for _, entry in page.all_entries()}
         self.dream_lines = {line: dream_line for line, dream_line in lines.items() if line in entries}
-        """Those that dreams wrote, of all that stands here."""
+        """Lines on the page that dreams wrote, by their text."""
         self.is_unwritten = not (page.title or page.header or self.dream_lines)
-        """No dream has written here yet: what stands here is not to be changed."""
+        """True if no dream has written this page yet. Its text must not be changed then."""
         if self.is_unwritten:
             page = MemoryPage(preamble=text)
         self._preamble = page.preamble
@@ -67,8 +71,8 @@ class PageDraft:
         self._section_by_text: dict[str, Section | None] = {}
         self._pointer_texts: dict[str, None] = {}
         self.size_change, self.change_count = TextSize(0, 0), 0
-        """What has come to the page less what has gone from it, and in how many steps: to write a page of ten thousand
-        lines for each that leaves would take minutes."""
+        """Size of added minus removed text, and the number of changes. Rendering a page of ten thousand lines after
+        each change would take minutes."""
         self._index()
 
     def __contains__(self, text: object) -> bool:
@@ -81,19 +85,19 @@ class PageDraft:
         return len(self._section_by_text)
 
     def section_of(self, text: str) -> Section | None:
-        """Where it stands; None for what stands under no heading of ours."""
+        """The section of a text; None outside the seven sections."""
         return self._section_by_text.get(text)
 
     @property
     def user_lines(self) -> list[str]:
-        """What people wrote, in the order of the page."""
+        """Entries of users, in the order of the page."""
         return [text for text in self._section_by_text if text not in self.dream_lines]
 
     def entries(self, section: Section) -> list[str]:
         return [text for text, where in self._section_by_text.items() if where is section]
 
     def dream_pointers(self) -> list[str]:
-        """Lines of ours under Crystal Pointers, the oldest first."""
+        """Pointers that dreams wrote, oldest first."""
         texts = (text for text in self._pointer_texts if text in self.dream_lines)
         return [text for text in texts if self.dream_lines[text].section == Section.POINTERS]
 
@@ -101,7 +105,7 @@ class PageDraft:
         return [text for text in self._pointer_texts if text not in self.dream_lines]
 
     def write_line(self, line: PageLine, *, instead_of: Iterable[str] = ()) -> None:
-        """A line of ours: in the place of the first of these that is in its section, or at the end of that."""
+        """Write a line in place of the first of these in its section, or at the end of the section."""
         section = Section(line.section)
         existing = [line.text] if line.text in self.dream_lines else []
         positions = [spot for text in dict.fromkeys((*instead_of, *existing)) for spot in self.remove(text)]
@@ -112,14 +116,15 @@ class PageDraft:
         self.dream_lines[line.text] = line
 
     def append_entry(self, section: Section, entry: str) -> None:
-        """Somebody's entry, as it stood."""
+        """Append an entry verbatim."""
         self._insert(self._part_for(section), entry_text(entry), entry)
 
     def remove(self, text: str) -> list[_Position]:
-        """It stands here no more, and where it stood.
+        """Remove a text and return its former positions.
 
-        What people wrote goes however often they did; of a line of ours
-        somebody may have said the very same elsewhere, and that stays."""
+        All occurrences of a user's entry are removed. Of a dream's line only one is: a user may have written the same
+        text elsewhere, and that stays.
+        """
         if text not in self:
             return []
         line, positions = self.dream_lines.pop(text, None), self._positions.pop(text, [])
@@ -179,7 +184,7 @@ class PageDraft:
 
 
 class _DraftPart:
-    """What stands under one heading, each entry by a number that grows down the page."""
+    """A heading and its entries, each at a number that increases down the page."""
 
     def __init__(self, part: PagePart) -> None:
         self.heading, self.section = part.heading, part.section
@@ -191,7 +196,7 @@ class _DraftPart:
         return PagePart(self.heading, tuple(entry for _, (_, entry) in sorted(self.entries.items())))
 
     def insert(self, text: str, entry: str, *, at: int | None = None) -> int:
-        """At a number that has become free, or behind all others."""
+        """Insert at a free number, or at the end."""
         if at is None:
             at, self._end = self._end, self._end + 1
         self.entries[at] = (text, entry)
@@ -202,13 +207,16 @@ _Position = tuple[_DraftPart, int]
 
 
 def _distance(line: PageLine, position: _Position) -> tuple[bool, bool]:
-    """How little an entry is as the dream wrote it: it may have been moved, and marked otherwise."""
+    """Difference between an entry and the dream's line: moved, or marked differently."""
     place, at = position
     return place.section != line.section, place.entries[at][1] != f"- {line.text}"
 
 
 def _arrange_parts(parts: Iterable[PagePart]) -> list[_DraftPart]:
-    """Our sections in their order, each once, and people's headings behind whichever they stood behind."""
+    """The seven sections in order, each once.
+
+    Headings of users stay after the section they followed.
+    """
     groups: dict[Section | None, list[_DraftPart]] = {None: [], **{section: [] for section in Section}}
     last_section: Section | None = None
     for part in parts:
@@ -225,8 +233,7 @@ def _arrange_parts(parts: Iterable[PagePart]) -> list[_DraftPart]:
 
 
 def remove_entries(preamble: str, texts: Collection[str]) -> str:
-    """People's text without some entries, without the headings that had nothing else to stand over, and at last without
-    the line that parts it from the state."""
+    """The preamble without some entries, emptied headings, and an unneeded separator."""
     if not texts:
         return preamble
     lines = preamble.split("\n")
@@ -248,7 +255,7 @@ def remove_entries(preamble: str, texts: Collection[str]) -> str:
 
 
 def _emptied_headings(lines: Sequence[str], blocks: Iterable[Block], removed: Collection[Block]) -> set[Block]:
-    """Headings that stood over something which is gone, and over nothing else that says anything."""
+    """Headings whose entries were all removed."""
     headings: list[tuple[Block, list[Block]]] = []
     path: list[tuple[Block, list[Block]]] = []
     for block in blocks:

@@ -1,7 +1,7 @@
-"""What a dream may do to MEMORY.md: add a line, say lines anew, retire a line.
+"""The edits that a dream may apply to MEMORY.md: add, rewrite and retire a line.
 
-Rules and models propose the same few edits, and both name the lines that they mean by their words. So a proposal can be
-carried out on a page that somebody has written to meanwhile: what an edit means is still there, or the edit is refused.
+Rules and models propose the same edits. They name lines by their text, so a proposal can be applied to a page that was
+edited since: either the line is still there, or the edit is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from inmind.dreams.page.sections import Section
 
 @frozen(kw_only=True)
 class Add:
-    """A line that is not there yet."""
+    """Add a new line."""
 
     section: Section
     text: str
@@ -27,31 +27,31 @@ class Add:
 
 @frozen(kw_only=True)
 class Rewrite:
-    """One line in the place of some: a better word for one, one for several that say the same, or another section."""
+    """Replace lines with one: a better wording, a merge of several, or another section."""
 
     lines: tuple[str, ...]
-    """As they stand on the page, without the marks of their list."""
+    """Their text on the page, without list marks."""
     section: Section
     text: str
     sources: tuple[str, ...] = ()
-    """Beside those of the lines."""
+    """Sources in addition to those of the lines."""
     importance: float = 0.0
-    """At least; never less than any of the lines had."""
+    """Minimum importance. It is never lower than that of the lines."""
     at: str = ""
 
 
 @frozen(kw_only=True)
 class Retire:
-    """A line that leaves the page: for a pointer, or, where nothing is lost with it, for nothing.
+    """Remove a line from the page and put a pointer in its place.
 
-    Nothing is lost with a gap that is over, with a skill or a figure that is told anew, and with a pointer whose topic
-    is back.
+    Nothing is lost with expired gaps, refreshed skills or figures, and pointers whose topic is back: these need no
+    pointer.
     """
 
     line: str
     topic: str = ""
     keywords: str = ""
-    """What finds again what the line was made of; with a topic, they become a pointer."""
+    """Keywords that find the sources of the line; with a topic they become a pointer."""
 
 
 Edit = Add | Rewrite | Retire
@@ -59,20 +59,20 @@ Edit = Add | Rewrite | Retire
 
 @frozen(kw_only=True)
 class Proposal:
-    """What shall become of the page."""
+    """The proposed edits, who proposed them, and their cost."""
 
     edits: tuple[Edit, ...]
     by: str = "rules"
     fell_back: str = ""
-    """Why rules propose this and not the model that was asked."""
+    """Why rules proposed this instead of the model."""
     refused: tuple[str, ...] = ()
-    """What a model proposed and was not taken, each with the reason."""
+    """Edits of the model that were not accepted, each with the reason."""
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
 
 
 def edit_to_row(edit: Edit) -> ProposedEdit:
-    """An edit as the journal has it."""
+    """An edit as the journal stores it."""
     match edit:
         case Add():
             return ProposedEdit(
@@ -100,7 +100,7 @@ def edit_to_row(edit: Edit) -> ProposedEdit:
 
 
 def edit_from_row(row: ProposedEdit) -> Edit:
-    """The edit that it was; ValueError where it never was one."""
+    """The edit of a stored row. Raises ValueError for an invalid one."""
     match row.op:
         case "add":
             return Add(
@@ -125,4 +125,4 @@ def edit_from_row(row: ProposedEdit) -> Edit:
             (line,) = row.lines
             return Retire(line=line, topic=row.topic, keywords=row.keywords)
         case _:
-            raise ValueError(f"{row.op[:50]!r} is no edit")
+            raise ValueError(f"{row.op[:50]!r} is not an edit")

@@ -1,10 +1,9 @@
-"""Which lines leave a page that is over its room.
+"""Choose the lines that leave a page above its size limit.
 
-The least worth goes first. What was on the page before leaves for a pointer, and only a part of that in one dream as
-long as something else can go; what this dream would add may simply stay out, since its notes and crystals are found all
-the same. People's entries leave last of all, when they can be found again by a pointer, a part of them in one dream.
-Where people fill the room by themselves, dreams keep to a part of it. Most of the Bond never leaves in one dream, room
-or not.
+The line with the least worth leaves first. A line that was on the page leaves for a pointer, and only a share of these
+in one dream as long as other lines can go. A line that this dream would add may simply stay out: its sources remain
+searchable. Entries of users leave last, only if a pointer finds them again, and only a share in one dream. If users
+fill the page alone, dreams get an additional fraction. Most of The Bond never leaves in one dream, whatever the size.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from inmind.dreams.page.retire import replace_with_pointer
 from inmind.dreams.page.sections import Section
 
 MIN_PROTECTED_IMPORTANCE = 0.9
-"""From this importance on no proposal takes a line away: it leaves by its age, and for want of room."""
+"""From this importance a proposal cannot retire a line. It leaves only by eviction."""
 
 DERIVED_SECTIONS = (Section.GAPS, Section.SKILLS)
-"""Sections that every dream tells from what it knows: nothing is lost with a line of theirs."""
+"""Sections that every dream derives again. Nothing is lost with their lines."""
 
 _MAX_RETIRED_SHARE, _MIN_RETIRED_LIMIT = 0.3, 3
 
 USER_LINE_IMPORTANCE = 0.75
-"""Importance of what people wrote on the page."""
+"""Importance of entries that users wrote."""
 
 _SECTION_HALF_LIVES = {
     Section.PHENOTYPE: timedelta(days=60),
@@ -52,12 +51,12 @@ _DEFAULT_HALF_LIFE = timedelta(days=14)
 
 
 def max_retired(number: int) -> int:
-    """How many of so many may leave in one dream."""
+    """The maximum number of lines that may leave in one dream, of this many."""
     return max(_MIN_RETIRED_LIMIT, int(number * _MAX_RETIRED_SHARE))
 
 
 def line_worth(line: PageLine, context: RewriteContext) -> float:
-    """By its importance, by how much its section counts right now, and by its age."""
+    """Importance, multiplied by the weight of the section and decayed by age."""
     section = Section(line.section)
     age = max(timedelta(0), context.now - _parse_datetime(line.at, context.now))
     return (
@@ -73,10 +72,12 @@ def is_too_long(draft: PageDraft) -> bool:
 
 @frozen(kw_only=True)
 class Eviction:
+    """The result of an eviction."""
+
     evicted: tuple[PageLine, ...] = ()
-    """Lines and entries that stood on the page before and have left it."""
+    """Lines and entries that were on the page and have left it."""
     not_added: tuple[PageLine, ...] = ()
-    """What this dream would have added, and has no room."""
+    """New lines of this dream that do not fit."""
 
 
 def evict_lines(
@@ -88,12 +89,11 @@ def evict_lines(
     bond: Collection[str],
     max_leaving: int,
 ) -> Eviction:
-    """Bring a page inside its room.
+    """Bring a page below its size limit.
 
-    `added` are lines that this dream brings; of the others so many may leave.
-    `before`, `bond`: the page, and what its Bond said, before anything was done.
-
-    Each step takes one line from those that may go, so it ends; what no search would find again stays.
+    `added`: lines of this dream. `max_leaving`: how many of the others may leave. `before`, `bond`: the page and the
+    entries of its Bond before any edit. Each step takes one of the candidates, so it terminates. Lines that no search
+    finds stay.
     """
     evictor = _Evictor(draft, added, context, before=len(before), bond=bond)
     lines = evictor.lines_by_worth()
@@ -109,20 +109,18 @@ def evict_lines(
 
 
 def is_derived(line: PageLine) -> bool:
-    """Does every dream tell it from what it knows?
-
-    So with a figure that memory has worked out itself, of no source in
-    particular."""
+    """True if every dream derives the line again: a gap, a skill, or a figure without sources."""
     is_figure = line.section == Section.NICHE and (line.kind == "economics" or not line.sources)
     return line.section in DERIVED_SECTIONS or is_figure
 
 
 def is_lossless(line: PageLine) -> bool:
-    """Is nothing lost with it?"""
+    """True if nothing is lost when the line is removed."""
     return is_derived(line) or line.section == Section.POINTERS
 
 
 def is_required(text: str, context: RewriteContext) -> bool:
+    """True if the text contains a required line."""
     return bool(context.required_lines) and any(
         contains_lines(item.text, line_set(text)) for item in context.required_lines
     )
@@ -131,7 +129,7 @@ def is_required(text: str, context: RewriteContext) -> bool:
 def keeps_bond(
     bond: Collection[str], draft: PageDraft, *, removed: Collection[str], added: Collection[str] = ()
 ) -> bool:
-    """Is enough left of what the Bond was before, without some lines and with others?"""
+    """True if enough of the former Bond remains after removing and adding lines."""
     if all(draft.section_of(text) is not Section.BOND for text in removed):
         return True
     remaining = (text for text in draft.entries(Section.BOND) if text not in removed)
@@ -139,13 +137,15 @@ def keeps_bond(
 
 
 def user_line(text: str, draft: PageDraft, context: RewriteContext) -> PageLine:
-    """What somebody wrote, as if it were a line of ours."""
+    """An entry of a user as a PageLine."""
     sources = (context.user_lines[text],) if text in context.user_lines else ()
     section = draft.section_of(text) or Section.ACTIVE
     return PageLine(section, text, sources, importance=USER_LINE_IMPORTANCE, trust=Trust.PERSON)
 
 
 class _Evictor:
+    """Evicts lines one by one until the page fits."""
+
     def __init__(
         self, draft: PageDraft, added: Collection[str], context: RewriteContext, *, before: int, bond: Collection[str]
     ) -> None:
@@ -156,7 +156,7 @@ class _Evictor:
         self.not_added: list[PageLine] = []
 
     def lines_by_worth(self) -> list[PageLine]:
-        """Lines of ours that may go, the first to go first."""
+        """Lines of dreams that may leave, the least worth first."""
         evictable = (line for text, line in self._draft.dream_lines.items() if not is_required(text, self._context))
         lines = (line for line in evictable if line.section != Section.POINTERS)
         return sorted(lines, key=lambda line: line_worth(line, self._context))
@@ -188,15 +188,17 @@ class _Evictor:
 
 
 class _BondWords:
-    """How much is left of what the Bond was, while one entry after another leaves: to read all of it for each would
-    take minutes where somebody has written much."""
+    """Counts the remaining words of the Bond while entries leave.
+
+    Reading all of it again for each entry would take minutes for a long page.
+    """
 
     def __init__(self, before: Iterable[str], now: Iterable[str]) -> None:
         self._words_before = frozenset(distinctive_words_in(before))
         self._word_counts = Counter(word for text in now for word in self._words(text))
 
     def can_lose(self, text: str) -> bool:
-        """Is enough left without it?"""
+        """True if enough remains without this text."""
         lost = sum(self._word_counts[word] == 1 for word in self._words(text))
         return len(self._word_counts) - lost >= MIN_BOND_SHARE * len(self._words_before)
 
@@ -211,7 +213,7 @@ class _BondWords:
 
 
 def _user_lines(draft: PageDraft, context: RewriteContext) -> list[PageLine]:
-    """Entries that are crystals, those that stand first on the page; none before dreams have written below them."""
+    """Entries of users that have a crystal, first ones first; none before the first dream."""
     entries = draft.user_lines
     evictable = [text for text in entries if text in context.user_lines and not is_required(text, context)]
     return [
@@ -221,13 +223,11 @@ def _user_lines(draft: PageDraft, context: RewriteContext) -> list[PageLine]:
 
 
 class _PageMeasure:
-    """How long a page is.
+    """The size of a page, rendered only when needed.
 
-    It is written and measured anew before anybody hears that it is short enough; as long as it
-    is too long by far, what has changed since is added up instead.
-
-    Tokens of lines do not add up to those of a page: each is rounded, by up to one for each change. And a heading of
-    people's goes with the last that stood below it, so a page is not left unmeasured for long.
+    While the page is far above the limit, changes are added up instead. Before it is reported as fitting, it is
+    rendered and measured. Tokens of lines do not add up to those of the page: each change is rounded by up to one. A
+    user's heading leaves with its last entry, so the page is measured again after a fraction of its entries changed.
     """
 
     def __init__(self, draft: PageDraft) -> None:
@@ -236,19 +236,19 @@ class _PageMeasure:
 
     @property
     def fits(self) -> bool:
-        """Inside its room, or people have filled that, and dreams keep to their part."""
+        """True within the limit, which is higher if users fill the page alone."""
         self._remeasure_near(self._limit)
         return self._size.fits_in(self._limit)
 
     @property
     def is_within_limit(self) -> bool:
-        """Inside its room, whoever has written it."""
+        """True within the regular limit, independent of the author."""
         self._remeasure_near(MAX_PAGE_SIZE)
         return self._size.fits_in(MAX_PAGE_SIZE)
 
     @property
     def characters(self) -> int:
-        """At least."""
+        """A lower bound of the characters."""
         return self._size.characters - 2 * self._unmeasured_changes
 
     @property
@@ -274,7 +274,7 @@ class _PageMeasure:
 
 
 def _parse_datetime(text: str, now: datetime) -> datetime:
-    """When a line was last true; one that does not say so is new."""
+    """The time of a line. A line without one counts as new."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -283,7 +283,7 @@ def _parse_datetime(text: str, now: datetime) -> datetime:
 
 
 _REMEASURE_FRACTION = 4
-"""One of so many entries of a page may change before it is measured again."""
+"""One of this many entries may change before the page is measured again."""
 
 _HEADER_SIZE = TextSize(120, 40)
-"""The line of the dream, whatever the mood is."""
+"""Reserved for the header, whatever the mood."""

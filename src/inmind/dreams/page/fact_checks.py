@@ -1,7 +1,7 @@
-"""What of a text must not get lost when it is said in other words: its numbers, its names, and what it is about.
+"""Compare two wordings: numbers, names, negation and topic must not get lost or invented.
 
-By rules, and cautious ones. A rewrite that kept everything and is refused costs a better wording; one that turned
-March 20 into "soon" would cost the date.
+The rules are cautious. Refusing a correct rewrite costs a better wording; accepting one that turns March 20 into "soon"
+costs the date.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from inmind.dreams.page.pointers import distinctive_words
 MAX_ENTRY_CHARACTERS = 500
 
 MIN_SHARED_WORDS = 0.25
-"""Of the words that tell a line from others, those that have to stand in what is said instead."""
+"""Share of distinctive words that the new wording has to keep."""
 
 
 def normalize_line(text: str) -> str:
-    """The text as one entry of a list: on one line, with nothing hidden in it, and unable to be anything else."""
+    """The text as one list entry: one line, no hidden characters, no leading Markdown marks."""
     return _LEADING_MARKS.sub("", " ".join(escape_markup(text).split())).strip()
 
 
 def normalize_words(text: str) -> str:
-    """Two texts say the same where this is equal: letters and figures alone count."""
+    """A key for equal statements: only letters and digits count."""
     return " ".join(_WORDS.findall(text.casefold())) or text.strip()
 
 
@@ -32,23 +32,20 @@ def find_numbers(text: str) -> frozenset[str]:
 
 
 def find_names(text: str) -> frozenset[str]:
-    """Words with a capital that do not begin a sentence, and words that no language has: ids, versions, addresses."""
+    """Capitalized words inside a sentence, and technical words: ids, versions, addresses."""
     return frozenset(found[0] for found in _NAME.finditer(text))
 
 
 def is_negated(text: str) -> bool:
-    """Does it say that something is not so, or is not to be?
-
-    Without that word it would say the opposite.
-    """
+    """True if the text contains a negation. Without it, the meaning would be the opposite."""
     return _NEGATION.search(text) is not None
 
 
 def lost_facts(before: str, after: str) -> tuple[str, ...]:
-    """Numbers and names that one text has and the other has not, and whether it is so at all."""
+    """Numbers and names of one text that the other lacks, and a changed negation."""
     lost_numbers = find_numbers(before) - find_numbers(after)
     after_lower = after.casefold()
-    negation = () if is_negated(before) == is_negated(after) else ("whether it is so",)
+    negation = () if is_negated(before) == is_negated(after) else ("the negation",)
     return (
         *sorted(lost_numbers),
         *sorted(name for name in find_names(before) if name.casefold() not in after_lower),
@@ -64,32 +61,32 @@ def invented_facts(text: str, *sources: str) -> tuple[str, ...]:
 
 
 def contradicts(text: str, *sources: str) -> bool:
-    """Does it say the opposite of all its sources? Not where it is in the very words of one."""
+    """True if its negation differs from that of every source, and it quotes none of them."""
     is_opposite = all(is_negated(source) != is_negated(text) for source in sources)
     return is_opposite and not any(is_quote_of(text, source) for source in sources)
 
 
 def is_quote_of(text: str, source: str) -> bool:
-    """Is this said in the very words of the source, if behind the name of who has said it?"""
+    """True if the text is verbatim in the source, possibly after the name of the speaker."""
     words = normalize_words(source)
     return normalize_words(text) in words or normalize_words(text.partition(": ")[2] or text) in words
 
 
 def shares_topic(text: str, *sources: str) -> bool:
-    """Is this about what the sources are about? Where they share hardly a word, nobody said it."""
+    """True if the text shares enough distinctive words with its sources."""
     return shared_word_ratio(_TOOL_MARK.sub("", text), " ".join(sources)) >= MIN_SHARED_WORDS
 
 
 def is_related(text: str, other: str) -> bool:
-    """Do they speak of the same thing at all?
+    """True if they share any distinctive word.
 
-    In scripts without spaces two signs in a row are enough of a word.
+    In scripts without spaces, two characters are enough.
     """
     return shared_word_ratio(text, other) > 0 or not _character_pairs(text).isdisjoint(_character_pairs(other))
 
 
 def shared_word_ratio(before: str, after: str) -> float:
-    """How much of what tells one text from others stands in the other."""
+    """The share of distinctive words of one text that are in the other."""
     words = {normalize_words(word) for word in distinctive_words(before)}
     after_words = normalize_words(after)
     return sum(word in after_words for word in words) / len(words) if words else 1.0
@@ -100,7 +97,7 @@ def _character_pairs(text: str) -> frozenset[str]:
 
 
 def _normalize_number(number: str) -> str:
-    """1,000 is 1000, and 03 is 3."""
+    """1,000 becomes 1000, and 03 becomes 3."""
     return number.replace(",", "").lstrip("0") or "0"
 
 

@@ -1,7 +1,7 @@
-"""What a new MEMORY.md has to be, whoever proposed it. If a single guard says no, the old one stays.
+"""Guards: checks of every new MEMORY.md. If one of them fails, the old page stays.
 
-Each edit was checked by itself before. The guards look at what came of all of them together, and know the page only as
-it was and as it would be: they hold however the checks are changed.
+Each edit was checked before. The guards check the combined result and only know the page before and after, so they hold
+however the checks of edits change.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from inmind.dreams.page.pointers import MAX_POINTERS, distinctive_words, parse_p
 from inmind.dreams.page.sections import Section
 
 MIN_MATURE_CHARACTERS = 2_000
-"""Characters from which on a page has something to lose."""
+"""Size from which the mass_drop guard applies."""
 
 MIN_SUBSTANCE_CHARACTERS = 50
 MIN_BOND_SHARE = 0.3
 
 IDENTITY_SECTIONS = (Section.PHENOTYPE, Section.BOND)
-"""Who the agent is and whom it works for: no tool and no page of the web has a say in that."""
+"""Sections about the agent and its user. Data from tools or the web must not appear there."""
 
 
 @frozen(kw_only=True)
 class PageChange:
-    """A page before and after, and what is known of the way between."""
+    """A page before and after a rewrite."""
 
     before: str
     after: str
     dream_lines: Mapping[str, PageLine]
-    """Of those after, the ones that dreams wrote."""
+    """Lines of the new page that dreams wrote."""
     required_texts: tuple[str, ...] = ()
-    """What has to stand there still: people's entries, and what else must."""
+    """Texts that must still be on the page: entries of users and required lines."""
     retired_count: int = 0
-    """Lines that a proposal took away."""
+    """Lines that the proposal removed."""
     max_retired: int = 0
 
 
 def run_guards(change: PageChange) -> tuple[GuardVerdict, ...]:
+    """The verdict of each guard."""
     before, after = parse_page(change.before), parse_page(change.after)
     return tuple(
         GuardVerdict(guard, not detail, detail)
@@ -61,15 +62,15 @@ def run_guards(change: PageChange) -> tuple[GuardVerdict, ...]:
 
 
 def is_mass_drop(before: int, after: int) -> bool:
-    """Of so many characters, are only so few left?
+    """True if a mature page loses more than half.
 
-    A page that was over its room has to have become shorter.
+    A page above the limit may shrink to half of the limit.
     """
     return before > MIN_MATURE_CHARACTERS and 2 * after < min(before, MAX_PAGE_CHARACTERS)
 
 
 def surviving_share(before: Iterable[str], after: Iterable[str]) -> float:
-    """The part of the words that is still there."""
+    """The share of distinctive words that remain."""
     old, new = set(distinctive_words_in(before)), set(distinctive_words_in(after))
     return len(old & new) / len(old) if old else 1.0
 
@@ -84,23 +85,24 @@ def _check_mass_drop(change: PageChange) -> str:
 
 
 def _check_pointers(after: MemoryPage, lines: Mapping[str, PageLine]) -> str:
-    """People may point at as much as they like."""
+    """Users may write any number of pointers."""
     pointers = [text for _, text in after.all_entries() if parse_pointer(text)]
     too_many = len(pointers) > MAX_POINTERS and any(text in lines for text in pointers)
-    return f"{len(pointers)} pointers are more than {MAX_POINTERS}" if too_many else ""
+    return f"{len(pointers)} pointers, at most {MAX_POINTERS} are allowed" if too_many else ""
 
 
 def _check_substance(before: MemoryPage, after: MemoryPage) -> str:
-    """Headings with next to nothing under them.
-
-    A page that has never said more is young, and not collapsed.
-    """
+    """Fails if almost only headings remain. A young page may be short."""
     size_before, size_after = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
-    return f"{size_after} characters are no state" if size_after < MIN_SUBSTANCE_CHARACTERS <= size_before else ""
+    return (
+        f"{size_after} characters of content are too few"
+        if size_after < MIN_SUBSTANCE_CHARACTERS <= size_before
+        else ""
+    )
 
 
 def _check_bond(change: PageChange, before: MemoryPage, after: MemoryPage) -> str:
-    """What stands there word for word has survived: all of a page by hand now stands above the state."""
+    """Text that is still on the page verbatim counts: an adopted page is above the state now."""
     bond, lines = before.entries(Section.BOND), line_set(change.after)
     share = surviving_share(
         bond, (*after.entries(Section.BOND), *(text for text in bond if contains_lines(text, lines)))
@@ -115,21 +117,25 @@ def _check_retention(change: PageChange, after: MemoryPage) -> str:
 
 
 def line_set(text: str) -> frozenset[str]:
-    """What it says line by line, whatever list the lines are in."""
+    """The lines of a text without list marks."""
     return frozenset(map(entry_text, text.split("\n"))) - {""}
 
 
 def contains_lines(text: str, lines: Collection[str]) -> bool:
-    """Is each of its lines one of these, whole?
+    """True if each line of the text is one of these.
 
-    "Use tabs" does not stand where "Never use tabs" does.
+    "Use tabs" is not part of "Never use tabs".
     """
     return all(line in lines for line in line_set(text))
 
 
 def _check_share(change: PageChange) -> str:
     too_many = change.retired_count > change.max_retired
-    return f"{change.retired_count} lines were to leave; {change.max_retired} may, in one dream" if too_many else ""
+    return (
+        f"{change.retired_count} lines retired, at most {change.max_retired} are allowed in one dream"
+        if too_many
+        else ""
+    )
 
 
 def _check_trust(lines: Iterable[PageLine]) -> str:
@@ -138,18 +144,19 @@ def _check_trust(lines: Iterable[PageLine]) -> str:
 
 
 def _check_size(change: PageChange, after: MemoryPage) -> str:
-    """One that was over its room already, with lines that no search finds again, may stay so, and must not grow."""
+    """Fails if the page exceeds its limit, unless it did before and has not grown.
+
+    Lines that no search finds cannot be evicted, so a page may stay above the limit.
+    """
     size_after, size_before = measure(change.after), measure(change.before) + _FRAME_SIZE
     fits = size_after.fits_in(
         page_limit(render_page(without_dream_lines(after, change.dream_lines)))
     ) or size_after.fits_in(size_before)
-    return (
-        "" if fits else f"{size_after.characters:,} characters, {size_after.tokens:,} tokens are more than a page has"
-    )
+    return "" if fits else f"{size_after.characters:,} characters, {size_after.tokens:,} tokens exceed the page limit"
 
 
 def without_dream_lines(page: MemoryPage, lines: Mapping[str, PageLine]) -> MemoryPage:
-    """The page without what dreams wrote on it."""
+    """The page without the lines of dreams."""
     parts = (
         PagePart(part.heading, tuple(entry for entry in part.entries if entry_text(entry) not in lines))
         for part in page.parts
@@ -158,4 +165,4 @@ def without_dream_lines(page: MemoryPage, lines: Mapping[str, PageLine]) -> Memo
 
 
 _FRAME_SIZE = TextSize(400, 120)
-"""The title, the line of the last dream and the headings, which a page may have been without."""
+"""Title, header and headings, which the page may not have had before."""

@@ -1,7 +1,7 @@
-"""How long MEMORY.md may be: as dreams write it, and as it stands in a prompt.
+"""Size limits of MEMORY.md: on disk and in a prompt.
 
-What a dream writes is what a model with a large window reads, whole. A smaller window gets less of it, and the notes
-that wait for a dream share the room: they are newer than anything on the page, so they come first, up to a quarter.
+A large context window gets the whole page that a dream writes. A smaller one gets a part of it. The pending notes share
+the budget: they are newer than the page, so they come first, with up to a quarter.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ MAX_PAGE_CHARACTERS: Final = 6_000
 MAX_PAGE_TOKENS: Final = 2_000
 
 _DREAM_FRACTION: Final = 4
-"""One of so many parts of the room is for dreams where people have filled it by themselves."""
+"""Dreams may use this fraction (1/n) of the limit in addition, if users fill the page alone."""
 
 _PROMPT_CHARACTERS_BY_WINDOW: Final = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
-"""Windows, and the characters that state and notes have in one of at least that size."""
+"""Minimum context window, and the characters for page and notes in it."""
 
 _MIN_PROMPT_CHARACTERS: Final = 3_200
 
 _NOTES_FRACTION: Final = 4
-"""One of so many parts is for notes, if they need it."""
+"""Notes may use this fraction (1/n) if they need it."""
 
 
 @frozen
 class TextSize:
-    """What a text takes."""
+    """Characters and tokens of a text."""
 
     characters: int
     tokens: int
@@ -51,14 +51,14 @@ def measure(text: str) -> TextSize:
 
 
 def page_limit(user_text: str) -> TextSize:
-    """What a page may take, given what of it people wrote. Nobody tells them to be brief."""
+    """The size limit of a page, given the text of users on it. Users are not limited."""
     user_size = measure(user_text)
     dream_part = TextSize(MAX_PAGE_CHARACTERS // _DREAM_FRACTION, MAX_PAGE_TOKENS // _DREAM_FRACTION)
     return MAX_PAGE_SIZE if user_size.fits_in(MAX_PAGE_SIZE) else user_size + dream_part
 
 
 def prompt_characters(window: int) -> int:
-    """Characters for state and notes together, by what the model's window takes."""
+    """Characters for page and notes together, by context window."""
     return next(
         (characters for min_window, characters in _PROMPT_CHARACTERS_BY_WINDOW if window >= min_window),
         _MIN_PROMPT_CHARACTERS,
@@ -66,7 +66,7 @@ def prompt_characters(window: int) -> int:
 
 
 def split_prompt_characters(window: int, state: str, notes: str) -> tuple[int, int]:
-    """Characters for the state and for the notes: what one does not need is the other's."""
+    """Characters for the page and for the notes. Each may use what the other does not need."""
     total = prompt_characters(window)
     notes_characters = min(len(notes), max(total // _NOTES_FRACTION, total - len(state)))
     return total - notes_characters, notes_characters

@@ -1,8 +1,7 @@
-"""MEMORY.md that somebody was writing while a dream did.
+"""Merge a MEMORY.md that a user edited while a dream rewrote it.
 
-By entries and not by lines: a dream says things anew and moves them, so the same line is often no longer the same
-thing, while an entry that both have left alone is. There is no conflict: what a person wrote stays, and what the dream
-said stands in its section.
+The merge is by entries, not by lines: a dream rewrites and moves lines, but an entry that neither side changed is the
+same. There are no conflicts: the user's text stays, and the dream's lines are added to their sections.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from inmind.dreams.page.sections import Section
 
 
 def merge_pages(base: str, theirs: str, dreamt: str) -> str:
-    """Their page with what a dream has done to the one that they began with."""
+    """The user's page with the changes that a dream made to their common base."""
     before, after = ({text for _, text in parse_page(page).all_entries()} for page in (base, dreamt))
     draft = PageDraft(theirs, {})
     removed = [text for text in draft if text in before and text not in after]

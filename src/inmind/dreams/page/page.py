@@ -1,4 +1,4 @@
-"""MEMORY.md as a value: people's text above, the line of the last dream, and sections with their entries.
+"""Parse and render MEMORY.md: text of users, the header of the last dream, and sections with entries.
 
     # Working Memory State
 
@@ -8,9 +8,9 @@
 
     - Prefers tabs over spaces
 
-Everybody may write this page, so reading it never fails and never drops a word: whatever it does not understand is an
-entry like any other, and comes out again where it stood. An entry is an item of a list with the lines that are indented
-below it, or a paragraph. What is fenced or commented out is no heading, whatever it looks like.
+Users may write anything on this page, so parsing never fails and never drops a word: unknown text is an entry like any
+other and is rendered where it was. An entry is a list item with the lines indented below it, or a paragraph. Text in
+fences or comments is never a heading.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ PAGE_TITLE = "# Working Memory State"
 
 @frozen
 class PagePart:
-    """What stands under one heading."""
+    """A heading and the entries below it."""
 
     heading: str
-    """The line itself, `## The Bond`; empty for what stands under none."""
+    """The whole line, `## The Bond`; empty for entries without a heading."""
     entries: tuple[str, ...] = ()
-    """Verbatim, but for the ends of lines."""
+    """Verbatim, except for line endings."""
 
     @property
     def section(self) -> Section | None:
@@ -51,20 +51,25 @@ class PagePart:
 
 @frozen(kw_only=True)
 class MemoryPage:
+    """The parsed page."""
+
     preamble: str = ""
-    """What people wrote before the title of the state, verbatim; without a state, that is everything."""
+    """Text of users before the title, verbatim; the whole page if no dream has written yet."""
     title: str = ""
-    """As it stands there; empty where somebody has taken it away."""
+    """The title as written; empty if a user removed it."""
     header: str = ""
-    """The line that tells of the last dream; empty before the first."""
+    """The line about the last dream; empty before the first."""
     parts: tuple[PagePart, ...] = ()
 
     def entries(self, section: Section) -> tuple[str, ...]:
-        """What a section says, entry by entry."""
+        """The texts of a section's entries."""
         return tuple(text for part in self.parts if part.section is section for text in part.texts)
 
     def all_entries(self) -> Iterator[tuple[Section | None, str]]:
-        """All that the page says, each with its section; None for what stands above, or under people's own headings."""
+        """All entry texts, each with its section.
+
+        The section is None in the preamble and under headings of users.
+        """
         for part in split_parts(self.preamble):
             yield from ((None, text) for text in part.texts)
         for part in self.parts:
@@ -72,9 +77,9 @@ class MemoryPage:
 
 
 def parse_page(text: str) -> MemoryPage:
-    """The page that a text is.
+    """Parse a text.
 
-    The state begins with its title; where that is missing, with the first line of ours.
+    The state begins with its title, or, if that is missing, with the first line of a dream.
     """
     bom = _BOM if text.startswith(_BOM) else ""
     lines = text.removeprefix(bom).split("\n")
@@ -84,7 +89,7 @@ def parse_page(text: str) -> MemoryPage:
         return MemoryPage(preamble=text)
     preamble, rest = lines[:start], lines[start:]
     title = rest.pop(0).strip() if _is_title(rest[0]) else ""
-    # What stands around the line of the last dream is read as it will be written: without that between.
+    # The text around the header is parsed as it will be rendered: without the header in between.
     header_index = next((block.start for block in split_blocks(rest) if block.kind == "header"), None)
     header = "" if header_index is None else rest.pop(header_index).strip()
     return MemoryPage(
@@ -96,13 +101,13 @@ def parse_page(text: str) -> MemoryPage:
 
 
 def render_page(page: MemoryPage) -> str:
-    """The text of a page. What is read of it is the page again."""
+    """The text of a page. Parsing it results in the same page."""
     state = "\n\n".join(filter(None, (page.title, page.header, *map(_render_part, page.parts))))
     return page.preamble + (f"{state}\n" if state else "")
 
 
 def entry_text(entry: str) -> str:
-    """An entry without the mark and the indent of its list; nothing for what says nothing: a comment, or a rule."""
+    """An entry without list mark and indentation; empty for a comment or a horizontal rule."""
     bare = entry.strip()
     if _HORIZONTAL_RULE.fullmatch(bare) or (bare.startswith("<!--") and bare.find("-->") == len(bare) - len("-->")):
         return ""
@@ -111,19 +116,19 @@ def entry_text(entry: str) -> str:
 
 
 def render_header(now: datetime, mood: str = "") -> str:
-    """The line that tells of a dream."""
+    """The header line of a dream."""
     mood_text = " ".join(mood.split()).replace("_", " ")
     return f"_Last dream: {format_timestamp(now)}{f' | Mood: {mood_text}' if mood_text else ''}_"
 
 
 def split_parts(text: str) -> list[PagePart]:
-    """A text by its headings, whosever they are."""
+    """Split a text at its headings."""
     lines = text.split("\n")
     return list(_build_parts(lines, split_blocks(lines)))
 
 
 class Block(NamedTuple):
-    """Lines that belong together, from one to before another."""
+    """Lines that belong together: `start` up to, but not including, `end`."""
 
     start: int
     end: int
@@ -131,7 +136,7 @@ class Block(NamedTuple):
 
 
 def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
-    """Everything but blank lines, in order."""
+    """All blocks in order. Blank lines are skipped."""
     block_end = _block_end_finder(lines)
     start = 0
     while start < len(lines):
@@ -156,7 +161,7 @@ _HEADER = re.compile(r"\s*_Last dream:.*_\s*")
 _FENCE_OPENING = re.compile(r"\s*(?:(`{3,})[^`]*|(~{3,}).*)")
 _FENCE_CLOSING = re.compile(r"\s*(`{3,}|~{3,})\s*")
 
-# A fence is closed by one of its kind that is no shorter. Nobody needs to tell apart longer ones than these.
+# A fence is closed by one of its kind that is at least as long. Longer fences than this are treated alike.
 _MAX_FENCE_LENGTH = 8
 
 
@@ -171,7 +176,7 @@ def _is_title(line: str) -> bool:
 
 
 def _find_state_start(lines: Sequence[str], blocks: Sequence[Block]) -> int | None:
-    """Where the state begins: with its title, or else with the line of the last dream, or else with a section."""
+    """The line of the title, else of the header, else of the first section; None without any."""
     markers: tuple[Callable[[Block], bool], ...] = (
         lambda block: block.kind == "heading" and _is_title(lines[block.start]),
         lambda block: block.kind == "header",
@@ -181,10 +186,11 @@ def _find_state_start(lines: Sequence[str], blocks: Sequence[Block]) -> int | No
 
 
 def _entry_end(lines: Sequence[str], start: int, block_end: Callable[[int], int]) -> int:
-    """Behind the last line of an entry.
+    """The line after an entry.
 
-    A blank line ends a paragraph; an item goes on behind it where it is indented,
-    since an editor may have taken the indent from the blank line."""
+    A blank line ends a paragraph. A list item continues after it if the next line is indented: an editor may have
+    removed the indentation of the blank line.
+    """
     is_item, indent = _LIST_MARK.match(lines[start]) is not None, _indent(lines[start])
     end = block_end(start)
     while end < len(lines):
@@ -209,10 +215,11 @@ def _indent(line: str) -> int:
 
 
 def _block_end_finder(lines: Sequence[str]) -> Callable[[int], int]:
-    """Behind which line ends what begins at some line: a fence or a comment at its end, all else, and what nobody
-    closes, there and then. Known from one look at all lines: a page may have nothing but openings.
+    """Return a function from the first line of a block to the line after the block.
 
-    A comment that goes on to the next one was not closed: somebody's slip must not hide what stands before ours.
+    An unclosed fence or comment ends on its first line. All lines are scanned once, because a page may consist of
+    openings. A comment that reaches the next one was not closed: an open comment of a user must not hide the text of
+    dreams.
     """
     ends: dict[str, list[int]] = {}
     comment_start: int | None = None
@@ -252,7 +259,7 @@ def _build_parts(lines: Sequence[str], blocks: Iterator[Block] | Sequence[Block]
 
 
 def _render_part(part: PagePart) -> str:
-    """Items of a list stand line by line, all else apart."""
+    """List items are on consecutive lines; other entries are separated by blank lines."""
     pieces = [part.heading] if part.heading else []
     previous = None
     for entry in part.entries:
@@ -265,8 +272,11 @@ def _render_part(part: PagePart) -> str:
 
 
 def truncate_page(text: str, *, budget: int, count: Counter, pointer: str) -> TruncatedText:
-    """Its first entries, as many as fit above the pointer: half an entry can lose its "not", and a heading with nothing
-    under it says nothing. Where not even one fits, it is cut like any text."""
+    """The first entries that fit the budget together with the pointer.
+
+    Entries are not cut, as a part of one can lose its "not", and a heading without entries is left out. If no entry
+    fits, the text is cut like any other.
+    """
     if count(text) <= budget:
         return TruncatedText(text, 0)
     lines = text.split("\n")

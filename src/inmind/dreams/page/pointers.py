@@ -1,9 +1,9 @@
-"""What has faded from the page, in one line each: the topic, and the words that find it again.
+"""Pointers: one line for a topic that left the page, with the keywords that find it again.
 
     Past: P2P bridge CORS debugging → search: `CORS P2P EigenTrust`
 
-A pointer that finds nothing is worse than no pointer, since the model takes it for memory. So several are offered for a
-line, the shortest first, and whoever puts one on the page asks a search whether it holds.
+A pointer that finds nothing is worse than none, because the model trusts it. So there are several candidates for a
+line, shortest first, and the caller tests them with a search.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from inmind.core.frozen import frozen
 from inmind.core.text import shorten
 
 MAX_POINTERS = 20
-"""More of them are a sign that the page forgets faster than it is read."""
+"""More pointers mean that the page forgets faster than it is read."""
 
 MAX_TOPIC_CHARACTERS = 48
 MAX_KEYWORDS_CHARACTERS = 80
 MAX_KEYWORDS = 8
-"""More words are a list that nobody reads, and a search that finds anything."""
+"""More keywords are hard to read and match anything."""
 TOPIC_SEPARATOR = "; "
-"""Between two topics that share a pointer."""
+"""Separates topics that share a pointer."""
 
 
 @frozen
@@ -36,20 +36,20 @@ def format_pointer(pointer: Pointer) -> str:
 
 
 def parse_pointer(line: str) -> Pointer | None:
-    """The pointer that a line is, whoever wrote it; None where it is none."""
+    """The pointer in a line of a dream or a user; None for other lines."""
     match = _POINTER.fullmatch(line.strip())
     return Pointer(match[1].strip(), match[2].strip()) if match else None
 
 
 def make_pointer(*topics: str, keywords: str) -> Pointer:
-    """A pointer that can be read again from its line, whatever the words are."""
+    """A pointer without characters that would break its syntax."""
     short_topics = (shorten(_POINTER_SYNTAX.sub(" ", topic), MAX_TOPIC_CHARACTERS) for topic in topics)
     topic = shorten(TOPIC_SEPARATOR.join(filter(None, short_topics)), 2 * MAX_TOPIC_CHARACTERS)
     return Pointer(topic, _fit_words(_POINTER_SYNTAX.sub(" ", keywords), MAX_KEYWORDS_CHARACTERS))
 
 
 def candidate_pointers(text: str) -> Iterator[Pointer]:
-    """Pointers for a line: by its most telling words, then by more of them."""
+    """Pointers for a line, with its two most distinctive words, then with more of them."""
     topic = text.split("\n", 1)[0]
     words = distinctive_words(text)
     keyword_lists = dict.fromkeys(" ".join(words[:count]) for count in (2, 3, 5, MAX_KEYWORDS))
@@ -58,7 +58,7 @@ def candidate_pointers(text: str) -> Iterator[Pointer]:
 
 
 def distinctive_words(text: str) -> list[str]:
-    """Words by which a line is told from others, the most telling first: names, then the longer ones."""
+    """Words that distinguish a line from others: names first, then longer words."""
     words_ = dict.fromkeys(word for run in _WORD.findall(text) for word in _split_particles(run))
     first_spelling = {word.casefold(): word for word in reversed(words_)}
     words = [word for word in words_ if first_spelling[word.casefold()] is word and word.casefold() not in _STOP_WORDS]
@@ -67,12 +67,12 @@ def distinctive_words(text: str) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    """A bare number tells much to a search and nothing to who reads it: it counts as any other word."""
+    """Numbers alone do not count: they help a search but mean nothing to a reader."""
     return not word.isdigit() and any(letter.isdigit() or letter.isupper() for letter in word)
 
 
 def _split_particles(run: str) -> list[str]:
-    """Scripts without spaces come in long runs: little words part them."""
+    """Split runs of scripts without spaces at particles."""
     return [piece for piece in _PARTICLES.split(run) if len(piece) > 1] if _HAN.search(run) else [run]
 
 

@@ -1,4 +1,4 @@
-"""How a line leaves the page: for a pointer that finds again what it was made of, or not at all."""
+"""Replace a line with a pointer that finds its sources again. Without such a pointer the line stays."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ from inmind.dreams.page.pointers import (
 from inmind.dreams.page.sections import Section
 
 MAX_CHECKED_SOURCES = 5
-"""Sources of a line that a search has to bring up: more would not fit into its answer."""
+"""Sources of a line that a search must return. More would not fit into the search result."""
 
 MAX_POINTER_CHARACTERS = MAX_PAGE_CHARACTERS // 5
-"""Characters of all pointers: on a full page what is new has to find a place, and not only the names of what was."""
+"""Characters of all pointers together, so that new lines still fit on a full page."""
 
 MAX_TOPICS = 3
-"""Of one pointer: what it no longer names nobody would look for."""
+"""Topics of one pointer."""
 
 _MAX_MERGE_ATTEMPTS = 3
-"""Pointers that one which is too many is tried with: each costs a search."""
+"""Pointers that a surplus one is tried to be merged with. Each attempt costs a search."""
 
 
 def replace_with_pointer(
     draft: PageDraft, line: PageLine, candidates: Iterable[Pointer], context: RewriteContext
 ) -> bool:
-    """Strike a line for the first of these pointers that holds; False, and nothing is changed, if none does."""
+    """Replace a line with the first pointer that finds its sources.
+
+    False, without a change, if none does.
+    """
     pointer = next((candidate for candidate in candidates if _finds_sources(candidate, line.sources, context)), None)
     if pointer is None:
         return False
@@ -45,8 +48,11 @@ def replace_with_pointer(
 
 
 def limit_pointers(draft: PageDraft, context: RewriteContext) -> None:
-    """No more pointers than a page may have, nor longer ones: two become one, and where no two can, the one leaves that
-    is least important, and of these the oldest. Whatever it pointed at is found by search as ever."""
+    """Reduce the pointers to their maximum number and size.
+
+    Two are merged if possible; otherwise the least important one is removed, and of these the oldest. What it pointed
+    at remains searchable.
+    """
     limit = max(0, MAX_POINTERS - len(draft.user_pointers()))
     while len(texts := draft.dream_pointers()) > limit or sum(map(len, texts)) > MAX_POINTER_CHARACTERS:
         lines = [draft.dream_lines[text] for text in texts]
@@ -60,7 +66,7 @@ def limit_pointers(draft: PageDraft, context: RewriteContext) -> None:
 
 
 def _merge_candidates(lines: Sequence[PageLine], least_important: PageLine) -> Iterator[tuple[PageLine, PageLine]]:
-    """Pointers that might become one: the two oldest, and else the one that would leave with those most like it."""
+    """Pairs to merge: the two oldest, then the least important with the most similar ones."""
     if len(lines) > 1:
         yield lines[0], lines[1]
     words = _keyword_set(least_important)
@@ -70,10 +76,10 @@ def _merge_candidates(lines: Sequence[PageLine], least_important: PageLine) -> I
 
 
 def _write_pointer(draft: PageDraft, line: PageLine, context: RewriteContext) -> None:
-    """A pointer for the page.
+    """Write a pointer, merged with one to the same topic if it still finds both.
 
-    One to the same topic takes it in, if both are still found by that; where somebody has
-    written the very same, that is it."""
+    If a user has written the same pointer, that one is kept.
+    """
     topic = _parse(line).topic.casefold()
     for text in draft.dream_pointers():
         existing = draft.dream_lines[text]
@@ -89,7 +95,7 @@ def _write_pointer(draft: PageDraft, line: PageLine, context: RewriteContext) ->
 
 
 def _merge_pointers(lines: Sequence[PageLine], context: RewriteContext) -> PageLine | None:
-    """One pointer for several, if a search by it finds what each of them finds."""
+    """One pointer for several, if its search finds the sources of each."""
     pointers = [_parse(line) for line in lines]
     words = dict.fromkeys(word for pointer in pointers for word in pointer.keywords.split())
     topics = dict.fromkeys(topic for pointer in pointers for topic in pointer.topic.split(TOPIC_SEPARATOR))
@@ -123,7 +129,7 @@ def _parse(line: PageLine) -> Pointer:
 
 
 def _interleave_sources(lines: Iterable[PageLine]) -> tuple[str, ...]:
-    """Sources of several lines, by turns: the first of them, which are proven, are then of each."""
+    """Sources of several lines in turn, so that the checked ones include each line."""
     turns = zip_longest(*(line.sources for line in lines))
     return tuple(dict.fromkeys(source for turn in turns for source in turn if source))
 

@@ -1,8 +1,8 @@
-"""MEMORY.md with a dream's edits: each by itself, on the page as it is now, and then all of it against the guards.
+"""Apply a dream's edits to MEMORY.md, each checked separately, and run the guards on the result.
 
-A proposal may have been made minutes ago, of a page that somebody has written to since, by a model that makes things
-up. So an edit is carried out only if what it means still stands there and nothing gets lost by it that is not kept
-elsewhere; the others go on without it. What leaves the page leaves for a pointer that was seen to work.
+A proposal may be minutes old, the page may have been edited since, and a model may invent things. An edit is applied
+only if its lines are still there and it loses nothing that is not stored elsewhere. Other edits are not affected by a
+refused one. A line leaves the page only for a pointer that was tested.
 """
 
 from __future__ import annotations
@@ -52,27 +52,29 @@ __all__ = ["RewriteContext", "RewriteResult", "rewrite_page"]
 
 @frozen(kw_only=True)
 class RewriteResult:
+    """The rewritten page and the verdicts of the guards."""
+
     text: str
     dream_lines: Mapping[str, PageLine]
     """All lines on it that dreams wrote, by their text."""
     changed_lines: tuple[PageLine, ...] = ()
-    """Those that are new, or made of something else than before."""
+    """Lines that are new or have new sources."""
     retired_lines: tuple[PageLine, ...] = ()
-    """What has left the page."""
+    """Lines that left the page."""
     verdicts: tuple[GuardVerdict, ...] = ()
     refused: tuple[str, ...] = ()
-    """What was proposed and not done, each with the reason."""
+    """Edits that were not applied, each with the reason."""
 
     @property
     def passed(self) -> bool:
-        """May it be committed?"""
+        """True if all guards passed, so that it may be committed."""
         return all(verdict.passed for verdict in self.verdicts)
 
 
 def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) -> RewriteResult:
-    """What becomes of a page by these edits.
+    """The page after these edits.
 
-    The same of the same, and nothing more of the same twice.
+    Deterministic, and applying the same edits twice changes nothing more.
     """
     rewriter = _PageRewriter(before, replace(context, search=cache(context.search)))
     for edit in edits:
@@ -81,17 +83,19 @@ def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) ->
 
 
 class _EditRefused(Exception):
-    """An edit that is not carried out, and why."""
+    """An edit that is not applied, and why."""
 
 
 class _PageRewriter:
+    """Applies edits to one page."""
+
     def __init__(self, before: str, context: RewriteContext) -> None:
         self._before, self._context = before, context
         self._draft = PageDraft(before, context.dream_lines)
         self._user_lines = self._draft.user_lines
         self._bond = self._draft.entries(Section.BOND)
         self._replaced_entries: set[str] = set()
-        """People's entries that dreams say from now on, or point at."""
+        """Entries of users that dreams have rewritten or replaced with a pointer."""
         self._added: set[str] = set()
         self._retired: list[PageLine] = []
         self._refused: list[str] = []
@@ -153,15 +157,15 @@ class _PageRewriter:
     def _add(self, edit: Add) -> None:
         text = self._validate_line(edit.text, edit.section)
         if not edit.sources and edit.section not in _SECTIONS_WITHOUT_SOURCES:
-            raise _EditRefused("it does not say what it is made of")
+            raise _EditRefused("it has no sources")
         trust = self._least_trust(edit.sources, edit.trust, edit.section)
         if edit.sources and edit.kind not in _COUNTED_KINDS:
             self._check_invented(edit.text, edit.sources, edit.at)
             sources = [self._context.source_text(source) for source in edit.sources]
             if not shares_topic(edit.text, *sources):
-                raise _EditRefused("no source speaks of that")
+                raise _EditRefused("no source is about this topic")
             if contradicts(edit.text, *sources):
-                raise _EditRefused("its sources say the opposite")
+                raise _EditRefused("it contradicts its sources")
         line = PageLine(
             section=edit.section,
             text=text,
@@ -187,10 +191,10 @@ class _PageRewriter:
         replaced = [line.text for line in old_lines]
         if not self._keeps_bond(replaced, [text] if edit.section is Section.BOND else []):
             if not edit.sources:
-                raise _EditRefused("too little would be left of the Bond")
-            replaced = []  # it stands beside them
+                raise _EditRefused("too little of The Bond would remain")
+            replaced = []  # the old lines stay
         if not all(is_related(text_, text) for text_ in replaced):
-            raise _EditRefused("it speaks of something else")
+            raise _EditRefused("it is about another topic")
         lossy_lines = [line for line in old_lines if line.text in replaced and _loses_facts(line.text, text)]
         if lossy_lines:
             self._check_lost(text, lossy_lines, edit.sources)
@@ -217,9 +221,9 @@ class _PageRewriter:
     def _retire(self, edit: Retire) -> None:
         draft, context = self._draft, self._context
         if edit.line not in draft:
-            raise _EditRefused("it is not there any more")
+            raise _EditRefused("it is no longer on the page")
         if is_required(edit.line, context):
-            raise _EditRefused("it has to stay")
+            raise _EditRefused("it is required")
         if edit.line not in draft.dream_lines:
             self._retire_user_line(edit)
             return
@@ -228,10 +232,10 @@ class _PageRewriter:
             if line.importance >= MIN_PROTECTED_IMPORTANCE:
                 raise _EditRefused(f"its importance is {line.importance}")
             if not edit.topic:
-                raise _EditRefused("nothing would point at it")
+                raise _EditRefused("it needs a pointer")
             self._check_retire_limit(1)
         if not self._keeps_bond([line.text]):
-            raise _EditRefused("too little would be left of the Bond")
+            raise _EditRefused("too little of The Bond would remain")
         if not edit.topic:
             draft.remove(line.text)
         elif not replace_with_pointer(draft, line, [make_pointer(edit.topic, keywords=edit.keywords)], context):
@@ -242,9 +246,9 @@ class _PageRewriter:
     def _retire_user_line(self, edit: Retire) -> None:
         draft, context = self._draft, self._context
         if edit.line not in context.user_lines or draft.is_unwritten or not is_too_long(draft):
-            raise _EditRefused("somebody wrote it")
+            raise _EditRefused("a user wrote it")
         if len(self._replaced_entries) >= max_retired(len(self._user_lines)):
-            raise _EditRefused("enough of what people wrote leaves in this dream")
+            raise _EditRefused("too many entries of users would leave in this dream")
         line = user_line(edit.line, draft, context)
         pointers = [make_pointer(edit.topic, keywords=edit.keywords)] if edit.topic else candidate_pointers(edit.line)
         if not replace_with_pointer(draft, line, pointers, context):
@@ -257,59 +261,59 @@ class _PageRewriter:
         if not line or len(line) > MAX_ENTRY_CHARACTERS:
             raise _EditRefused(f"a line has up to {MAX_ENTRY_CHARACTERS} characters, not {len(line)}")
         if section is Section.POINTERS or parse_pointer(line):
-            raise _EditRefused("a pointer comes by retiring what it points at")
+            raise _EditRefused("a pointer is created by retiring a line")
         return line
 
     def _find_rewritable(self, text: str) -> PageLine:
-        """A line that dreams may say anew."""
+        """The line to rewrite: of a dream, or an adopted entry."""
         if text not in self._draft:
-            raise _EditRefused(f"{shorten(text, 80)!r} is not there any more")
+            raise _EditRefused(f"{shorten(text, 80)!r} is no longer on the page")
         if (line := self._draft.dream_lines.get(text)) is not None:
             return line
         if text not in self._context.adopted_entries or self._draft.is_unwritten:
-            raise _EditRefused(f"somebody wrote {shorten(text, 80)!r}")
+            raise _EditRefused(f"a user wrote {shorten(text, 80)!r}")
         return user_line(text, self._draft, self._context)
 
     def _least_trust(self, sources: Iterable[str], trust: Trust, section: Section) -> Trust:
-        """The least of its sources, each of which there has to be."""
+        """The lowest trust among the sources. Each source must exist."""
         for source in sources:
             if not self._context.source_text(source):
-                raise _EditRefused(f"there is no {shorten(source, 80)!r}")
+                raise _EditRefused(f"unknown source {shorten(source, 80)!r}")
             trust = min(trust, self._context.source_trust(source))
         if trust <= Trust.DATA and section in IDENTITY_SECTIONS:
-            raise _EditRefused(f"{section} is nothing that tools or the web have a say in")
+            raise _EditRefused(f"{section} must not contain text from tools or the web")
         return trust
 
     def _check_invented(self, text: str, sources: Iterable[str], *more: str) -> None:
         if unknown := invented_facts(text, *map(self._context.source_text, sources), *more):
-            raise _EditRefused(f"no source says {', '.join(unknown)}")
+            raise _EditRefused(f"not in any source: {', '.join(unknown)}")
 
     def _check_lost(self, text: str, lossy_lines: Iterable[PageLine], sources: Iterable[str]) -> None:
-        """What a line said may go if somebody has said it anew: then this is in the words of that."""
+        """A line may lose facts only if the new text quotes a source that replaces them."""
         if not any(is_quote_of(text, self._context.source_text(source)) for source in sources):
             lost = next(
                 (lost_facts(line.text, text) for line in lossy_lines if lost_facts(line.text, text)),
-                ("what it was about",),
+                ("its topic",),
             )
             raise _EditRefused(f"it would lose {', '.join(lost)}")
 
     def _check_retire_limit(self, lines: int) -> None:
         if self._retired_count + lines > self._max_retired:
-            raise _EditRefused(f"{self._max_retired} lines leave in this dream, and no more")
+            raise _EditRefused(f"{self._max_retired} lines may leave in one dream")
 
     def _keeps_bond(self, removed: Sequence[str], added: Sequence[str] = ()) -> bool:
         return keeps_bond(self._bond, self._draft, removed=removed, added=added)
 
     def _find_existing(self, text: str) -> str | None:
-        """The entry that says this already, whosever it is."""
+        """The entry with the same words, of a dream or a user."""
         existing = self._text_by_words.get(normalize_words(text))
         return existing if existing in self._draft else None
 
     def _add_sources(self, text: str, line: PageLine) -> None:
-        """A line of ours is made of these sources as well.
+        """Add sources to an existing line of a dream.
 
-        Somebody else's stays as it is, and one about people is not
-        made of what tools say."""
+        Entries of users stay as they are, and lines about people get no sources from tools.
+        """
         dream_line = self._draft.dream_lines.get(text)
         if dream_line is not None and dream_line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA:
             sources = tuple(source for source in line.sources if self._context.source_trust(source) > Trust.DATA)
@@ -333,7 +337,7 @@ def _loses_facts(old: str, new: str) -> bool:
 
 
 _SECTIONS_WITHOUT_SOURCES = (Section.NICHE, Section.GAPS, Section.SKILLS)
-"""Sections with lines that memory works out itself."""
+"""Sections with derived lines, which need no sources."""
 
 _COUNTED_KINDS = ("insight", "skill")
-"""Kinds of lines whose numbers memory has counted."""
+"""Kinds of lines with counted numbers, which are in no source."""

@@ -1,4 +1,4 @@
-"""The seven sections of MEMORY.md."""
+"""The seven sections of MEMORY.md, and their weights by affect."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from inmind.dreams.affect.levels import BASELINES, Levels
 
 
 class Section(StrEnum):
-    """By the heading, in the order of the page."""
+    """The headings, in the order of the page."""
 
     PHENOTYPE = "The Phenotype"
     """Who the agent is becoming."""
     BOND = "The Bond"
-    """Whom it works for, and how the two get along."""
+    """The user, and how the two get along."""
     NICHE = "The Niche"
-    """What it is to others: its place among them, what it earns."""
+    """The agent's place among others, and what it earns."""
     ACTIVE = "Active Context"
-    """What is going on: goals, open tasks, what to avoid, what went well."""
+    """Current work: goals, open tasks, what to avoid, what went well."""
     POINTERS = "Crystal Pointers"
-    """What has faded, and the words that find it again."""
+    """Topics that left the page, and the keywords that find them again."""
     GAPS = "Curiosity Gaps"
     SKILLS = "Emerging Skills"
 
 
 def section_from_heading(heading: str) -> Section | None:
-    """The section that a heading means, whatever else people or older pages have put behind its name."""
+    """The section of a heading, also with a suffix in parentheses; None for other headings."""
     name = heading.lstrip("#").strip().casefold()
     return next(
         (section for section in Section if name == section.casefold() or name.startswith(f"{section.casefold()} (")),
@@ -34,7 +34,12 @@ def section_from_heading(heading: str) -> Section | None:
 
 
 def section_weights(levels: Levels) -> dict[Section, float]:
-    """By section, from 1 at rest to 2 with its level at the top."""
+    """Weight of each section by the current levels, from 1 at rest to 2 at the maximum.
+
+    The worth of a line is multiplied by the weight when the page is full. Warm words raise The Bond; a win or a failure
+    raises Active Context. No weight is below 1: affect brings lines forward and never pushes others out. Pointers, gaps
+    and skills are not affected.
+    """
     dopamine, cortisol, oxytocin = (
         max(0.0, (level - base) / (1 - base)) for level, base in zip(levels.by_name.values(), BASELINES, strict=True)
     )

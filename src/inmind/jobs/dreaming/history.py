@@ -138,8 +138,8 @@ class DreamHistory:
     def undo(self, id: int | None = None, key: Key | None = None) -> Dream:
         """Undo the last dream.
 
-        MEMORY.md is restored with the later edits of users, and the dream's notes return to the notes page. A running dream is
-        ended, because its input is no longer valid.
+        MEMORY.md is restored with the later edits of users, and the dream's notes return to the notes page. A running
+        dream is ended, because its input is no longer valid.
         """
         if key is not None and (receipt := self._store.receipt(self._stream.name, key)) is not None:
             (undone,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
