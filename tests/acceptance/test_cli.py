@@ -29,7 +29,7 @@ def used(home: Home) -> Home:
 @pytest.mark.spec("G2")
 def test_a_note_is_taken_in_a_persons_name(used: Home) -> None:
     ran = inmind("note", "Ada prefers tabs", "--importance", "0.9", "--resource", "ada", home=used)
-    assert re.fullmatch(r"Noted at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ as resource/ada#1\.\n", ran.stdout), ran.stderr
+    assert re.fullmatch(r"Saved at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ as resource/ada#1\.\n", ran.stdout), ran.stderr
     given = ("note", "-", "--session", "support-42", "--kind", "fact", "--json")
     said = json.loads(inmind(*given, home=used, stdin="and coffee\nand tea\n").stdout)
     assert (said["id"], said["resource"]) == ("resource/ada#2", "ada")
@@ -46,7 +46,7 @@ def test_a_note_is_taken_in_a_persons_name(used: Home) -> None:
         (["note", " ", "--resource", "ada"], "INVALID_INPUT: TEXT: expected a non-empty note"),
         (["note", "x", "--kind", "whim", "--resource", "ada"], "INVALID_INPUT: --kind: expected one of fact, "),
         (["note", "x", "--importance", "nan", "--resource", "ada"], "INVALID_INPUT: --importance: expected a number"),
-        (["note", "x", "--session", "support-42", "--resource", "ada"], "nothing beside --session"),
+        (["note", "x", "--session", "support-42", "--resource", "ada"], "no --session: the two cannot be combined"),
         (["note", "x", "--session", "none"], "NOT_FOUND: no session 'none'"),
         (["note", "x", "--resource", "default"], "INVALID_INPUT: --resource: expected a named resource"),
         (["note", "x"], "NOT_FOUND: no session in '"),
@@ -77,13 +77,13 @@ def test_upkeep_says_whether_all_of_it_is_done(used: Home) -> None:
     with Memory.open(used) as memory:
         for text in ("User lives in Berlin", "User lives in Hamburg"):
             memory.session("support-42").note(text)
-    assert inmind("upkeep", home=used).stdout.endswith("All upkeep that was due is done.\n")
+    assert inmind("upkeep", home=used).stdout.endswith("Upkeep finished.\n")
     with Memory.open(used) as memory:
         hits = memory.search("lives in", sources=["memory"])
         memory.resource("ben").note("One more whom there is to look after")
     assert [bool(hit.crystal.superseded_by) for hit in hits] == [False, True]
     assert json.loads(inmind("upkeep", "--seconds", "60", "--json", home=used).stdout)["finished"] is True
-    assert inmind("upkeep", "--seconds", "0", home=used).stdout == "Stopped after 0 s: the next upkeep goes on there.\n"
+    assert inmind("upkeep", "--seconds", "0", home=used).stdout == "Stopped after 0 s; the next upkeep continues.\n"
     refused = inmind("upkeep", "--seconds", "-1", home=used)
     assert (refused.returncode, refused.stderr.count("\n")) == (fitting(refused.stderr), 1)
 
@@ -130,7 +130,7 @@ def test_sessions_and_events_have_a_line_each_however_long_they_are(home: Home) 
 
 
 def test_a_filter_that_nothing_passes_says_so_and_a_bad_one_fails_in_one_line(used: Home) -> None:
-    assert inmind("sessions", "--here", home=used).stdout.startswith("No such sessions in ")
+    assert inmind("sessions", "--here", home=used).stdout.startswith("No matching sessions in ")
     ran = inmind("sessions", "--resource", " ", home=used)
     assert (ran.returncode, ran.stdout) == (fitting(ran.stderr), "")
     assert ran.stderr.startswith("inmind: INVALID_INPUT: --resource: ")
@@ -163,7 +163,7 @@ def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Home, arguments: l
 def test_whoever_mistypes_a_name_is_told_the_nearest_there_is(used: Home, arguments: list[str], said: str) -> None:
     ran = at_once(*arguments, home=used)
     assert (ran.exit_code, ran.stdout) == (3, "")
-    assert ran.stderr == f"inmind: NOT_FOUND: {said}`inmind sessions` lists those there are\n"
+    assert ran.stderr == f"inmind: NOT_FOUND: {said}`inmind sessions` lists all\n"
 
 
 def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Home) -> None:
@@ -172,18 +172,18 @@ def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Home) -> 
     assert at_once("search", "page", "--session", "support-42", "--resource", "ada", home=used).exit_code == 0
     ran = at_once("search", "page", "--session", "support-42", "--resource", "bob", home=used)
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.endswith(": --resource: expected 'ada', whose session 'support-42' is, got 'bob'\n")
+    assert ran.stderr.endswith(": --resource: expected 'ada', the owner of session 'support-42', got 'bob'\n")
 
 
 def test_what_nobody_has_typed_is_not_said_to_have_been_given(used: Home) -> None:
     ran = at_once("export", "-", "--json", home=used)
-    assert ran.stderr == "inmind: INVALID_INPUT: --json: expected a FILE beside it: stdout has the bundle\n"
+    assert ran.stderr == "inmind: INVALID_INPUT: --json: expected a FILE: it cannot be combined with a bundle on stdout\n"
 
 
 @pytest.mark.spec("I2")
 def test_a_table_in_a_pipe_is_as_wide_as_what_it_says(used: Home) -> None:
     head, row = at_once("sessions", home=used).stdout.splitlines()
-    assert re.fullmatch(r"session    title         resource said calls last used \(UTC\)  working directory", head)
+    assert re.fullmatch(r"session    title         resource msgs calls last used \(UTC\)  working directory", head)
     assert re.fullmatch(r"support-42 Create a page ada      3    1     \d{4}-\d\d-\d\d \d\d:\d\d /website", row)
     shown = at_once("show", "prompt", "support-42", home=used).stdout.split("\n── ")[0]
     assert "why\n" in shown
@@ -291,7 +291,7 @@ def test_entities_are_shown_with_pins_and_the_deleted_and_cannot_act_in_a_termin
     (pinned,) = (line for line in ran.stdout.splitlines() if line.startswith("Pinned: "))
     assert pinned.startswith('Pinned: page-3, "Three')
     assert pinned.endswith('no line".')
-    assert "1 thing more known, and out of mind; 1 of them deleted." in ran.stdout
+    assert "Outside the window: 1 more, 1 of them deleted." in ran.stdout
     assert all(line.isprintable() for line in ran.stdout.split("\n"))
 
 
@@ -314,7 +314,7 @@ def test_a_scratchpad_is_shown_as_the_model_reads_it_and_cannot_act_in_a_termina
     assert scratchpad_of("object", home) == (
         '{\n  "goal": "Deploy v2",\n  "steps": ["write tests"],\n  "owner": {"name": "美"}\n}\n'
     )
-    assert scratchpad_of("fresh", home) == "Nothing was written on it yet.\n"
+    assert scratchpad_of("fresh", home) == "The scratchpad is empty.\n"
 
 
 @pytest.mark.spec("C1", "C9")
@@ -395,7 +395,7 @@ def test_compact_has_a_json_form(talked: Home) -> None:
         session = memory.session("long")
         assert shown["version"] == session.state.seq
         assert all(path in session.documents() for path in shown["archives"])
-        assert "In short:" in session.state.history.sent.wires[0]["content"]
+        assert "Summary:" in session.state.history.sent.wires[0]["content"]
 
 
 @pytest.mark.spec("E8")
@@ -405,11 +405,11 @@ def test_what_there_was_no_room_for_is_said_too(home: Home) -> None:
         said = [message for rule in rules for message in (rule, assistant("Yes."))]
         memory.session("strict").add([user("hello"), assistant("hello"), *said, user("and now")])
     ran = inmind("compact", "strict", "--keep-recent", "0", home=home)
-    gone = [line for line in ran.stdout.splitlines() if line.startswith("- rule, in the archive alone: ")]
+    gone = [line for line in ran.stdout.splitlines() if line.startswith("- rule, only in the archive: ")]
     assert 0 < len(gone) < 200
     inmind("compact", "strict", "--undo", home=home)
     shown = json.loads(inmind("compact", "strict", "--keep-recent", "0", "--json", home=home).stdout)
-    assert [f"- rule, in the archive alone: {item['text']}" for item in shown["left_out"]] == gone
+    assert [f"- rule, only in the archive: {item['text']}" for item in shown["left_out"]] == gone
 
 
 @pytest.mark.spec("E3")
@@ -447,8 +447,8 @@ def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Home) 
     assert 0 < shown["reverted_to"] < again["event"] < shown["version"]
     inmind("compact", "long", home=talked)
     first, *told = inmind("undo", "long", home=talked).stdout.splitlines()
-    assert first.startswith("Back to how it was after event ")
-    assert told == [ran.stdout.strip(), "As before: overview.md."]
+    assert first.startswith("Reverted to the state after event ")
+    assert told == [ran.stdout.strip(), "Restored: overview.md."]
     assert sent() == whole
 
 
@@ -461,7 +461,7 @@ def test_undo_says_what_is_no_longer_there_and_what_is_archived_again(talked: Ho
         session = memory.session("long")
         session.write("detail/plan.md", "first the shelves")
         session.add([assistant("Yes."), user("And then?")])
-    assert "No longer in the conversation: 2 messages.\n" in inmind("undo", "long", home=talked).stdout
+    assert "Removed from the conversation: 2 messages.\n" in inmind("undo", "long", home=talked).stdout
     assert "detail/plan.md (removed)" in inmind("undo", "long", home=talked).stdout
 
 
@@ -478,7 +478,7 @@ def test_what_must_survive_is_shown_with_where_it_stands(talked: Home, used: Hom
     assert shown[1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "memory"}
     with Memory.open(used) as memory:
         memory.session("new")
-    assert inmind("show", "retained", "new", home=used).stdout.startswith("Nothing ")
+    assert inmind("show", "retained", "new", home=used).stdout.startswith("No retained items")
 
 
 @pytest.mark.spec("E5", "E8")
@@ -488,7 +488,7 @@ def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Home) -> None:
         session.add([user("Move the shop."), assistant("Yes."), *turns(20, words=120)])
         session.prepare()
     text = inmind("show", "prompt", "long", "--call", "1", home=home).stdout
-    told = text.partition("\nCompacted before it: the window was full\n")[2].removesuffix("\n")
+    told = text.partition("\nCompacted before this call: the window was full\n")[2].removesuffix("\n")
     assert told.startswith("Compacted ")
     assert told.endswith("- goal, in memory: Move the shop.\n- request, in the conversation: and now")
     (shown,) = json.loads(inmind("show", "prompt", "long", "--call", "1", "--json", home=home).stdout)["compactions"]

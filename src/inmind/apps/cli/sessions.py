@@ -42,7 +42,7 @@ def sessions(
                 else f"No sessions in {memory.location} yet."
             )
             return None
-        whole = [Column(name, no_wrap=True) for name in ("session", "resource", "messages", "calls", "last used (UTC)")]
+        whole = [Column(name, no_wrap=True) for name in ("session", "resource", "msgs", "calls", "last used (UTC)")]
         title, cwd = (
             Column(name, no_wrap=True, ratio=share) for name, share in (("title", 2), ("working directory", 1))
         )

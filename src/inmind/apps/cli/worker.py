@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -21,11 +21,12 @@ from inmind.apps.cli.exit_codes import print_error
 from inmind.apps.cli.status import bounded_count_of
 from inmind.apps.cli.upkeep import NO_START_DELAY, describe_upkeep, upkeep_json
 from inmind.apps.signals import handle_signals
+from inmind.apps.worker.folder import run_rounds, run_until_done
 from inmind.apps.worker.status import RemainingWork, remaining_work
 from inmind.core.text import count_noun
 from inmind.documents.notes_page import format_timestamp
-from inmind.errors import InmindError, InvalidInput, ReadOnly
-from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
+from inmind.errors import InvalidInput, ReadOnly
+from inmind.jobs.upkeep import Upkeep
 from inmind.memory.memory import MAX_UPKEEP_INTERVAL_SECONDS, Memory, upkeep_runner_of
 
 MAX_JOBS = 64
@@ -165,33 +166,3 @@ def _silence_libraries() -> None:
 def _stop(*_: object) -> NoReturn:
     """Treat SIGTERM like Ctrl-C: a running dream records that it was stopped and changes nothing."""
     raise KeyboardInterrupt("the worker was stopped")
-
-
-ROUND_SECONDS = 10.0
-"""Time of one round on a home; the rest continues in the next round without a pause."""
-
-
-def run_rounds(upkeep: UpkeepScheduler, every: float, on_error: Callable[[InmindError], object]) -> Iterator[Upkeep]:
-    """Run upkeep on a home forever.
-
-    Several workers can share a home: leases and the store prevent double work.
-    """
-    while True:
-        finished = True
-        try:
-            upkeep.reload_settings()
-            done = upkeep.run(ROUND_SECONDS, shared=True)
-            finished = done.finished
-            yield done
-        except InmindError as error:  # for example a full disk: the next round tries again
-            on_error(error)
-        if finished:
-            time.sleep(every)
-
-
-def run_until_done(upkeep: UpkeepScheduler) -> Iterator[Upkeep]:
-    finished = False
-    while not finished:
-        done = upkeep.run(ROUND_SECONDS, shared=True)
-        finished = done.finished
-        yield done
