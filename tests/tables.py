@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from inmind.errors import short_repr
-
 Test = Callable[..., None]
 
 
@@ -27,7 +25,14 @@ def each_row(
     table = [_values(row, len(parameters)) for row in rows]
     if not table:
         raise ValueError(f"the table of {parameters} has no rows")
-    labels = _labels(table, ids)
+    names_of_rows = None if ids is None or callable(ids) else [str(name) for name in ids]
+
+    def label(index: int) -> str:
+        """The row as a failure names it. A row may be large, so this is left until it fails."""
+        if names_of_rows is not None:
+            return names_of_rows[index]
+        words = [repr(value) if ids is None or not callable(ids) else str(ids(value)) for value in table[index]]
+        return _shorten(", ".join(words))
 
     def decorate(test: Test) -> Test:
         signature = inspect.signature(test)
@@ -36,13 +41,13 @@ def each_row(
         def run(*args: Any, **kwargs: Any) -> None:
             failures: list[BaseException] = []
             summary: list[str] = []
-            for label, values in zip(labels, table, strict=True):
+            for index, values in enumerate(table):
                 try:
                     test(*args, **kwargs, **dict(zip(parameters, values, strict=True)))
                 except (Exception, pytest.fail.Exception) as error:
-                    error.add_note(f"in the row {label}")
+                    error.add_note(f"in the row {label(index)}")
                     failures.append(error)
-                    summary.append(f"{label}: {type(error).__name__}: {_first_line(error)}")
+                    summary.append(f"{label(index)}: {type(error).__name__}: {_first_line(error)}")
             if failures:
                 lines = "\n  ".join([f"{len(failures)} of {len(table)} rows failed", *summary])
                 raise BaseExceptionGroup(lines, failures)
@@ -59,14 +64,6 @@ def _values(row: Any, count: int) -> tuple[Any, ...]:
     if len(values) != count:
         raise ValueError(f"a row has {len(values)} values for {count} parameters: {row!r}")
     return values
-
-
-def _labels(table: list[tuple[Any, ...]], ids: Iterable[object] | Callable[[Any], object] | None) -> list[str]:
-    if ids is None:
-        return [_shorten(", ".join(map(short_repr, values))) for values in table]
-    if callable(ids):
-        return [_shorten("-".join(str(ids(value)) for value in values)) for values in table]
-    return [str(label) for label in ids]
 
 
 def _shorten(text: str, length: int = 100) -> str:

@@ -544,7 +544,7 @@ def test_what_breaks_in_a_tool_is_raised_once_every_call_has_its_answer(
     def breaks(*_: object) -> ToolOutput:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(FileTools, "carry_out", breaks)
+    monkeypatch.setattr(FileTools, "execute", breaks)
     provider.will(says("", asks("list_files"), asks("read_file", {"path": "notes.md"})))
     with pytest.raises(RuntimeError):
         chat.say("Look around.")

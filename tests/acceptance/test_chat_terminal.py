@@ -109,7 +109,7 @@ def test_a_person_talks_stops_an_answer_tries_again_and_leaves(provider: Provide
         person.sees("Now it works.")
         person.sees("> ")
         person.types(CTRL_D)
-        person.sees("Kept: `inmind chat --session chat-")
+        person.sees("Saved. `inmind chat --session chat-")
         assert person.leaves() == 0
     assert provider.failures == []
     with Memory.open(home, embedder=None) as memory:
@@ -130,7 +130,7 @@ def test_nothing_is_written_without_a_yes(provider: Provider, home: Path, work: 
         person.says("Change it.")
         assert "-order-123 is late\n+order-123 is here\n" in person.sees("Change notes.md? [y/N] ")
         person.says("")
-        person.sees("since the person said no.")
+        person.sees("the user refused.")
         person.sees("Then not.")
         person.sees("> ")
         assert (work / "notes.md").read_text() == "order-123 is late\n"
@@ -166,7 +166,7 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
             "/note Ada likes tea": "Noted at ",
             "/show": "[WORKING MEMORY]",
             "/show overview": "# Working memory",
-            "/show scratchpad": "Nothing was written on it yet.",
+            "/show scratchpad": "The scratchpad is empty.",
             "/show prompt": "context_meta",
             "/show everything": "prompt, entities, scratchpad, overview, state",
             "/search tea": "Ada likes tea",
@@ -230,21 +230,21 @@ def test_whoever_comes_back_chooses_a_model_and_is_told_where_it_was_and_what_ot
             person.sees("Which model, by number or name? ")
             person.says("2")
             person.sees(f"large at {url}, session")
-            person.sees("Window unknown, 128,000 tokens assumed: --window or [model] window says it.\n> ")
+            person.sees("Context window unknown, assuming, 128,000 tokens: set --window or window of [model].\n> ")
             person.says("Where is my order?")
-            person.sees(f"Is 'large' a model of {url}? What was said is kept; /retry asks again.")
+            person.sees(f"Is 'large' a model of {url}? Your message is saved; /retry asks again.")
             person.sees("> ")
             person.says("exit")
             assert person.leaves() == 0
         with AtTerminal("chat", "--continue", "--model", "small", "--base-url", url, home=home, cwd=work) as person:
             person.sees("again.\n")
-            person.sees("About: Where is my order?\nLast: Where is my order? → not answered yet: /retry\n> ")
+            person.sees("About: Where is my order?\nLast: Where is my order? → no answer yet: /retry\n> ")
             with Memory.open(home, embedder=None) as memory:
                 session = only_session(memory)
                 session.add([{"role": "user", "content": "Hello from there"}])
                 person.says("/undo")
-                person.sees("Meanwhile elsewhere in this session: Hello from there\n")
-                person.sees("Not said here: Hello from there\nTake it back? [y/N] ")
+                person.sees("New from another process: Hello from there\n")
+                person.sees("From another chat: Hello from there\nTake it back? [y/N] ")
                 person.says("n")
                 person.sees("> ")
                 assert len(line(session)) == 2
@@ -256,7 +256,7 @@ def test_whoever_comes_back_chooses_a_model_and_is_told_where_it_was_and_what_ot
                     person.sees("> ")
                 assert line(session) == []
             person.says("/undo")
-            person.sees("Nothing is left to take back.\n> ")
+            person.sees("Nothing to undo.\n> ")
             person.says("/exit")
             assert person.leaves() == 0
 
@@ -427,13 +427,13 @@ def test_in_a_pipe_a_failure_is_one_line_and_an_exit_code_and_no_key_is_ever_sho
     ("arguments", "code", "said"),
     [
         ([], 3, "which endpoint to talk to; `inmind demo` needs none"),
-        (["--base-url", "URL", "--key-env", "NOWHERE"], 2, "a variable that holds a key"),
+        (["--base-url", "URL", "--key-env", "NOWHERE"], 2, "an environment variable that is set"),
         (["--model", "gpt-5"], 3, "OPENAI_API_KEY is not set"),
         (["--base-url", "http://127.0.0.1:1/v1"], 6, "Is the server running?"),
         (["--base-url", "ftp://somewhere"], 2, "the address of a server"),
         (["--provider", "acme"], 2, "openai, anthropic"),
-        (["--base-url", "URL", "--continue"], 3, "without --continue one is begun"),
-        (["--base-url", "URL", "--continue", "--session", "a"], 2, "nothing beside --session"),
+        (["--base-url", "URL", "--continue"], 3, "without --continue a new one is created"),
+        (["--base-url", "URL", "--continue", "--session", "a"], 2, "no --session: the two cannot be combined"),
         (["--base-url", "URL", "--window", "10"], 2, "window"),
     ],
 )

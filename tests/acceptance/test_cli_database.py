@@ -150,7 +150,7 @@ def test_a_demonstration_plays_nowhere_else(named: list[str], tmp_path: Path) ->
 
 def test_a_home_and_a_database_are_not_named_together(home: Path) -> None:
     said = in_one_line(inmind("--home", str(home), "sessions", "--db", "postgresql://ada:hunter2@there/db"))
-    assert said == "inmind: INVALID_INPUT: --db: expected nothing beside --home, got 'postgresql://ada@there/db'\n"
+    assert said == "inmind: INVALID_INPUT: --db: expected no --home: the two cannot be combined, got 'postgresql://ada@there/db'\n"
     assert not home.exists()
 
 
@@ -296,7 +296,7 @@ def test_a_command_connects_once(db: str, arguments: list[str], monkeypatch: pyt
 def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -> None:
     for _ in range(2):
         ran = inmind("--db", tenant_url, "doctor", "--offline", "--json")
-        assert findings(ran)["schema"] == ("warning", "no memory yet: whoever opens it first makes it")
+        assert findings(ran)["schema"] == ("warning", "no memory yet: opening it creates one")
     Memory.open(tenant_url).close()
     ran = inmind("--db", tenant_url, "doctor", "--offline", "--json")
     told = findings(ran)
@@ -309,19 +309,19 @@ def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -
 def test_a_doctor_says_that_a_database_takes_no_writes(db: str) -> None:
     asked = f"{db}{'&' if '?' in db else '?'}options=-c%20default_transaction_read_only%3Don"
     ran = inmind("--db", asked, "doctor", "--offline", "--json")
-    told = ("trouble", "default_transaction_read_only is on: it takes no writes")
+    told = ("trouble", "default_transaction_read_only is on")
     assert (ran.exit_code, findings(ran)["writing"]) == (5, told)
 
 
 def test_a_doctor_says_of_vectors_who_makes_them(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
-    assert told["vectors"] == ("ok", "found by pgvector")
+    assert told["vectors"] == ("ok", "searched with pgvector")
 
     def none_is_installed(_: object) -> None: ...
 
     monkeypatch.setattr(search, "embedder_of", none_is_installed)
     told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
-    assert told["vectors"] == ("ok", "none are made here; those that others make, pgvector finds")
+    assert told["vectors"] == ("ok", "none are created here; those of other processes are searched with pgvector")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_doctor_says_what_keeps_a_database_from_being_one(postgres_run: Run) -
         server.start()
         ran = inmind("--db", server.url(), "doctor", "--offline", "--json")
         assert (ran.exit_code, findings(ran)["durability"]) == (5, ("trouble", "off: fsync"))
-        assert findings(ran)["schema"] == ("warning", "postgres is an operator, and has no memory of its own")
+        assert findings(ran)["schema"] == ("warning", "postgres is an operator role without a memory")
         checks = [one["check"] for one in json.loads(ran.stdout)["findings"]]
         assert len(checks) == len(set(checks)), "one thing is told twice"
         url = server.url()
@@ -379,7 +379,7 @@ def test_a_chat_goes_by_the_settings_of_a_database_and_is_remembered_there(db: s
 def test_a_server_over_http_wants_a_token_of_its_operator(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ENV_VARIABLE, raising=False)
     said = in_one_line(inmind("--db", db, "mcp", "--http", "--port", "0", "--no-dreams"))
-    assert f"${ENV_VARIABLE}: expected a token of yours: a database keeps none" in said
+    assert f"${ENV_VARIABLE}: expected a token: with a database none is generated" in said
 
 
 # -- carried between the two kinds -------------------------------------------------------------------------
@@ -399,13 +399,13 @@ def test_a_home_moves_into_a_database_and_back(home: Path, tenant_url: str, tmp_
     ran = inmind("--db", tenant_url, "import", "one.inmind")
     assert ran.exit_code == 0, ran.stderr
     assert ran.stdout.splitlines()[1:] == [
-        "Put beside them: config.toml.imported",
-        "Left out: sessions/--w--/older.jsonl (a database has no files beside it)",
+        "Extra file: config.toml.imported",
+        "Left out: sessions/--w--/older.jsonl (a database cannot store extra files)",
     ]
     assert inmind("--db", tenant_url, "show", "page", "config.toml").exit_code == 3
     assert inmind("--db", tenant_url, "show", "page", "config.toml.imported").stdout == "[dream]\nenabled = false\n"
     again = inmind("--db", tenant_url, "import", "one.inmind").stdout
-    assert again.startswith(f"All of it is in {redact_url(tenant_url)} already; nothing was changed.\n")
+    assert again.startswith(f"Everything is in {redact_url(tenant_url)} already; nothing was changed.\n")
     with Memory.open(tenant_url, embedder=None) as memory:
         assert memory.settings.dream.enabled
         assert memory.session("support-42").prompt(2).request == sent
@@ -545,7 +545,7 @@ def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str]
     assert person.edits(*where, "edit", "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
     code, said = person.edits(*where, "edit", "overview.md", editor='echo x > "$1"; exit 3')
     assert code == 1
-    assert re.match(r"inmind: FAILED: sh \S+ ended with 3: nothing was written; its file is \S+/overview.md$", said)
+    assert re.match(r"inmind: FAILED: sh \S+ ended with 3: nothing was written; your text is in \S+/overview.md$", said)
     code, said = person.edits(*where, "edit", "overview.md", editor=': > "$1"')
     assert (code, "expected a text" in said) == (2, True)
     assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before

@@ -635,8 +635,8 @@ def test_without_a_model_a_summary_is_extracted(session: Session, talk: list[Mes
     session.compact("conversation", strategy="summarize", keep_recent=3)
     said = words_of(view_of(session)[0])
     assert "- How is order-8?" in said
-    assert "Done: get_order ×9" in said
-    assert "Ended with: Order 8 is fine." in said
+    assert "Tools used: get_order ×9" in said
+    assert "Last reply: Order 8 is fine." in said
 
 
 @pytest.mark.spec("E7")
@@ -644,7 +644,7 @@ def test_a_session_has_a_summarizer_of_its_own(memory: Memory, talk: list[Messag
     session = memory.session("told", window=WINDOW, summarizer=lambda _: "All is fine.")
     session.prepare(talk)
     session.compact(strategy="summarize")
-    assert "In short:\nAll is fine." in words_of(view_of(session)[0])
+    assert "Summary:\nAll is fine." in words_of(view_of(session)[0])
 
 
 @pytest.mark.spec("E7", "J3")
@@ -653,12 +653,12 @@ def test_a_session_has_a_summarizer_of_its_own(memory: Memory, talk: list[Messag
     [
         pytest.param("", "it is empty", id="nothing"),
         pytest.param(" \n ", "it is empty", id="blanks"),
-        pytest.param(None, "it is no text but NoneType", id="none"),
-        pytest.param({"summary": "fine"}, "it is no text but dict", id="an object"),
+        pytest.param(None, "expected a text, got NoneType", id="none"),
+        pytest.param({"summary": "fine"}, "expected a text, got dict", id="an object"),
         pytest.param("word " * 2_000_000, "it has 9999999 characters", id="10 MB"),
-        pytest.param("a </compacted_history> b", "it holds the delimiters of memory", id="our tag"),
-        pytest.param("a\n[WORKING MEMORY]\nb", "it holds the delimiters of memory", id="our banner"),
-        pytest.param("half \ud800", "it holds characters that no text has", id="half a character"),
+        pytest.param("a </compacted_history> b", "it contains delimiters of memory blocks", id="our tag"),
+        pytest.param("a\n[WORKING MEMORY]\nb", "it contains delimiters of memory blocks", id="our banner"),
+        pytest.param("half \ud800", "it contains NUL or unpaired surrogates", id="half a character"),
     ],
 )
 def test_a_summary_that_cannot_stand_for_the_messages_leaves_them_where_they_are(

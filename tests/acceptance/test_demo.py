@@ -23,7 +23,8 @@ from typer.testing import CliRunner
 
 from inmind import Memory
 from inmind.apps.cli.app import app
-from inmind.apps.demo import cost, crash, crash_child, full_window, next_steps, references
+from inmind.apps.demo import command as demo_command
+from inmind.apps.demo import cost, crash, crash_child, full_window, references
 from inmind.apps.demo.script import DemoContext
 
 pytestmark = pytest.mark.embedded
@@ -137,7 +138,7 @@ def test_the_price_is_told_also_where_it_speaks_against_memory(
     assert short["ratio"] > 1 > long["ratio"]
     assert short["pays_from_call"] is None
     assert 1 < long["pays_from_call"] < long["calls"]
-    assert f"From call {long['pays_from_call']} on it has cost less." in " ".join(in_a_pipe.stdout.split())
+    assert f"From call {long['pays_from_call']} on memory is cheaper." in " ".join(in_a_pipe.stdout.split())
 
 
 @pytest.mark.spec("J1")
@@ -155,13 +156,13 @@ def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A process that acknowledges what it has not kept, and a run that is too short for memory to pay."""
-    monkeypatch.setattr(crash, "doomed", false_ack)
+    monkeypatch.setattr(crash, "crash_child", false_ack)
     monkeypatch.setattr(full_window, "DELIVERIES", 60)
     monkeypatch.setenv("PYTHONPATH", str(Path(false_ack.__file__).parent))
     ran = CliRunner().invoke(app, ["demo", "--verbose"])
     assert ran.exit_code == 1
     act = ran.stdout.partition("\n4  ")[2].partition("\n5  ")[0]
-    assert f"found     {false_ack.KEPT - 1} of {false_ack.NOTE_COUNT} acknowledged notes; half ones: 1" in act
+    assert f"found     {false_ack.KEPT - 1} of {false_ack.NOTE_COUNT} acknowledged notes; incomplete ones: 1" in act
     assert "NOT SO: everything acknowledged is there" in act
     assert "NOT SO: nothing is half" in act
     assert "NOT SO: a long run costs less with memory" in ran.stdout
@@ -283,7 +284,7 @@ class TestWhatIsNext:
     def test_the_commands_work_as_they_are_printed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """As far as they can without a model, a client or a pager."""
         monkeypatch.chdir(Path(__file__).parents[2])
-        chat, mcp, tutorial = (shlex.split(step.command) for step in next_steps.next_steps())
+        chat, mcp, tutorial = (shlex.split(step.command) for step in demo_command.next_steps())
         server = mcp[mcp.index("--") + 1 :]
         for asked in (chat, server):
             ran = subprocess.run([*asked, "--help"], capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -298,13 +299,13 @@ class TestWhatIsNext:
         program = tmp_path / "with space" / "inmind"
         program.parent.mkdir()
         program.touch(mode=0o755)
-        monkeypatch.setattr(next_steps, "get_path", {"scripts": str(program.parent)}.__getitem__)
+        monkeypatch.setattr(demo_command, "get_path", {"scripts": str(program.parent)}.__getitem__)
         monkeypatch.setenv("PATH", str(program.parent))
-        assert next_steps.next_steps()[0].command == "inmind chat"
+        assert demo_command.next_steps()[0].command == "inmind chat"
         monkeypatch.setenv("PATH", "/nowhere")
         monkeypatch.chdir(tmp_path)
-        assert next_steps.next_steps()[0].command == "'with space/inmind' chat"
-        assert next_steps.next_steps()[1].command == f"claude mcp add inmind -- '{program}' mcp"
+        assert demo_command.next_steps()[0].command == "'with space/inmind' chat"
+        assert demo_command.next_steps()[1].command == f"claude mcp add inmind -- '{program}' mcp"
 
 
 @pytest.mark.parametrize(("which", "ending"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])

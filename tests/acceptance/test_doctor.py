@@ -307,7 +307,7 @@ def test_a_file_in_the_place_of_a_home_is_moved_aside(tmp_path: Path) -> None:
 def test_a_link_that_leads_nowhere_is_told_as_one(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.symlink_to(tmp_path / "gone")
-    assert "is a link to what is not there" in only(home).message
+    assert "is a dangling link" in only(home).message
 
 
 @pytest.mark.spec("J1")
@@ -416,7 +416,7 @@ def test_a_home_that_its_owner_keeps_to_himself_is_mended_by_nobody_but_him(some
     os.seteuid(0)
     os.seteuid(54321)
     found = run_checks(somebody, online=False).with_verdict(TROUBLE)
-    assert [one.message for one in found] == [f"{somebody} may not be looked into by you"]
+    assert [one.message for one in found] == [f"{somebody} : permission denied"]
     assert found[0].fix == f"run inmind as user 12345, or `sudo chown -R 54321 {somebody}`"
 
 
@@ -428,7 +428,7 @@ def test_a_home_that_cannot_be_written_is_trouble(somebody: Path, place: str, mo
     (somebody / place).chmod(mode)
     finding = only(somebody)
     assert (finding.check, finding.verdict) == ("writing", TROUBLE)
-    assert f"{'the home itself' if place == '.' else place} may not be written" in finding.message
+    assert f"{'the home itself' if place == '.' else place} cannot be written" in finding.message
     carry_out(finding)
     assert wrong(somebody) == []
 
@@ -657,7 +657,7 @@ def test_a_half_written_transaction_is_taken_back_by_the_next_opening(used: Path
     [
         ("UPDATE events SET body='{' WHERE seq=2", "#2 is damaged"),
         ("UPDATE events SET kind='hovered' WHERE seq=3", "upgrade inmind to read it"),
-        ("DELETE FROM events WHERE seq=2 AND stream=1", "has no event 2, and events behind it"),
+        ("DELETE FROM events WHERE seq=2 AND stream=1", "lacks event 2, but has later ones"),
     ],
 )
 def test_events_that_are_damaged_unknown_or_missing_are_named(used: Path, change: str, seen: str) -> None:
@@ -773,7 +773,7 @@ def _folder(file: Path) -> None:
         (STATE, Path.unlink, "is gone"),
         (OVERVIEW, Path.unlink, "is gone"),
         (STATE, _shared, "has a second name"),
-        (STATE, _folder, "is left alone: it is not a plain file"),
+        (STATE, _folder, "is left alone: it is not a regular file"),
         ("sessions/--website--/support-42/messages.jsonl", says(""), "shows an older version"),
         ("sessions/--website--/support-42/messages.jsonl", Path.unlink, "is gone"),
     ],
@@ -911,7 +911,7 @@ def test_dreams_that_keep_failing_are_told_with_the_reason_of_the_last(used: Pat
         happened(used, "resource/ada", failed)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("failures", WARNING)
-    assert "3 dreams of ada in a row came to nothing: STORAGE_FULL: no room" in finding.message
+    assert "3 dreams of ada failed: STORAGE_FULL: no room" in finding.message
     carry_out(finding)
     assert wrong(used) == []
 
@@ -932,7 +932,7 @@ def test_notes_that_no_dream_takes_in_are_told(used: Path) -> None:
 def test_an_index_that_was_deleted_is_made_by_the_next_search(used: Path) -> None:
     (used / "index.db").unlink()
     (finding,) = [one for one in examined(used).findings if one.check == "index"]
-    assert (finding.verdict, finding.message) == (OK, "none: the next search makes it")
+    assert (finding.verdict, finding.message) == (OK, "none: the next search builds it")
     with Memory.open(used, embedder=None) as memory:
         memory.session("long", resource="ada").add(turns(260, words=1))
     finding = only(used)
@@ -1064,10 +1064,10 @@ def test_a_key_that_is_looked_for_in_a_variable_that_is_not_set_is_told(
 @pytest.mark.spec("I2")
 def test_the_command_tells_each_finding_with_its_mend_and_ends_with_what_scripts_go_by(used: Path) -> None:
     sound = at_once("doctor", "--offline", home=used)
-    assert (sound.exit_code, sound.output.splitlines()[-1]) == (0, f"Nothing is wrong with {used}.")
+    assert (sound.exit_code, sound.output.splitlines()[-1]) == (0, f" {used}.")
     (used / STATE).unlink()
     warned = at_once("doctor", "--offline", home=used)
-    assert f"  warning  pages        {STATE} is gone, and comes again with the next call\n" in warned.output
+    assert f"  warning  pages        {STATE} is missing; the next call writes it again\n" in warned.output
     assert f"           mend: `inmind --home {used} show overview support-42`\n" in warned.output
     assert (warned.exit_code, warned.output.splitlines()[-1]) == (0, f"{used}: 1 warning, and no trouble.")
     by_sql(used, "PRAGMA user_version=99")
@@ -1085,7 +1085,7 @@ def test_the_json_of_the_command_has_every_finding_and_the_text_the_first_of_tho
     assert set(told["findings"][0]) == {"subject", "check", "verdict", "seen", "mend"}
     text = at_once("doctor", "--offline", home=used).output
     assert text.count("is a link") == 5
-    assert "and 3 more like these: --json lists all" in text
+    assert "and 3 more of this kind; --json lists all" in text
 
 
 @pytest.mark.spec("J6")
@@ -1104,10 +1104,10 @@ def test_whoever_waits_is_told_what_is_looked_at_and_how_many_events_are_left(us
     seen: list[tuple[str, int, int]] = []
     run_checks(used, online=False, watch=lambda doing, done, total: seen.append((doing, done, total)))
     assert seen == [
-        ("checking every page of the database", 0, 0),
-        ("reading every event", 0, 10),
-        ("reading every event", 8, 10),
-        ("checking the index of search", 0, 0),
+        ("checking the pages of the database", 0, 0),
+        ("reading events", 0, 10),
+        ("reading events", 8, 10),
+        ("checking the search index", 0, 0),
     ]
 
 

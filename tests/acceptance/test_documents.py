@@ -161,7 +161,7 @@ def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
 def test_a_page_that_is_too_large_is_called_that(session: Session, page: Path) -> None:
     page.write_text("a line\n" * 200_000)
     (said,) = notices(session)
-    assert said.startswith("overview.md was damaged (it is too large: a page has at most 1,048,576 bytes)")
+    assert said.startswith("overview.md was damaged (the file is too large: a page has at most 1,048,576 bytes)")
 
 
 @pytest.fixture

@@ -66,8 +66,8 @@ Served from cache: 59%
 Call 8: the window was full. 4 of 7 outputs are sent.
 <compacted_history>
 Archived: 6 messages of 2,076 tokens. All of it is in archive/001-outputs-of-read-file.md from_line 5 to_line 270.
-In short:
-Done: read_file ×3
+Summary:
+Tools used: read_file ×3
 Ids in them: forms.py, users.py, urls.py
 </compacted_history>
 memory_read:
@@ -79,8 +79,8 @@ Call 9: the window was full. 2 of 8 outputs are sent.
 <compacted_history>
 Archived: 6 messages of 2,097 tokens, 12 in all. All of it is in \
 archive/002-outputs-of-read-file.md from_line 5 to_line 270, archive/001-outputs-of-read-file.md.
-In short:
-Done: read_file ×3
+Summary:
+Tools used: read_file ×3
 Ids in them: settings.py, session.py, views.py
 </compacted_history>
 users.py makes a slug of the name before it looks for the user.
@@ -134,8 +134,8 @@ After another dream, and its undo, the page is as before: True
     "task_scratchpad": """\
 Deploy v2 of the shop.
   memory: Updated: current_goal, completed_steps, blockers.
-  memory: Updated: completed_steps. Left as they were, since an empty value beside others is taken for padding: \
-blockers. To empty a field, send it alone, or name it in delete as well.
+  memory: Updated: completed_steps. Not changed, since empty values next to others are treated as filler: \
+blockers. To clear a field, send it alone or also list it in delete.
   I have asked Mei, and wait for her approval.
 Try it on staging.
   memory: Updated: completed_steps.

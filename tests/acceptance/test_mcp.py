@@ -204,7 +204,7 @@ def test_no_project_reaches_another_by_any_name(memory: Memory, tmp_path: Path) 
     older.parent.mkdir(parents=True)
     older.write_text(json.dumps({"type": "session", "id": "older", "cwd": "/elsewhere"}) + "\n")
     assert "older" in memory
-    gone = "NOT_FOUND: no session '*': inmind://sessions lists those there are"
+    gone = "NOT_FOUND: no session '*': inmind://sessions lists all"
 
     async def refused(client: Client, name: str) -> set[str]:
         calls: list[dict[str, Any]] = [{"session": name}, {"within": name}]

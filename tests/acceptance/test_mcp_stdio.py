@@ -191,7 +191,7 @@ def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quie
     errors = [(one["id"], one["error"]["code"]) for one in said if "error" in one]
     assert errors[:4] == [(7, -32700), (8, -32700), ("nine", -32700), (10, -32600)]
     assert errors[4:] == [(None, code) for code in (-32700, -32600, -32600, -32600, -32700, -32700)]
-    assert told.count("inmind: a message could not be read: ") == len(errors)
+    assert told.count("inmind: invalid message: ") == len(errors)
 
 
 @pytest.mark.embedded

@@ -15,7 +15,7 @@ import pytest
 from builders import assistant, user
 from psycopg import sql
 
-from inmind import Memory
+from inmind import Hit, Memory
 from inmind.core.events.codec import KINDS
 from inmind.errors import NotFound, ReadOnly
 from inmind.jobs.dreaming.gather import Gatherer
@@ -83,7 +83,8 @@ def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, m
 def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -> None:
     """That stands in nobody's stream, which is followed for itself."""
     session = memory.session("s")
-    id = f"session/s#{session.add([user('The ferry is blue')]).last}"
+    session.add([user("The ferry is blue")])
+    id = f"session/s#{session.state.seq}"
     assert memory.pin(id).lifecycle == "frozen"
     assert [hit.crystal.lifecycle for hit in session.search("ferry")] == ["frozen"]
     assert memory.unpin(id).lifecycle != "frozen"
@@ -91,7 +92,8 @@ def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -
 
 def test_freezing_what_nobody_has_indexed_yet(tenant_url: str, memory: Memory) -> None:
     session = memory.session("s")
-    id = f"session/s#{session.add([user('The ferry is blue')]).last}"
+    session.add([user("The ferry is blue")])
+    id = f"session/s#{session.state.seq}"
     memory.pin(id)
     execute(tenant_url, "DROP TABLE resources")
     with Memory.open(tenant_url, embedder=None) as other:
@@ -143,7 +145,8 @@ def test_what_it_has_of_one_owner_is_made_anew_for_that_one_alone(tenant_url: st
         noted(memory, one)
         assert found(memory, one) == FOUND
     session = memory.session("s")
-    id = f"session/s#{session.add([user('The ferry is blue')]).last}"
+    session.add([user("The ferry is blue")])
+    id = f"session/s#{session.state.seq}"
     memory.pin(id)
     assert [hit.crystal.lifecycle for hit in session.search("ferry")] == ["frozen"]
     bobs = "SELECT made FROM crystals JOIN resources ON resources.id = resource WHERE name = 'bob' ORDER BY made"
@@ -249,7 +252,9 @@ def test_a_batch_that_fails_at_its_end_is_taken_in_by_halves(
 ) -> None:
     """Its words were written by then, and are taken back with all that is not read."""
     noted(memory)
-    sank = f"session/of ada#{memory.session('of ada').add([user('The ferry sank')]).last}"
+    session = memory.session("of ada")
+    session.add([user("The ferry sank")])
+    sank = f"session/of ada#{session.state.seq}"
     kept = Indexer._flush  # pyright: ignore[reportPrivateUsage] -- the last that it does
 
     def keep_but_fail(follower: Indexer) -> None:
@@ -311,10 +316,15 @@ QUESTIONS: list[dict[str, Any]] = [
 ]
 
 
+def answers_to(memory: Memory, *, resource: str | None = None, **asked: Any) -> list[Hit]:
+    scope = memory if resource is None else memory.resource(resource)
+    return scope.search(**asked, limit=100)
+
+
 def everything(memory: Memory) -> list[Any]:
     return [
         [(repr(hit.crystal), hit.score, dict(hit.parts), hit.passage, hit.before, hit.after) for hit in hits]
-        for hits in (memory.search(**asked, limit=100) for asked in QUESTIONS)
+        for hits in (answers_to(memory, **asked) for asked in QUESTIONS)
     ]
 
 

@@ -144,7 +144,7 @@ def test_a_small_window_shows_what_was_cut(tmp_path: Path) -> None:
     said = " ".join(replay(path, "--window", "4000").stdout.decode().split())
     assert f"{total['compactions']['count']} compactions (" in said
     assert f"took {total['compactions']['messages']} messages and" in said
-    assert f"0 of {total['must_survive']['items']} items that must survive were missing." in said
+    assert f"0 of {total['must_survive']['items']} retained items were missing." in said
 
 
 @pytest.mark.spec("E4")
@@ -167,7 +167,7 @@ def test_what_the_model_would_have_seen_can_be_kept_and_looked_at(tmp_path: Path
         assert len(memory.session("recording-1").prompt(4).messages) > len(CHAT) / 2
     again = replay(path, "--keep", str(kept))
     assert again.returncode == fitting(again.stderr)
-    assert b"INVALID_INPUT: --keep: expected a folder that is new or empty" in again.stderr
+    assert b"INVALID_INPUT: --keep: expected a new or empty folder" in again.stderr
 
 
 def test_text_out_of_a_recording_cannot_act_in_a_terminal(tmp_path: Path) -> None:
@@ -215,17 +215,17 @@ def test_a_file_in_which_nothing_can_be_played_is_said_in_words(tmp_path: Path, 
     path = a_file(tmp_path, content, name="quiet.json")
     ran = replay(path)
     assert ran.returncode == 0
-    assert "Nothing was played in quiet: no message of an agent in it that answers one." in ran.stdout.decode()
+    assert "Nothing was replayed in quiet: no message of an agent answers another one." in ran.stdout.decode()
     assert " 0 ids" not in ran.stdout.decode()
-    assert shown(path)["total"]["why_nothing"] == "no message of an agent in it that answers one"
+    assert shown(path)["total"]["why_nothing"] == "no message of an agent answers another one"
 
 
 def test_recordings_in_which_nothing_can_be_played_are_counted_by_file(tmp_path: Path) -> None:
     some = a_file(tmp_path, [CHAT, [], [user("Hi")]], name="some.json")
     none = a_file(tmp_path, b"[[], []]", name="none.json")
     text = " ".join(replay(some, none).stdout.decode().split())
-    assert "Nothing was played in 2 of 3 recordings of some: no message of an agent" in text
-    assert "Nothing was played in none: no message of an agent" in text
+    assert "Nothing was replayed in 2 of 3 recordings of some: no message of an agent" in text
+    assert "Nothing was replayed in none: no message of an agent" in text
 
 
 def test_the_columns_are_explained_and_short_recordings_are_called_so(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_names_are_said_apart_from_ids(tmp_path: Path) -> None:
         assistant("Alice."),
     ]
     text = " ".join(replay(a_file(tmp_path, talk)).stdout.decode().split())
-    assert "The agent's calls use no id." in text
+    assert "The tool calls use no id." in text
     assert "Of 1 name in the agent's calls 1 had been said before (1 first by the user)" in text
 
 

@@ -101,7 +101,7 @@ def test_rules_for_which_there_is_no_room_are_counted_and_come_back_when_there_i
     shown = [rule for rule in rules if rule in block(prompt)]
     assert 0 < len(shown) < len(rules)
     assert rules[-1] in shown
-    assert f"({len(rules) - len(shown)} older ones in archive/ alone)" in block(prompt)
+    assert f"({len(rules) - len(shown)} older ones only in archive/)" in block(prompt)
     assert any(one.startswith("retained: ") for one in prompt.report.cut)
     for rule in rules[60:]:
         session.release(rule)

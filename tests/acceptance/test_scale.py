@@ -185,8 +185,8 @@ def test_no_question_is_answered_by_looking_at_what_is_strangers(tenant_url: str
 def test_a_folder_s_latest_is_looked_for_among_so_many_and_a_resource_s_among_all_it_has(
     memory: Memory, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "LATELY", 1)
-    monkeypatch.setattr(listing, "FURTHEST", 3)
+    monkeypatch.setattr(listing, "RECENT_SESSIONS", 1)
+    monkeypatch.setattr(listing, "MAX_SCANNED_SESSIONS", 3)
     for number, cwd in enumerate(["/old", "/new", "/new", "/new"]):
         clock.advance(seconds=60)
         memory.session(f"s{number}", resource="ada", cwd=cwd)

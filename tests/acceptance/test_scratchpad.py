@@ -627,7 +627,7 @@ def test_an_object_inside_is_filled_in_step_by_step_and_what_it_requires_is_kept
 def test_an_empty_text_by_a_model_wipes_nothing_and_it_is_told_so(session: Session, padded: dict[str, Any]) -> None:
     session.scratchpad.update("The customer is Mei.")
     before = session.state.seq
-    assert "taken for padding" in updated_by_model(session, padded)
+    assert "treated as filler" in updated_by_model(session, padded)
     assert session.scratchpad.snapshot == "The customer is Mei."
     assert ScratchpadWritten.kind not in [event.kind for event in session.events() if event.seq > before]
     session.prepare([user("hi")])
@@ -695,10 +695,10 @@ def test_a_field_that_the_hosts_model_does_not_have_is_refused_by_its_path(
     """Misspelt or wrapped, it would stay in every prompt, and whoever sent it would think that it was done."""
     session = with_pad(memory, schema=Whole)
     session.scratchpad.update({"goal": "kept"})
-    with pytest.raises(SchemaViolation, match="there is no such field, only") as caught:
+    with pytest.raises(SchemaViolation, match="unknown field, expected one of") as caught:
         session.scratchpad.update(values)
     assert caught.value.path == path
-    assert "there is no such field" in updated_by_model(session, values)
+    assert "unknown field" in updated_by_model(session, values)
     assert session.scratchpad.snapshot == {"goal": "kept"}
 
 

@@ -298,8 +298,6 @@ def test_filters_leave_only_what_they_name(memory: Memory, session: Session, clo
 @pytest.mark.parametrize(
     "filters",
     [
-        {"kind": "fact"},
-        {"colour": "red"},
         {"kinds": ["whim"]},
         {"sources": ["web"]},
         {"sources": 7},
@@ -316,7 +314,7 @@ def test_filters_leave_only_what_they_name(memory: Memory, session: Session, clo
     ],
     ids=str,
 )
-def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
+def test_a_filter_with_an_invalid_value_is_refused(
     memory: Memory, session: Session, filters: dict[str, Any]
 ) -> None:
     session.note("The violin is red")
@@ -324,6 +322,17 @@ def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
         with pytest.raises(InvalidInput) as refused:
             search("violin", **filters)
         assert refused.value.field in filters
+    assert "searched" not in [event.kind for event in session.events()]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("filters", [{"kind": "fact"}, {"colour": "red"}], ids=str)
+def test_an_unknown_filter_is_refused_and_never_ignored(
+    memory: Memory, session: Session, filters: dict[str, Any]
+) -> None:
+    for search in (session.search, memory.search):
+        with pytest.raises(TypeError, match=str(*filters)):
+            search("violin", **filters)
     assert "searched" not in [event.kind for event in session.events()]
 
 

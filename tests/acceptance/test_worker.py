@@ -266,11 +266,11 @@ def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
             sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
             assert work.recover_jobs() == (tries < 2)
         assert [record.getMessage() for record in caplog.records][:-1] == [
-            "tend ada is begun again: its worker was not heard of for 0.6 s"
+            "tend ada is begun again: no heartbeat of its worker for 0.6 s"
         ] * 2
         assert jobs.queue_status(dead_after=30).failed == 1
         ((owner, reason, until),) = jobs.failing_owners(10)
-        assert (owner, reason) == ("ada", "3 workers died of it")
+        assert (owner, reason) == ("ada", "3 workers died during it")
         assert until > datetime.now(UTC)
         assert jobs.enqueue_due(datetime.now(UTC)) == 0  # nobody tries for a while
         assert jobs.enqueue_due(until) == 1
@@ -335,14 +335,14 @@ def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
     fill(tenant_url, "ada", "ben")
     with a_worker(tenant_url, settings={"worker.tries": 2}) as worker:
         house = worker._house  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
-        tend = house.tend
+        tend = house.maintain
 
         def broken(resource: str, *rest: Any, **more: Any) -> Any:
             if resource == "ada":
                 raise StoreBusy(place="here", seconds=1)
             return tend(resource, *rest, **more)
 
-        monkeypatch.setattr(house, "tend", broken)
+        monkeypatch.setattr(house, "maintain", broken)
         worker.run_once()
         assert (dreams_in(tenant_url, "ada"), dreams_in(tenant_url, "ben")) == ([], ["done"])
         queue = jobs.queue_status(dead_after=30)

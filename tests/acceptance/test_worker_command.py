@@ -86,8 +86,8 @@ def test_once_does_what_is_due_and_leaves(tenant_url: str) -> None:
     assert (first.returncode, first.stderr) == (0, "")
     dream, done = first.stdout.splitlines()
     assert dream.startswith("Dream ")
-    assert done == "All that was due is done."
-    assert inmind("worker", "--db", tenant_url, "--once").stdout == "All that was due is done.\n"
+    assert done == "All due work is done."
+    assert inmind("worker", "--db", tenant_url, "--once").stdout == "All due work is done.\n"
 
 
 @pytest.mark.spec("G3")
@@ -97,7 +97,7 @@ def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
         for number in range(6):
             memory.resource("ada").note(f"Fact number {number} about boats")
     first = at_once("worker", "--once", home=home)
-    assert first.output.splitlines()[-1] == "All that was due is done."
+    assert first.output.splitlines()[-1] == "All due work is done."
     assert first.output.startswith("Dream ")
     refused = at_once("worker", "--jobs", "2", home=home)
     assert (refused.exit_code, "--jobs" in refused.output) == (2, True)
@@ -122,9 +122,9 @@ def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, tenant_ur
         time.sleep(1)
     dream, done, left = inmind("worker", "--once", home=home).stdout.splitlines()
     assert dream.startswith("Dream ")
-    assert done == "All else that was due is done."
+    assert done == "All other due work is done."
     until = (now + timedelta(hours=1)).strftime("%Y-%m-%dT%H:00:00Z")
-    assert left == f"Still to come: 2 dreams, dreams_per_hour is reached until {until}."
+    assert left == f"Waiting: 2 dreams, dreams_per_hour reached until {until}."
 
 
 def test_limits_are_told_in_digits_that_people_read(home: Home) -> None:
@@ -168,7 +168,7 @@ def test_the_command_ends_in_good_order(tenant_url: str, which: signal.Signals) 
         said = [process.stdout.readline(), process.stdout.readline()]
         process.send_signal(which)
         rest, complaints = process.communicate(timeout=SECONDS)
-    assert said[0].startswith("Looking after postgresql://")
+    assert said[0].startswith("Running upkeep on postgresql://")
     assert "2 notes taken in" in said[1]
     assert (process.returncode, rest, complaints) == (0, "Stopped.\n", "")
 
@@ -277,4 +277,4 @@ def test_a_worker_serves_one_memory_and_a_second_is_refused(arguments: list[str]
     given = [one.replace("A", urls["A"]).replace("B", urls["B"]) for one in arguments]
     ran = inmind(*given)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("inmind: USAGE: --db stands twice: a command is about one memory.")
+    assert ran.stderr.startswith("inmind: USAGE: --db is given twice: pass it once.")

@@ -88,7 +88,7 @@ def test_a_job_whose_end_could_not_be_told_is_found_by_its_own_worker(
     fill(tenant_url, "ada")
     left = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
     settings = {"worker.stalled_seconds": 60.0}  # it is alive, and nobody else would look
-    monkeypatch.setattr(DatabaseWorker, "_unheard", 0.4)
+    monkeypatch.setattr(DatabaseWorker, "_stalled_seconds", 0.4)
     with a_worker(tenant_url, settings=settings) as worker, working(worker):
         wait_until(lambda: bool(cut), "no job came to its end", seconds=SECONDS)
         wait_until(lambda: sql.execute(left).fetchone() == (0,), "it is never told", seconds=SECONDS)

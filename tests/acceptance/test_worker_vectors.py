@@ -42,7 +42,7 @@ def test_where_much_is_left_several_jobs_embed_it_and_none_of_it_twice(
             working -= 1
         return [[1.0] for _ in texts]
 
-    monkeypatch.setattr(postgres, "LONG_ENOUGH", 0.0)
+    monkeypatch.setattr(postgres, "ONCE_SLICE_SECONDS", 0.0)
     embedder = FunctionEmbedder(embed, name="toy", dimensions=1)
     with a_worker(tenant_url, most=4, embedder=embedder) as worker:
         worker.run_once()

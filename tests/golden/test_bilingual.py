@@ -49,7 +49,7 @@ def places(memory: Memory, language: str) -> list[int]:
 
 # Most of what does not come first comes behind a line that asks the same question.
 @pytest.mark.parametrize(("language", "queries", "first"), [("zh", 30, 0.75), ("ja", 15, 0.9), ("mixed", 6, 0.8)])
-def test_the_line_that_answers_is_among_the_first_three(
+def test_the_answer_is_among_the_first_three_hits(
     remembering: Memory, language: str, queries: int, first: float
 ) -> None:
     found = places(remembering, language)

@@ -50,14 +50,14 @@ def precision_and_recall(half: str, label: str) -> tuple[float, float]:
         ("held-out", "supersedes", 0.85),
     ],
 )
-def test_what_is_decided_is_right_and_little_is_missed(half: str, label: str, least: float) -> None:
+def test_decisions_are_precise_and_few_are_missed(half: str, label: str, least: float) -> None:
     precision, recall = precision_and_recall(half, label)
     assert precision == 1.0
     assert recall >= least
 
 
 @each_row("pair", [pair for pair in PAIRS if pair["label"] == "neither"], ids=lambda pair: pair["older"])
-def test_what_only_looks_alike_is_left_alone(pair: dict[str, str]) -> None:
+def test_lookalikes_are_left_unchanged(pair: dict[str, str]) -> None:
     assert decided(pair["older"], pair["newer"]) == "neither"
 
 

@@ -81,14 +81,14 @@ class Life:
 
 
 @given(notes(), MOMENTS, st.integers(min_value=1, max_value=20))
-def test_a_pass_after_a_pass_has_nothing_left_to_do(crystals: list[Crystal], now: datetime, most: int) -> None:
+def test_a_second_pass_has_nothing_to_do(crystals: list[Crystal], now: datetime, most: int) -> None:
     life = Life(crystals)
     life.consolidates(now, most)
     assert life.consolidates(now, most) == []
 
 
 @given(notes().flatmap(lambda crystals: st.tuples(st.just(crystals), st.permutations(crystals))), MOMENTS)
-def test_the_order_in_which_crystals_come_decides_nothing(
+def test_the_order_of_crystals_does_not_matter(
     orders: tuple[list[Crystal], list[Crystal]], now: datetime
 ) -> None:
     one, other = (plan_consolidation(crystals, now=now) for crystals in orders)
@@ -96,7 +96,7 @@ def test_the_order_in_which_crystals_come_decides_nothing(
 
 
 @given(notes(), MOMENTS, st.integers(min_value=1, max_value=4))
-def test_batches_name_every_crystal_once_and_no_more_than_they_may(
+def test_batches_name_every_crystal_once_within_the_size(
     crystals: list[Crystal], now: datetime, most: int
 ) -> None:
     decided = plan_consolidation(crystals, now=now)
@@ -110,21 +110,21 @@ def _named(batch: Consolidated) -> list[str]:
 
 
 @given(notes(), MOMENTS)
-def test_what_something_goes_into_stays_in_search(crystals: list[Crystal], now: datetime) -> None:
+def test_the_target_of_a_merge_stays_searchable(crystals: list[Crystal], now: datetime) -> None:
     life = Life(crystals)
     batches = life.consolidates(now, 100)
     assert all(is_searchable(life.crystals[kept]) for batch in batches for _, kept in batch.merged)
 
 
 @given(notes(), MOMENTS)
-def test_a_frozen_crystal_stays_in_search(crystals: list[Crystal], now: datetime) -> None:
+def test_a_pinned_crystal_stays_searchable(crystals: list[Crystal], now: datetime) -> None:
     life = Life(crystals)
     life.consolidates(now, 100)
     assert all(is_searchable(life.crystals[one.id]) for one in crystals if one.lifecycle == "frozen")
 
 
 @given(notes(), MOMENTS)
-def test_nothing_is_superseded_by_what_is_trusted_less(crystals: list[Crystal], now: datetime) -> None:
+def test_nothing_is_superseded_by_a_less_trusted_crystal(crystals: list[Crystal], now: datetime) -> None:
     by_id = {crystal.id: crystal for crystal in crystals}
     batch = plan_consolidation(crystals, now=now)
     assert all(by_id[newer].trust >= by_id[older].trust for older, newer in batch.superseded)
@@ -132,7 +132,7 @@ def test_nothing_is_superseded_by_what_is_trusted_less(crystals: list[Crystal], 
 
 
 @given(st.data())
-def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
+def test_merges_and_successors_have_no_cycles(data: st.DataObject) -> None:
     """Over a life: notes come, are found, frozen and thawed, and passes are broken off and taken up again."""
     coming = data.draw(notes())
     life, now = Life([]), WHEN
@@ -160,7 +160,7 @@ def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_what_is_merged_leads_to_what_is_found_whoever_decided_what_at_once(data: st.DataObject) -> None:
+def test_a_merged_crystal_leads_to_a_searchable_one_after_concurrent_passes(data: st.DataObject) -> None:
     """Passes of several processes: each decided on what there was, and took effect when others had come before it."""
     texts = data.draw(st.lists(st.sampled_from(["User prefers tabs", "User lives in Berlin"]), min_size=2, max_size=6))
     said = [Crystal(id=f"resource/ada#{n}", text=text, at=WHEN, importance=0.9) for n, text in enumerate(texts)]

@@ -290,7 +290,7 @@ def test_a_state_that_is_refused_is_wrong_and_one_that_is_taken_can_be_gone_on_w
     if refused:
         assert isinstance(refused, SchemaViolation)
         assert not jsonschema_rs.is_valid(schema, state)
-        assert shape.mismatch_reason(state) or refused.reason.startswith("it is required, and cannot be removed")
+        assert shape.mismatch_reason(state) or refused.reason.startswith("required, cannot be removed")
     else:
         assert shape.mismatch_reason(state) == ""
     assert json_equal([before, state], kept)

@@ -175,7 +175,7 @@ def live(place: Path | str, steps: list[tuple[Step, bool]], *, private: bool, nu
 @pytest.mark.spec("H3", "M39")
 @settings(max_examples=examples(25))
 @given(steps=TRACES, private=st.booleans())
-def test_an_index_that_followed_and_one_made_anew_know_the_same(steps: list[tuple[Step, bool]], private: bool) -> None:
+def test_an_updated_and_a_rebuilt_index_are_equal(steps: list[tuple[Step, bool]], private: bool) -> None:
     with TemporaryDirectory() as folder:
         followed, anew = live(Path(folder) / "home", steps, private=private)
         assert anew == followed
@@ -188,7 +188,7 @@ def test_an_index_that_followed_and_one_made_anew_know_the_same(steps: list[tupl
     deadline=None,
 )
 @given(steps=TRACES, private=st.booleans())
-def test_a_database_knows_what_a_home_knows(tenant_url: str, steps: list[tuple[Step, bool]], private: bool) -> None:
+def test_a_database_and_a_home_have_the_same_index(tenant_url: str, steps: list[tuple[Step, bool]], private: bool) -> None:
     """The tenant is the same each time, and the resource another."""
     number = next(_NUMBERS)
     with TemporaryDirectory() as folder:

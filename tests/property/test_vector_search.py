@@ -39,7 +39,7 @@ MOST = st.integers(0, 4) | st.integers(0, 20)
 
 @pytest.mark.spec("H3")
 @given(STEPS, VECTORS, MOST)
-def test_the_answer_is_that_of_sorting_everything(steps: list[Step], query: Vector, most: int) -> None:
+def test_the_result_equals_a_full_sort(steps: list[Step], query: Vector, most: int) -> None:
     nearest, held = after(steps, exact=1_000)
     assert nearest.is_exact
     assert len(nearest) == len(held)
@@ -48,7 +48,7 @@ def test_the_answer_is_that_of_sorting_everything(steps: list[Step], query: Vect
 
 @pytest.mark.spec("H3")
 @given(STEPS, VECTORS, MOST, st.integers(0, 10))
-def test_rounded_it_is_the_same_but_for_the_last_digits(
+def test_rounded_vectors_differ_only_in_the_last_digits(
     steps: list[Step], query: Vector, most: int, exact: int
 ) -> None:
     nearest, held = after(steps, exact=exact)

@@ -21,7 +21,8 @@ def write_and_wait(voice: Voice, *, home: str, how: str, text: str) -> None:
     if how == "note":
         id = session.note(text).id
     else:
-        id = f"session/s#{session.add([{'role': 'user', 'content': text}]).last}"
+        session.add([{"role": "user", "content": text}])
+        id = f"session/s#{session.state.seq}"
     voice.tell("wrote", id)
     voice.wait()
 

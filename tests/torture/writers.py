@@ -250,16 +250,22 @@ def census(voice: Voice, *, home: str) -> dict[str, Any]:
 
 # -- a lost reply ------------------------------------------------------------------------------------------
 
+
+def seq_after(session: Session, _: None) -> int:
+    """The number of the last event after a call that returns nothing."""
+    return session.state.seq
+
+
 CALLS: dict[str, Callable[[Session, str], Any]] = {
-    "add": lambda session, key: session.add([{"role": "user", "content": "once"}], key=key).last,
-    "observe": lambda session, key: session.observe("tool", {"a": 1}, "once", key=key).last,
-    "observe_id": lambda session, _: session.observe("tool", {"a": 1}, "once", id="call-9").last,
+    "add": lambda session, key: seq_after(session, session.add([{"role": "user", "content": "once"}], key=key)),
+    "observe": lambda session, key: seq_after(session, session.observe("tool", {"a": 1}, "once", key=key)),
+    "observe_id": lambda session, _: seq_after(session, session.observe("tool", {"a": 1}, "once", id="call-9")),
     "write": lambda session, key: session.write("overview.md", "once", key=key),
     "write_memory": lambda session, key: session.write("MEMORY.md", "once", key=key),
     "undo": lambda session, key: session.undo(key=key),
     "prepare": lambda session, key: session.prepare([{"role": "user", "content": "once"}], key=key).request,
-    "report_usage": lambda session, key: session.report_usage(prompt_tokens=7, key=key).last,
-    "update": lambda session, key: session.scratchpad.update("once", append=True, key=key).last,
+    "report_usage": lambda session, key: seq_after(session, session.report_usage(prompt_tokens=7, key=key)),
+    "update": lambda session, key: seq_after(session, session.scratchpad.update("once", append=True, key=key)),
     "record": lambda session, key: session.record(a_reply("once", "once"), key=key).results,
     "record_id": lambda session, _: session.record(a_reply("once", "once")).results,
     "spawn": lambda session, _: session.spawn("another").id,

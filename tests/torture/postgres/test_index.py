@@ -36,7 +36,8 @@ def with_a_backlog(url: str) -> list[str]:
     """Much was said, and nobody has searched yet."""
     with Memory.open(url, embedder=None) as memory:
         session = memory.session("s", resource="ada", cwd="/w")
-        last = session.add([user(f"The ferry has made trip {n}") for n in range(BACKLOG)]).last
+        session.add([user(f"The ferry has made trip {n}") for n in range(BACKLOG)])
+        last = session.state.seq
     return [f"session/s#{seq}" for seq in range(last - BACKLOG + 1, last + 1)]
 
 

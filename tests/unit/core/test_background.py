@@ -29,7 +29,7 @@ def later() -> Generator[BackgroundQueue]:
 @pytest.fixture
 def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """More of the same may come in for ever: only a flush or a close ends the waiting."""
-    monkeypatch.setattr(background, "TOGETHER", LONG)
+    monkeypatch.setattr(background, "BATCH_SECONDS", LONG)
 
 
 class Work:

@@ -85,8 +85,8 @@ def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused_at_once(tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"model.api_key": "sk-s3cr3t"}, "model.key_env names the variable"),
-        ({"OPENAI_TOKEN": "sk-s3cr3t"}, "model.key_env names the variable"),
+        ({"model.api_key": "sk-s3cr3t"}, "model.key_env names the environment variable"),
+        ({"OPENAI_TOKEN": "sk-s3cr3t"}, "model.key_env names the environment variable"),
         ({"model": {"auth": {"secret": "sk-s3cr3t"}}}, "a known setting"),
         ({"model": {"name": {"key": "sk-s3cr3t"}}}, "a value, not a table"),
         ({"model.key_env": "sk-s3cr3t"}, "the name of a variable, never a key"),

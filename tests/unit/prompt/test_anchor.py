@@ -98,7 +98,7 @@ def test_a_layer_that_goes_is_said_and_one_that_comes_is_shown_whole() -> None:
         anchored_tokens=1_000, cached_history_tokens=5_000, tail_tokens_since_anchor=0, max_memory_tokens=10_000
     )
     said = decide_anchor(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, costs=at_stake)
-    assert (said.changes, said.new_blocks) == ("rules: nothing any more", (a_block("b", "notes"),))
+    assert (said.changes, said.new_blocks) == ("rules: now empty", (a_block("b", "notes"),))
 
 
 THINGS, MORE = a_block("pages: page-1", "entities"), a_block("pages: page-2, page-1", "entities")
@@ -137,6 +137,6 @@ def test_its_block_is_sent_anew_when_the_anchor_moves_for_another_reason() -> No
 
 def test_what_a_layer_says_itself_takes_the_place_of_the_lines_that_differ_unless_it_leaves_it_to_them() -> None:
     own: dict[str, DescribeChanges] = {"entities": lambda _, __: "page-2"}
-    assert changes_between([THINGS], [MORE], own)[0] == "entities, the most recent first: page-2"
+    assert changes_between([THINGS], [MORE], own)[0] == "entities, newest first: page-2"
     own = {"entities": lambda _, __: None}
     assert changes_between([THINGS], [MORE], own) == changes_between([THINGS], [MORE])

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spec("H5")
     ],
     ids=lambda texts: texts[0],
 )
-def test_spelling_and_idle_words_make_no_difference(texts: tuple[str, ...]) -> None:
+def test_spelling_and_filler_words_make_no_difference(texts: tuple[str, ...]) -> None:
     assert len({parse_statement(text).wording for text in texts}) == 1
 
 
@@ -42,7 +42,7 @@ def test_spelling_and_idle_words_make_no_difference(texts: tuple[str, ...]) -> N
         ("用户不吃辣", "用户吃辣"),
     ],
 )
-def test_a_number_a_name_a_not_an_order_or_a_tense_makes_one(one: str, other: str) -> None:
+def test_a_number_name_negation_order_or_tense_makes_a_difference(one: str, other: str) -> None:
     assert parse_statement(one).wording != parse_statement(other).wording
 
 
@@ -59,22 +59,22 @@ def test_a_number_a_name_a_not_an_order_or_a_tense_makes_one(one: str, other: st
         "It moved to April 2" + " x" * MAX_STATEMENT_CHARS,
     ],
 )
-def test_what_is_not_plainly_said_answers_nothing(text: str) -> None:
+def test_a_hedged_statement_answers_nothing(text: str) -> None:
     assert parse_statement(text).answers == {}
 
 
-def test_a_subject_that_is_only_pointed_at_is_no_subject() -> None:
+def test_a_pronoun_is_not_a_subject() -> None:
     assert not any(asked.startswith("is ") for asked in parse_statement("It was moved to April 2").answers)
 
 
-def test_what_is_said_of_a_narrower_case_answers_another_question() -> None:
+def test_a_qualified_statement_answers_another_question() -> None:
     wide, narrow = parse_statement("User prefers tabs"), parse_statement("User prefers spaces in YAML")
     assert wide.answers
     assert narrow.answers
     assert wide.answers.keys().isdisjoint(narrow.answers)
 
 
-def test_a_reason_can_be_given_for_what_is_new_and_is_more_than_what_was_said_anew() -> None:
+def test_a_reason_may_follow_a_new_value_but_makes_the_statement_incomplete() -> None:
     statement = parse_statement("The deadline moved to April 2, because legal needs time")
     assert not statement.is_complete
     assert statement.overrules & parse_statement("The deadline is March 20").answers.keys()
@@ -100,6 +100,6 @@ def test_only_answers_that_cannot_both_be_right_differ(
     st.text()
     | st.lists(st.sampled_from("User prefers over instead of to not the is from 用户 住在 , . ?".split())).map(" ".join)
 )
-def test_reading_never_fails_and_knows_its_own_answers(text: str) -> None:
+def test_parsing_never_fails_and_overrules_only_its_answers(text: str) -> None:
     statement = parse_statement(text)
     assert statement.overrules <= statement.answers.keys()

@@ -265,7 +265,7 @@ def test_japanese(text: str, first: str, last: str) -> None:
         "だからそうした",
     ],
 )
-def test_what_is_no_time_that_we_know(text: str) -> None:
+def test_other_texts_have_no_date(text: str) -> None:
     assert days(text) is None
 
 
@@ -292,17 +292,17 @@ def test_where_years_months_and_weeks_end(text: str, now: str, first: str, last:
     assert days(text, noon) == (day_of(first), day_of(last))
 
 
-def test_an_impossible_day_of_a_month_that_there_was_means_the_month() -> None:
+def test_an_invalid_day_of_a_month_means_the_month() -> None:
     assert days("on 31 June 2023") == (date(2023, 6, 1), date(2023, 6, 30))
 
 
-def test_days_are_those_of_whoever_asks() -> None:
+def test_days_are_in_the_time_zone_of_the_query() -> None:
     tokyo = timezone(timedelta(hours=9))
     span = find_date_span("today", datetime(2026, 5, 20, 1, tzinfo=tokyo))
     assert span == DateSpan(datetime(2026, 5, 20, tzinfo=tokyo), datetime(2026, 5, 21, tzinfo=tokyo))
 
 
-def test_a_span_holds_its_first_moment_and_not_its_last() -> None:
+def test_a_span_contains_its_start_and_not_its_end() -> None:
     day = DateSpan(datetime(2026, 5, 20, tzinfo=UTC), datetime(2026, 5, 21, tzinfo=UTC))
     assert day.contains(day.start)
     assert not day.contains(day.end)
@@ -321,7 +321,7 @@ MOMENTS = st.datetimes(timezones=st.just(UTC))
 @example(words=["yesterday"], glue=" ", now=datetime.min.replace(tzinfo=UTC))
 @example(words=["999", "years", "ago"], glue=" ", now=datetime(500, 1, 1, tzinfo=UTC))
 @example(words=["today"], glue=" ", now=datetime.max.replace(tzinfo=UTC))
-def test_no_words_at_no_time_raise_and_a_span_has_room_on_both_sides(
+def test_no_text_raises_and_every_span_is_in_range(
     words: list[str], glue: str, now: datetime
 ) -> None:
     span = find_date_span(glue.join(words), now)
@@ -331,14 +331,14 @@ def test_no_words_at_no_time_raise_and_a_span_has_room_on_both_sides(
 
 
 @given(now=MOMENTS)
-def test_what_has_begun_is_never_only_to_come(now: datetime) -> None:
+def test_a_span_is_never_in_the_future(now: datetime) -> None:
     for text in ("in May", "on May 3", "in Q3", "in the winter", "月底", "the weekend", "on Monday"):
         span = find_date_span(text, now)
         assert span is None or span.start <= now
 
 
 @each_row("piece", ["between ", "since the ", "from May to ", "从", "2023年", "1", "上", "先週から", "a "])
-def test_the_longest_query_is_read_in_no_time(piece: str) -> None:
+def test_the_longest_query_is_parsed_quickly(piece: str) -> None:
     began = time.process_time()
     find_date_span((piece * MAX_QUERY_CHARS)[:MAX_QUERY_CHARS], NOW)
     assert time.process_time() - began < 0.5

@@ -50,7 +50,7 @@ def test_every_kind_has_a_relevance() -> None:
     ("importance", "general", "episode", "fact"),
     [(0.0, 24, 22, 61), (0.1, 30, 28, 68), (0.15, 43, 41, 80), (0.2, None, None, None), (0.9, None, None, None)],
 )
-def test_what_importance_means_in_days(
+def test_days_until_expiry_by_importance(
     importance: float, general: int | None, episode: int | None, fact: int | None
 ) -> None:
     assert days_until_it_expires(a_crystal(importance=importance)) == general
@@ -58,7 +58,7 @@ def test_what_importance_means_in_days(
     assert days_until_it_expires(a_crystal(importance=importance, kind="fact", accesses=5)) == fact
 
 
-def test_after_a_half_life_half_of_what_moves_is_left_and_all_of_what_was_declared() -> None:
+def test_after_a_half_life_the_dynamic_part_is_halved() -> None:
     new, old = (score_crystal(a_crystal(importance=0.6), WHEN + timedelta(days=days)) for days in (0, 16))
     assert old.dynamic == pytest.approx(new.dynamic / 2)
     assert old.declared == new.declared == pytest.approx(0.36)
@@ -66,29 +66,29 @@ def test_after_a_half_life_half_of_what_moves_is_left_and_all_of_what_was_declar
 
 
 @pytest.mark.parametrize("valence", [1.0, -1.0])
-def test_what_touched_somebody_fades_half_as_fast_whichever_way_it_did(valence: float) -> None:
+def test_a_strong_valence_doubles_the_half_life(valence: float) -> None:
     touched = score_crystal(a_crystal(valence=valence), WHEN + timedelta(days=32))
     assert touched.dynamic == pytest.approx(score_crystal(a_crystal(), WHEN + timedelta(days=16)).dynamic)
 
 
-def test_being_found_makes_it_as_fresh_as_new() -> None:
+def test_an_access_resets_the_age() -> None:
     late = WHEN + timedelta(days=100)
     assert score_crystal(a_crystal(accessed=late), late) == score_crystal(a_crystal(), WHEN)
 
 
 @given(crystals(), AGES)
-def test_a_score_and_its_parts_stay_between_nothing_and_one(crystal: Crystal, age: timedelta) -> None:
+def test_scores_are_between_0_and_1(crystal: Crystal, age: timedelta) -> None:
     worth = score_crystal(crystal, WHEN + age)
     assert all(0 <= part <= 1 for part in (worth.dynamic, worth.declared, worth.total))
 
 
 @given(crystals(), AGES, AGES)
-def test_a_score_never_rises_by_waiting(crystal: Crystal, age: timedelta, longer: timedelta) -> None:
+def test_a_score_never_rises_over_time(crystal: Crystal, age: timedelta, longer: timedelta) -> None:
     assert score_crystal(crystal, WHEN + age + longer).total <= score_crystal(crystal, WHEN + age).total
 
 
 @given(crystals(), AGES)
-def test_a_score_never_falls_by_being_found_once_more(crystal: Crystal, age: timedelta) -> None:
+def test_an_access_never_lowers_a_score(crystal: Crystal, age: timedelta) -> None:
     now = WHEN + age
     assert (
         score_crystal(replace(crystal, accesses=crystal.accesses + 1), now).total >= score_crystal(crystal, now).total
@@ -96,27 +96,27 @@ def test_a_score_never_falls_by_being_found_once_more(crystal: Crystal, age: tim
 
 
 @given(crystals(), IMPORTANCE, AGES)
-def test_a_score_never_falls_by_being_more_important(crystal: Crystal, importance: float, age: timedelta) -> None:
+def test_more_importance_never_lowers_a_score(crystal: Crystal, importance: float, age: timedelta) -> None:
     less, more = sorted([crystal.importance, importance])
     scores = [score_crystal(replace(crystal, importance=each), WHEN + age).total for each in (less, more)]
     assert scores == sorted(scores)
 
 
 @given(crystals(), AGES)
-def test_a_frozen_crystal_is_worth_the_same_for_ever(crystal: Crystal, age: timedelta) -> None:
+def test_the_score_of_a_pinned_crystal_is_constant(crystal: Crystal, age: timedelta) -> None:
     frozen = replace(crystal, lifecycle="frozen", importance=0.0, accessed=None)
     assert score_crystal(frozen, WHEN + age) == score_crystal(frozen, WHEN)
     assert not is_expired(frozen, WHEN + age)
 
 
 @given(crystals(), st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2025, 1, 1)))
-def test_a_clock_that_was_set_back_makes_nothing_worth_more_than_new(crystal: Crystal, past: datetime) -> None:
+def test_a_clock_that_was_set_back_counts_as_no_time(crystal: Crystal, past: datetime) -> None:
     assert score_crystal(crystal, past.replace(tzinfo=WHEN.tzinfo)) == score_crystal(
         crystal, crystal.accessed or crystal.at
     )
 
 
 @given(crystals().filter(lambda crystal: crystal.lifecycle != "frozen"), AGES)
-def test_it_expires_exactly_where_it_is_worth_less_than_the_bar(crystal: Crystal, age: timedelta) -> None:
+def test_a_crystal_expires_exactly_below_the_minimum_score(crystal: Crystal, age: timedelta) -> None:
     now = WHEN + age
     assert is_expired(crystal, now) == (score_crystal(crystal, now).total < MIN_SCORE)

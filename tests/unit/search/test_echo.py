@@ -50,12 +50,12 @@ def test_a_quote_is_an_echo(passage: str) -> None:
         "他现在改用空格缩进了",
     ],
 )
-def test_news_is_none(passage: str) -> None:
+def test_new_information_is_not_an_echo(passage: str) -> None:
     assert not is_echo(passage, word_runs(NOTE) | word_runs(CHINESE))
 
 
 @given(words=WORDS)
-def test_whatever_was_shown_is_an_echo_of_itself(words: list[str]) -> None:
+def test_shown_text_is_an_echo_of_itself(words: list[str]) -> None:
     text = " ".join(words)
     assert is_echo(text, word_runs(text)) == (len(words) >= MIN_RUN_WORDS)
 
@@ -82,13 +82,13 @@ def test_whatever_was_shown_is_an_echo_of_itself(words: list[str]) -> None:
         ("他以后在上海的办公室工作", "他以后不在上海的办公室工作"),
     ],
 )
-def test_the_same_sentence_with_another_value_is_news(shown: str, said: str) -> None:
+def test_the_same_sentence_with_another_value_is_not_an_echo(shown: str, said: str) -> None:
     assert is_echo(shown, word_runs(shown))
     assert not is_echo(said, word_runs(shown))
 
 
 @given(st.data())
-def test_a_sentence_in_which_a_word_is_changed_put_in_or_left_out_is_news(data: st.DataObject) -> None:
+def test_a_changed_inserted_or_omitted_word_is_not_an_echo(data: st.DataObject) -> None:
     sentence = [f"word{number}" for number in range(data.draw(st.integers(MIN_RUN_WORDS, 30)))]
     at = data.draw(st.integers(1, len(sentence) - 2))
     new = data.draw(st.sampled_from([["other"], ["not", sentence[at]], ["that"], []]))
@@ -97,7 +97,7 @@ def test_a_sentence_in_which_a_word_is_changed_put_in_or_left_out_is_news(data: 
 
 
 @given(passage=st.text())
-def test_nothing_is_an_echo_where_nothing_was_shown(passage: str) -> None:
+def test_without_shown_text_nothing_is_an_echo(passage: str) -> None:
     assert not is_echo(passage, set())
 
 

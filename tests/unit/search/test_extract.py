@@ -27,7 +27,7 @@ from inmind.search.extract import (
     MAX_LISTED_PARTS,
     NOTE_SERIES,
     CrystalDraft,
-    ParsedMessage,
+    SearchableMessage,
     can_echo,
     extract_crystals,
     parse_time,
@@ -66,7 +66,7 @@ SAME_WORDS = [
 
 
 @each_row(("format", "wire"), SAME_WORDS)
-def test_a_message_is_a_crystal_in_its_own_words_whoever_wrote_it_down(format: str, wire: dict[str, Any]) -> None:
+def test_a_message_of_any_provider_is_a_crystal_with_its_text(format: str, wire: dict[str, Any]) -> None:
     found = only(of(wire, format))
     assert found == CrystalDraft(
         text="Where is the key?", kind="episode", source="sessions", importance=0.3, role="user"
@@ -87,7 +87,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("format", "wire"), CALLS)
-def test_a_call_is_found_by_what_it_asked_for(format: str, wire: dict[str, Any]) -> None:
+def test_a_tool_call_is_found_by_its_arguments(format: str, wire: dict[str, Any]) -> None:
     found = only(of(wire, format))
     assert found.role == "assistant"
     assert found.text.startswith("get_page ")
@@ -105,12 +105,12 @@ RESULTS = [
 
 
 @pytest.mark.parametrize(("format", "wire"), RESULTS)
-def test_what_a_tool_answered_is_the_tools(format: str, wire: dict[str, Any]) -> None:
+def test_a_tool_result_belongs_to_the_tool(format: str, wire: dict[str, Any]) -> None:
     found = only(of(wire, format))
     assert (found.role, found.text) == ("tool", "a page about us")
 
 
-def test_what_tools_deliver_is_less_important_than_what_people_say() -> None:
+def test_a_tool_result_is_less_important_than_a_message() -> None:
     message = MessageAdded(wire=a_result("c1", "a page"))
     event = Event(
         stream="session/s", seq=1, at=from_microseconds(0), payload=message, origin=Origin.TOOL, trust=Trust.DATA
@@ -118,17 +118,17 @@ def test_what_tools_deliver_is_less_important_than_what_people_say() -> None:
     assert only(extract_crystals(event, read(message))).importance < only(of(user("a page"))).importance
 
 
-def test_words_beside_a_call_and_the_call_are_one_crystal() -> None:
+def test_text_and_call_of_one_message_are_one_crystal() -> None:
     wire = {**a_call("c1", "get_page"), "content": "Let me look."}
     assert only(of(wire)).text == "Let me look.\nget_page {}"
 
 
 @pytest.mark.parametrize("arguments", ["", "{}", "{ }\n"])
-def test_a_call_that_asks_for_nothing_in_particular_is_no_crystal_of_its_own(arguments: str) -> None:
+def test_a_call_without_arguments_is_not_a_crystal(arguments: str) -> None:
     assert of(a_call("c1", "web_fetch", arguments)) == []
 
 
-def test_of_an_endless_call_the_beginning_is_enough() -> None:
+def test_only_the_beginning_of_a_long_call_is_indexed() -> None:
     assert len(only(of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MAX_CALL_CHARS
 
 
@@ -144,12 +144,12 @@ def test_of_an_endless_call_the_beginning_is_enough() -> None:
         a_call("c1", "memory_search", '{"query": "key"}'),
     ],
 )
-def test_what_says_nothing_of_its_own_is_no_crystal(wire: dict[str, Any]) -> None:
+def test_an_empty_message_is_not_a_crystal(wire: dict[str, Any]) -> None:
     assert of(wire) == []
 
 
 @pytest.mark.spec("H6")
-def test_memorys_own_answers_are_no_crystals_but_words_that_were_shown() -> None:
+def test_messages_of_memory_are_not_crystals_but_shown_text() -> None:
     message = MessageAdded(wire=a_result("c1", "1. [2026-01-01] a note"), from_memory=True)
     event = an_event(message)
     assert extract_crystals(event, read(message)) == []
@@ -176,19 +176,19 @@ def test_memorys_own_answers_are_no_crystals_but_words_that_were_shown() -> None
         ("12:30 it began", ""),
     ],
 )
-def test_a_name_in_front_is_who_speaks(text: str, speaker: str) -> None:
+def test_a_name_before_a_colon_is_the_speaker(text: str, speaker: str) -> None:
     found = only(of(user(text)))
     assert (found.speaker, found.text) == (speaker, text)
 
 
 @pytest.mark.spec("J5")
-def test_a_message_can_name_its_speaker_itself_and_no_text_can() -> None:
+def test_only_the_name_field_declares_the_speaker() -> None:
     found = only(of({**user("Caroline: hi"), "name": "Melanie"}))
     assert (found.speaker, found.speaker_declared) == ("Melanie", True)
     assert not only(of(user("Caroline: hi"))).speaker_declared
 
 
-def test_a_tools_name_is_no_speaker() -> None:
+def test_a_tool_name_is_not_a_speaker() -> None:
     assert only(of({**a_result("c1", "Caroline: hi"), "name": "read_chat"})).speaker == ""
 
 
@@ -207,22 +207,22 @@ TOLD = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
         {"timestamp": "yesterday", "date": "2023-05-08T13:56"},
     ],
 )
-def test_an_old_message_was_said_when_it_says_so(told: dict[str, Any]) -> None:
+def test_an_imported_message_keeps_its_time(told: dict[str, Any]) -> None:
     assert only(of({**user("hi"), **told})).at == TOLD
 
 
 @each_row("told", ["", "yesterday", "12:30", "2023", True, 3, -1, 1e300, float("nan"), None, [], {}])
-def test_what_is_no_time_that_we_know_is_none(told: object) -> None:
+def test_an_unknown_time_format_is_none(told: object) -> None:
     assert only(of({**user("hi"), "timestamp": told})).at is None
 
 
 @pytest.mark.parametrize("told", ["0001-01-01T00:00+14:00", "9999-12-31T23:59:59-12:00"])
-def test_a_time_beyond_all_dates_is_none(told: str) -> None:
+def test_a_time_out_of_range_is_none(told: str) -> None:
     assert only(of({**user("hi"), "timestamp": told})).at is None
 
 
 @given(text=st.text() | st.datetimes(timezones=st.none() | st.timezones()).map(datetime.isoformat))
-def test_any_moment_that_is_read_can_be_kept(text: str) -> None:
+def test_any_parsed_time_can_be_stored(text: str) -> None:
     found = parse_time(text)
     if found is not None:
         assert from_microseconds(to_microseconds(found)) == found
@@ -232,7 +232,7 @@ def test_any_moment_that_is_read_can_be_kept(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [NoteAdded, CrystalCreated])
-def test_a_note_is_a_crystal_with_all_that_was_declared(kind: type[NoteAdded | CrystalCreated]) -> None:
+def test_a_note_is_a_crystal_with_all_declared_fields(kind: type[NoteAdded | CrystalCreated]) -> None:
     note = kind(
         "The deadline is March 20",
         importance=0.9,
@@ -254,11 +254,11 @@ def test_a_note_is_a_crystal_with_all_that_was_declared(kind: type[NoteAdded | C
     ]
 
 
-def test_what_was_brought_along_can_be_consolidated_already() -> None:
+def test_an_imported_crystal_may_be_consolidated() -> None:
     assert only(extract_crystals(an_event(CrystalCreated("old", consolidated=True)))).consolidated
 
 
-def test_a_page_is_found_by_its_sections() -> None:
+def test_a_page_is_indexed_by_section() -> None:
     page = "Before all headings.\n# Deploy\nPush the button.\n\n## Rollback\nPush it again.\n#hashtag stays\n"
     found = extract_crystals(an_event(DocumentWritten("detail/deploy.md", page)))
     assert [one.text for one in found] == [
@@ -279,7 +279,7 @@ def test_a_page_is_found_by_its_sections() -> None:
         ("# To do\n## Buy milk\n## Call Mei", ["# To do\n## Buy milk\n## Call Mei"]),
     ],
 )
-def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: str, sections: list[str]) -> None:
+def test_a_heading_without_text_is_joined_to_its_neighbour(page: str, sections: list[str]) -> None:
     assert [one.text for one in extract_crystals(an_event(DocumentWritten("detail/runbook.md", page)))] == sections
 
 
@@ -292,11 +292,11 @@ def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: s
         DocumentWritten("detail/empty.md", " \n"),
     ],
 )
-def test_what_is_shown_anyway_or_memorys_own_is_no_crystal(written: DocumentWritten) -> None:
+def test_overview_scratchpad_and_upkeep_pages_are_not_crystals(written: DocumentWritten) -> None:
     assert extract_crystals(an_event(written)) == []
 
 
-def test_a_state_that_a_dream_wrote_is_no_crystal_and_the_newest_word_on_the_page_all_the_same() -> None:
+def test_a_page_written_by_a_dream_is_not_a_crystal_but_replaces_the_page() -> None:
     written = an_event(DocumentWritten(MEMORY_PAGE_PATH, "## The Bond\n\n- Prefers tabs"))
     dreamt = replace(written, origin=Origin.DREAM)
     assert [one.text for one in extract_crystals(written)] == ["## The Bond\n\n- Prefers tabs"]
@@ -304,7 +304,7 @@ def test_a_state_that_a_dream_wrote_is_no_crystal_and_the_newest_word_on_the_pag
     assert subjects_of(dreamt) == subjects_of(written) == [(MEMORY_PAGE_PATH, MEMORY_PAGE_PATH)]
 
 
-def test_a_thing_that_left_is_found_by_all_its_names() -> None:
+def test_an_evicted_entity_is_indexed_with_all_its_names() -> None:
     thing = a_page(
         aliases=("Company", "Über uns"),
         parts=(EntityPart("section", "section-1", "Hero"), EntityPart("section", "s-2")),
@@ -317,19 +317,19 @@ def test_a_thing_that_left_is_found_by_all_its_names() -> None:
     assert (found.series, found.part, found.kind) == (ENTITY_SERIES, 1, "fact")
 
 
-def test_a_thing_that_is_gone_says_so_and_one_without_a_name_goes_by_its_id() -> None:
+def test_a_deleted_entity_says_so_and_one_without_a_name_has_its_id() -> None:
     assert (
         only(extract_crystals(an_event(EntitiesEvicted((EntitySighting("page", "page-1", how="deleted"),))))).text
         == "page page-1; deleted"
     )
 
 
-def test_of_many_parts_some_are_told() -> None:
+def test_of_many_parts_only_the_first_are_indexed() -> None:
     thing = EntitySighting("order", "o-1", parts=tuple(EntityPart("item", f"i-{number}") for number in range(100)))
     assert only(extract_crystals(an_event(EntitiesEvicted((thing,))))).text.count("item ") == MAX_LISTED_PARTS
 
 
-def test_things_that_left_together_are_about_themselves() -> None:
+def test_entities_evicted_together_have_separate_subjects() -> None:
     found = extract_crystals(an_event(EntitiesEvicted((a_page("page-1"), a_page("page-2")))))
     assert len({one.subject for one in found}) == len({one.part for one in found}) == 2
 
@@ -347,13 +347,13 @@ def test_things_that_left_together_are_about_themselves() -> None:
         (MessageAdded(wire=user("hi")), []),
     ],
 )
-def test_blocks_of_prompts_were_shown(what: EventPayload, shown: list[str]) -> None:
-    assert list(texts_shown(an_event(what), ParsedMessage(role="user", text="hi"))) == shown
+def test_prompt_blocks_count_as_shown(what: EventPayload, shown: list[str]) -> None:
+    assert list(texts_shown(an_event(what), SearchableMessage(role="user", text="hi"))) == shown
 
 
 @pytest.mark.spec("H6")
 @each_row("origin", list(Origin))
-def test_people_speak_for_themselves(origin: Origin) -> None:
+def test_user_messages_are_never_echoes(origin: Origin) -> None:
     assert can_echo(said_by(origin, MessageAdded(wire=user("x")))) == (
         origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
     )
@@ -361,7 +361,7 @@ def test_people_speak_for_themselves(origin: Origin) -> None:
 
 @pytest.mark.spec("H6")
 @pytest.mark.parametrize("what", [NoteAdded("x"), CrystalCreated("x"), DocumentWritten("detail/x.md", "x")], ids=repr)
-def test_what_is_written_down_is_meant_whoever_does_it(what: EventPayload) -> None:
+def test_notes_and_pages_are_never_echoes(what: EventPayload) -> None:
     assert not any(can_echo(said_by(origin, what)) for origin in Origin)
 
 

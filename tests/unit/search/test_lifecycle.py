@@ -61,7 +61,7 @@ def happened(crystal: Crystal, what: EventPayload, *others: Crystal) -> Crystal:
         for before, then in zip(LIFECYCLES, row.split(), strict=True)
     ],
 )
-def test_every_event_makes_of_every_lifecycle_what_the_table_says(
+def test_every_event_changes_every_lifecycle_as_in_the_table(
     before: Lifecycle, what: EventPayload, then: Lifecycle
 ) -> None:
     assert happened(a_crystal(lifecycle=before), what, a_crystal(OTHER)).lifecycle == then
@@ -78,40 +78,40 @@ def test_every_event_makes_of_every_lifecycle_what_the_table_says(
     ],
     ids=["note", "search", "dream", "consolidation", "freezing"],
 )
-def test_what_names_others_leaves_it_as_it_is(what: EventPayload) -> None:
+def test_an_event_about_other_crystals_changes_nothing(what: EventPayload) -> None:
     crystal = a_crystal()
     assert happened(crystal, what) is crystal
 
 
-def test_being_found_is_counted_once_a_search_and_dated() -> None:
+def test_an_access_is_counted_once_per_search_with_its_time() -> None:
     found = happened(a_crystal(accesses=2), SearchRecorded("tea", (IT, IT)))
     assert (found.accesses, found.accessed) == (3, WHEN)
 
 
 @pytest.mark.spec("G13")
-def test_a_dream_that_goes_over_it_again_is_one_more_access_at_its_time() -> None:
+def test_a_replay_by_a_dream_is_one_access() -> None:
     replayed = happened(a_crystal(accesses=2), REPLAYED)
     assert (replayed.accesses, replayed.accessed) == (3, WHEN)
 
 
-def test_only_what_is_merged_or_expired_is_out_of_search() -> None:
+def test_only_merged_and_expired_crystals_are_hidden() -> None:
     assert [lifecycle for lifecycle in LIFECYCLES if not is_searchable(a_crystal(lifecycle=lifecycle))] == [
         "archived",
         "expired",
     ]
 
 
-def test_what_is_merged_says_into_what() -> None:
+def test_a_merged_crystal_names_its_target() -> None:
     assert happened(a_crystal(), MERGED, a_crystal(OTHER)).merged_into == OTHER
 
 
 @pytest.mark.parametrize("lifecycle", ["archived", "expired"])
-def test_nothing_is_merged_into_what_nobody_finds(lifecycle: Lifecycle) -> None:
+def test_nothing_is_merged_into_a_hidden_crystal(lifecycle: Lifecycle) -> None:
     crystal = a_crystal()
     assert happened(crystal, MERGED, a_crystal(OTHER, lifecycle=lifecycle)) is crystal
 
 
-def test_nothing_is_merged_into_what_nobody_knows() -> None:
+def test_nothing_is_merged_into_an_unknown_crystal() -> None:
     crystal = a_crystal()
     assert happened(crystal, MERGED) is crystal
 
@@ -124,12 +124,12 @@ def test_nothing_is_merged_into_what_nobody_knows() -> None:
     ],
     ids=["merged", "expired"],
 )
-def test_nothing_is_merged_into_what_leaves_search_with_it(what: EventPayload) -> None:
+def test_nothing_is_merged_into_a_crystal_hidden_by_the_same_event(what: EventPayload) -> None:
     crystal = a_crystal()
     assert is_searchable(happened(crystal, what, a_crystal(OTHER)))
 
 
-def test_what_was_merged_stays_where_it_went_first() -> None:
+def test_the_first_merge_wins() -> None:
     merged = a_crystal(lifecycle="archived", merged_into="resource/ada#3")
     assert happened(merged, MERGED, a_crystal(OTHER)) is merged
 
@@ -143,12 +143,12 @@ def test_what_was_merged_stays_where_it_went_first() -> None:
     ],
     ids=lambda other: other.lifecycle,
 )
-def test_what_does_not_go_into_it_leaves_it_nothing(other: Crystal) -> None:
+def test_a_merge_that_does_not_happen_adds_nothing(other: Crystal) -> None:
     crystal = a_crystal()
     assert happened(crystal, KEPT, other) is crystal
 
 
-def test_what_stays_has_the_lineage_and_the_activation_of_what_went_into_it() -> None:
+def test_the_kept_crystal_gets_lineage_and_accesses() -> None:
     other = a_crystal(OTHER, sources=("session/s#4",), accesses=3, accessed=WHEN + timedelta(days=3))
     kept = happened(a_crystal(sources=("session/s#2",), accesses=2, accessed=WHEN, importance=0.4), KEPT, other)
     assert kept.sources == ("session/s#2", OTHER, "session/s#4")
@@ -156,26 +156,26 @@ def test_what_stays_has_the_lineage_and_the_activation_of_what_went_into_it() ->
     assert kept.importance == 0.4
 
 
-def test_what_is_superseded_held_until_the_newer_one_was_said() -> None:
+def test_a_superseded_crystal_ends_when_the_newer_one_was_said() -> None:
     older = happened(a_crystal(), SUPERSEDED, a_crystal(OTHER, at=WHEN + timedelta(days=9)))
     assert (older.superseded_by, older.valid_to) == (OTHER, WHEN + timedelta(days=9))
 
 
-def test_what_is_superseded_held_until_the_newer_one_did() -> None:
+def test_a_superseded_crystal_ends_when_the_newer_one_becomes_valid() -> None:
     newer = a_crystal(OTHER, at=WHEN + timedelta(days=9), valid_from=WHEN + timedelta(days=5))
     assert happened(a_crystal(), SUPERSEDED, newer).valid_to == WHEN + timedelta(days=5)
 
 
-def test_an_end_that_was_declared_stays() -> None:
+def test_a_declared_end_is_kept() -> None:
     declared = WHEN + timedelta(days=2)
     assert happened(a_crystal(valid_to=declared), SUPERSEDED, a_crystal(OTHER)).valid_to == declared
 
 
-def test_a_frozen_crystal_is_still_superseded_since_that_hides_nothing() -> None:
+def test_a_pinned_crystal_can_be_superseded() -> None:
     frozen = happened(a_crystal(lifecycle="frozen"), SUPERSEDED, a_crystal(OTHER))
     assert (frozen.superseded_by, frozen.lifecycle) == (OTHER, "frozen")
 
 
-def test_what_is_frozen_after_it_was_merged_stands_for_itself_again() -> None:
+def test_pinning_a_merged_crystal_restores_it() -> None:
     merged = happened(a_crystal(), MERGED, a_crystal(OTHER))
     assert happened(merged, FROZEN) == replace(merged, lifecycle="frozen", merged_into="")

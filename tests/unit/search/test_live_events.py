@@ -27,32 +27,32 @@ def stream(*happened: EventPayload) -> list[Event]:
     return [an_event(what, seq) for seq, what in enumerate(happened, 1)]
 
 
-def test_what_was_said_stands() -> None:
+def test_messages_are_live() -> None:
     assert live_sequence_numbers(stream(said(), said(), EntitiesEvicted(()))) == {1, 2, 3}
 
 
-def test_an_undo_takes_back_what_came_since_and_itself_is_nothing_to_find() -> None:
+def test_an_undo_retracts_later_events_and_is_not_live_itself() -> None:
     assert live_sequence_numbers(stream(said(), said(), EntitiesEvicted(()), Reverted(1))) == {1}
 
 
-def test_an_undo_of_an_undo_brings_it_all_back() -> None:
+def test_an_undo_of_an_undo_restores_everything() -> None:
     assert live_sequence_numbers(stream(said(), said(), Reverted(1), Reverted(2))) == {1, 2}
 
 
-def test_what_was_said_after_an_undo_goes_when_the_undo_is_undone() -> None:
+def test_undoing_an_undo_retracts_what_was_said_after_it() -> None:
     assert live_sequence_numbers(stream(said(), said(), Reverted(1), said(), Reverted(2))) == {1, 2}
 
 
-def test_an_undo_back_to_an_undo_finds_what_stood_then() -> None:
+def test_an_undo_to_an_earlier_undo_restores_its_state() -> None:
     assert live_sequence_numbers(stream(said(), said(), Reverted(1), said(), said(), Reverted(3))) == {1}
 
 
-def test_everything_can_be_taken_back() -> None:
+def test_everything_can_be_retracted() -> None:
     assert live_sequence_numbers(stream(said(), said(), Reverted(0))) == set()
 
 
 @pytest.mark.spec("G13")
-def test_a_dream_that_is_undone_takes_what_it_made_and_nothing_else_that_came_since() -> None:
+def test_undoing_a_dream_retracts_only_its_crystals() -> None:
     made, note = CrystalCreated("Ada likes tea"), NoteAdded("Ada likes coffee")
     undone = DreamUndone(
         dream=1,
@@ -65,7 +65,7 @@ def test_a_dream_that_is_undone_takes_what_it_made_and_nothing_else_that_came_si
 
 
 @pytest.mark.spec("G13")
-def test_the_undo_of_a_dream_can_be_taken_back() -> None:
+def test_the_undo_of_a_dream_can_be_undone() -> None:
     undone = DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=("session/s#1",))
     assert live_sequence_numbers(stream(CrystalCreated("Ada likes tea"), undone, Reverted(1))) == {1}
 
@@ -75,29 +75,29 @@ def test_a_regenerated_answer_replaces_the_first_one() -> None:
     assert live_sequence_numbers(stream(question, answer, another, HistorySpliced(1, 2, 1))) == {1, 3}
 
 
-def test_an_answer_that_was_taken_away_to_be_asked_for_again_is_gone() -> None:
+def test_a_removed_last_answer_is_retracted() -> None:
     question, answer, another = said(), said(), said()
     assert live_sequence_numbers(stream(question, answer, HistorySpliced(1, 2, 0), another)) == {1, 4}
 
 
-def test_what_was_dropped_from_the_front_stands() -> None:
+def test_messages_dropped_from_the_front_stay_live() -> None:
     assert live_sequence_numbers(stream(said(), said(), said(), HistorySpliced(0, 2, 0))) == {1, 2, 3}
 
 
-def test_what_a_summary_in_front_was_put_in_place_of_stands() -> None:
+def test_messages_replaced_by_a_summary_stay_live() -> None:
     summary = said()
     assert live_sequence_numbers(stream(said(), said(), said(), summary, HistorySpliced(0, 2, 1))) == {1, 2, 3, 4}
 
 
-def test_what_was_dropped_from_the_middle_stands() -> None:
+def test_messages_dropped_from_the_middle_stay_live() -> None:
     assert live_sequence_numbers(stream(said(), said(), said(), said(), HistorySpliced(1, 3, 0))) == {1, 2, 3, 4}
 
 
-def test_an_undo_of_an_edit_brings_the_first_words_back() -> None:
+def test_an_undo_of_an_edit_restores_the_original() -> None:
     assert live_sequence_numbers(stream(said(), said(), said(), HistorySpliced(1, 2, 1), Reverted(2))) == {1, 2}
 
 
-def test_places_of_a_splice_are_those_of_what_is_in_the_line_then() -> None:
+def test_splice_positions_refer_to_the_conversation_at_that_time() -> None:
     dropped = stream(said(), said(), said(), HistorySpliced(0, 2, 0), said(), HistorySpliced(1, 2, 0))
     assert live_sequence_numbers(dropped) == {1, 2, 3}
 

@@ -15,7 +15,7 @@ DIMENSIONS = 256
 
 @pytest.mark.spec("H3")
 @pytest.mark.parametrize("exact", [MAX_EXACT, 0], ids=["whole", "rounded"])
-def test_equal_vectors_are_equally_near_and_come_by_key(exact: int) -> None:
+def test_equal_vectors_are_equally_near_and_ordered_by_key(exact: int) -> None:
     few = some_vectors(3)
     nearest = NearestVectors(DIMENSIONS, max_exact=exact)
     nearest.add(np.random.default_rng(7).permutation(18_000), np.repeat(few, 6_000, axis=0))
@@ -26,7 +26,7 @@ def test_equal_vectors_are_equally_near_and_come_by_key(exact: int) -> None:
 
 
 @pytest.mark.spec("H3")
-def test_vectors_that_single_precision_cannot_tell_apart_come_in_the_right_order() -> None:
+def test_vectors_equal_in_single_precision_are_ordered_correctly() -> None:
     [query] = some_vectors(1)
     vectors = query + np.random.default_rng(5).standard_normal((2_000, DIMENSIONS), np.float32) * np.float32(1e-6)
     nearest = NearestVectors(DIMENSIONS)
@@ -37,7 +37,7 @@ def test_vectors_that_single_precision_cannot_tell_apart_come_in_the_right_order
 
 
 @pytest.mark.spec("H3")
-def test_one_vector_more_than_are_kept_whole_makes_all_of_them_rounded() -> None:
+def test_one_vector_above_the_limit_rounds_all_of_them() -> None:
     vectors = some_vectors(51)
     nearest = NearestVectors(DIMENSIONS, max_exact=50)
     nearest.add(range(50), vectors[:50])
@@ -50,7 +50,7 @@ def test_one_vector_more_than_are_kept_whole_makes_all_of_them_rounded() -> None
 
 
 @pytest.mark.spec("H3")
-def test_a_vector_given_anew_does_not_count_as_one_more() -> None:
+def test_replacing_a_vector_does_not_increase_the_count() -> None:
     vectors = some_vectors(50)
     nearest = NearestVectors(DIMENSIONS, max_exact=50)
     nearest.add(range(50), vectors)
@@ -75,13 +75,13 @@ def test_rounded_vectors_are_found_by_their_signs(dimensions: int) -> None:
 
 @pytest.mark.spec("H3")
 @pytest.mark.parametrize("exact", [MAX_EXACT, 0], ids=["whole", "rounded"])
-def test_a_zero_vector_is_near_to_nothing(exact: int) -> None:
+def test_a_zero_vector_is_near_nothing(exact: int) -> None:
     nearest = NearestVectors(DIMENSIONS, max_exact=exact)
     nearest.add([1, 2], np.concatenate([np.zeros((1, DIMENSIONS)), some_vectors(1)]))
     assert nearest.nearest(some_vectors(1)[0], 2) == [(2, pytest.approx(1.0, abs=0.005)), (1, 0.0)]
 
 
-def test_as_many_vectors_as_keys_are_needed_and_of_the_right_length() -> None:
+def test_vectors_must_match_the_keys_and_the_dimensions() -> None:
     nearest = NearestVectors(DIMENSIONS)
     with pytest.raises(ValueError, match="reshape"):
         nearest.add([1, 2], some_vectors(1))
@@ -91,7 +91,7 @@ def test_as_many_vectors_as_keys_are_needed_and_of_the_right_length() -> None:
 
 
 @pytest.mark.spec("H3")
-def test_a_rounded_vector_takes_300_bytes_and_what_leaves_gives_them_back() -> None:
+def test_a_rounded_vector_takes_300_bytes_and_removal_frees_them() -> None:
     vectors, nearest = some_vectors(1 << 14), NearestVectors(DIMENSIONS, max_exact=0)
     tracemalloc.start()
     try:

@@ -20,13 +20,13 @@ from inmind.search.note import validate_note, validate_note_origin
 pytestmark = pytest.mark.spec("G2", "H1", "J3")
 
 
-def test_a_note_with_nothing_said_about_it() -> None:
+def test_a_note_with_defaults() -> None:
     assert validate_note("Douglas prefers tabs") == NoteAdded(
         "Douglas prefers tabs", importance=0.7, category="general"
     )
 
 
-def test_everything_that_a_note_can_say() -> None:
+def test_a_note_with_all_fields() -> None:
     assert validate_note(
         "The deadline is March 20",
         importance=1,
@@ -74,26 +74,26 @@ def test_everything_that_a_note_can_say() -> None:
         ({"valid_from": "2026-03-02", "valid_to": "2026-03-01"}, "valid_to", "no earlier than 2026-03-02T00:00:00Z"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_by_its_field(given: dict[str, Any], field: str, expected: str) -> None:
+def test_an_invalid_note_is_rejected_by_field(given: dict[str, Any], field: str, expected: str) -> None:
     with pytest.raises(InvalidInput, match=expected) as refused:
         validate_note(**{"text": "a note", **given})
     assert refused.value.field == field
     assert len(str(refused.value)) < 1_000
 
 
-def test_a_text_goes_by_the_name_that_it_has_where_it_comes_from() -> None:
+def test_the_error_uses_the_callers_field_name() -> None:
     with pytest.raises(InvalidInput, match=r"^note: "):
         validate_note(" ", field="note")
 
 
-def test_a_megabyte_is_a_note_and_one_moment_may_be_all_that_it_holds_for() -> None:
+def test_a_megabyte_is_accepted_and_validity_may_be_an_instant() -> None:
     assert len(validate_note("x" * MAX_DOCUMENT_BYTES).text) == MAX_DOCUMENT_BYTES
     note = validate_note("now", valid_from="2026-03-01", valid_to=datetime(2026, 3, 1, tzinfo=UTC))
     assert note.valid_from == note.valid_to == "2026-03-01T00:00:00Z"
 
 
 @each_row("kind", KINDS)
-def test_every_kind_of_crystal_may_be_noted(kind: str) -> None:
+def test_every_kind_is_accepted(kind: str) -> None:
     assert validate_note("a note", kind=kind).category == kind
 
 
@@ -101,14 +101,14 @@ def test_every_kind_of_crystal_may_be_noted(kind: str) -> None:
     st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1)),
     st.none() | st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23))),
 )
-def test_a_date_is_kept_as_the_moment_that_it_is(at: datetime, zone: timezone | None) -> None:
+def test_dates_are_stored_as_utc_times(at: datetime, zone: timezone | None) -> None:
     kept = validate_note("a note", valid_from=at.replace(tzinfo=zone)).valid_from
     assert kept.endswith("Z")
     assert datetime.fromisoformat(kept) == at.replace(tzinfo=zone or UTC)
     assert validate_note("a note", valid_from=kept).valid_from == kept
 
 
-def test_files_and_dreams_take_no_notes() -> None:
+def test_files_and_dreams_are_no_note_origins() -> None:
     assert validate_note_origin("user") is Origin.USER
     for origin in (Origin.FILE, Origin.DREAM, "nobody", None):
         with pytest.raises(InvalidInput, match="operator, user, assistant, tool, web"):

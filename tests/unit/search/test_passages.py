@@ -35,7 +35,7 @@ def test_nothing_is_lost_and_everything_stays_in_order(text: str) -> None:
 
 
 @given(text=LONG_TEXTS)
-def test_a_passage_is_a_piece_of_the_text_as_it_stands_there(text: str) -> None:
+def test_a_passage_is_a_contiguous_piece_of_the_text(text: str) -> None:
     at = 0
     for passage in split_passages(text):
         at = text.index(passage, at) + len(passage)
@@ -47,50 +47,50 @@ def test_no_passage_is_too_long_or_empty(text: str) -> None:
 
 
 @given(text=st.lists(st.sampled_from(["alpha", "beta", "gamma,", "delta.", "epsilon\n"]), max_size=600).map(" ".join))
-def test_words_that_spaces_divide_are_never_cut(text: str) -> None:
+def test_words_separated_by_spaces_are_never_cut(text: str) -> None:
     assert [word for passage in split_passages(text) for word in index_words(passage)] == index_words(text)
 
 
-def test_a_short_text_is_a_passage_as_it_is() -> None:
+def test_a_short_text_is_one_passage() -> None:
     assert split_passages("  Two sentences. One passage.\n") == ["  Two sentences. One passage.\n"]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t\u3000", " \n" * MAX_PASSAGE_CHARS])
-def test_what_says_nothing_has_no_passage(text: str) -> None:
+def test_an_empty_text_has_no_passage(text: str) -> None:
     assert split_passages(text) == []
 
 
-def test_passages_end_with_their_sentences() -> None:
+def test_passages_end_at_sentences() -> None:
     sentence = "A sentence of some forty characters here."
     for passage in split_passages(" ".join([sentence] * 100)):
         assert passage.startswith("A sentence")
         assert passage.endswith("here.")
 
 
-def test_a_chinese_text_without_spaces_is_cut_where_its_sentences_end() -> None:
+def test_a_chinese_text_is_cut_at_sentences() -> None:
     sentence = "我们上个星期把接口改成了异步的，测试全部通过了。"
     for passage in split_passages(sentence * 100):
         assert passage.startswith("我们")
         assert passage.endswith("。")
 
 
-def test_a_closing_quotation_mark_stays_with_what_it_closes() -> None:
+def test_a_closing_quotation_mark_stays_with_its_sentence() -> None:
     assert all(passage.endswith("。」") for passage in split_passages("「明日また来ます。」" * 200))
 
 
-def test_a_sentence_without_end_is_cut_between_its_clauses() -> None:
+def test_a_long_sentence_is_cut_between_clauses() -> None:
     for passage in split_passages("这是一个很长的句子里的一小段，" * 200):
         assert passage.startswith("这是")
         assert passage.endswith("，")
 
 
-def test_a_list_on_one_line_is_cut_between_its_items() -> None:
+def test_a_list_on_one_line_is_cut_between_items() -> None:
     items = [f'"item-{number}"' for number in range(500)]
     found = split_passages(f"[{','.join(items)}]")
     assert all(any(item in passage for passage in found) for item in items)
 
 
-def test_an_endless_word_is_cut_where_the_room_ends() -> None:
+def test_an_overlong_word_is_cut_at_the_limit() -> None:
     assert [len(passage) for passage in split_passages("x" * (2 * MAX_PASSAGE_CHARS + 1))] == [
         MAX_PASSAGE_CHARS,
         MAX_PASSAGE_CHARS,

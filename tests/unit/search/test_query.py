@@ -20,11 +20,11 @@ from inmind.search.query import FILTERS, MAX_HITS, MAX_QUERY_CHARS, Query, valid
 pytestmark = pytest.mark.spec("H3", "J3")
 
 
-def test_a_query_with_nothing_said_about_it() -> None:
+def test_a_query_with_defaults() -> None:
     assert validate_query("when did we fix CORS") == Query(text="when did we fix CORS", limit=10)
 
 
-def test_everything_that_a_query_can_say() -> None:
+def test_a_query_with_all_filters() -> None:
     assert validate_query(
         "CORS",
         limit=MAX_HITS,
@@ -82,7 +82,7 @@ def test_everything_that_a_query_can_say() -> None:
         ({"session": 42}, "session", "the id of a session"),
     ],
 )
-def test_what_cannot_be_asked(given: dict[str, Any], field: str, expected: str) -> None:
+def test_an_invalid_query_is_rejected_by_field(given: dict[str, Any], field: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         validate_query(**{"text": "CORS", **given})
     assert refused.value.field == field
@@ -90,7 +90,7 @@ def test_what_cannot_be_asked(given: dict[str, Any], field: str, expected: str) 
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
-def test_a_filter_that_is_empty_filters_nothing(nothing: object) -> None:
+def test_an_empty_filter_filters_nothing(nothing: object) -> None:
     filters = dict.fromkeys(("kinds", "sources", "since", "until", "session", "as_of"), nothing)
     assert not validate_query("CORS", **filters).has_filters
 
@@ -106,7 +106,7 @@ def test_a_filter_that_is_empty_filters_nothing(nothing: object) -> None:
         {"as_of": WHEN},
     ],
 )
-def test_each_filter_asks_for_less_than_everything(filters: dict[str, Any]) -> None:
+def test_each_filter_sets_has_filters(filters: dict[str, Any]) -> None:
     assert validate_query("CORS", **filters).has_filters
 
 
@@ -117,12 +117,12 @@ def test_an_unknown_filter_is_an_error_and_never_ignored(unknown: str) -> None:
     assert refused.value.field == unknown
 
 
-def test_known_filters_pass() -> None:
+def test_known_filters_are_accepted() -> None:
     assert tuple(validate_filters(dict.fromkeys(FILTERS, 1))) == FILTERS
 
 
 @pytest.mark.parametrize("day", ["2026-01-31", "20260131", "2026-W05-6", date(2026, 1, 31)])
-def test_a_day_that_ends_something_is_part_of_it_however_it_is_written(day: object) -> None:
+def test_an_end_day_is_included_in_every_notation(day: object) -> None:
     query = validate_query("CORS", since=day, until=day)
     assert query.allows(a_crystal(at=datetime(2026, 1, 31, tzinfo=UTC)))
     assert query.allows(a_crystal(at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC)))
@@ -146,7 +146,7 @@ def a_crystal(*, at: datetime = WHEN, **known: Any) -> Crystal:
         ({"until": WHEN}, {"at": WHEN - timedelta(microseconds=1)}, {"at": WHEN}),
     ],
 )
-def test_a_filter_lets_those_through_that_it_names(
+def test_a_filter_allows_what_it_names(
     filters: dict[str, Any], those: dict[str, Any], others: dict[str, Any]
 ) -> None:
     query = validate_query("CORS", **filters)
@@ -168,11 +168,11 @@ def test_a_filter_lets_those_through_that_it_names(
         ({"valid_to": WHEN + timedelta(days=1)}, True),
     ],
 )
-def test_what_was_known_on_a_day(known: dict[str, Any], was_known: bool) -> None:
+def test_as_of_selects_crystals_valid_then(known: dict[str, Any], was_known: bool) -> None:
     assert validate_query("CORS", as_of=WHEN).allows(a_crystal(**known)) == was_known
 
 
-def test_times_are_compared_whatever_zone_they_are_told_in() -> None:
+def test_times_of_different_zones_are_compared() -> None:
     tokyo = timezone(timedelta(hours=9))
     assert validate_query("CORS", since=WHEN.astimezone(tokyo)) == validate_query("CORS", since=WHEN)
 
@@ -181,7 +181,7 @@ def test_times_are_compared_whatever_zone_they_are_told_in() -> None:
     text=st.text() | st.dates().map(str) | st.datetimes(timezones=st.none() | st.timezones()).map(datetime.isoformat),
     field=st.sampled_from(["since", "until", "as_of"]),
 )
-def test_any_text_is_a_time_that_can_be_kept_or_refused(text: str, field: str) -> None:
+def test_any_text_is_a_valid_time_or_rejected(text: str, field: str) -> None:
     with contextlib.suppress(InvalidInput):
         found: datetime | None = getattr(validate_query("CORS", **{field: text}), field)
         assert found is None or isinstance(to_microseconds(found), int)

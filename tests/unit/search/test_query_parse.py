@@ -35,7 +35,7 @@ def strong(text: str) -> set[str]:
         ("remind me about Caroline's birthday", "Caroline birthday"),
     ],
 )
-def test_of_a_question_count_the_words_that_it_is_about(text: str, meant: str) -> None:
+def test_the_subject_words_of_a_question_count(text: str, meant: str) -> None:
     assert strong(text) == set(query_words(meant))
 
 
@@ -54,7 +54,7 @@ def test_of_a_question_count_the_words_that_it_is_about(text: str, meant: str) -
         ("京都 観光", "京都 観光"),
     ],
 )
-def test_also_where_no_spaces_stand_between_them(text: str, meant: str) -> None:
+def test_the_subject_words_count_in_scripts_without_spaces(text: str, meant: str) -> None:
     assert strong(text) == set(query_words(meant))
 
 
@@ -62,18 +62,18 @@ def test_also_where_no_spaces_stand_between_them(text: str, meant: str) -> None:
     ("text", "line"),
     [("我的猫叫什么？", "有一只橘猫"), ("犬の名前は？", "犬を飼っています"), ("我几点会醒", "三点总是醒")],
 )
-def test_a_word_of_one_character_is_looked_for(text: str, line: str) -> None:
+def test_a_word_of_one_character_is_searched(text: str, line: str) -> None:
     assert set(read(text).words) & set(index_words(line))
 
 
-def test_a_pair_across_a_word_that_says_nothing_counts_little_but_counts() -> None:
+def test_a_pair_across_a_stop_word_has_a_low_weight() -> None:
     """Nobody knows all words: in the name of a town may stand what elsewhere says nothing."""
     weights = read("去丰都鬼城").words
     assert 0 < weights["丰都"] < weights["鬼城"]
 
 
 @each_row("text", ["what is it", "who are you", "的", "是不是", "誰", "to be or not to be"])
-def test_where_no_word_says_anything_all_are_looked_for(text: str) -> None:
+def test_without_subject_words_all_words_are_searched(text: str) -> None:
     assert set(read(text).words) == set(query_words(text))
 
 
@@ -91,37 +91,37 @@ def test_where_no_word_says_anything_all_are_looked_for(text: str) -> None:
         ("win a medal", ""),
     ],
 )
-def test_whose_words_are_meant(text: str, role: str) -> None:
+def test_the_role_is_recognised(text: str, role: str) -> None:
     assert read(text).role == role
 
 
-def test_a_name_means_whoever_bears_it_and_nobody_else() -> None:
+def test_a_name_means_only_that_speaker() -> None:
     query = read("What did Caroline tell me about her trip?", "Caroline", "Melanie", "Caroline Smith")
     assert (query.names, query.role) == (frozenset({"Caroline"}), "")
 
 
-def test_a_name_is_known_however_it_is_written() -> None:
+def test_a_name_is_recognised_in_any_spelling() -> None:
     assert read("what did jean-luc say", "Jean-Luc").names == {"Jean-Luc"}
 
 
-def test_a_speaker_whose_name_is_no_word_is_nobody() -> None:
+def test_a_speaker_name_without_words_is_ignored() -> None:
     assert read("what did ?? say", "??", "").names == frozenset()
 
 
-def test_the_days_that_it_speaks_of() -> None:
+def test_the_dates_are_recognised() -> None:
     span = read("what did we do yesterday").span
     assert span is not None
     assert span.start == datetime(2026, 5, 19, tzinfo=UTC)
     assert read("what did we do").span is None
 
 
-def test_key_words_are_those_that_tell_what_a_text_is_about() -> None:
+def test_keywords_identify_the_subject() -> None:
     assert keywords("Can you tell me when the ferry leaves?") == {*index_words("ferry leaves")}
     assert keywords("what is it?") == frozenset()
 
 
 @given(text=st.text(st.characters(min_codepoint=0)), speakers=st.lists(st.text(max_size=5), max_size=3))
-def test_any_text_can_be_asked(text: str, speakers: list[str]) -> None:
+def test_any_text_can_be_parsed(text: str, speakers: list[str]) -> None:
     query = read(text, *speakers)
     assert all(0 < weight <= 1 for weight in query.words.values())
     assert bool(query.words) == bool(query_words(text))

@@ -45,13 +45,13 @@ def order(own: Mapping[int, float], *lines: RankCandidate, **query: Any) -> list
     ]
 
 
-def test_a_rare_word_tells_more_than_a_common_one() -> None:
+def test_a_rare_word_scores_more_than_a_common_one() -> None:
     tells = [word_rarity(holding, 1_000) for holding in (0, 1, 10, 100, 500, 1_000)]
     assert tells == sorted(tells, reverse=True)
     assert all(worth > 0 for worth in tells)
 
 
-def test_a_word_tells_more_in_a_short_passage() -> None:
+def test_a_word_scores_more_in_a_short_passage() -> None:
     assert length_factor(5) > length_factor(50) > length_factor(500) > 0
 
 
@@ -60,12 +60,12 @@ def test_words_alone_keep_their_order() -> None:
     assert own[1] < own[2] == 1.0
 
 
-def test_who_is_closer_in_meaning_is_worth_more() -> None:
+def test_closer_meaning_scores_more() -> None:
     own = score_by_meaning({1: 0.4, 2: 0.8}, floor=0.2)
     assert 0 < own[1] < own[2]
 
 
-def test_what_is_no_closer_than_anything_is_not_close() -> None:
+def test_a_cosine_at_the_floor_scores_nothing() -> None:
     assert set(score_by_meaning({1: 0.15, 2: 0.9}, floor=0.2)) == {2}
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_closer_than_anything_is_not_close() -> None:
     meaning=st.dictionaries(st.integers(0, 9), st.floats(-1, 1)),
     floor=st.floats(0, 1),
 )
-def test_nothing_is_worth_more_than_the_best_possible(
+def test_scores_do_not_exceed_the_maximum(
     lexical: dict[int, float], meaning: dict[int, float], floor: float
 ) -> None:
     words, meant = score_by_words(lexical, words_only=False), score_by_meaning(meaning, floor=floor)
@@ -83,37 +83,37 @@ def test_nothing_is_worth_more_than_the_best_possible(
     assert all(0 <= words.get(number, 0) + meant.get(number, 0) <= 1 + 1e-9 for number in {*words, *meant})
 
 
-def test_who_shares_more_with_the_query_comes_first() -> None:
+def test_more_shared_words_rank_higher() -> None:
     assert order({150: 0.3, 250: 1.0}, a_line(150), a_line(250)) == [250, 150]
 
 
-def test_a_line_beside_a_good_one_comes_before_a_stranger() -> None:
+def test_a_neighbour_of_a_good_line_ranks_above_an_unrelated_line() -> None:
     """ "Fixed by tweaking the thresholds" shares no word with the question that its neighbour repeats."""
     own = {150: 1.0, 350: 0.3}
     assert order(own, a_line(150), a_line(151), a_line(350)) == [150, 151, 350]
 
 
-def test_a_line_of_the_same_conversation_comes_before_one_of_another() -> None:
+def test_a_line_of_the_same_conversation_ranks_above_one_of_another() -> None:
     assert order({150: 1.0, 250: 0.1, 160: 0.1}, a_line(250), a_line(160)) == [160, 250]
 
 
-def test_what_stands_alone_has_no_neighbours() -> None:
+def test_a_crystal_outside_conversations_has_no_neighbours() -> None:
     assert order({1_000: 1.0}, a_line(1_000), a_line(1_001)) == [1_000]
 
 
-def test_the_answer_to_a_good_question_comes_before_what_stands_in_front_of_it() -> None:
+def test_the_answer_to_a_good_question_ranks_above_the_line_before_it() -> None:
     assert order({150: 1.0}, a_line(149), a_line(151, answers_question=True)) == [151, 149]
 
 
-def test_a_long_message_speaks_for_itself() -> None:
+def test_a_long_message_gets_little_context_score() -> None:
     assert order({150: 1.0}, a_line(149, words=300), a_line(151, words=10)) == [151, 149]
 
 
-def test_what_is_worth_far_less_than_the_best_is_no_answer() -> None:
+def test_a_score_far_below_the_best_is_dropped() -> None:
     assert order({150: 1.0, 350: 0.3, 550: 0.1}, a_line(150), a_line(350), a_line(550)) == [150, 350]
 
 
-def test_of_two_worth_the_same_the_later_comes_first() -> None:
+def test_of_equal_scores_the_later_comes_first() -> None:
     assert order({1_000: 1.0, 1_001: 1.0}, a_line(1_000), a_line(1_001)) == [1_001, 1_000]
 
 
@@ -127,26 +127,26 @@ def test_of_two_worth_the_same_the_later_comes_first() -> None:
         ({}, {"value": 1.0}),
     ],
 )
-def test_of_two_that_say_the_same_the_one_that_is_meant_comes_first(
+def test_speaker_dates_and_value_break_ties(
     query: dict[str, Any], meant: dict[str, Any]
 ) -> None:
     own = {1_000: 1.0, 1_001: 1.0}
     assert order(own, a_line(1_000, **meant), a_line(1_001), **query) == [1_000, 1_001]
 
 
-def test_what_was_said_anew_comes_behind_what_it_was_said_by() -> None:
+def test_a_superseded_crystal_ranks_below_its_successor() -> None:
     assert order({1_000: 0.9, 1_001: 1.0}, a_line(1_000), a_line(1_001, superseded=True)) == [1_000, 1_001]
 
 
-def test_what_was_said_on_the_day_is_found_whatever_it_says() -> None:
+def test_a_message_in_the_dates_is_found_without_shared_words() -> None:
     assert order({}, a_line(1_000, at=DAY.start), a_line(1_001), span=DAY) == [1_000]
 
 
-def test_what_has_nothing_to_do_with_it_is_not_found() -> None:
+def test_an_unrelated_crystal_is_not_found() -> None:
     assert order({150: 1.0}, a_line(250), a_line(1_000)) == []
 
 
-def test_a_score_comes_out_of_its_parts() -> None:
+def test_the_parts_add_up_to_the_score() -> None:
     own = {150: 0.5, 151: 1.0}
     (best,) = rank_candidates(
         [a_line(150, value=0.4)], ScoreField(own, talks), ParsedQuery(words={}, role="user", span=DAY), limit=1
@@ -156,7 +156,7 @@ def test_a_score_comes_out_of_its_parts() -> None:
     assert best.score == pytest.approx(together * parts["factor"] + parts["time"])
 
 
-def test_what_is_promising_are_the_best_and_what_stands_beside_them() -> None:
+def test_the_most_promising_are_the_best_and_their_neighbours() -> None:
     field = ScoreField({150: 1.0, 250: 0.9, 1_000: 0.8}, talks)
     assert set(field.most_promising(100)) >= {149, 150, 151, 249, 250, 251, 1_000}
     assert 1_001 not in field.most_promising(100)
@@ -164,7 +164,7 @@ def test_what_is_promising_are_the_best_and_what_stands_beside_them() -> None:
 
 
 @given(own=st.dictionaries(st.integers(0, 1_500), st.floats(0, 1), max_size=30), most=st.integers(1, 10))
-def test_the_best_come_in_order_and_no_more_than_asked_for(own: dict[int, float], most: int) -> None:
+def test_the_best_are_returned_in_order_up_to_the_limit(own: dict[int, float], most: int) -> None:
     found = rank_candidates([a_line(number) for number in own], ScoreField(own, talks), ParsedQuery(words={}), most)
     assert len(found) <= most
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)

@@ -35,7 +35,7 @@ SEPARATORS = st.sampled_from([" ", ", ", ". ", "\n", "，", "。", "、", "・",
 
 
 @given(parts=TEXTS, separator=SEPARATORS, data=st.data())
-def test_a_part_between_separators_is_found_by_its_own_words(
+def test_a_part_between_separators_is_found_by_its_words(
     parts: list[str], separator: str, data: st.DataObject
 ) -> None:
     asked = data.draw(st.sampled_from(parts))
@@ -43,7 +43,7 @@ def test_a_part_between_separators_is_found_by_its_own_words(
 
 
 @given(text=st.sampled_from(SCRIPTS[2:7]), data=st.data())
-def test_in_scripts_without_spaces_every_part_is_found_by_its_own_words(text: str, data: st.DataObject) -> None:
+def test_in_scripts_without_spaces_every_part_is_found_by_its_words(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     stop = data.draw(st.integers(start + 1, len(text)))
     assert set(query_words(text[start:stop])) <= set(index_words(text))
@@ -61,7 +61,7 @@ def test_any_text_has_words_and_none_raises(text: str) -> None:
 
 
 @given(text=ANY_TEXT)
-def test_what_is_asked_is_asked_once(text: str) -> None:
+def test_query_words_are_distinct(text: str) -> None:
     asked = query_words(text)
     assert len(asked) == len(set(asked))
 
@@ -82,7 +82,7 @@ def test_what_is_asked_is_asked_once(text: str) -> None:
         ("㈱", "(株)"),
     ],
 )
-def test_different_spellings_of_the_same_meet(written: str, asked: str) -> None:
+def test_different_spellings_match(written: str, asked: str) -> None:
     assert set(query_words(asked)) <= set(index_words(written))
 
 
@@ -97,27 +97,27 @@ def test_different_spellings_of_the_same_meet(written: str, asked: str) -> None:
         ("タワー・東京", "東京"),
     ],
 )
-def test_a_word_is_read_whole(text: str, word: str) -> None:
+def test_a_word_is_not_split(text: str, word: str) -> None:
     """As many words are found in it as have been asked for, and none of them is a piece."""
     assert set(query_words(word)) <= set(index_words(text))
     assert "".join(dict.fromkeys("".join(query_words(word)))) == "".join(dict.fromkeys(word.casefold()))
 
 
-def test_a_middle_dot_divides_what_stands_around_it() -> None:
+def test_a_middle_dot_separates_words() -> None:
     assert query_words("ジョン・スミス") == query_words("ジョン スミス")
 
 
-def test_pairs_are_asked_for_and_single_characters_only_where_they_stand_alone() -> None:
+def test_queries_use_pairs_and_single_characters_only_alone() -> None:
     assert query_words("东京塔") == ["东京", "京塔"]
     assert query_words("塔") == ["塔"]
     assert set(index_words("东京塔")) == {"东", "京", "塔", "东京", "京塔"}
 
 
-def test_a_question_does_not_meet_what_only_shares_a_character() -> None:
+def test_a_shared_character_alone_does_not_match() -> None:
     assert not set(query_words("上海")) & set(index_words("海边的上午"))
 
 
-def test_what_goes_on_for_ever_is_found_by_its_beginning() -> None:
+def test_an_overlong_word_is_found_by_its_beginning() -> None:
     key = "k" * 500
     assert index_words(key) == query_words(key) == ["k" * MAX_WORD_CHARS]
 
@@ -126,13 +126,13 @@ def test_punctuation_and_nothing_have_no_words() -> None:
     assert [index_words(text) for text in ("", "  ", "?!", "——", "。、")] == [[], [], [], [], []]
 
 
-def test_many_threads_read_at_once() -> None:
+def test_many_threads_tokenise_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(index_words, [f"number {number} 数字{number}" for number in range(400)]))
     assert all(str(number) in read for number, read in enumerate(found))
 
 
-def test_a_megabyte_takes_a_second_or_two() -> None:
+def test_a_megabyte_is_tokenised_quickly() -> None:
     began = time.process_time()
     index_words("The server was deployed 服务器部署好了。" * 30_000)
     assert time.process_time() - began < 4

@@ -124,8 +124,8 @@ def test_comments_without_a_key_stay() -> None:
         ("current_state: {next_actions: Ship}", ".current_state.next_actions", "a list of texts"),
         ("issues: {id: 1}", ".issues", "a list of objects"),
         ("issues: [slow]", ".issues[0]", "an object"),
-        ("issues: [{title: slow}]", ".issues[0].id", "an id that no other issue has"),
-        ("issues: [{id: 1}, {id: '1'}]", ".issues[1].id", "an id that no other issue has"),
+        ("issues: [{title: slow}]", ".issues[0].id", "a unique id"),
+        ("issues: [{id: 1}, {id: '1'}]", ".issues[1].id", "a unique id"),
         ("issues: [{id: 1, severity: true}]", ".issues[0].severity", "a text"),
     ],
 )
@@ -147,8 +147,8 @@ def nested(levels: int) -> dict[str, Any]:
     [
         ("text", "", "an object"),
         ({1: 2}, "", "keys that are text"),
-        ({"a": object()}, ".a", "what JSON can say"),
-        ({"a": [b"bytes"]}, ".a[0]", "what JSON can say"),
+        ({"a": object()}, ".a", "a JSON value"),
+        ({"a": [b"bytes"]}, ".a[0]", "a JSON value"),
         ({"a": {"b": "\ud800"}}, ".a.b", "text without lone surrogates"),
         ({"a": "x" * MAX_CHARACTERS}, "", f"at most {MAX_CHARACTERS}"),
         ({"a": {"\x85": None}}, "", "text without control characters"),
@@ -198,7 +198,7 @@ def test_a_number_that_json_has_not_is_refused(written: str, number: float) -> N
         lambda: parse_front_matter(head(f"a: [{written}]")),
         lambda: merge_front_matter(BODY, {"a": [number]}),
     ):
-        with pytest.raises(InvalidInput, match="a number that JSON has") as refused:
+        with pytest.raises(InvalidInput, match="a finite number") as refused:
             asking()
         assert refused.value.field == "front_matter.a[0]"
 

@@ -76,8 +76,8 @@ def test_a_path_is_read_by_what_the_state_holds(given: object, path: tuple[str, 
 @each_row(
     ("given", "expected"),
     [
-        ("x.y", "a list of keys, since it can be read as ['x.y'] and as ['x', 'y']"),
-        ("steps.0", "a path no further than steps, since lists are replaced whole"),
+        ("x.y", "a list of keys, since it can mean ['x.y'] or ['x', 'y']"),
+        ("steps.0", "a path that ends at steps, since lists are replaced as a whole"),
         ("/steps/0/title", "a path no further than steps"),
         (["steps", "0"], "a path no further than steps"),
         ([], "a path"),

@@ -127,7 +127,7 @@ def test_what_is_required_and_there_is_not_removed(
     shape: ScratchpadSchema, before: dict[str, Any], state: dict[str, Any], path: str
 ) -> None:
     refused = violation(shape, state, before)
-    assert (refused.path, refused.reason) == (path, "it is required, and cannot be removed")
+    assert (refused.path, refused.reason) == (path, "required, cannot be removed")
     shape.check(before, before)
 
 
@@ -271,7 +271,7 @@ def test_what_was_removed_in_part_does_not(
 @by_both
 def test_an_object_that_has_too_few_fields_left_is_told_how_many_it_needs(shape: ScratchpadSchema) -> None:
     refused = violation(shape, {"several": {"a": 1}}, {"several": {"a": 1, "b": 2}})
-    assert (refused.path, refused.reason) == ("several", "it needs 2 fields or more")
+    assert (refused.path, refused.reason) == ("several", "needs at least 2 fields")
 
 
 @pytest.mark.spec("C6")
@@ -284,7 +284,7 @@ def test_what_two_alternatives_require_is_one_problem() -> None:
 
     for schema in (Written, Written.model_json_schema()):
         refused = violation(compile_schema(schema), {"to": {}}, {"to": {"address": "a"}})
-        assert (refused.path, refused.reason) == ("to.address", "it is required, and cannot be removed")
+        assert (refused.path, refused.reason) == ("to.address", "required, cannot be removed")
 
 
 @pytest.mark.spec("C6")
@@ -444,7 +444,7 @@ class NotJson(BaseModel):
         ({"type": "object", "required": "a"}, "required"),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Nobody"}}}, "$defs/Nobody"),
         ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "example.com"),
-        ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "references to elsewhere"),
+        ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "external references"),
         ({"type": "object", "$schema": "https://example.com/draft-99"}, "draft-99"),
         ({"type": "object", "properties": {"a": {"const": float("nan")}}}, "JSON"),
         ({"type": "object", "properties": {"a": {"enum": [{1, 2}]}}}, "JSON"),

@@ -55,7 +55,7 @@ def test_bands_come_as_a_tuple_and_one_name_alone_is_refused_as_it_was_given(giv
     with pytest.raises(InvalidInput) as refused:
         CompressionPolicy(automatic=given)
     assert (refused.value.field, refused.value.value) == ("automatic", given)
-    assert refused.value.expected == "a tuple of names of bands"
+    assert refused.value.expected == "a tuple of band names"
 
 
 @pytest.mark.spec("E4")

@@ -52,7 +52,7 @@ def test_a_stub_says_what_was_there_and_where_it_is() -> None:
     assert told == (
         "<compacted_history>\n"
         "3 messages were archived. All of it is in a.md, b.md.\n"
-        "In short:\nIt went well.\n"
+        "Summary:\nIt went well.\n"
         "Ids in them: W1\n"
         "</compacted_history>"
     )

@@ -66,11 +66,11 @@ def test_weights_from_a_package_are_used_without_the_network(name: str, tmp_path
     subprocess.run([sys.executable, "-c", WITHOUT_NETWORK.format(name=name)], check=True, env=nothing_cached)
 
 
-def test_naming_an_embedder_imports_nothing_of_what_it_will_need() -> None:
+def test_creating_an_embedder_imports_none_of_its_packages() -> None:
     subprocess.run([sys.executable, "-c", NOTHING_EARLY], check=True)
 
 
-def test_auto_is_the_better_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_the_best_installed_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     found = create_embedder("auto")
     assert found is not None
     assert found.name == (
@@ -84,7 +84,7 @@ def test_auto_is_the_better_one_that_is_installed(monkeypatch: pytest.MonkeyPatc
     assert create_embedder("auto") is None
 
 
-def test_auto_is_none_where_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_none_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "numpy")
     assert create_embedder("auto") is None
 
@@ -101,7 +101,7 @@ def test_auto_is_none_where_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch
         ("model2vec:toy", "model2vec", "pip install model2vec"),
     ],
 )
-def test_what_is_not_installed_is_refused_with_what_to_install(
+def test_a_missing_package_is_rejected_with_the_install_command(
     named: str, package: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without(monkeypatch, package)
@@ -116,7 +116,7 @@ def test_what_is_not_installed_is_refused_with_what_to_install(
     "named",
     ["", "Wordllama", "bert", "wordllama:", "wordllama:256", "none:", "auto:best", "openai", "openai:", "fastembed:"],
 )
-def test_an_unknown_name_is_refused_with_the_known_ones(named: str) -> None:
+def test_an_unknown_name_is_rejected_with_the_known_ones(named: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         create_embedder(named)
     assert refused.value.value == named
@@ -124,6 +124,6 @@ def test_an_unknown_name_is_refused_with_the_known_ones(named: str) -> None:
 
 
 @pytest.mark.parametrize("given", [len, 7, ["wordllama"], object()])
-def test_a_bare_function_or_anything_else_is_refused_with_what_would_do(given: Any) -> None:
+def test_a_bare_function_or_another_type_is_rejected_with_the_alternatives(given: Any) -> None:
     with pytest.raises(InvalidInput, match=r"or FunctionEmbedder\(function, name=…, dimensions=…\)"):
         create_embedder(given)

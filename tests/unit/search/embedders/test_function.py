@@ -23,7 +23,7 @@ def answering(answer: Any, *, dimensions: int = 2) -> FunctionEmbedder:
 
 
 @given(row=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3))
-def test_whatever_length_a_row_comes_in_it_is_one_long_and_points_where_it_pointed(row: list[float]) -> None:
+def test_vectors_are_scaled_to_unit_length(row: list[float]) -> None:
     [unit] = answering([row], dimensions=3).embed(["hello"])
     largest = max(map(abs, row))
     assert np.linalg.norm(unit) == pytest.approx(1 if largest else 0, abs=1e-6)
@@ -31,7 +31,7 @@ def test_whatever_length_a_row_comes_in_it_is_one_long_and_points_where_it_point
         assert unit / np.abs(unit).max() == pytest.approx([number / largest for number in row], abs=1e-6)
 
 
-def test_a_model_is_asked_for_what_can_be_embedded_and_for_nothing_else() -> None:
+def test_the_model_gets_only_non_empty_texts() -> None:
     asked: list[str] = []
 
     def remembering(texts: Sequence[str]) -> list[list[float]]:
@@ -42,7 +42,7 @@ def test_a_model_is_asked_for_what_can_be_embedded_and_for_nothing_else() -> Non
     assert asked == ["hello", "?", "x" * MAX_TEXT_CHARS]
 
 
-def test_a_model_that_is_asked_for_nothing_is_not_asked() -> None:
+def test_the_model_is_not_called_without_texts() -> None:
     def never(_: Sequence[str]) -> list[list[float]]:
         raise AssertionError
 
@@ -63,14 +63,14 @@ def test_a_model_that_is_asked_for_nothing_is_not_asked() -> None:
         ([[1.0, float("inf")]], "not finite"),
     ],
 )
-def test_an_answer_that_is_none_is_refused_by_the_name_of_its_model(answer: Any, reason: str) -> None:
+def test_an_invalid_result_is_rejected_with_the_model_name(answer: Any, reason: str) -> None:
     with pytest.raises(ModelFailed) as failed:
         answering(answer).embed(["hello"])
     assert failed.value.reason.startswith("toy#2 ")
     assert reason in failed.value.reason
 
 
-def test_what_a_model_raises_is_the_cause_and_what_inmind_raises_passes() -> None:
+def test_errors_of_the_model_are_wrapped_and_inmind_errors_pass() -> None:
     def broken(_: Sequence[str]) -> list[list[float]]:
         raise KeyError("weights")
 
@@ -85,7 +85,7 @@ def test_what_a_model_raises_is_the_cause_and_what_inmind_raises_passes() -> Non
         FunctionEmbedder(busy, name="toy", dimensions=2).embed(["hello"])
 
 
-def test_an_asynchronous_function_is_refused() -> None:
+def test_an_asynchronous_function_is_rejected() -> None:
     async def later(_: Sequence[str]) -> list[list[float]]:
         return [[1.0, 0.0]]
 
@@ -94,20 +94,20 @@ def test_an_asynchronous_function_is_refused() -> None:
         FunctionEmbedder(function, name="toy", dimensions=2).embed(["hello"])
 
 
-def test_models_of_one_name_and_other_dimensions_have_other_names() -> None:
+def test_the_dimensions_are_part_of_the_name() -> None:
     assert answering([], dimensions=2).name == "toy#2"
     assert answering([], dimensions=3).name == "toy#3"
     assert FunctionEmbedder(lambda _: [], name="toy#3", dimensions=3).name == "toy#3"
 
 
 @pytest.mark.parametrize("name", ["", " ", None, 7])
-def test_a_model_without_a_name_is_refused(name: Any) -> None:
+def test_a_model_without_a_name_is_rejected(name: Any) -> None:
     with pytest.raises(InvalidInput, match="name of the model"):
         FunctionEmbedder(lambda _: [], name=name, dimensions=2)
 
 
 @each_row("dimensions", [0, -1, 65_537, True, 2.0, "2", None])
-def test_impossible_dimensions_are_refused(dimensions: Any) -> None:
+def test_invalid_dimensions_are_rejected(dimensions: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
         FunctionEmbedder(lambda _: [], name="toy", dimensions=dimensions)
     assert refused.value.field == "dimensions"

@@ -35,7 +35,7 @@ def model(server: EmbeddingServer, pauses: list[float]) -> FunctionEmbedder:
     return http_embedder("toy", url=server.url, dimensions=DIMENSIONS, api_key="", pause=pauses.append)
 
 
-def test_many_texts_are_asked_for_in_batches_and_answered_in_order(
+def test_many_texts_are_embedded_in_batches_and_returned_in_order(
     server: EmbeddingServer, model: FunctionEmbedder
 ) -> None:
     texts = [f"text {number}" for number in range(130)]
@@ -49,7 +49,7 @@ def test_many_texts_are_asked_for_in_batches_and_answered_in_order(
     ("given", "in_environment", "sent"),
     [("abc", "xyz", "Bearer abc"), (None, "xyz", "Bearer xyz"), ("", "xyz", None), (None, None, None)],
 )
-def test_the_key_is_the_given_one_or_that_of_the_environment(
+def test_the_api_key_is_the_argument_or_the_environment_variable(
     server: EmbeddingServer,
     monkeypatch: pytest.MonkeyPatch,
     given: str | None,
@@ -64,7 +64,7 @@ def test_the_key_is_the_given_one_or_that_of_the_environment(
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_what_may_pass_is_tried_again(
+def test_temporary_errors_are_retried(
     server: EmbeddingServer, model: FunctionEmbedder, pauses: list[float], status: int
 ) -> None:
     server.scripted = [(status, "not now")] * 2
@@ -73,7 +73,7 @@ def test_what_may_pass_is_tried_again(
     assert pauses == list(RETRY_SECONDS[:2])
 
 
-def test_trying_again_has_an_end(server: EmbeddingServer, model: FunctionEmbedder, pauses: list[float]) -> None:
+def test_retries_are_limited(server: EmbeddingServer, model: FunctionEmbedder, pauses: list[float]) -> None:
     server.scripted = [(503, "overloaded")] * 100
     with pytest.raises(ModelFailed, match=r"answered 503: 'overloaded'"):
         model.embed(["hello"])
@@ -82,14 +82,14 @@ def test_trying_again_has_an_end(server: EmbeddingServer, model: FunctionEmbedde
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404])
-def test_a_refusal_is_final(server: EmbeddingServer, model: FunctionEmbedder, status: int) -> None:
+def test_a_client_error_is_not_retried(server: EmbeddingServer, model: FunctionEmbedder, status: int) -> None:
     server.scripted = [(status, "no")] * 2
     with pytest.raises(ModelFailed, match=f"answered {status}: 'no'"):
         model.embed(["hello"])
     assert len(server.asked) == 1
 
 
-def test_an_endpoint_that_is_not_there_is_named(pauses: list[float]) -> None:
+def test_an_unreachable_endpoint_is_named(pauses: list[float]) -> None:
     with embedding_server() as gone:
         url = gone.url
     with pytest.raises(ModelFailed, match=f"{url}/embeddings cannot be reached"):
@@ -97,7 +97,7 @@ def test_an_endpoint_that_is_not_there_is_named(pauses: list[float]) -> None:
     assert pauses == list(RETRY_SECONDS)
 
 
-def test_an_endpoint_that_does_not_answer_is_not_waited_for_twice(
+def test_a_timeout_is_not_retried(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules["inmind.search.embedders.http"], "TIMEOUT_SECONDS", 0.05)
@@ -124,7 +124,7 @@ def a_row(index: int, *, dimensions: int = DIMENSIONS) -> dict[str, object]:
         json.dumps({"data": [a_row(1), a_row(1)]}),
     ],
 )
-def test_an_answer_without_an_embedding_for_each_text_is_refused(
+def test_a_response_without_an_embedding_per_text_is_rejected(
     server: EmbeddingServer, model: FunctionEmbedder, answer: str
 ) -> None:
     server.scripted = [(200, answer)]
@@ -132,7 +132,7 @@ def test_an_answer_without_an_embedding_for_each_text_is_refused(
         model.embed(["one", "two"])
 
 
-def test_embeddings_of_other_dimensions_are_refused_with_both_numbers(
+def test_embeddings_of_other_dimensions_are_rejected_with_both_numbers(
     server: EmbeddingServer, model: FunctionEmbedder
 ) -> None:
     server.scripted = [(200, json.dumps({"data": [a_row(0, dimensions=5)]}))]
@@ -141,7 +141,7 @@ def test_embeddings_of_other_dimensions_are_refused_with_both_numbers(
 
 
 @pytest.mark.parametrize("model", ["nomic-embed-text:v1.5", "BAAI/bge-m3", "@cf/baai/bge-base-en-v1.5"])
-def test_an_endpoint_is_named_as_it_is_stored(server: EmbeddingServer, model: str) -> None:
+def test_an_endpoint_can_be_created_from_its_stored_name(server: EmbeddingServer, model: str) -> None:
     found = create_embedder(f"openai:{model}@{server.url}#{DIMENSIONS}")
     assert found is not None
     assert found.name == f"openai:{model}@{server.url}#{DIMENSIONS}"
@@ -161,12 +161,12 @@ def test_an_endpoint_is_named_as_it_is_stored(server: EmbeddingServer, model: st
         "m@https://example.com/v1#many",
     ],
 )
-def test_an_endpoint_that_is_not_fully_named_is_refused_with_an_example(named: str) -> None:
+def test_an_incomplete_endpoint_name_is_rejected_with_an_example(named: str) -> None:
     with pytest.raises(InvalidInput, match="openai:MODEL@URL#DIMENSIONS"):
         create_embedder(f"openai:{named}")
 
 
-def test_a_trailing_slash_makes_no_other_model(server: EmbeddingServer) -> None:
+def test_a_trailing_slash_does_not_change_the_name(server: EmbeddingServer) -> None:
     one, other = (http_embedder("toy", url=url, dimensions=DIMENSIONS) for url in (server.url, f"{server.url}/"))
     assert one.name == other.name
     assert other.embed(["hello"]).any()

@@ -46,12 +46,12 @@ def vectors(name: str, *texts: str) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_vectors_are_the_ones_that_are_stored_under_its_name(name: str) -> None:
+def test_vectors_match_those_stored_under_the_name(name: str) -> None:
     assert vectors(name, SENTENCE)[0][:8] == pytest.approx(KNOWN[name], abs=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_means_much_the_same_is_near(name: str) -> None:
+def test_similar_texts_are_near(name: str) -> None:
     asked, meant, other = vectors(
         name, "When do we ship?", "The release goes out on Friday.", "My sister keeps bees in Provence."
     )
@@ -59,19 +59,19 @@ def test_what_means_much_the_same_is_near(name: str) -> None:
 
 
 @given(x=st.floats(-10, 10, width=32))
-def test_erf_is_near_enough_to_what_it_should_be(x: float) -> None:
+def test_erf_is_accurate(x: float) -> None:
     assert float(erf(np.array([x], np.float32))[0]) == pytest.approx(math.erf(x), abs=1e-6)
 
 
 @settings(max_examples=examples(25))
 @given(texts=st.lists(st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=12), min_size=1, max_size=5))
-def test_an_encoder_reads_each_text_by_itself(texts: Sequence[Sequence[int]]) -> None:
+def test_an_encoder_embeds_each_text_independently(texts: Sequence[Sequence[int]]) -> None:
     encoder = an_encoder()
     alone = np.concatenate([encoder([text]) for text in texts])
     assert encoder(texts) == pytest.approx(alone, abs=1e-5)
 
 
-def test_an_encoder_minds_the_order_of_words() -> None:
+def test_word_order_changes_the_vector() -> None:
     encoder = an_encoder()
     one, other = encoder([[1, 2, 3], [3, 2, 1]])
     assert np.abs(one - other).max() > 0.01
