@@ -108,7 +108,8 @@ _SPEECH_REQUEST = any_of(
 _POLITE_REQUEST = _LEAD_IN + any_of(
     r"(?:can|could|would|will|won't|can't|couldn't) you\s+"
     rf"(?:(?:please|kindly|also|just|maybe|perhaps|possibly|quickly|then|at least)\s+)*(?!{_SPEECH_REQUEST})[a-z]",
-    r"is there (?:really |any |some )*(?:nothing|anything|something|someone|somebody|anyone|anybody) (?:else )?"
+    r"is there (?:really |any |some )*(?:nothing|anything|something|someone|somebody|"  # a word of users
+    r"anyone|anybody) (?:else )?"
     r"(?:you|i|we|to|who)\b|is there (?:any|some|no) (?:way|chance)\b.*\byou (?:can|could)\b",
     r"(?:would|do) you mind\b|(?:is it|would it be) possible (?:for you )?to\b",
     r"(?:can|could|may|might) (?:i|we) (?:please |just |also |at least )*(?:have|get|speak|talk)\b",

@@ -194,7 +194,8 @@ _URGENCY = one_of(
     rf"just) )*(?:down|offline|unreachable|on fire|crashing|dead|not responding)(?:{_END}| (?:and|since|right now|"
     r"again|now|"
     r"because|for (?:all|every\w*|our|half|hours|an hour|\d+)|in production|due to)\b)",
-    r"(?:(?:all|our|the) )*(?:customers|users|clients|people|nobody|no one) (?:can't|cannot|can not|can|are unable to) "
+    r"(?:(?:all|our|the) )*(?:customers|users|clients|people|nobody|no one) "  # a word of users
+    r"(?:can't|cannot|can not|can|are unable to) "
     r"(?:log ?in|sign in|pay|check ?out|buy|order|access|use|reach|connect|work)\b.*\b(?:right now|any ?more|at all|"
     r"since|"
     r"currently|at the moment)\b",
@@ -250,12 +251,13 @@ _CUES: Final[Mapping[Saying, frozenset[bytes]]] = {
     ),
     "urgency": frozenset(
         b"""
-        down offline unreachable fire crashing dead responding customers users clients people nobody one losing attack
+        down offline unreachable fire crashing dead responding customers users clients people one losing attack
         hacked attacked ddosed outage incident emergency p0 sev sev0 sev1 urgent urgently critical sensitive mayday sos
         now away immediately asap possible before minute minutes min mins second seconds sec secs hour h hr hurry time
         counts
         """.split()
-    ),
+    )
+    | {b"nobody"},  # a word of users
 }
 # Maps to lower case, and everything between words to a space.
 _WORD_SEPARATORS = bytes(

@@ -109,7 +109,8 @@ _NUMBER = re.compile(
 )
 _HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]{2,}")
 _NEGATION = re.compile(
-    r"\b(?:no|not|never|none|nobody|nothing|cannot|without|neither|nor|\w+n['’]t)\b|不|没|别|勿|禁止|無|无",
+    r"\b(?:no|not|never|none|nobody|"  # a word of users
+    r"nothing|cannot|without|neither|nor|\w+n['’]t)\b|不|没|别|勿|禁止|無|无",
     re.IGNORECASE,
 )
 _TOOL_MARK = re.compile(r"\A\((?:from a tool)\)\s*")

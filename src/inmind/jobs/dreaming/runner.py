@@ -19,24 +19,28 @@ from inmind.core import metrics
 from inmind.core.events.base import Draft, EventPayload, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamUnderway, PageAdopted, PageLine
-from inmind.core.frozen import frozen
+from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamUnderway, PageAdopted
 from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import remove_pieces
-from inmind.dreams.classify import classify_section
 from inmind.dreams.material import DreamMaterial, PendingNote
 from inmind.dreams.page.adopt_existing import split_chunks
-from inmind.dreams.page.edits import Add, Edit, Proposal, Rewrite
-from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, USER_LINE_IMPORTANCE
-from inmind.dreams.page.fact_checks import normalize_line
-from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
+from inmind.dreams.page.edits import Edit, Proposal
+from inmind.dreams.page.eviction import USER_LINE_IMPORTANCE
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
 from inmind.dreams.page.sections import section_weights
-from inmind.dreams.propose_by_rules import MAX_LINE_CHARACTERS, propose_by_rules
+from inmind.dreams.propose_by_rules import propose_by_rules
 from inmind.dreams.state import RULES
 from inmind.errors import DreamOvertaken, DreamRejected, ModelFailed, StoreError
+from inmind.jobs.dreaming.commit import (
+    DreamResult,
+    insight_events,
+    rename_sources,
+    required_lines,
+    typed_note_events,
+    user_line_events,
+)
 from inmind.jobs.dreaming.gather import NEW_ID_PREFIX, GatheredInput, Gatherer
 from inmind.jobs.dreaming.lease import DreamLease, LeaseReleased, ProgressCallback, ResumePoint, error_code
 from inmind.search.crystal import Crystal
@@ -270,19 +274,19 @@ class Dreamer:
         if not page.passed:
             raise DreamRejected(reasons=_failed_guards(page))
 
-    def _build_result(self, state: ResourceState, gathered: GatheredInput, proposal: Proposal) -> _DreamResult:
+    def _build_result(self, state: ResourceState, gathered: GatheredInput, proposal: Proposal) -> DreamResult:
         """The rewritten page, with event ids of this commit instead of temporary ids."""
         first = self._stream.version + 2
         names = {
             f"{NEW_ID_PREFIX}{number}": f"{self._stream.name}#{first + number}"
             for number in range(len(gathered.typed_notes))
         }
-        edits = tuple(_rename_sources(edit, names) for edit in proposal.edits)
+        edits = tuple(rename_sources(edit, names) for edit in proposal.edits)
         page = self._rewrite_page(state, edits, gathered.material, names=names)
         known = {*state.dreams.lines, *state.dreams.user_lines, *page.dream_lines}
         entries = [entry for _, entry in parse_page(page.text).all_entries() if entry not in known]
         seq = first + len(gathered.typed_notes)
-        return _DreamResult(
+        return DreamResult(
             page, tuple(names.values()), {entry: seq + offset for offset, entry in enumerate(dict.fromkeys(entries))}
         )
 
@@ -319,12 +323,12 @@ class Dreamer:
             search=material.search,
             source_text=source_text,
             source_trust=source_trust,
-            required_lines=tuple(_required_lines(material.notes, names or {})),
+            required_lines=tuple(required_lines(material.notes, names or {})),
         )
         return rewrite_page(state.documents.text(MEMORY_PAGE_PATH), edits, context)
 
     def _build_events(
-        self, state: ResourceState, gathered: GatheredInput, proposal: Proposal, result: _DreamResult, lease: DreamLease
+        self, state: ResourceState, gathered: GatheredInput, proposal: Proposal, result: DreamResult, lease: DreamLease
     ) -> list[Draft]:
         """Events of the commit: the dream, the crystals in the order of their ids, the pages."""
         material = gathered.material
@@ -353,7 +357,7 @@ class Dreamer:
             price=lease.price,
             seconds=lease.seconds,
         )
-        crystals = (*_typed_note_events(gathered, state), *_user_line_events(result, state), *_insight_events(material))
+        crystals = (*typed_note_events(gathered, state), *user_line_events(result, state), *insight_events(material))
         dream = Draft(payload=committed, origin=Origin.DREAM, sources=committed.notes)
         return [dream, *crystals, *self._page_events(state, gathered, result)]
 
@@ -362,7 +366,7 @@ class Dreamer:
         since = self._store.read(self._stream.name, after=gathered.last_seq, until=self._stream.version)
         return not all(isinstance(event.payload, DreamUnderway) for event in since)
 
-    def _page_events(self, state: ResourceState, gathered: GatheredInput, result: _DreamResult) -> Iterator[Draft]:
+    def _page_events(self, state: ResourceState, gathered: GatheredInput, result: DreamResult) -> Iterator[Draft]:
         """MEMORY.md and the notes page without the notes taken in.
 
         MEMORY.md is left out if there is no page yet and it would be empty.
@@ -377,17 +381,6 @@ class Dreamer:
         if notes is not None and remaining != notes.text:
             payload = DocumentWritten(path=NOTES_PAGE_PATH, text=remaining)
             yield Draft(payload=payload, origin=Origin.DREAM, sources=(commit_id,), trust=notes.trust)
-
-
-@frozen
-class _DreamResult:
-    """The rewritten page and the events that the commit creates for text without an event."""
-
-    page: RewriteResult
-    typed_ids: tuple[str, ...]
-    """Event ids of the typed notes."""
-    user_line_seqs: dict[str, int]
-    """Entries that users wrote on the page and that have no crystal yet, with the sequence numbers of their events."""
 
 
 def _record_metrics(lease: DreamLease, trigger: str, error: BaseException | None = None) -> None:
@@ -409,59 +402,5 @@ def _with_cached_search(gathered: GatheredInput) -> GatheredInput:
     return replace(gathered, material=replace(gathered.material, search=cache(gathered.material.search)))
 
 
-def _typed_note_events(gathered: GatheredInput, state: ResourceState) -> Iterator[Draft]:
-    """Crystals of notes that users typed into the notes page."""
-    for note in gathered.typed_notes:
-        payload = CrystalCreated(
-            text=note.text, importance=note.importance, category=note.kind, valence=note.valence, consolidated=True
-        )
-        source = state.documents.by_path[NOTES_PAGE_PATH].source
-        yield Draft(payload=payload, origin=Origin.FILE, sources=(source,), trust=note.trust)
-
-
-def _user_line_events(result: _DreamResult, state: ResourceState) -> Iterator[Draft]:
-    """Crystals of lines that users wrote on MEMORY.md."""
-    for entry in result.user_line_seqs:
-        payload = CrystalCreated(text=entry, importance=USER_LINE_IMPORTANCE, consolidated=True)
-        yield Draft(payload=payload, origin=Origin.FILE, sources=(state.documents.by_path[MEMORY_PAGE_PATH].source,))
-
-
-def _insight_events(material: DreamMaterial) -> Iterator[Draft]:
-    for insight in material.insights:
-        payload = CrystalCreated(
-            text=insight.text, importance=insight.importance, category="insight", consolidated=True
-        )
-        yield Draft(payload=payload, origin=Origin.DREAM, sources=insight.sources, trust=insight.trust)
-
-
-def _required_lines(notes: Sequence[PendingNote], names: Mapping[str, str]) -> Iterator[PageLine]:
-    """Lines for notes of the highest importance: verbatim, newest first, a quarter of the page."""
-    characters_left = MAX_PAGE_CHARACTERS // 4
-    for note in sorted(notes, key=lambda note: note.at, reverse=True):
-        is_plain = normalize_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
-        if (
-            note.importance >= MIN_PROTECTED_IMPORTANCE
-            and is_plain
-            and not note.superseded
-            and len(note.text) <= min(characters_left, MAX_LINE_CHARACTERS)
-        ):
-            characters_left -= len(note.text)
-            yield PageLine(
-                section=classify_section(note.text, kind=note.kind, trust=note.trust),
-                text=note.text,
-                sources=(names.get(note.id, note.id),),
-                importance=note.importance,
-                kind=note.kind,
-                at=note.at,
-                trust=note.trust,
-            )
-
-
 def _failed_guards(result: RewriteResult) -> list[str]:
     return [f"{verdict.guard}: {verdict.detail}" for verdict in result.verdicts if not verdict.passed]
-
-
-def _rename_sources(edit: Edit, names: Mapping[str, str]) -> Edit:
-    if isinstance(edit, Add | Rewrite):
-        return replace(edit, sources=tuple(names.get(source, source) for source in edit.sources))
-    return edit
