@@ -1,4 +1,4 @@
-"""An embeddings endpoint on the loopback, which answers as it is told and remembers what it was asked."""
+"""An embeddings endpoint on localhost with scripted responses that records its requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DIMENSIONS = 8
 
 
 def toy_rows(texts: Sequence[str]) -> list[list[float]]:
-    """Vectors that mean nothing, the same for the same text."""
+    """Meaningless vectors, equal for equal texts."""
     return [[byte - 127.5 for byte in hashlib.sha256(text.encode()).digest()[:DIMENSIONS]] for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""Deep memory while nobody asks: what says the same becomes one, what was said anew is marked, what faded leaves."""
+"""Consolidation: duplicates are merged, changed values marked, unused crystals expire."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def texts(hits: list[Hit]) -> list[str]:
     return [hit.crystal.text for hit in hits]
 
 
-def consolidated(session: Session) -> list[Any]:
+def consolidate(session: Session) -> list[Any]:
     events = session._store.read("resource/ada", kind="consolidated")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
     return [event.payload for event in events]
 
@@ -45,7 +45,7 @@ def consolidated(session: Session) -> list[Any]:
 
 
 @pytest.mark.spec("H1")
-def test_what_says_the_same_becomes_one_that_names_both(memory: Memory, session: Session, clock: ManualClock) -> None:
+def test_duplicates_are_merged_and_name_both_sources(memory: Memory, session: Session, clock: ManualClock) -> None:
     first = session.note("User prefers tabs over spaces", kind="preference")
     session.search("tabs")
     clock.advance(seconds=DAY)
@@ -60,7 +60,7 @@ def test_what_says_the_same_becomes_one_that_names_both(memory: Memory, session:
     assert hit.crystal.importance == 0.7
 
 
-def test_what_was_said_anew_comes_first_and_the_older_is_told_with_its_end(
+def test_the_new_value_ranks_first_and_the_old_one_has_an_end(
     memory: Memory, session: Session, clock: ManualClock
 ) -> None:
     older = session.note("The deadline of the harbour project is March 20")
@@ -77,22 +77,20 @@ def test_what_was_said_anew_comes_first_and_the_older_is_told_with_its_end(
 
 
 @pytest.mark.spec("J5")
-def test_what_a_tool_said_takes_nothing_back_that_a_person_said(
-    memory: Memory, session: Session, clock: ManualClock
-) -> None:
+def test_a_tool_result_does_not_supersede_a_person(memory: Memory, session: Session, clock: ManualClock) -> None:
     session.note("The deadline of the harbour project is March 20", origin=Origin.USER)
     clock.advance(seconds=DAY)
     session.note("The deadline of the harbour project is April 2", origin=Origin.WEB)
     assert memory.resource("ada").consolidate() == Consolidation()
 
 
-def test_what_people_say_in_sessions_is_evidence_and_never_merged(memory: Memory, session: Session) -> None:
+def test_messages_are_never_merged(memory: Memory, session: Session) -> None:
     session.add([user("I prefer tabs"), assistant("Fine."), user("I prefer tabs"), user("I now prefer spaces")])
     assert memory.resource("ada").consolidate() == Consolidation()
     assert texts(session.search("which do I prefer, tabs?")).count("I prefer tabs") == 2
 
 
-def test_resources_are_consolidated_apart(memory: Memory) -> None:
+def test_resources_are_consolidated_separately(memory: Memory) -> None:
     for name in ("ada", "bob"):
         memory.session(name, resource=name).note("The user prefers tabs over spaces")
     assert memory.resource("ada").consolidate() == memory.resource("bob").consolidate() == Consolidation()
@@ -100,7 +98,7 @@ def test_resources_are_consolidated_apart(memory: Memory) -> None:
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("seconds", [-1, "1", float("nan"), True])
-def test_a_time_that_is_none_is_refused(memory: Memory, seconds: Any) -> None:
+def test_an_invalid_time_is_rejected(memory: Memory, seconds: Any) -> None:
     for call in (
         lambda: memory.resource("ada").consolidate(seconds=seconds),
         lambda: memory.run_upkeep(seconds=seconds),
@@ -109,7 +107,7 @@ def test_a_time_that_is_none_is_refused(memory: Memory, seconds: Any) -> None:
             call()
 
 
-def test_of_two_notes_in_one_reply_the_second_takes_the_place_of_the_first(memory: Memory, session: Session) -> None:
+def test_of_two_notes_in_one_reply_the_second_supersedes_the_first(memory: Memory, session: Session) -> None:
     said = ["User lives in Berlin", "User lives in Hamburg"]
     calls = [a_call(f"c{n}", "working_memory_note", json.dumps({"note": text})) for n, text in enumerate(said)]
     session.record({**calls[0], "tool_calls": [call["tool_calls"][0] for call in calls]})
@@ -120,7 +118,7 @@ def test_of_two_notes_in_one_reply_the_second_takes_the_place_of_the_first(memor
 # -- fading ------------------------------------------------------------------------------------------------
 
 
-def with_the_output_of_a_tool(session: Session, number: int = 1) -> None:
+def record_tool_output(session: Session, number: int = 1) -> None:
     outputs = (
         (a_call(f"c{n}", "gauge"), a_result(f"c{n}", f"gauge {n}: the barometer stands at {900 + n}"))
         for n in range(number)
@@ -129,10 +127,8 @@ def with_the_output_of_a_tool(session: Session, number: int = 1) -> None:
 
 
 @pytest.mark.spec("H2", "H7")
-def test_what_tools_answered_leaves_search_in_time_and_nothing_else(
-    memory: Memory, session: Session, clock: ManualClock
-) -> None:
-    with_the_output_of_a_tool(session)
+def test_only_tool_results_expire(memory: Memory, session: Session, clock: ManualClock) -> None:
+    record_tool_output(session)
     session.add([user("The barometer is broken")])
     session.note("Barometers lie", importance=0.2)
     then = clock().date()
@@ -150,8 +146,8 @@ def test_what_tools_answered_leaves_search_in_time_and_nothing_else(
 
 
 @pytest.mark.spec("H2")
-def test_what_was_looked_up_stays_longer(memory: Memory, session: Session, clock: ManualClock) -> None:
-    with_the_output_of_a_tool(session)
+def test_accessed_crystals_expire_later(memory: Memory, session: Session, clock: ManualClock) -> None:
+    record_tool_output(session)
     clock.advance(seconds=50 * DAY)
     session.search("what did the barometer gauge say")
     clock.advance(seconds=10 * DAY)
@@ -160,7 +156,9 @@ def test_what_was_looked_up_stays_longer(memory: Memory, session: Session, clock
 
 
 @pytest.mark.spec("H2", "A6")
-def test_what_is_frozen_never_fades_until_it_is_thawed(memory: Memory, session: Session, clock: ManualClock) -> None:
+def test_a_pinned_crystal_never_expires_until_it_is_unpinned(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
     note = session.note("The barometer was a gift", importance=0.0)
     assert memory.pin(note.id, key="k").lifecycle == memory.pin(note.id, key="k").lifecycle == "frozen"
     clock.advance(seconds=400 * DAY)
@@ -175,7 +173,7 @@ def test_what_is_frozen_never_fades_until_it_is_thawed(memory: Memory, session: 
 
 
 @pytest.mark.spec("H2")
-def test_a_crystal_of_nobodys_session_can_be_frozen_too(memory: Memory) -> None:
+def test_a_crystal_of_an_anonymous_session_can_be_pinned(memory: Memory) -> None:
     session = memory.session("mine")
     note = session.note("The barometer was a gift")
     assert memory.pin(note.id).lifecycle == "frozen"
@@ -186,7 +184,7 @@ def test_a_crystal_of_nobodys_session_can_be_frozen_too(memory: Memory) -> None:
 
 
 @pytest.mark.spec("H7")
-def test_what_was_known_on_a_day_is_found_as_it_was_known(memory: Memory, session: Session, clock: ManualClock) -> None:
+def test_as_of_returns_what_was_known_then(memory: Memory, session: Session, clock: ManualClock) -> None:
     session.note("The deadline of the harbour project is March 20")
     clock.advance(seconds=10 * DAY)
     session.note("The deadline of the harbour project is April 2")
@@ -203,7 +201,7 @@ def test_what_was_known_on_a_day_is_found_as_it_was_known(memory: Memory, sessio
 
 @pytest.mark.spec("H7")
 @pytest.mark.parametrize("declared", ["2026-03-20", None])
-def test_of_an_end_that_day_is_told_what_was_known_of_it_then(
+def test_as_of_shows_the_end_known_then(
     memory: Memory, session: Session, clock: ManualClock, declared: str | None
 ) -> None:
     session.note("The deadline of the harbour project is March 20", valid_to=declared)
@@ -220,7 +218,7 @@ def test_of_an_end_that_day_is_told_what_was_known_of_it_then(
 
 
 @pytest.mark.spec("H7")
-def test_what_was_true_for_a_time_is_found_as_of_that_time(session: Session) -> None:
+def test_as_of_returns_what_was_valid_then(session: Session) -> None:
     session.note("Gustav is on leave", valid_from="2026-03-01", valid_to="2026-03-14")
     assert session.search("Gustav leave", as_of="2026-02-20") == []
     assert session.search("Gustav leave", as_of="2026-03-10")
@@ -229,7 +227,7 @@ def test_what_was_true_for_a_time_is_found_as_of_that_time(session: Session) -> 
 
 
 @pytest.mark.spec("H7")
-def test_what_was_taken_back_or_written_anew_since_is_found_as_of_before(session: Session, clock: ManualClock) -> None:
+def test_as_of_returns_text_that_was_retracted_later(session: Session, clock: ManualClock) -> None:
     session.write("detail/harbour.md", "The crane is yellow.\n")
     session.add([user("The derrick is rusty")])
     clock.advance(seconds=10 * DAY)
@@ -250,21 +248,19 @@ def test_a_second_pass_finds_nothing_to_do_and_writes_nothing(
 ) -> None:
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
         session.note(text)
-    with_the_output_of_a_tool(session)
+    record_tool_output(session)
     clock.advance(seconds=60 * DAY)
     first = memory.resource("ada").consolidate()
     assert first.finished
     assert first.merged == 1
-    written = consolidated(session)
+    written = consolidate(session)
     assert memory.resource("ada").consolidate() == Consolidation()
-    assert consolidated(session) == written
+    assert consolidate(session) == written
 
 
-def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
-    memory: Memory, session: Session, clock: ManualClock
-) -> None:
+def test_a_pass_stops_in_time_and_the_next_one_continues(memory: Memory, session: Session, clock: ManualClock) -> None:
     number = BATCH_SIZE + 50
-    with_the_output_of_a_tool(session, number)
+    record_tool_output(session, number)
     clock.advance(seconds=60 * DAY)
     first = memory.resource("ada").consolidate(seconds=0)
     assert (first.finished, 0 < first.expired <= BATCH_SIZE) == (False, True)
@@ -275,13 +271,13 @@ def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
     assert session.search("barometer") == []
 
 
-def with_notes(memory: Memory, texts: list[str]) -> None:
+def take_notes(memory: Memory, texts: list[str]) -> None:
     drafts = [Draft(payload=NoteAdded(text), origin=Origin.USER) for text in texts]
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- as many at once as a session takes in weeks
     store.append("resource/ada", drafts, expected=store.version("resource/ada"), at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def count_note_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The resources whose notes are read from now on."""
     read: list[str] = []
     written = SearchEngine.written_crystals
@@ -297,20 +293,18 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_notes_are_read_once_and_consolidated_a_few_at_a_time(
     memory: Memory, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_notes(memory, ["User prefers tabs over spaces"] * (2 * BATCH_SIZE + 51))
-    read = readings(monkeypatch)
+    take_notes(memory, ["User prefers tabs over spaces"] * (2 * BATCH_SIZE + 51))
+    read = count_note_reads(monkeypatch)
     assert memory.resource("ada").consolidate() == Consolidation(merged=2 * BATCH_SIZE + 50)
     assert read == ["ada"]
-    assert [len(batch.merged) for batch in consolidated(session)] == [BATCH_SIZE, BATCH_SIZE, 50]
-    assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
+    assert [len(batch.merged) for batch in consolidate(session)] == [BATCH_SIZE, BATCH_SIZE, 50]
+    assert [bool(batch.upto) for batch in consolidate(session)] == [True, True, False]
     assert len(session.search("tabs spaces")) == 1
 
 
-def test_notes_that_were_left_when_the_time_was_over_are_consolidated_next_time(
-    memory: Memory, session: Session, clock: ManualClock
-) -> None:
-    with_notes(memory, ["User prefers tabs over spaces"] * (BATCH_SIZE + 51))
-    with_the_output_of_a_tool(session)
+def test_remaining_notes_are_consolidated_next_time(memory: Memory, session: Session, clock: ManualClock) -> None:
+    take_notes(memory, ["User prefers tabs over spaces"] * (BATCH_SIZE + 51))
+    record_tool_output(session)
     clock.advance(seconds=60 * DAY)
     done = [memory.resource("ada").consolidate(seconds=0)]
     assert done == [Consolidation(merged=BATCH_SIZE, finished=False)]
@@ -320,27 +314,25 @@ def test_notes_that_were_left_when_the_time_was_over_are_consolidated_next_time(
     assert memory.resource("ada").consolidate() == Consolidation()
 
 
-def test_a_long_way_on_which_nothing_is_found_leaves_nothing_in_the_journal(memory: Memory, session: Session) -> None:
-    with_the_output_of_a_tool(session, BATCH_SIZE + 50)
+def test_a_pass_without_changes_writes_nothing(memory: Memory, session: Session) -> None:
+    record_tool_output(session, BATCH_SIZE + 50)
     assert memory.resource("ada").consolidate() == Consolidation()
-    assert consolidated(session) == []
+    assert consolidate(session) == []
 
 
-def test_where_nothing_was_found_before_the_time_was_over_the_next_one_goes_on_there(
-    memory: Memory, session: Session
-) -> None:
-    with_the_output_of_a_tool(session, 2 * BATCH_SIZE + 50)
+def test_a_pass_without_changes_is_continued_where_it_stopped(memory: Memory, session: Session) -> None:
+    record_tool_output(session, 2 * BATCH_SIZE + 50)
     passes = [memory.resource("ada").consolidate(seconds=0).finished for _ in range(3)]
     assert passes == [False, False, True]
-    assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
+    assert [bool(batch.upto) for batch in consolidate(session)] == [True, True, False]
 
 
 @pytest.mark.spec("J1")
-def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Home) -> None:
+def test_a_pass_killed_between_two_batches_is_resumed(home: Home) -> None:
     number = BATCH_SIZE + 50
     clock = ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
-        with_the_output_of_a_tool(memory.session("s", resource="ada", cwd="/w"), number)
+        record_tool_output(memory.session("s", resource="ada", cwd="/w"), number)
     killed = Running(searching.consolidate_once_and_wait, home=str(home), days=60)
     (first,) = killed.hear_until("batch")
     killed.kill()
@@ -351,13 +343,13 @@ def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Home) -
 
 
 @pytest.mark.spec("J2")
-def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memory, session: Session) -> None:
-    """What was found of both counts for the one that stays, and only once."""
+def test_two_concurrent_equal_plans_merge_once(memory: Memory, session: Session) -> None:
+    """Accesses of both count for the kept one, once."""
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
         session.note(text)
         session.search("tabs", limit=1)
     memory.resource("ada").consolidate()
-    (merged,) = consolidated(session)
+    (merged,) = consolidate(session)
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- another process, which had decided before it saw that
     again = Draft(payload=merged, origin=Origin.OPERATOR)
     store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.events()[0].at)
@@ -366,7 +358,7 @@ def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memo
 
 
 @pytest.mark.spec("J2")
-def test_of_two_that_have_decided_against_each_other_the_first_has_decided(memory: Memory, session: Session) -> None:
+def test_of_two_conflicting_plans_the_first_wins(memory: Memory, session: Session) -> None:
     first, second = (session.note(text) for text in ("User prefers tabs over spaces", "user prefers tabs over spaces."))
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- two processes, neither of which has seen the other
     passes = [Consolidated("", merged=((second.id, first.id),)), Consolidated("", merged=((first.id, second.id),))]
@@ -382,22 +374,22 @@ def test_upkeep_consolidates_what_is_due_every_half_hour(memory: Memory, session
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
         session.note(text)
     memory.run_upkeep()
-    assert len(consolidated(session)) == 1
+    assert len(consolidate(session)) == 1
     session.note("User prefers tabs over spaces!")
     clock.advance(seconds=29 * 60)
     memory.run_upkeep()
-    assert len(consolidated(session)) == 1
+    assert len(consolidate(session)) == 1
     clock.advance(seconds=60)
     memory.run_upkeep()
-    assert len(consolidated(session)) == 2
+    assert len(consolidate(session)) == 2
 
 
 @pytest.mark.spec("H4")
-def test_upkeep_does_not_look_again_at_once_where_it_has_found_nothing(
+def test_upkeep_does_not_repeat_a_pass_that_found_nothing(
     memory: Memory, session: Session, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.note("User prefers tabs over spaces")
-    read = readings(monkeypatch)
+    read = count_note_reads(monkeypatch)
     for _ in range(3):
         memory.run_upkeep()
         clock.advance(seconds=10 * 60 - 1)

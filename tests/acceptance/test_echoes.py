@@ -1,4 +1,4 @@
-"""What memory has shown is not learned again as if it were news: neither from the model's mouth nor from a tool's."""
+"""Text that memory has shown is not indexed again from replies or tool results."""
 
 from __future__ import annotations
 
@@ -23,93 +23,93 @@ def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
         yield opened
 
 
-def found(session: Session, query: str) -> list[str]:
-    """Whose words are found that say it, without those that merely stand beside them."""
+def speakers_of_hits(session: Session, query: str) -> list[str]:
+    """Speakers of the hits that contain it, without neighbours."""
     hits = session.search(query, limit=50)
     return [hit.crystal.speaker or hit.crystal.source for hit in hits if hit.parts["words"] > 0]
 
 
-def test_what_stands_in_the_prompt_and_is_repeated_is_found_once(memory: Memory) -> None:
+def test_repeated_prompt_text_is_found_once(memory: Memory) -> None:
     memory.session("before", resource="ada").note(NOTE)
     session = memory.session("now", resource="ada")
     session.prepare([user("When is it due?")])
     session.record(assistant("The deadline for the harbour project is the twentieth of March, says Gustav."))
-    assert found(session, "deadline harbour project March Gustav") == ["memory"]
+    assert speakers_of_hits(session, "deadline harbour project March Gustav") == ["memory"]
 
 
-def test_what_a_search_has_shown_and_is_repeated_is_found_once(memory: Memory) -> None:
+def test_repeated_search_results_are_found_once(memory: Memory) -> None:
     memory.session("before", resource="ada").add([user("The yellow crane lifts forty tons on a windless day")])
     session = memory.session("now", resource="ada")
     session.prepare([user("How strong is it?")])
     shown = session.record(a_call("c1", "memory_search", '{"query": "crane tons"}'))
     assert "forty tons" in json.dumps(shown.results)
     session.record(assistant("I looked it up: the yellow crane lifts forty tons on a windless day."))
-    assert found(session, "crane forty tons windless") == ["user"]
+    assert speakers_of_hits(session, "crane forty tons windless") == ["user"]
 
 
-def test_what_was_read_from_a_page_and_is_repeated_is_found_once(session: Session) -> None:
+def test_repeated_page_text_is_found_once(session: Session) -> None:
     session.write("detail/harbour.md", PAGE)
     session.prepare([user("What about it?")])
     session.record(a_call("c1", "memory_read", '{"path": "detail/harbour.md"}'))
     session.record(assistant("The yellow crane lifts forty tons and must be oiled every second Tuesday."))
-    assert found(session, "crane oiled Tuesday tons") == ["memory"]
+    assert speakers_of_hits(session, "crane oiled Tuesday tons") == ["memory"]
 
 
-def test_a_hosts_own_tool_that_reads_the_page_back_teaches_nothing_new(session: Session) -> None:
+def test_a_host_tool_that_reads_the_page_adds_nothing(session: Session) -> None:
     session.note(NOTE)
     said = [user("Read the notes, please"), a_call("c1", "read_file", '{"path": "memory/scratch.md"}')]
     session.prepare(said[:1])
     session.add(said[1:])
     session.add([a_result("c1", session.read("memory/scratch.md"))])
-    assert found(session, "deadline harbour project March Gustav") == ["memory"]
+    assert speakers_of_hits(session, "deadline harbour project March Gustav") == ["memory"]
 
 
-def test_a_person_who_says_the_same_is_heard(memory: Memory) -> None:
-    """That somebody has said it is news, whatever memory knew."""
+def test_the_same_text_of_a_user_is_indexed(memory: Memory) -> None:
+    """A user saying it is new information."""
     session = memory.session("now", resource="ada")
     session.note(NOTE)
     session.prepare([user("hello")])
     session.add([user(NOTE)])
-    assert sorted(found(session, "deadline harbour project March Gustav")) == ["memory", "user"]
+    assert sorted(speakers_of_hits(session, "deadline harbour project March Gustav")) == ["memory", "user"]
 
 
-def test_what_a_model_adds_to_what_it_was_shown_is_found(session: Session) -> None:
+def test_additions_of_a_model_to_shown_text_are_found(session: Session) -> None:
     session.note(NOTE)
     session.prepare([user("hello")])
     session.record(
         assistant("Bergen's fishmongers open their stalls at six, long before any deadline matters to them.")
     )
-    assert found(session, "when do fishmongers open their stalls") == ["assistant"]
+    assert speakers_of_hits(session, "when do fishmongers open their stalls") == ["assistant"]
 
 
-def test_of_a_long_answer_only_the_part_that_repeats_is_passed_over(session: Session) -> None:
+def test_only_the_repeated_part_of_a_long_answer_is_skipped(session: Session) -> None:
     session.note(NOTE)
     session.prepare([user("hello")])
     news = " ".join(f"Stall {n} of the fish market belongs to family number {n * 7}." for n in range(40))
     session.record(assistant(f"{news}\n\n{NOTE}.\n\n{news.replace('Stall', 'Booth')}"))
-    assert found(session, "booth fish market family") == ["assistant"]
+    assert speakers_of_hits(session, "booth fish market family") == ["assistant"]
 
 
-def test_words_that_another_session_was_shown_are_news_where_they_were_not(memory: Memory) -> None:
+def test_text_shown_in_another_session_is_not_an_echo_here(memory: Memory) -> None:
     other = memory.session("elsewhere", resource="bob")
     memory.session("now", resource="ada").note(NOTE)
     memory.session("now", resource="ada").prepare([user("hello")])
     other.prepare([user("hello")])
     other.record(assistant(NOTE))
-    assert found(other, "deadline harbour project March Gustav") == ["assistant"]
+    assert speakers_of_hits(other, "deadline harbour project March Gustav") == ["assistant"]
 
 
 # -- what differs in one word is news ----------------------------------------------------------------------
 
 
-def test_an_answer_that_corrects_what_was_shown_is_found(session: Session) -> None:
+def test_a_correction_of_shown_text_is_found(session: Session) -> None:
     session.note("The deadline for the API is March 12")
     session.prepare([user("When is it due?")])
     session.record(assistant("The deadline for the API is April 2"))
-    assert sorted(found(session, "deadline API April")) == ["assistant", "memory"]
+    assert sorted(speakers_of_hits(session, "deadline API April")) == ["assistant", "memory"]
 
 
-def test_a_note_that_corrects_another_is_found_in_a_session_of_nobody(memory: Memory) -> None:
+def test_a_correcting_note_is_found_in_an_anonymous_session(memory: Memory) -> None:
     session = memory.session("now")
     session.note("The deadline for the API is March 12")
     session.prepare([user("hello")])
@@ -119,7 +119,7 @@ def test_a_note_that_corrects_another_is_found_in_a_session_of_nobody(memory: Me
         assert note.id in [hit.crystal.id for hit in session.search("deadline API")]
 
 
-def test_a_page_that_was_read_and_rewritten_is_found_as_it_is_now(session: Session) -> None:
+def test_a_rewritten_page_is_found_in_its_new_version(session: Session) -> None:
     session.write("detail/harbour.md", PAGE)
     session.prepare([user("It is fifty tons")])
     session.record(a_call("c1", "memory_read", '{"path": "detail/harbour.md"}'))
@@ -129,7 +129,7 @@ def test_a_page_that_was_read_and_rewritten_is_found_as_it_is_now(session: Sessi
     assert ["fifty" in page for page in pages] == [True]
 
 
-def test_what_a_tool_answers_anew_is_found(session: Session) -> None:
+def test_a_new_tool_result_is_found(session: Session) -> None:
     status = '{"service": "billing", "region": "eu-west-1", "status": "degraded", "queue": %d, "errors": 3}'
     session.prepare([user("How is billing?")])
     session.record(a_call("c1", "get_status", "{}"))

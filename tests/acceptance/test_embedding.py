@@ -1,4 +1,4 @@
-"""Found by meaning: with any embedder, while it changes, and while it fails."""
+"""Search by meaning: with any embedder, while it changes, and while it fails."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ SUBJECTS = {
 
 
 def by_subject(*subjects: str, name: str = "by subject") -> FunctionEmbedder:
-    """Texts that speak of the same subject are close, whatever their words; as many dimensions as subjects, and one."""
+    """Embedder that places texts of one subject together; one dimension per subject, and one more."""
 
     def embed(texts: Sequence[str]) -> list[list[float]]:
-        return [[*(_speaks_of(text, subject) for subject in subjects), 0.01] for text in texts]
+        return [[*(_mentions(text, subject) for subject in subjects), 0.01] for text in texts]
 
     return FunctionEmbedder(embed, name=name, dimensions=len(subjects) + 1)
 
 
-def _speaks_of(text: str, subject: str) -> float:
+def _mentions(text: str, subject: str) -> float:
     return float(any(word in text.lower() for word in SUBJECTS[subject]))
 
 
-def kept(home: Path) -> dict[str, set[int]]:
-    """How long the vectors are that are stored, by embedder."""
+def stored_dimensions(home: Path) -> dict[str, set[int]]:
+    """Lengths of the stored vectors by embedder."""
     connection: Any = apsw.Connection(str(home / "index.db"))
     rows = connection.execute(
         "SELECT embedders.name, length(numbers) / 2 FROM vectors JOIN embedders ON embedders.id = vectors.embedder"
@@ -52,7 +52,7 @@ def kept(home: Path) -> dict[str, set[int]]:
     return {name: {length for other, length in rows if other == name} for name, _ in rows}
 
 
-def found(memory: Memory, query: str) -> list[str]:
+def found_texts(memory: Memory, query: str) -> list[str]:
     return [hit.crystal.text for hit in memory.resource("ada").search(query)]
 
 
@@ -63,16 +63,16 @@ def some_notes(home: Home) -> None:
             session.note(text)
 
 
-def test_what_shares_no_word_with_the_query_is_found_by_its_meaning(home: Home) -> None:
+def test_a_text_without_shared_words_is_found_by_meaning(home: Home) -> None:
     some_notes(home)
     with Memory.open(home, embedder=None) as memory:
-        assert found(memory, "a feline") == []
+        assert found_texts(memory, "a feline") == []
     with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
-        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
-        assert found(memory, "any vessel")[0] == "Our kayak leaks"
+        assert found_texts(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+        assert found_texts(memory, "any vessel")[0] == "Our kayak leaks"
 
 
-def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is_done(home: Home) -> None:
+def test_a_note_is_found_by_meaning_after_background_embedding(home: Home) -> None:
     embedded: list[str] = []
     inner = by_subject(*SUBJECTS)
 
@@ -89,28 +89,28 @@ def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is
         assert any("puppy" in text for text in embedded)
         assert any("kayak" in text for text in embedded)
         embedded.clear()
-        assert found(memory, "feline")[0] == "The puppy chews shoes"
+        assert found_texts(memory, "feline")[0] == "The puppy chews shoes"
         assert embedded == ["feline"], "what was embedded in the background is not embedded again"
 
 
 @pytest.mark.embedded
-def test_after_a_change_of_embedder_all_is_embedded_anew_and_vectors_never_mix(home: Path) -> None:
+def test_a_new_embedder_embeds_everything_again_and_vectors_never_mix(home: Path) -> None:
     some_notes(home)
     clock = ManualClock(datetime.now(UTC))
     first, second = by_subject("animals"), by_subject("boats", "money", name="another")
     with Memory.open(home, clock=clock, embedder=first) as memory:
-        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+        assert found_texts(memory, "a feline")[0] == "The kitten sleeps on the sofa"
     with Memory.open(home, clock=clock, embedder=second) as memory:
-        assert found(memory, "some vessel")[0] == "Our kayak leaks"
-        assert found(memory, "the kitten")[0] == "The kitten sleeps on the sofa"
-        assert kept(home) == {first.name: {2}, second.name: {3}}
+        assert found_texts(memory, "some vessel")[0] == "Our kayak leaks"
+        assert found_texts(memory, "the kitten")[0] == "The kitten sleeps on the sofa"
+        assert stored_dimensions(home) == {first.name: {2}, second.name: {3}}
         memory.run_upkeep()
-        assert kept(home) == {first.name: {2}, second.name: {3}}, "somebody may still use the first"
+        assert stored_dimensions(home) == {first.name: {2}, second.name: {3}}, "somebody may still use the first"
         clock.advance(seconds=86_401)
         memory.run_upkeep()
-        assert kept(home) == {second.name: {3}}
+        assert stored_dimensions(home) == {second.name: {3}}
     with Memory.open(home, embedder=first) as memory:
-        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+        assert found_texts(memory, "a feline")[0] == "The kitten sleeps on the sofa"
 
 
 @pytest.mark.embedded
@@ -118,12 +118,12 @@ def test_an_embedder_of_the_same_name_and_other_dimensions_is_another(home: Path
     some_notes(home)
     for embedder in (by_subject("animals", name="m"), by_subject("animals", "boats", name="m")):
         with Memory.open(home, embedder=embedder) as memory:
-            assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
-    assert kept(home) == {"m#2": {2}, "m#3": {3}}
+            assert found_texts(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+    assert stored_dimensions(home) == {"m#2": {2}, "m#3": {3}}
 
 
-def test_search_goes_on_while_everything_is_embedded_anew(home: Home) -> None:
-    """One that is stuck in the middle of it holds up nobody, and what it has done so far outranks nothing."""
+def test_search_works_while_everything_is_embedded_again(home: Home) -> None:
+    """A stuck embedder blocks no search, and partial vectors do not change the ranking."""
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
         for number in range(300):
@@ -145,16 +145,16 @@ def test_search_goes_on_while_everything_is_embedded_anew(home: Home) -> None:
         upkeep.start()
         assert reached.wait(timeout=60)
         memory.session("s").note("The vessel for tea is blue")
-        meanwhile = found(memory, "vessel for")
+        meanwhile = found_texts(memory, "vessel for")
         go_on.set()
         upkeep.join(timeout=60)
         memory.flush()
         assert set(meanwhile) == {"The vessel for the flowers is green", "The vessel for tea is blue"}
-        assert found(memory, "some kayak")[:2].count("The vessel for tea is blue") == 1
+        assert found_texts(memory, "some kayak")[:2].count("The vessel for tea is blue") == 1
 
 
 def counting(*, before: Callable[[], object] = lambda: None) -> tuple[FunctionEmbedder, Counter[str]]:
-    """And how often it was asked for the vector of each text."""
+    """Counts the calls for each text."""
     inner, asked = by_subject(*SUBJECTS), Counter[str]()
 
     def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -165,7 +165,7 @@ def counting(*, before: Callable[[], object] = lambda: None) -> tuple[FunctionEm
     return FunctionEmbedder(embed, name="counting", dimensions=4), asked
 
 
-def test_what_somebody_is_embedding_nobody_else_pays_for_meanwhile(home: Home) -> None:
+def test_a_claimed_text_is_embedded_once(home: Home) -> None:
     some_notes(home)
     reached, go_on = threading.Event(), threading.Event()
 
@@ -180,15 +180,15 @@ def test_what_somebody_is_embedding_nobody_else_pays_for_meanwhile(home: Home) -
         upkeep.start()
         assert reached.wait(timeout=60)
         other.run_upkeep()
-        assert found(other, "kitten") == ["The kitten sleeps on the sofa"], "by its words"
+        assert found_texts(other, "kitten") == ["The kitten sleeps on the sofa"], "by its words"
         go_on.set()
         upkeep.join(timeout=60)
-        assert found(other, "a feline")[0] == "The kitten sleeps on the sofa", "by its meaning"
+        assert found_texts(other, "a feline")[0] == "The kitten sleeps on the sofa", "by its meaning"
     assert set(paid.values()) == {1}
     assert not paid.keys() & paid_too.keys()
 
 
-def test_what_was_being_embedded_by_one_that_died_is_embedded_by_the_next_after_a_minute(home: Home) -> None:
+def test_a_claim_of_a_dead_process_expires_after_a_minute(home: Home) -> None:
     some_notes(home)
     clock = ManualClock()
     quick, paid = counting()
@@ -204,7 +204,7 @@ def test_what_was_being_embedded_by_one_that_died_is_embedded_by_the_next_after_
     assert set(paid.values()) == {1}
 
 
-def test_who_takes_a_note_makes_vectors_for_nobody_else(home: Home) -> None:
+def test_taking_a_note_embeds_only_its_resource(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         for name in ("ben", "cy", "di"):
             memory.resource(name).note(f"A kitten of {name}")
@@ -228,35 +228,35 @@ def failing(always: Callable[[Sequence[str]], bool]) -> FunctionEmbedder:
     return FunctionEmbedder(embed, name="failing", dimensions=4)
 
 
-def test_with_an_embedder_that_fails_words_find_and_the_log_tells(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_with_a_failing_embedder_search_uses_words_and_logs(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     some_notes(home)
     with caplog.at_level(logging.WARNING, "inmind"), Memory.open(home, embedder=failing(lambda _: True)) as memory:
-        assert found(memory, "kitten") == ["The kitten sleeps on the sofa"]
+        assert found_texts(memory, "kitten") == ["The kitten sleeps on the sofa"]
         memory.session("s").note("The kitten is called Tom")
         memory.flush()
-        assert len(found(memory, "kitten")) == 2
+        assert len(found_texts(memory, "kitten")) == 2
     assert "out to lunch" in caplog.text
 
 
-def test_an_embedder_that_has_recovered_embeds_what_it_had_missed(home: Home) -> None:
+def test_a_recovered_embedder_embeds_what_it_missed(home: Home) -> None:
     some_notes(home)
     broken = [True]
     with Memory.open(home, embedder=failing(lambda _: broken[0])) as memory:
-        assert found(memory, "a feline") == []
+        assert found_texts(memory, "a feline") == []
         broken[0] = False
-        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+        assert found_texts(memory, "a feline")[0] == "The kitten sleeps on the sofa"
 
 
-def test_one_that_fails_for_questions_alone_searches_by_words(home: Home) -> None:
+def test_an_embedder_that_fails_for_queries_falls_back_to_words(home: Home) -> None:
     some_notes(home)
     with Memory.open(home, embedder=failing(lambda texts: list(texts) == ["kitten"])) as memory:
-        assert found(memory, "kitten") == ["The kitten sleeps on the sofa"]
-        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+        assert found_texts(memory, "kitten") == ["The kitten sleeps on the sofa"]
+        assert found_texts(memory, "a feline")[0] == "The kitten sleeps on the sofa"
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("J2")
-def test_two_memories_embed_the_same_at_once(home: Path) -> None:
+def test_two_memories_embed_concurrently(home: Path) -> None:
     some_notes(home)
     start = threading.Barrier(4)
     wrong: list[object] = []
@@ -265,7 +265,7 @@ def test_two_memories_embed_the_same_at_once(home: Path) -> None:
         with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
             start.wait(timeout=30)
             try:
-                if found(memory, "a feline")[:1] != ["The kitten sleeps on the sofa"]:
+                if found_texts(memory, "a feline")[:1] != ["The kitten sleeps on the sofa"]:
                     wrong.append("not found")
             except Exception as error:
                 wrong.append(error)
@@ -276,10 +276,10 @@ def test_two_memories_embed_the_same_at_once(home: Path) -> None:
     for thread in threads:
         thread.join(timeout=60)
     assert wrong == []
-    assert kept(home) == {"by subject#4": {4}}
+    assert stored_dimensions(home) == {"by subject#4": {4}}
 
 
-def test_what_is_found_by_meaning_belongs_to_who_asks(home: Home) -> None:
+def test_search_by_meaning_stays_within_the_resource(home: Home) -> None:
     with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
         ada, bob = (memory.session(name, resource=name) for name in ("ada", "bob"))
         ada.note("The kitten sleeps on the sofa")
@@ -289,7 +289,7 @@ def test_what_is_found_by_meaning_belongs_to_who_asks(home: Home) -> None:
         assert [hit.crystal.text for hit in bob.search("feline")] == ["The puppy chews shoes"]
 
 
-def test_what_was_taken_back_is_not_found_by_meaning_either(home: Home) -> None:
+def test_undone_text_is_not_found_by_meaning(home: Home) -> None:
     with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
         session = memory.session("s", resource="ada")
         session.add([user("The kitten sleeps on the sofa")])
@@ -301,8 +301,8 @@ def test_what_was_taken_back_is_not_found_by_meaning_either(home: Home) -> None:
         assert session.search("feline")
 
 
-def test_who_only_searches_has_the_rest_embedded_in_the_background(home: Home) -> None:
-    """A search spends a moment on vectors and no more; what is left must not wait for somebody to write."""
+def test_a_search_schedules_the_remaining_embedding(home: Home) -> None:
+    """A search embeds only for a moment; the rest must not wait for the next write."""
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", resource="ada").add([user(f"Boat number {number} is here") for number in range(100)])
     embedded: list[str] = []
@@ -319,8 +319,8 @@ def test_who_only_searches_has_the_rest_embedded_in_the_background(home: Home) -
         assert len({text for text in embedded if "number" in text}) == 100
 
 
-def test_a_text_that_the_embedder_refuses_is_found_by_its_words_and_the_others_by_their_meaning(home: Home) -> None:
-    """J3: whichever place it has among those that are embedded together."""
+def test_a_refused_text_is_found_by_words_and_the_others_by_meaning(home: Home) -> None:
+    """J3: at any position in a batch."""
     sound = by_subject("animals", "boats", "money")
 
     def embed(texts: Sequence[str]) -> list[list[float]]:
@@ -332,5 +332,5 @@ def test_a_text_that_the_embedder_refuses_is_found_by_its_words_and_the_others_b
     with Memory.open(home, embedder=FunctionEmbedder(embed, name="choosy", dimensions=4)) as memory:
         memory.session("s", resource="ada").note("something unspeakable")
         memory.flush()
-        assert found(memory, "feline")[0] == "The kitten sleeps on the sofa"
-        assert found(memory, "unspeakable")[0] == "something unspeakable"
+        assert found_texts(memory, "feline")[0] == "The kitten sleeps on the sofa"
+        assert found_texts(memory, "unspeakable")[0] == "something unspeakable"

@@ -1,6 +1,6 @@
-"""The index is derived: whatever happens to its file, search answers again and nothing is lost.
+"""The index is derived: after any damage search works again and nothing is lost.
 
-The tables of faults call this M39.
+The fault tables call this M39.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ pytestmark = [pytest.mark.spec("M39"), pytest.mark.both_stores]
 FOUND = ["The ferry is blue", "The ferry leaves at nine"]
 
 
-def connected(home: Path) -> Any:
+def open_index(home: Path) -> Any:
     connection: Any = apsw.Connection(str(home / "index.db"))
     connection.set_busy_timeout(10_000)
     return connection
 
 
 def execute(home: Path, *statements: str) -> None:
-    connection = connected(home)
+    connection = open_index(home)
     for statement in statements:
         connection.execute(statement)
     connection.close()
@@ -58,8 +58,8 @@ def remove_all(home: Path) -> None:
 
 
 def tables(home: Path) -> None:
-    """All of them, by name: whatever a later version calls them."""
-    connection = connected(home)
+    """All tables by name."""
+    connection = open_index(home)
     names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%SHADOW%'")
     for name in [name for (name,) in names.fetchall() if "_" not in name]:
         connection.execute(f"DROP TABLE IF EXISTS {name}")
@@ -90,36 +90,36 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
-def noted(home: Home) -> None:
+def take_notes(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada", cwd="/w")
         session.note("The ferry leaves at nine")
         session.add([user("The ferry is blue")])
-        found(memory)
+        found_texts(memory)
 
 
-def found(memory: Memory) -> list[str]:
+def found_texts(memory: Memory) -> list[str]:
     return sorted(hit.crystal.text for hit in memory.resource("ada").search("ferry"))
 
 
 @pytest.mark.embedded
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_whatever_became_of_the_index_search_answers_and_notes_are_untouched(home: Path, damage: str) -> None:
-    noted(home)
+def test_search_works_and_notes_are_intact_after_any_damage_to_the_index(home: Path, damage: str) -> None:
+    take_notes(home)
     DAMAGE[damage](home)
     with Memory.open(home, embedder=None) as memory:
-        assert found(memory) == FOUND
+        assert found_texts(memory) == FOUND
         assert memory.get("resource/ada#1").text == "The ferry leaves at nine"
         session = memory.session("s")
         assert "The ferry leaves at nine" in session.read("memory/scratch.md")
         session.note("The ferry is late")
-        assert found(memory) == [*FOUND[:1], "The ferry is late", *FOUND[1:]]
+        assert found_texts(memory) == [*FOUND[:1], "The ferry is late", *FOUND[1:]]
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("N67")
-def test_a_note_of_a_kind_that_nobody_knows_yet_is_found_and_one_beyond_all_bounds_is_not(home: Path) -> None:
-    noted(home)
+def test_a_note_of_an_unknown_kind_is_found_and_one_out_of_range_is_not(home: Path) -> None:
+    take_notes(home)
     with Memory.open(home, embedder=None) as memory:
         memory.session("s").note("The ferry is loud")
         memory.session("s").note("The ferry is fast")
@@ -132,7 +132,7 @@ def test_a_note_of_a_kind_that_nobody_knows_yet_is_found_and_one_beyond_all_boun
         assert journal.changes() == 1
     journal.close()
     with Memory.open(home, embedder=None) as memory:
-        assert found(memory) == [FOUND[0], "The ferry is loud", FOUND[1]]
+        assert found_texts(memory) == [FOUND[0], "The ferry is loud", FOUND[1]]
 
 
 POISON: dict[str, str] = {
@@ -147,11 +147,11 @@ POISON: dict[str, str] = {
 @pytest.mark.embedded
 @pytest.mark.spec("N67")
 @pytest.mark.parametrize("poison", POISON)
-def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
+def test_an_unreadable_event_is_skipped_and_logged_once(
     home: Path, caplog: pytest.LogCaptureFixture, poison: str
 ) -> None:
-    """Whatever brought it there: all that stands before and behind it is found, in its own stream and in others."""
-    noted(home)
+    """Everything before and after it is found, in its stream and in others."""
+    take_notes(home)
     with Memory.open(home, embedder=None) as memory:
         other = memory.session("other", resource="mallory", cwd="/w")
         other.add([user("poison"), user("The ferry of mallory")])
@@ -163,7 +163,7 @@ def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
     remove_all(home)
     for _ in range(2):
         with Memory.open(home, embedder=None) as memory:
-            assert found(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
+            assert found_texts(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
             assert [hit.crystal.text for hit in memory.resource("mallory").search("ferry")] == ["The ferry of mallory"]
             memory.run_upkeep()
     told = [record.message for record in caplog.records if "is not indexed" in record.message]
@@ -174,9 +174,9 @@ def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
 @pytest.mark.embedded
 @pytest.mark.spec("J1")
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damage: str) -> None:
-    """By another process, as such things are; this one had it open all the while."""
-    noted(home)
+def test_an_index_damaged_while_in_use_is_rebuilt(home: Path, damage: str) -> None:
+    """By another process, while this one has it open."""
+    take_notes(home)
     user_of_it = Running(searching.search_again, home=str(home))
     assert user_of_it.hear_until("found") == [FOUND]
     DAMAGE[damage](home)
@@ -188,9 +188,9 @@ def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damag
     assert len(ask(searching.search_texts, home=str(home), query="ferry")) == 4
 
 
-def make_anew(home: Path) -> None:
-    """As another process does that has met damage: it is sound again, and has followed nothing yet."""
-    connection = connected(home)
+def rebuild_index(home: Path) -> None:
+    """Rebuild the index as another process would: valid, and with nothing indexed yet."""
+    connection = open_index(home)
     with connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
             connection.execute(f'DELETE FROM "{name}"')
@@ -201,24 +201,24 @@ def make_anew(home: Path) -> None:
 @pytest.mark.embedded
 @pytest.mark.spec("J2")
 @pytest.mark.parametrize("question", ["search", "crystal"])
-def test_an_index_that_another_makes_anew_amid_a_question_is_asked_again(
+def test_a_query_is_repeated_if_another_process_rebuilds_the_index(
     home: Path, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
-    noted(home)
+    take_notes(home)
     caught_up, remade = SqliteIndex.catch_up, list[Path]()
 
     def and_then_another_came(index: SqliteIndex, resources: Any = None) -> bool:
         news = caught_up(index, resources)
         if len(remade) < 2:
             remade.append(home)
-            make_anew(home)
+            rebuild_index(home)
         return news
 
     with Memory.open(home, embedder=None) as memory:
-        assert found(memory) == FOUND
+        assert found_texts(memory) == FOUND
         monkeypatch.setattr(SqliteIndex, "catch_up", and_then_another_came)
         if question == "search":
-            assert found(memory) == FOUND
+            assert found_texts(memory) == FOUND
         else:
             assert memory.get("resource/ada#1").text in FOUND
             with pytest.raises(NotFound):
@@ -236,47 +236,47 @@ CALLS: dict[str, Callable[[Memory], object]] = {
 
 @pytest.mark.embedded
 @pytest.mark.parametrize("call", CALLS)
-def test_not_only_search_survives_it(home: Path, call: str) -> None:
-    noted(home)
+def test_other_calls_survive_a_rebuild(home: Path, call: str) -> None:
+    take_notes(home)
     with Memory.open(home, embedder=None) as memory:
-        found(memory)
+        found_texts(memory)
         tables(home)
         CALLS[call](memory)
-        assert found(memory) == FOUND
+        assert found_texts(memory) == FOUND
 
 
 @pytest.mark.embedded
-def test_what_cannot_be_made_anew_is_said(home: Path) -> None:
-    noted(home)
+def test_an_index_that_cannot_be_rebuilt_raises(home: Path) -> None:
+    take_notes(home)
     remove_all(home)
     (home / "index.db").mkdir()
     with Memory.open(home, embedder=None) as memory:
         with pytest.raises(UnsafeStorage, match=r"index\.db"):
-            found(memory)
+            found_texts(memory)
         memory.session("s").note("The ferry is late")
         (home / "index.db").rmdir()
-        assert len(found(memory)) == 3
+        assert len(found_texts(memory)) == 3
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("J1")
-def test_an_index_of_a_later_journal_is_not_believed(home: Path, tmp_path: Path) -> None:
-    """A home that was brought back from a copy: the same numbers stand for other events by now."""
-    noted(home)
+def test_an_index_of_another_journal_is_rebuilt(home: Path, tmp_path: Path) -> None:
+    """A home restored from a copy: the same positions hold other events."""
+    take_notes(home)
     shutil.copytree(home, tmp_path / "copy", ignore=shutil.ignore_patterns("index.db*"))
     with Memory.open(home, embedder=None) as memory:
         memory.session("s").note("The ferry sinks")
-        assert len(found(memory)) == 3
+        assert len(found_texts(memory)) == 3
     for file in home.glob("inmind.db*"):
         file.unlink()
     shutil.copy(tmp_path / "copy" / "inmind.db", home / "inmind.db")
     with Memory.open(home, embedder=None) as memory:
         memory.session("s").note("The ferry floats")
-        assert found(memory) == ["The ferry floats", *FOUND]
+        assert found_texts(memory) == ["The ferry floats", *FOUND]
 
 
 @pytest.mark.spec("J2")
-def test_threads_that_search_and_write_find_all_that_was_written_before(home: Home) -> None:
+def test_threads_find_everything_written_before(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         wrong: list[object] = []
 
@@ -300,15 +300,15 @@ def test_threads_that_search_and_write_find_all_that_was_written_before(home: Ho
 
 
 @pytest.mark.spec("J2")
-def test_processes_that_search_and_write_at_once_find_their_own_at_once_and_all_in_the_end(home: Home) -> None:
-    """On a home whose index nobody has made yet: who comes first makes it, and nobody is told that it is locked."""
+def test_processes_find_their_own_text_at_once_and_all_text_in_the_end(home: Home) -> None:
+    """On a home without an index: the first process creates it, and no process fails because of a lock."""
     noted_by = [Running(searching.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")]
     together(noted_by)
     assert len(ask(searching.search, home=str(home), query="ferry", resource="ada", limit=100)) == 36
 
 
 @pytest.mark.spec("J2")
-def test_parent_and_child_of_a_fork_search_on(home: Home) -> None:
+def test_parent_and_child_of_a_fork_can_search(home: Home) -> None:
     ended = Running(searching.search_in_both, fresh=True, home=str(home)).finish()
     assert ended.code == 0, ended.said
     assert ended.all("found") == [[["before", "by the child", "by the parent"]]]
@@ -316,7 +316,7 @@ def test_parent_and_child_of_a_fork_search_on(home: Home) -> None:
 
 @pytest.mark.embedded
 @pytest.mark.spec("M39", "J1")
-def test_an_event_that_does_not_read_back_hides_itself_and_nothing_else(home: Path) -> None:
+def test_a_damaged_event_hides_only_itself(home: Path) -> None:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
         session.add([user("The ferry leaves at nine"), user("The ferry is late today"), user("The ferry is blue")])
@@ -330,7 +330,7 @@ def test_an_event_that_does_not_read_back_hides_itself_and_nothing_else(home: Pa
         assert len(memory.search("ferry")) == 3
 
 
-def test_a_series_that_has_no_place_left_goes_on_in_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_series_continues_in_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.search.index.numbers._POSITION_BITS", 2)
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")

@@ -1,4 +1,4 @@
-"""The index in PostgreSQL: it finds what the one of a home finds, for whoever asks, whatever becomes of its tables."""
+"""The index in PostgreSQL returns what the index of a home returns, after any damage."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def memory(tenant_url: str, clock: ManualClock) -> Generator[Memory]:
         yield opened
 
 
-def noted(memory: Memory, resource: str = "ada") -> None:
+def take_notes(memory: Memory, resource: str = "ada") -> None:
     session = memory.session(f"of {resource}", resource=resource)
     session.note("The ferry leaves at nine")
     session.add([user("The ferry is blue")])
 
 
-def found(memory: Memory, resource: str = "ada") -> list[str]:
+def found_texts(memory: Memory, resource: str = "ada") -> list[str]:
     return sorted(hit.crystal.text for hit in memory.resource(resource).search("ferry"))
 
 
 def execute(url: str, *statements: str) -> list[Any]:
-    """In the tenant's schema."""
+    """Run in the tenant's schema."""
     with psycopg.connect(url, autocommit=True) as connection:
         path = sql.SQL("SET search_path TO {}, public").format(sql.Identifier(connection.info.user))
         connection.execute(path)
@@ -54,21 +54,21 @@ def execute(url: str, *statements: str) -> list[Any]:
         return [answer.fetchall() if answer.description else [] for answer in answers]
 
 
-def test_what_was_acknowledged_is_found_by_whoever_asks(tenant_url: str, memory: Memory) -> None:
-    noted(memory)
-    assert found(memory) == FOUND
+def test_committed_text_is_found_by_every_process(tenant_url: str, memory: Memory) -> None:
+    take_notes(memory)
+    assert found_texts(memory) == FOUND
     with Memory.open(tenant_url, embedder=None) as other:
-        assert found(other) == FOUND
+        assert found_texts(other) == FOUND
         other.session("of ada").note("The ferry is late")
-        assert found(memory) == [FOUND[0], "The ferry is late", FOUND[1]]
+        assert found_texts(memory) == [FOUND[0], "The ferry is late", FOUND[1]]
 
 
-def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, memory: Memory) -> None:
+def test_a_search_indexes_only_its_resource(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
-        noted(memory, name)
+        take_notes(memory, name)
     deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     assert deep.stale_resources(limit=9) == ["ada", "bob", "eve"]
-    assert found(memory, "bob") == FOUND
+    assert found_texts(memory, "bob") == FOUND
     assert deep.stale_resources(limit=9) == ["ada", "eve"]
     assert deep.stale_resources(after="ada", limit=9) == ["eve"]
     assert execute(tenant_url, "SELECT DISTINCT name FROM crystals JOIN resources ON resources.id = resource") == [
@@ -80,8 +80,8 @@ def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, m
     assert deep.stale_resources(limit=9) == ["eve"]
 
 
-def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -> None:
-    """That stands in nobody's stream, which is followed for itself."""
+def test_a_pinned_crystal_of_an_anonymous_session_stays_pinned(memory: Memory) -> None:
+    """The pin is in the anonymous stream, which is indexed separately."""
     session = memory.session("s")
     session.add([user("The ferry is blue")])
     id = f"session/s#{session.state.seq}"
@@ -90,7 +90,7 @@ def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -
     assert memory.unpin(id).lifecycle != "frozen"
 
 
-def test_freezing_what_nobody_has_indexed_yet(tenant_url: str, memory: Memory) -> None:
+def test_pinning_a_crystal_that_is_not_indexed_yet(tenant_url: str, memory: Memory) -> None:
     session = memory.session("s")
     session.add([user("The ferry is blue")])
     id = f"session/s#{session.state.seq}"
@@ -120,30 +120,30 @@ DAMAGE: dict[str, str] = {
 
 @pytest.mark.spec("M39", "J1")
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_whatever_became_of_its_tables_search_answers_as_before(
+def test_search_works_after_any_damage_to_the_tables(
     tenant_url: str, memory: Memory, clock: ManualClock, damage: str
 ) -> None:
-    """For whoever had used it all the while, and for whoever comes then."""
-    noted(memory)
-    noted(memory, "bob")
+    """For a process that had it open, and for a new one."""
+    take_notes(memory)
+    take_notes(memory, "bob")
     before = [(hit.crystal, hit.score) for hit in memory.resource("ada").search("ferry")]
-    assert found(memory, "bob") == FOUND
+    assert found_texts(memory, "bob") == FOUND
     execute(tenant_url, DAMAGE[damage])
     with Memory.open(tenant_url, clock=clock, embedder=None) as other:
         assert [(hit.crystal, hit.score) for hit in other.resource("ada").search("ferry")] == before
         assert [(hit.crystal, hit.score) for hit in memory.resource("ada").search("ferry")] == before
         memory.session("of ada").note("The ferry is late")
-        assert found(other) == [FOUND[0], "The ferry is late", FOUND[1]]
-        assert found(other, "bob") == found(memory, "bob") == FOUND
+        assert found_texts(other) == [FOUND[0], "The ferry is late", FOUND[1]]
+        assert found_texts(other, "bob") == found_texts(memory, "bob") == FOUND
 
 
 @pytest.mark.spec("M39")
 @pytest.mark.parametrize("name", ["ada", "session/s"])
-def test_what_it_has_of_one_owner_is_made_anew_for_that_one_alone(tenant_url: str, memory: Memory, name: str) -> None:
-    """Others have millions: they do not pay for it. A session that is nobody's stays as it was, frozen or not."""
+def test_damage_to_one_owner_rebuilds_only_that_owner(tenant_url: str, memory: Memory, name: str) -> None:
+    """Other owners may have millions of crystals. Pins of anonymous sessions are kept."""
     for one in ("ada", "bob"):
-        noted(memory, one)
-        assert found(memory, one) == FOUND
+        take_notes(memory, one)
+        assert found_texts(memory, one) == FOUND
     session = memory.session("s")
     session.add([user("The ferry is blue")])
     id = f"session/s#{session.state.seq}"
@@ -154,28 +154,28 @@ def test_what_it_has_of_one_owner_is_made_anew_for_that_one_alone(tenant_url: st
     whose = f"(SELECT id FROM resources WHERE name LIKE '%{name}')"
     for damage in ("DELETE FROM crystals WHERE resource =", "UPDATE resources SET upto = 0 WHERE id ="):
         execute(tenant_url, f"{damage} {whose}")
-        assert found(memory) == FOUND
+        assert found_texts(memory) == FOUND
         assert [(hit.passage, hit.crystal.lifecycle) for hit in session.search("ferry")] == [
             ("The ferry is blue", "frozen")
         ]
     assert execute(tenant_url, bobs) == [before]
 
 
-def test_where_nothing_can_be_written_search_answers_with_what_is_indexed(
+def test_a_read_only_database_returns_what_is_indexed(
     tenant_url: str, postgres_admin: str, memory: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As on a copy of the server that only follows: what is new is found once that is over, and the log says so."""
-    noted(memory)
-    assert found(memory) == FOUND
+    """As on a standby server: new text is found later, and the log says so."""
+    take_notes(memory)
+    assert found_texts(memory) == FOUND
     memory.session("of ada").note("The ferry is late")
     with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=Toy("toy")) as other:
-        assert sorted(found(other)) == sorted(FOUND)
+        assert sorted(found_texts(other)) == sorted(FOUND)
         assert other.get("resource/ada#1").text
         deep = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
         assert deep.stale_resources(limit=9) == ["ada"]
         assert deep.count_without_vectors(9) == 0
     assert [record.message for record in caplog.records if "cannot be indexed" in record.message]
-    assert "The ferry is late" in found(memory)
+    assert "The ferry is late" in found_texts(memory)
 
 
 @contextmanager
@@ -198,60 +198,60 @@ CALLS: dict[str, Callable[[Memory], object]] = {
 
 @pytest.mark.spec("M39")
 @pytest.mark.parametrize("call", CALLS)
-def test_not_only_search_survives_it(tenant_url: str, memory: Memory, call: str) -> None:
-    noted(memory)
-    assert found(memory) == FOUND
+def test_other_calls_survive_a_rebuild(tenant_url: str, memory: Memory, call: str) -> None:
+    take_notes(memory)
+    assert found_texts(memory) == FOUND
     execute(tenant_url, DAMAGE["dropped"])
     CALLS[call](memory)
-    assert found(memory) == FOUND
+    assert found_texts(memory) == FOUND
     with pytest.raises(NotFound):
         memory.get("resource/ada#999")
 
 
 @pytest.mark.spec("M39")
-def test_once_made_anew_everybody_has_news_whom_it_has_not_followed(tenant_url: str, memory: Memory) -> None:
+def test_after_a_rebuild_every_unindexed_owner_is_stale(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
-        noted(memory, name)
+        take_notes(memory, name)
     deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
     deep.catch_up()
     assert deep.stale_resources(limit=9) == []
     execute(tenant_url, DAMAGE["dropped"])
-    assert found(memory, "bob") == FOUND
+    assert found_texts(memory, "bob") == FOUND
     assert deep.stale_resources(limit=9) == ["ada", "eve"]
 
 
-def test_an_index_of_a_newer_program_is_left_alone(tenant_url: str, memory: Memory) -> None:
-    noted(memory)
-    assert found(memory) == FOUND
+def test_an_index_of_a_newer_version_is_not_changed(tenant_url: str, memory: Memory) -> None:
+    take_notes(memory)
+    assert found_texts(memory) == FOUND
     execute(tenant_url, f"UPDATE followed SET version = {VERSION + 1}")
     with Memory.open(tenant_url, embedder=None) as other, pytest.raises(ReadOnly, match="upgrade inmind"):
-        found(other)
+        found_texts(other)
     assert execute(tenant_url, "SELECT version FROM followed") == [[(VERSION + 1,)]]
 
 
 @pytest.mark.spec("N67")
 @pytest.mark.parametrize("wire", ['"the ferry sank"', '{"role":"zzz","content":"the ferry sank"}'])
-def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
+def test_an_unreadable_event_is_skipped_and_logged_once(
     tenant_url: str, memory: Memory, caplog: pytest.LogCaptureFixture, wire: str
 ) -> None:
-    noted(memory)
+    take_notes(memory)
     session = memory.session("of ada")
     session.add([user("poison")])
     session.add([user("The ferry is long")])
     execute(tenant_url, f"UPDATE events SET body = '{{\"wire\":{wire}}}' WHERE body LIKE '%poison%'")
     for _ in range(2):
-        assert found(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
+        assert found_texts(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
     assert [record.message.partition(": ")[0].partition(" cannot")[2] for record in caplog.records] == [
         " be read and is not indexed"
     ]
 
 
 @pytest.mark.spec("N67")
-def test_a_batch_that_fails_at_its_end_is_taken_in_by_halves(
+def test_a_failing_batch_is_bisected(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its words were written by then, and are taken back with all that is not read."""
-    noted(memory)
+    """Its words were written already and are rolled back."""
+    take_notes(memory)
     session = memory.session("of ada")
     session.add([user("The ferry sank")])
     sank = f"session/of ada#{session.state.seq}"
@@ -264,8 +264,8 @@ def test_a_batch_that_fails_at_its_end_is_taken_in_by_halves(
             raise ValueError("as if it could not be read")
 
     monkeypatch.setattr(Indexer, "_flush", keep_but_fail)
-    assert found(memory) == FOUND
-    assert found(memory) == FOUND
+    assert found_texts(memory) == FOUND
+    assert found_texts(memory) == FOUND
     assert len([record for record in caplog.records if f"{sank} cannot be read" in record.message]) == 1
     assert not [record for record in caplog.records if "damaged" in record.message]
 
@@ -273,8 +273,8 @@ def test_a_batch_that_fails_at_its_end_is_taken_in_by_halves(
 # -- the same as in a home -------------------------------------------------------------------------------------
 
 
-def told(memory: Memory, clock: ManualClock) -> None:
-    """A little of everything that the index takes in."""
+def sample_events(memory: Memory, clock: ManualClock) -> None:
+    """A sample of everything that is indexed."""
     for number, name in enumerate(("ada", "bob", None)):
         session = memory.session(f"s{number}", resource=name)
         for turn in range(6):
@@ -292,8 +292,8 @@ def told(memory: Memory, clock: ManualClock) -> None:
     memory.resource("ada").consolidate()
 
 
-def copied(home: Path, url: str) -> None:
-    """The journal of a home, event by event, in the same order."""
+def copy_journal(home: Path, url: str) -> None:
+    """Copy the journal of a home, event by event."""
     here, there = SqliteStore(home / "inmind.db"), PostgresStore.open(url)
     with there.bulk_import() as adoption:
         for _, event in here.events_since(0, kinds=tuple(KINDS), limit=10_000):
@@ -329,13 +329,13 @@ def everything(memory: Memory) -> list[Any]:
 
 
 @pytest.mark.parametrize("embedder", [None, "auto"], ids=["by words", "with vectors"])
-def test_the_same_journal_is_found_alike_in_a_home_and_in_a_database(
+def test_the_same_journal_gives_the_same_hits_in_a_home_and_a_database(
     tenant_url: str, tmp_path: Path, embedder: str | None
 ) -> None:
     home, clock = tmp_path / "home", ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
-        told(memory, clock)
-    copied(home, tenant_url)
+        sample_events(memory, clock)
+    copy_journal(home, tenant_url)
     answers: list[Any] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=embedder) as memory:
@@ -345,11 +345,11 @@ def test_the_same_journal_is_found_alike_in_a_home_and_in_a_database(
     assert [asked for asked, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
 
 
-def test_cosines_are_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
+def test_cosines_equal_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
     home, clock = tmp_path / "home", ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
-        told(memory, clock)
-    copied(home, tenant_url)
+        sample_events(memory, clock)
+    copy_journal(home, tenant_url)
     near: list[NearestPassages] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder="auto") as memory:
@@ -369,16 +369,16 @@ def test_cosines_are_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def plain(postgres_admin: str, tenant_url: str) -> Generator[Plain]:
-    """A database of the same server that has no pgvector."""
+def plain(postgres_admin: str, tenant_url: str) -> Generator[DatabaseWithoutPgvector]:
+    """A database on the same server without pgvector."""
     name = f"plain_{urlsplit(tenant_url).username}"
     to = urlsplit(postgres_admin)._replace(path=f"/{name}")
     execute(postgres_admin, f"CREATE DATABASE {name}", f"GRANT CREATE ON DATABASE {name} TO PUBLIC")
-    yield Plain(urlunsplit(urlsplit(tenant_url)._replace(path=f"/{name}")), urlunsplit(to))
+    yield DatabaseWithoutPgvector(urlunsplit(urlsplit(tenant_url)._replace(path=f"/{name}")), urlunsplit(to))
     execute(postgres_admin, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-class Plain(NamedTuple):
+class DatabaseWithoutPgvector(NamedTuple):
     tenant: str
     admin: str
 
@@ -387,23 +387,25 @@ def by_meaning(memory: Memory) -> list[float]:
     return [hit.parts["meaning"] for hit in memory.resource("ada").search("boats")]
 
 
-def test_without_pgvector_search_goes_by_words_and_says_so_once(plain: Plain, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_pgvector_search_uses_words_and_logs_once(
+    plain: DatabaseWithoutPgvector, caplog: pytest.LogCaptureFixture
+) -> None:
     with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
-        noted(memory)
-        assert found(memory) == FOUND
-        assert found(memory) == FOUND
+        take_notes(memory)
+        assert found_texts(memory) == FOUND
+        assert found_texts(memory) == FOUND
         assert by_meaning(memory) == []
     (said,) = [record.message for record in caplog.records if "pgvector" in record.message]
     assert said.endswith("has no pgvector: searching by words only")
     assert str(urlsplit(plain.tenant).password) not in said
 
 
-def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
-    plain: Plain, monkeypatch: pytest.MonkeyPatch
+def test_pgvector_may_be_installed_and_removed_at_any_time(
+    plain: DatabaseWithoutPgvector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "PGVECTOR_CHECK_SECONDS", 0.0)
     with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
-        noted(memory)
+        take_notes(memory)
         assert by_meaning(memory) == []
         execute(plain.admin, 'CREATE SCHEMA "odd. name"; CREATE EXTENSION vector SCHEMA "odd. name"')
         assert by_meaning(memory) == []  # nobody but its owner may use that schema
@@ -412,18 +414,18 @@ def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
         assert len(by_meaning(memory)) == 2
         execute(plain.admin, "DROP EXTENSION vector CASCADE")
         assert by_meaning(memory) == []
-        assert found(memory) == FOUND
+        assert found_texts(memory) == FOUND
         execute(plain.admin, "CREATE EXTENSION vector")
         assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage]
         assert len(by_meaning(memory)) == 2
 
 
-def test_vectors_of_an_embedder_that_nobody_has_used_for_a_day_are_forgotten(tenant_url: str) -> None:
-    """While machines are changed over one by one, those of both are in use."""
+def test_vectors_of_an_embedder_unused_for_a_day_are_deleted(tenant_url: str) -> None:
+    """While machines are updated one by one, both embedders are in use."""
     clock, names = ManualClock(), "SELECT name FROM embedders ORDER BY name"
     for name in ("toy one", "toy two"):
         with Memory.open(tenant_url, clock=clock, embedder=Toy(name)) as memory:
-            noted(memory)
+            take_notes(memory)
             memory.run_upkeep()
     assert execute(tenant_url, names) == [[("toy one#3",), ("toy two#3",)]]
     clock.advance(seconds=20 * 3600)
@@ -450,15 +452,15 @@ class Toy:
         return [[0.6, 0.0, 0.8] for _ in texts]
 
 
-def test_whoever_has_no_vectors_yet_is_found_however_they_came(tenant_url: str) -> None:
-    """Those there were before an embedder was new, those who came since, and those who have grown."""
+def test_every_resource_without_vectors_is_found(tenant_url: str) -> None:
+    """Resources from before the embedder, new ones, and grown ones."""
     with Memory.open(tenant_url, embedder=None) as memory:
-        noted(memory)
+        take_notes(memory)
         memory._context.search_engine().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
     with Memory.open(tenant_url, embedder=Toy("toy")) as memory:
         deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
         assert deep.embed()
-        noted(memory, "bob")
+        take_notes(memory, "bob")
         memory.session("of ada").note("The ferry is late")
         deep.catch_up()
         assert deep.embed()
@@ -466,15 +468,15 @@ def test_whoever_has_no_vectors_yet_is_found_however_they_came(tenant_url: str) 
     assert execute(tenant_url, rows, "SELECT count(*) FROM vectors") == [[(2, 0)], [(5,)]]
 
 
-def _nothing(*_: object) -> Any:
-    """Instead of a way to ask more, which is the same only where it is asked."""
+def _return_nothing(*_: object) -> Any:
+    """Replaces further queries, whose results may differ."""
 
 
 def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenant_url: str, tmp_path: Path) -> None:
     home, clock = tmp_path / "home", ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
-        told(memory, clock)
-    copied(home, tenant_url)
+        sample_events(memory, clock)
+    copy_journal(home, tenant_url)
     gathered: list[Any] = []
     pages: list[str] = []
     for place in (home, tenant_url):
@@ -486,7 +488,7 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
                 search=memory._context.search_engine(),  # pyright: ignore[reportPrivateUsage]
                 clock=clock,
             )
-            gathered.append(replace(gathering.gather().material, search=_nothing, get_crystal=_nothing))
+            gathered.append(replace(gathering.gather().material, search=_return_nothing, get_crystal=_return_nothing))
             assert memory.dream("ada").status == "done"
             pages.append(memory._context.resource_stream("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
     assert gathered[0] == gathered[1]

@@ -1,7 +1,7 @@
-"""Conversations in Chinese and Japanese, and in both with English words among them: which line answers which question.
+"""Search in Chinese, Japanese and mixed conversations: which line answers which question.
 
-All of them are one person's, so that every conversation is in the way of all the others. There are no vectors: what is
-measured is whether words are found where no spaces stand between them.
+All conversations belong to one resource, so each competes with all others. There are no vectors: the test measures
+whether words are found in scripts without spaces.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TALKS: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def remembering(tmp_path_factory: pytest.TempPathFactory) -> Generator[Memory]:
+def open_memory(tmp_path_factory: pytest.TempPathFactory) -> Generator[Memory]:
     with Memory.open(tmp_path_factory.mktemp("home") / "memory", embedder=None) as memory:
         for number, talk in enumerate(TALKS):
             session = memory.session(f"talk-{number}", resource="ada")
@@ -36,8 +36,8 @@ def remembering(tmp_path_factory: pytest.TempPathFactory) -> Generator[Memory]:
         yield memory
 
 
-def places(memory: Memory, language: str) -> list[int]:
-    """Where the answers stand among what is found, from 1; 0 for one that is not found."""
+def answer_ranks(memory: Memory, language: str) -> list[int]:
+    """Ranks of the answers among the hits, from 1; 0 if not found."""
     found: list[int] = []
     for talk in TALKS:
         if talk["language"] == language:
@@ -52,7 +52,7 @@ def places(memory: Memory, language: str) -> list[int]:
 def test_the_answer_is_among_the_first_three_hits(
     remembering: Memory, language: str, queries: int, first: float
 ) -> None:
-    found = places(remembering, language)
+    found = answer_ranks(remembering, language)
     assert len(found) >= queries
     assert all(1 <= place <= 3 for place in found)
     assert found.count(1) >= first * len(found)

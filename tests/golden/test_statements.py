@@ -1,7 +1,7 @@
-"""Pairs of notes, labelled by hand: which say the same, which say the same thing anew, and which only look like it.
+"""Pairs of notes labelled by hand: same statement, changed value, or only similar.
 
-One half of the file is there to work on; the other, `held-out`, to measure by: whoever mends a rule because of one of
-its pairs moves that pair over. Both go through a consolidation, since that is what decides.
+One half of the file is for development; the other, `held-out`, is for measuring. A pair that caused a rule change
+moves to the first half. Both run through a consolidation, which makes the decision.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAIRS: list[dict[str, str]] = [
 HALVES = ("dev", "held-out")
 
 
-def decided(older: str, newer: str) -> str:
+def decide(older: str, newer: str) -> str:
     notes = [
         Crystal(id=f"resource/ada#{day}", text=text, at=WHEN + timedelta(days=day))
         for day, text in enumerate([older, newer])
@@ -35,7 +35,7 @@ def decided(older: str, newer: str) -> str:
 
 
 def precision_and_recall(half: str, label: str) -> tuple[float, float]:
-    pairs = [(pair["label"], decided(pair["older"], pair["newer"])) for pair in PAIRS if pair["half"] == half]
+    pairs = [(pair["label"], decide(pair["older"], pair["newer"])) for pair in PAIRS if pair["half"] == half]
     right = pairs.count((label, label))
     return right / sum(answer == label for _, answer in pairs), right / sum(meant == label for meant, _ in pairs)
 
@@ -58,7 +58,7 @@ def test_decisions_are_precise_and_few_are_missed(half: str, label: str, least: 
 
 @each_row("pair", [pair for pair in PAIRS if pair["label"] == "neither"], ids=lambda pair: pair["older"])
 def test_lookalikes_are_left_unchanged(pair: dict[str, str]) -> None:
-    assert decided(pair["older"], pair["newer"]) == "neither"
+    assert decide(pair["older"], pair["newer"]) == "neither"
 
 
 def test_no_pair_is_in_both_halves() -> None:

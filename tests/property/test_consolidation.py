@@ -1,4 +1,4 @@
-"""What holds of consolidation whatever was noted, found, frozen and consolidated before."""
+"""Properties of consolidation for any history of notes, accesses and pins."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def notes(draw: st.DrawFn) -> list[Crystal]:
 
 
 class Life:
-    """Crystals, and what becomes of them."""
+    """Crystals and the events that change them."""
 
     def __init__(self, crystals: Sequence[Crystal]) -> None:
         self.crystals = {crystal.id: crystal for crystal in crystals}
@@ -73,7 +73,7 @@ class Life:
         self.crystals = {id: apply_event(crystal, event, self.crystals) for id, crystal in self.crystals.items()}
 
     def consolidates(self, now: datetime, most: int) -> list[Consolidated]:
-        """A whole pass, decided at once and carried out batch by batch."""
+        """A whole pass, planned at once and applied in batches."""
         batches = list(split_batches(plan_consolidation([*self.crystals.values()], now=now), most))
         for batch in batches:
             self.happens(batch, now)
@@ -88,17 +88,13 @@ def test_a_second_pass_has_nothing_to_do(crystals: list[Crystal], now: datetime,
 
 
 @given(notes().flatmap(lambda crystals: st.tuples(st.just(crystals), st.permutations(crystals))), MOMENTS)
-def test_the_order_of_crystals_does_not_matter(
-    orders: tuple[list[Crystal], list[Crystal]], now: datetime
-) -> None:
+def test_the_order_of_crystals_does_not_matter(orders: tuple[list[Crystal], list[Crystal]], now: datetime) -> None:
     one, other = (plan_consolidation(crystals, now=now) for crystals in orders)
     assert one == other
 
 
 @given(notes(), MOMENTS, st.integers(min_value=1, max_value=4))
-def test_batches_name_every_crystal_once_within_the_size(
-    crystals: list[Crystal], now: datetime, most: int
-) -> None:
+def test_batches_name_every_crystal_once_within_the_size(crystals: list[Crystal], now: datetime, most: int) -> None:
     decided = plan_consolidation(crystals, now=now)
     named = [_named(batch) for batch in split_batches(decided, most)]
     assert all(len(one) <= most for one in named)
@@ -133,7 +129,7 @@ def test_nothing_is_superseded_by_a_less_trusted_crystal(crystals: list[Crystal]
 
 @given(st.data())
 def test_merges_and_successors_have_no_cycles(data: st.DataObject) -> None:
-    """Over a life: notes come, are found, frozen and thawed, and passes are broken off and taken up again."""
+    """Notes are added, accessed, pinned and unpinned, and passes are interrupted and resumed."""
     coming = data.draw(notes())
     life, now = Life([]), WHEN
     for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
@@ -161,7 +157,7 @@ def test_merges_and_successors_have_no_cycles(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_a_merged_crystal_leads_to_a_searchable_one_after_concurrent_passes(data: st.DataObject) -> None:
-    """Passes of several processes: each decided on what there was, and took effect when others had come before it."""
+    """Passes of several processes: each is planned on an older state than it is applied to."""
     texts = data.draw(st.lists(st.sampled_from(["User prefers tabs", "User lives in Berlin"]), min_size=2, max_size=6))
     said = [Crystal(id=f"resource/ada#{n}", text=text, at=WHEN, importance=0.9) for n, text in enumerate(texts)]
     life, now, decided = Life(said), WHEN + DAY, list[Consolidated]()

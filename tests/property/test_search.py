@@ -1,5 +1,4 @@
-"""Whatever happens, and whenever somebody looks: an index that has followed and one made anew know the same, and so do
-one in a file and one in a database."""
+"""An updated index and a rebuilt one are equal, and so are SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class Life(NamedTuple):
     """Whose notes are consolidated and dreamt of; the session may be nobody's all the same."""
 
     def known(self) -> dict[str, list[tuple[str, float]]]:
-        """All that can be found, and what is known of each."""
+        """All searchable crystals with their fields."""
         owner = owner_of(f"session/{self.session.id}", self.session.resource)
         return {
             word: [
@@ -92,7 +91,7 @@ def goes_to(back: int) -> Step:
 
 
 def edits(text: str, kept: int) -> Step:
-    """The host hands in its own list: the end regenerated, or the front dropped."""
+    """The host passes its list: the end regenerated, or the front dropped."""
 
     def step(life: Life) -> None:
         said = [dict(entry.wire) for entry in life.session.state.conversation]
@@ -118,7 +117,7 @@ def consolidates(life: Life) -> None:
 
 
 def dreams(text: str, undone: bool) -> Step:
-    """Goes over what was found again, makes something of it, and is undone or not."""
+    """Replays found crystals, creates one, and may be undone."""
 
     def step(life: Life) -> None:
         stream = life.memory._context.resource_stream(life.resource)  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
@@ -149,7 +148,7 @@ TRACES = st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=12)
 
 
 def live(place: Path | str, steps: list[tuple[Step, bool]], *, private: bool, number: int = 0) -> tuple[Any, Any]:
-    """What is known after these steps, and what one made anew knows then."""
+    """The index after these steps, and a rebuilt index."""
     clock = ManualClock()
     with Memory.open(place, clock=clock, embedder=None) as memory:
         resource = f"ada{number}"
@@ -188,8 +187,10 @@ def test_an_updated_and_a_rebuilt_index_are_equal(steps: list[tuple[Step, bool]]
     deadline=None,
 )
 @given(steps=TRACES, private=st.booleans())
-def test_a_database_and_a_home_have_the_same_index(tenant_url: str, steps: list[tuple[Step, bool]], private: bool) -> None:
-    """The tenant is the same each time, and the resource another."""
+def test_a_database_and_a_home_have_the_same_index(
+    tenant_url: str, steps: list[tuple[Step, bool]], private: bool
+) -> None:
+    """All runs share the tenant and use different resources."""
     number = next(_NUMBERS)
     with TemporaryDirectory() as folder:
         followed, _ = live(Path(folder) / "home", steps, private=private, number=number)

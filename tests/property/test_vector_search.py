@@ -1,4 +1,4 @@
-"""What holds of the nearest vectors whatever is added, removed and asked, in whatever order."""
+"""Properties of nearest vectors for any sequence of additions, removals and queries."""
 
 from __future__ import annotations
 

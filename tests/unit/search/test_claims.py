@@ -1,4 +1,4 @@
-"""How a statement is read: what it answers, what it overrules, what it is the same as."""
+"""Parsed statements: answers, overruled questions and equal wording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time words: what people write, and the days that they mean by it."""
+"""Dates in queries, in English, Chinese and Japanese."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOW = datetime(2026, 5, 20, 15, 30, tzinfo=UTC)
 
 
 def days(text: str, now: datetime = NOW) -> tuple[date, date] | None:
-    """The first and the last day that a text speaks of."""
+    """First and last day that a text means."""
     span = find_date_span(text, now)
     return None if span is None else (span.start.date(), (span.end - timedelta(microseconds=1)).date())
 
@@ -321,9 +321,7 @@ MOMENTS = st.datetimes(timezones=st.just(UTC))
 @example(words=["yesterday"], glue=" ", now=datetime.min.replace(tzinfo=UTC))
 @example(words=["999", "years", "ago"], glue=" ", now=datetime(500, 1, 1, tzinfo=UTC))
 @example(words=["today"], glue=" ", now=datetime.max.replace(tzinfo=UTC))
-def test_no_text_raises_and_every_span_is_in_range(
-    words: list[str], glue: str, now: datetime
-) -> None:
+def test_no_text_raises_and_every_span_is_in_range(words: list[str], glue: str, now: datetime) -> None:
     span = find_date_span(glue.join(words), now)
     if span is not None:
         assert span.start < span.end

@@ -1,4 +1,4 @@
-"""What a crystal is worth, and when it expires."""
+"""Scores of crystals, and when they expire."""
 
 from __future__ import annotations
 

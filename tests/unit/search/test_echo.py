@@ -1,4 +1,4 @@
-"""Words that come from memory itself: told from news, whoever repeats them."""
+"""Repetitions of shown text are recognised, corrections are not echoes."""
 
 from __future__ import annotations
 

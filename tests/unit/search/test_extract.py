@@ -1,4 +1,4 @@
-"""What of an event can be found again: messages as every provider writes them, notes, pages, things."""
+"""Crystals of events: messages of every provider, notes, pages, entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a crystal, transition by transition."""
+"""Lifecycle of a crystal, transition by transition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events still stand: against a model that replays everything from the start, and as sentences."""
+"""Live events, by example and against a model that replays everything from the start."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
 
 
 def replayed(events: Sequence[Event]) -> tuple[list[int], set[int]]:
-    """The line, and what has been taken back of all that was ever there: told afresh for every undo."""
+    """The conversation and the retracted events, computed again for every undo."""
     line: list[int] = []
     taken_back: set[int] = set()
     for event in events:

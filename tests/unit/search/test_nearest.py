@@ -1,4 +1,4 @@
-"""Vectors beyond what a property can draw: many of them, equal ones, and what they take."""
+"""Nearest vectors in cases a property test does not reach: many, equal, and memory use."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_rounded_vector_takes_300_bytes_and_removal_frees_them() -> None:
 
 
 def some_vectors(count: int, dimensions: int = DIMENSIONS) -> NDArray[np.float32]:
-    """In clusters, as those of texts are: of the same subject, and of no two the same. More begin with the fewer."""
+    """Clustered vectors like those of texts, all distinct. A longer list starts with a shorter one."""
     subjects = np.random.default_rng(1).standard_normal((200, dimensions), np.float32)
     drawn = np.random.default_rng(2).standard_normal((count, dimensions), np.float32)
     vectors = subjects[np.arange(count) * 7919 % 200] + drawn

@@ -1,4 +1,4 @@
-"""A note on its way in: what may be one, and how each other thing is refused."""
+"""Validation of notes."""
 
 from __future__ import annotations
 

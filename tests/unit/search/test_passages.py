@@ -1,4 +1,4 @@
-"""Long texts in passages: nothing is lost, none is too long, and sentences stay whole where they can."""
+"""Passages: nothing is lost, none is too long, and sentences stay whole if possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked of deep memory: everything sensible, and each other thing refused by its name."""
+"""Validation of queries and filters."""
 
 from __future__ import annotations
 
@@ -146,9 +146,7 @@ def a_crystal(*, at: datetime = WHEN, **known: Any) -> Crystal:
         ({"until": WHEN}, {"at": WHEN - timedelta(microseconds=1)}, {"at": WHEN}),
     ],
 )
-def test_a_filter_allows_what_it_names(
-    filters: dict[str, Any], those: dict[str, Any], others: dict[str, Any]
-) -> None:
+def test_a_filter_allows_what_it_names(filters: dict[str, Any], those: dict[str, Any], others: dict[str, Any]) -> None:
     query = validate_query("CORS", **filters)
     assert query.allows(a_crystal(**those))
     assert not query.allows(a_crystal(**others))

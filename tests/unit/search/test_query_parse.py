@@ -1,4 +1,4 @@
-"""What a query asks for: which of its words count, whom it means, and when."""
+"""Parsed queries: weights of words, speakers and dates."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.spec("H3")
 NOW = datetime(2026, 5, 20, tzinfo=UTC)
 
 
-def read(text: str, *speakers: str) -> ParsedQuery:
+def parsed(text: str, *speakers: str) -> ParsedQuery:
     return parse_query(text, now=NOW, speakers=speakers)
 
 
-def strong(text: str) -> set[str]:
-    """The words that count the most."""
-    weights = read(text).words
+def strong_words(text: str) -> set[str]:
+    """The words with the highest weight."""
+    weights = parsed(text).words
     return {word for word, weight in weights.items() if weight == max(weights.values())}
 
 
@@ -36,7 +36,7 @@ def strong(text: str) -> set[str]:
     ],
 )
 def test_the_subject_words_of_a_question_count(text: str, meant: str) -> None:
-    assert strong(text) == set(query_words(meant))
+    assert strong_words(text) == set(query_words(meant))
 
 
 @each_row(
@@ -55,7 +55,7 @@ def test_the_subject_words_of_a_question_count(text: str, meant: str) -> None:
     ],
 )
 def test_the_subject_words_count_in_scripts_without_spaces(text: str, meant: str) -> None:
-    assert strong(text) == set(query_words(meant))
+    assert strong_words(text) == set(query_words(meant))
 
 
 @pytest.mark.parametrize(
@@ -63,18 +63,18 @@ def test_the_subject_words_count_in_scripts_without_spaces(text: str, meant: str
     [("我的猫叫什么？", "有一只橘猫"), ("犬の名前は？", "犬を飼っています"), ("我几点会醒", "三点总是醒")],
 )
 def test_a_word_of_one_character_is_searched(text: str, line: str) -> None:
-    assert set(read(text).words) & set(index_words(line))
+    assert set(parsed(text).words) & set(index_words(line))
 
 
 def test_a_pair_across_a_stop_word_has_a_low_weight() -> None:
-    """Nobody knows all words: in the name of a town may stand what elsewhere says nothing."""
-    weights = read("去丰都鬼城").words
+    """A stop word may be part of a name, so the pair still counts."""
+    weights = parsed("去丰都鬼城").words
     assert 0 < weights["丰都"] < weights["鬼城"]
 
 
 @each_row("text", ["what is it", "who are you", "的", "是不是", "誰", "to be or not to be"])
 def test_without_subject_words_all_words_are_searched(text: str) -> None:
-    assert set(read(text).words) == set(query_words(text))
+    assert set(parsed(text).words) == set(query_words(text))
 
 
 @each_row(
@@ -92,27 +92,27 @@ def test_without_subject_words_all_words_are_searched(text: str) -> None:
     ],
 )
 def test_the_role_is_recognised(text: str, role: str) -> None:
-    assert read(text).role == role
+    assert parsed(text).role == role
 
 
 def test_a_name_means_only_that_speaker() -> None:
-    query = read("What did Caroline tell me about her trip?", "Caroline", "Melanie", "Caroline Smith")
+    query = parsed("What did Caroline tell me about her trip?", "Caroline", "Melanie", "Caroline Smith")
     assert (query.names, query.role) == (frozenset({"Caroline"}), "")
 
 
 def test_a_name_is_recognised_in_any_spelling() -> None:
-    assert read("what did jean-luc say", "Jean-Luc").names == {"Jean-Luc"}
+    assert parsed("what did jean-luc say", "Jean-Luc").names == {"Jean-Luc"}
 
 
 def test_a_speaker_name_without_words_is_ignored() -> None:
-    assert read("what did ?? say", "??", "").names == frozenset()
+    assert parsed("what did ?? say", "??", "").names == frozenset()
 
 
 def test_the_dates_are_recognised() -> None:
-    span = read("what did we do yesterday").span
+    span = parsed("what did we do yesterday").span
     assert span is not None
     assert span.start == datetime(2026, 5, 19, tzinfo=UTC)
-    assert read("what did we do").span is None
+    assert parsed("what did we do").span is None
 
 
 def test_keywords_identify_the_subject() -> None:
@@ -122,6 +122,6 @@ def test_keywords_identify_the_subject() -> None:
 
 @given(text=st.text(st.characters(min_codepoint=0)), speakers=st.lists(st.text(max_size=5), max_size=3))
 def test_any_text_can_be_parsed(text: str, speakers: list[str]) -> None:
-    query = read(text, *speakers)
+    query = parsed(text, *speakers)
     assert all(0 < weight <= 1 for weight in query.words.values())
     assert bool(query.words) == bool(query_words(text))

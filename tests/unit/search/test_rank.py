@@ -1,4 +1,4 @@
-"""Which crystals come first, and why: by who stands before whom, not by numbers."""
+"""Order of hits, by example and not by exact scores."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ NOW = datetime(2026, 5, 20, tzinfo=UTC)
 DAY = DateSpan(NOW - timedelta(days=10), NOW - timedelta(days=9))
 
 
-def talks(number: int) -> int | None:
-    """Numbers below a thousand are lines of conversations, a hundred in each; the others stand alone."""
+def conversation_of(number: int) -> int | None:
+    """Numbers below a thousand are lines of conversations, a hundred in each; the others are in none."""
     return number // 100 if number < 1_000 else None
 
 
@@ -41,7 +41,8 @@ def a_line(number: int, *, words: int = 10, role: str = "user", **known: Any) ->
 
 def order(own: Mapping[int, float], *lines: RankCandidate, **query: Any) -> list[int]:
     return [
-        one.number for one in rank_candidates(lines, ScoreField(own, talks), ParsedQuery(words={}, **query), limit=10)
+        one.number
+        for one in rank_candidates(lines, ScoreField(own, conversation_of), ParsedQuery(words={}, **query), limit=10)
     ]
 
 
@@ -74,9 +75,7 @@ def test_a_cosine_at_the_floor_scores_nothing() -> None:
     meaning=st.dictionaries(st.integers(0, 9), st.floats(-1, 1)),
     floor=st.floats(0, 1),
 )
-def test_scores_do_not_exceed_the_maximum(
-    lexical: dict[int, float], meaning: dict[int, float], floor: float
-) -> None:
+def test_scores_do_not_exceed_the_maximum(lexical: dict[int, float], meaning: dict[int, float], floor: float) -> None:
     words, meant = score_by_words(lexical, words_only=False), score_by_meaning(meaning, floor=floor)
     assert set(words) == set(lexical)
     assert set(meant) <= set(meaning)
@@ -127,9 +126,7 @@ def test_of_equal_scores_the_later_comes_first() -> None:
         ({}, {"value": 1.0}),
     ],
 )
-def test_speaker_dates_and_value_break_ties(
-    query: dict[str, Any], meant: dict[str, Any]
-) -> None:
+def test_speaker_dates_and_value_break_ties(query: dict[str, Any], meant: dict[str, Any]) -> None:
     own = {1_000: 1.0, 1_001: 1.0}
     assert order(own, a_line(1_000, **meant), a_line(1_001), **query) == [1_000, 1_001]
 
@@ -149,7 +146,10 @@ def test_an_unrelated_crystal_is_not_found() -> None:
 def test_the_parts_add_up_to_the_score() -> None:
     own = {150: 0.5, 151: 1.0}
     (best,) = rank_candidates(
-        [a_line(150, value=0.4)], ScoreField(own, talks), ParsedQuery(words={}, role="user", span=DAY), limit=1
+        [a_line(150, value=0.4)],
+        ScoreField(own, conversation_of),
+        ParsedQuery(words={}, role="user", span=DAY),
+        limit=1,
     )
     parts = best.parts
     together = own[150] + parts["neighbours"] + parts["conversation"]
@@ -157,7 +157,7 @@ def test_the_parts_add_up_to_the_score() -> None:
 
 
 def test_the_most_promising_are_the_best_and_their_neighbours() -> None:
-    field = ScoreField({150: 1.0, 250: 0.9, 1_000: 0.8}, talks)
+    field = ScoreField({150: 1.0, 250: 0.9, 1_000: 0.8}, conversation_of)
     assert set(field.most_promising(100)) >= {149, 150, 151, 249, 250, 251, 1_000}
     assert 1_001 not in field.most_promising(100)
     assert field.most_promising(1) == [150]
@@ -165,6 +165,8 @@ def test_the_most_promising_are_the_best_and_their_neighbours() -> None:
 
 @given(own=st.dictionaries(st.integers(0, 1_500), st.floats(0, 1), max_size=30), most=st.integers(1, 10))
 def test_the_best_are_returned_in_order_up_to_the_limit(own: dict[int, float], most: int) -> None:
-    found = rank_candidates([a_line(number) for number in own], ScoreField(own, talks), ParsedQuery(words={}), most)
+    found = rank_candidates(
+        [a_line(number) for number in own], ScoreField(own, conversation_of), ParsedQuery(words={}), most
+    )
     assert len(found) <= most
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)

@@ -1,4 +1,4 @@
-"""What was found, as a model reads it. The exact words are what it is told by, so they stand here."""
+"""Rendering of hits for the model, with the exact text."""
 
 from __future__ import annotations
 
@@ -154,9 +154,7 @@ TEXTS = st.text(max_size=40) | st.sampled_from([FORGED, FORGED.replace("\n", "\r
 
 @pytest.mark.spec("J4")
 @given(text=TEXTS, other=TEXTS, speaker=TEXTS, trust=st.sampled_from(Trust))
-def test_no_text_can_imitate_a_hit_or_a_context_line(
-    text: str, other: str, speaker: str, trust: Trust
-) -> None:
+def test_no_text_can_imitate_a_hit_or_a_context_line(text: str, other: str, speaker: str, trust: Trust) -> None:
     around = render_context_line(a_hit(other, speaker=speaker, trust=trust).crystal, 200)
     lines = render_hits([a_hit(text, before=around, speaker=speaker, trust=trust), a_hit("last")]).splitlines()
     assert [line for line in lines if not line.startswith("   ")] == [line for line in lines if HEADER.match(line)]

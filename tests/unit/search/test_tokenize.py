@@ -1,4 +1,4 @@
-"""The words that a text is found by, and those that a question looks for: the two always meet."""
+"""Words of texts and of queries, which must match."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ SEPARATORS = st.sampled_from([" ", ", ", ". ", "\n", "，", "。", "、", "・",
 
 
 @given(parts=TEXTS, separator=SEPARATORS, data=st.data())
-def test_a_part_between_separators_is_found_by_its_words(
-    parts: list[str], separator: str, data: st.DataObject
-) -> None:
+def test_a_part_between_separators_is_found_by_its_words(parts: list[str], separator: str, data: st.DataObject) -> None:
     asked = data.draw(st.sampled_from(parts))
     assert set(query_words(asked)) <= set(index_words(separator.join(parts)))
 
@@ -98,7 +96,7 @@ def test_different_spellings_match(written: str, asked: str) -> None:
     ],
 )
 def test_a_word_is_not_split(text: str, word: str) -> None:
-    """As many words are found in it as have been asked for, and none of them is a piece."""
+    """The text gives as many words as the query, and none of them is a fragment."""
     assert set(query_words(word)) <= set(index_words(text))
     assert "".join(dict.fromkeys("".join(query_words(word)))) == "".join(dict.fromkeys(word.casefold()))
 

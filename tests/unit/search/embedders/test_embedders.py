@@ -1,4 +1,4 @@
-"""How an embedder is named, and what is said where it is unknown or not installed."""
+"""Embedders by name, and errors for unknown or missing ones."""
 
 from __future__ import annotations
 

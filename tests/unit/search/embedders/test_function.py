@@ -1,4 +1,4 @@
-"""What is made of the answers of a model that may be anybody's."""
+"""FunctionEmbedder checks and normalises the results of any function."""
 
 from __future__ import annotations
 

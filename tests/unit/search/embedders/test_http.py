@@ -1,4 +1,4 @@
-"""An endpoint is asked politely, and told apart from one that cannot be reached or answers with something else."""
+"""The HTTP embedder: batches, retries, keys and invalid responses."""
 
 from __future__ import annotations
 
@@ -97,9 +97,7 @@ def test_an_unreachable_endpoint_is_named(pauses: list[float]) -> None:
     assert pauses == list(RETRY_SECONDS)
 
 
-def test_a_timeout_is_not_retried(
-    pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_timeout_is_not_retried(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["inmind.search.embedders.http"], "TIMEOUT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"

@@ -1,4 +1,4 @@
-"""The models whose weights come in a package: their vectors, and the network that makes those of one."""
+"""Embedders with packaged weights: their vectors, and the numpy encoder."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_word_order_changes_the_vector() -> None:
 
 
 def an_encoder() -> Encoder:
-    """Of two layers, with weights drawn by lot, the same each time."""
+    """Two layers with fixed random weights."""
     drawn = partial(np.random.default_rng(0).normal, 0, 0.2)
 
     def dense(name: str, *, into: int = WIDE, out: int = WIDE) -> dict[str, NDArray[np.float32]]:
