@@ -41,7 +41,7 @@ PAGES: Mapping[str, Page] = {
         ("Session", "Scratchpad", "SetAside", "MergeReport", "MergeConflict", "Origin", "Trust"),
     ),
     "prompt": Page(
-        "Prompts",
+        "Prompt types",
         "The prompt, the recorded reply, and their cost.",
         ("Prompt", "PromptPreview", "Report", "Explanation", "Usage", "Rates", "Recorded", "HostCall", "ToolResult", "wrap"),
     ),
@@ -80,7 +80,7 @@ PAGES: Mapping[str, Page] = {
         "The same names, awaited.",
         ("AsyncMemory", "AsyncResource", "AsyncSession", "AsyncScratchpad", "AsyncAffect", "AsyncEconomics"),
     ),
-    "errors": Page("Errors", "Every error with its code.", ("InmindError",), "inmind.errors"),
+    "errors": Page("Error classes", "Every error with its code.", ("InmindError",), "inmind.errors"),
     "settings": Page("Settings", "The settings of a home or a database.", (), "inmind.core.settings"),
     "testing": Page("Testing", "For the tests of hosts.", (), "inmind.store.in_memory"),
 }

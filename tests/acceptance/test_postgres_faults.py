@@ -133,7 +133,6 @@ SAYING: dict[str, Say] = {
     "child": lambda side, text: side.session.spawn(text),
     "prepared": lambda side, text: side.session.prepare([user(text)]).request,
     "search": lambda side, text: side.memory.resource("ada").search(text),
-    "search in a session": lambda side, text: side.memory.resource("ada").search("hello", session=text),
     "search of a resource": lambda side, text: side.memory.resource(text).search("hello"),
     "search of a session": lambda side, text: side.session.search(text),
     "known": lambda side, text: side.memory.has_resource(text),
