@@ -495,7 +495,7 @@ def test_a_client_that_does_not_await_is_told_which_session_it_can_have(home: Ho
         async with AsyncMemory.open(home) as memory:
             session = await memory.session("s")
             with openai.OpenAI(base_url="http://127.0.0.1:9", api_key="none") as client:
-                with pytest.raises(InvalidInput, match="session: expected its `sync`"):
+                with pytest.raises(InvalidInput, match="session: expected session.sync"):
                     wrap(client, session)
                 assert wrap(client, session.sync)
 

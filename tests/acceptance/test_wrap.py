@@ -28,7 +28,7 @@ from inmind.core.messages import FORMATS, Call, Message, Result, Text
 from inmind.core.messages.replies import Reply, ReplyUsage, read_partial_reply, read_reply
 from inmind.errors import InvalidInput
 from inmind.integrations.wrap import wrap
-from inmind.integrations.wrap.call_loop import MOST_ROUNDS
+from inmind.integrations.wrap.call_loop import MAX_ROUNDS
 from inmind.layers import TextLayer
 
 Json = dict[str, Any]
@@ -627,11 +627,11 @@ def test_a_model_that_only_ever_calls_its_memory_is_stopped_and_that_is_said(
     provider: Provider, session: Session, caplog: pytest.LogCaptureFixture, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
-    provider.will(*(says("Reading.", asks("memory_list")) for _ in range(MOST_ROUNDS)), says("Yes."))
+    provider.will(*(says("Reading.", asks("memory_list")) for _ in range(MAX_ROUNDS)), says("Yes."))
     heard = host.says("Are you done?")
     assert heard.calls == []
-    assert (len(provider.asked), provider.unused) == (MOST_ROUNDS, 1)
-    assert "16 rounds of memory alone" in caplog.text
+    assert (len(provider.asked), provider.unused) == (MAX_ROUNDS, 1)
+    assert "stopped after 16 rounds" in caplog.text
     assert host.says("And now?").text == "Yes."
     assert grows(provider.asked)
 
@@ -1332,9 +1332,9 @@ def test_a_reply_that_memory_could_not_read_is_refused(provider: Provider, sessi
     with an_openai(provider) as client, an_anthropic(provider) as other:
         chat = getattr(wrap(client, session).chat.completions, raw)
         messages = getattr(wrap(other, session).messages, raw)
-        with pytest.raises(InvalidInput, match="memory has to read the reply"):
+        with pytest.raises(InvalidInput, match="memory has to parse the reply"):
             _entered(chat.create(model="m", messages=[person("Hi.")]))
-        with pytest.raises(InvalidInput, match="memory has to read the reply"):
+        with pytest.raises(InvalidInput, match="memory has to parse the reply"):
             _entered(messages.create(model="m", max_tokens=9, messages=[person("Hi.")]))
     assert provider.asked == []
 
@@ -1362,7 +1362,7 @@ def test_what_is_no_client_is_refused(session: Session, client: object) -> None:
 
 def test_a_client_is_wrapped_once_and_with_a_session(provider: Provider, session: Session) -> None:
     with an_openai(provider) as client:
-        with pytest.raises(InvalidInput, match="no memory yet"):
+        with pytest.raises(InvalidInput, match="not wrapped yet"):
             wrap(wrap(client, session), session)
         with pytest.raises(InvalidInput, match="session"):
             wrap(client, "support-42")  # pyright: ignore[reportArgumentType] -- that is the point

@@ -1,4 +1,4 @@
-"""A host's own client of OpenAI or Anthropic, with working memory."""
+"""`wrap`: add working memory to a client of OpenAI or Anthropic."""
 
 from inmind.integrations.wrap.wrap import wrap
 

@@ -1,7 +1,7 @@
-"""One call of the host's, which takes as many rounds with the provider as memory's own tools need.
+"""One call of the host, in as many rounds with the provider as memory tools need.
 
-It knows what to send next, what to do with what came, and when the host gets its answer; it sends nothing itself. So
-it is written once for clients that wait and for clients that are awaited.
+It decides what to send next, what to do with a reply, and when the host gets its answer. It sends nothing itself, so it
+is shared by sync and async clients.
 """
 
 from __future__ import annotations
@@ -12,256 +12,287 @@ from dataclasses import field
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.core.json import is_list, plain
+from inmind.core.json import is_list, to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Format, Opaque, Wire
-from inmind.core.messages.replies import Reply, read_as_far_as_it_came, read_reply
+from inmind.core.messages.replies import Reply, read_partial_reply, read_reply
 from inmind.core.messages.replies.reply import peek
 from inmind.errors import InvalidInput
 from inmind.history import Conversation
-from inmind.integrations.wrap.hidden_rounds import Rounds
+from inmind.integrations.wrap.hidden_rounds import HiddenRounds
 from inmind.integrations.wrap.request_merge import (
     Body,
-    with_free_choice,
-    with_functions,
-    with_room_for_its_mark,
-    without_what_is_not_kept,
+    adapt_anthropic_request,
+    adapt_chat_request,
+    adapt_responses_request,
+    relax_tool_choice,
 )
-from inmind.integrations.wrap.visible import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
-from inmind.integrations.wrap.visible.base import Hidden
+from inmind.integrations.wrap.visible import (
+    AnthropicVisibleReply,
+    OpenAIVisibleReply,
+    ResponsesVisibleReply,
+    VisibleReply,
+)
+from inmind.integrations.wrap.visible.base import IsHidden
 from inmind.prompt.ingest import PrepareInput, tool_names
 from inmind.session.session import Session
 from inmind.session.tools.registry import adds_tools, route_call
 
 log = logging.getLogger("inmind")
 
-MOST_ROUNDS = 16
-"""A model that goes on calling its memory and says nothing is stopped here, and the host gets what there is."""
+MAX_ROUNDS = 16
+"""A model that only calls memory tools is stopped after this many rounds."""
 
-_ONE_HISTORY = "the session holds the conversation, and the provider cannot hold another beside it"
-_FORMS = ("json_schema", "json_object")
+_ONE_CONVERSATION = "the session keeps the conversation, so the provider must not keep another one"
+_JSON_FORMATS = ("json_schema", "json_object")
 
 
 @frozen(kw_only=True)
-class Endpoint:
-    """Where a provider is asked to go on with a conversation, and what it calls the parts of one."""
+class ApiEndpoint:
+    """An endpoint of a provider that continues a conversation, and the names of its arguments."""
 
     format: str
     messages: str = "messages"
     system: str = ""
-    form: Callable[[Mapping[str, Any]], Any]
-    """What the host says of the form that it wants the words in."""
-    showing: Callable[[Hidden, Any], Showing]
-    fitted: Callable[[Body, Mapping[str, Any]], Body]
-    """What is sent, and what the host gave, as a request that the provider takes."""
-    only: Mapping[str, tuple[object, str]] = field(default_factory=dict[str, tuple[object, str]])
-    """Arguments that memory cannot do with but at one value, and why."""
+    output_format: Callable[[Mapping[str, Any]], Any]
+    """Returns the output format that the host asks for."""
+    visible_reply: Callable[[IsHidden, Any], VisibleReply]
+    adapt_request: Callable[[Body, Mapping[str, Any]], Body]
+    """Combines the request to send with the host's arguments, as the provider accepts them."""
+    allowed_values: Mapping[str, tuple[object, str]] = field(default_factory=dict[str, tuple[object, str]])
+    """Arguments for which memory supports only one value, with the text of the error."""
 
 
 ENDPOINTS = {
-    "/chat/completions": Endpoint(
+    "/chat/completions": ApiEndpoint(
         format="openai",
-        form=lambda body: body.get("response_format"),
-        showing=ChatShowing,
-        fitted=with_functions,
-        only={"n": (1, "1: a conversation goes on from one reply")},
+        output_format=lambda body: body.get("response_format"),
+        visible_reply=OpenAIVisibleReply,
+        adapt_request=adapt_chat_request,
+        allowed_values={"n": (1, "1: a conversation continues from one reply")},
     ),
-    "/responses": Endpoint(
+    "/responses": ApiEndpoint(
         format="responses",
         messages="input",
         system="instructions",
-        form=lambda body: peek(body.get("text"), "format"),
-        showing=ResponsesShowing,
-        fitted=without_what_is_not_kept,
-        only={
-            "previous_response_id": (None, f"none: {_ONE_HISTORY}"),
-            "conversation": (None, f"none: {_ONE_HISTORY}"),
-            "background": (False, "False: memory takes the reply in as it comes"),
+        output_format=lambda body: peek(body.get("text"), "format"),
+        visible_reply=ResponsesVisibleReply,
+        adapt_request=adapt_responses_request,
+        allowed_values={
+            "previous_response_id": (None, f"none: {_ONE_CONVERSATION}"),
+            "conversation": (None, f"none: {_ONE_CONVERSATION}"),
+            "background": (False, "False: memory records the reply as it arrives"),
         },
     ),
-    "/messages": Endpoint(
+    "/messages": ApiEndpoint(
         format="anthropic",
         system="system",
-        form=lambda body: peek(body.get("output_config"), "format"),
-        showing=AnthropicShowing,
-        fitted=with_room_for_its_mark,
-        only={"thread": (False, f"False (pass thread=False): {_ONE_HISTORY}")},
+        output_format=lambda body: peek(body.get("output_config"), "format"),
+        visible_reply=AnthropicVisibleReply,
+        adapt_request=adapt_anthropic_request,
+        allowed_values={"thread": (False, f"False (pass thread=False): {_ONE_CONVERSATION}")},
     ),
 }
-"""By how their addresses end: what stands before that is the server's own."""
+"""By the end of their paths. The beginning depends on the server."""
 
 
-class Exchange:
-    """`parse`: what the client makes of a reply that was not streamed, for a host that wants more than the reply."""
+class CallLoop:
+    """State of one call of the host.
+
+    `parse` is the client's parser for a reply that is not streamed.
+    """
 
     def __init__(
         self,
         session: Session,
-        rounds: Rounds,
-        endpoint: Endpoint,
+        rounds: HiddenRounds,
+        endpoint: ApiEndpoint,
         body: Mapping[str, Any],
         parse: Callable[[Any], Any] | None = None,
     ) -> None:
-        for name, (fitting, expected) in endpoint.only.items():
-            value = _given(body.get(name))
-            if value is not None and value != fitting:
+        for name, (allowed, expected) in endpoint.allowed_values.items():
+            value = _without_placeholder(body.get(name))
+            if value is not None and value != allowed:
                 raise InvalidInput(field=name, value=value, expected=expected)
         self._session, self._rounds, self._endpoint, self._parse = session, rounds, endpoint, parse
         self._format = FORMATS[endpoint.format]
-        self._messages: Any = _listed(body.get(endpoint.messages))
-        self._system: Any = _listed(body.get(endpoint.system))
-        self._tools: Any = _listed(body.get("tools"))
+        self._messages: Any = _as_list(body.get(endpoint.messages))
+        self._system: Any = _as_list(body.get(endpoint.system))
+        self._tools: Any = _as_list(body.get("tools"))
         if endpoint.messages == "input" and isinstance(self._messages, str):
             self._messages = [{"role": "user", "content": self._messages}]
-        taken = (endpoint.messages, endpoint.system, "tools")
-        self._rest = {name: value for name, value in body.items() if name not in taken}
-        self._owners = _Owners()
-        self._showing = endpoint.showing(self._is_hidden, None)
-        self._number = 0
+        handled = (endpoint.messages, endpoint.system, "tools")
+        self._other_arguments = {name: value for name, value in body.items() if name not in handled}
+        self._router = _CallRouter()
+        self._visible = endpoint.visible_reply(self._is_hidden, None)
+        self._round_count = 0
         self._call: int | None = None
-        self._formed = peek(endpoint.form(body), "type") in _FORMS
-        self._last_only = False
+        self._has_output_format = peek(endpoint.output_format(body), "type") in _JSON_FORMATS
+        self._shows_last_round_only = False
         self._held: list[Any] = []
         self._chunks: list[Any] = []
         self._failed = False
         self._reply: Any = None
 
     def request(self) -> Body:
-        """What to send in the next round.
+        """The request of the next round.
 
-        The list is given to every round: a session may be talked to from several threads, and what it holds when this
-        call goes on is then not what this call is about.
+        Every round passes the whole list of messages: several threads may use the session, so its own history may have
+        moved on to another call.
         """
-        if self._number == 0 and is_list(self._messages):
-            given = PrepareInput.of(self._messages, self._system, self._tools, self._format)
-            said = self._rounds.put_back(
-                self._session.state.conversation, given.wires or (), self._format, lead=given.system_count
+        if self._round_count == 0 and is_list(self._messages):
+            inputs = PrepareInput.of(self._messages, self._system, self._tools, self._format)
+            messages = self._rounds.restore(
+                self._session.state.conversation, inputs.wires or (), self._format, lead=inputs.system_count
             )
-            self._messages = [*self._messages[: given.system_count], *said]
+            self._messages = [*self._messages[: inputs.system_count], *messages]
         prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._format.name)
         self._call = prompt.call
-        self._owners = self._owners_of(prompt.tools or ())
-        # Words in a form are meant for a parser: those of the last round, and no others. Until it is over, nobody knows
-        # that a round is the last.
-        self._last_only = self._formed and self._owners.may_hide()
-        theirs = {"messages": self._messages, "system": self._system, "tools": self._tools}
-        body = self._endpoint.fitted({**self._rest, **prompt.request}, {**self._rest, **theirs})
-        return with_free_choice(body, self._is_hidden) if self._number else body
+        self._router = self._router_for(prompt.tools or ())
+        # Formatted output is meant for a parser, so only the last round may be shown. Whether a round is the last is
+        # known only when it is over.
+        self._shows_last_round_only = self._has_output_format and self._router.may_hide()
+        host_arguments = {"messages": self._messages, "system": self._system, "tools": self._tools}
+        body = self._endpoint.adapt_request(
+            {**self._other_arguments, **prompt.request}, {**self._other_arguments, **host_arguments}
+        )
+        return relax_tool_choice(body, self._is_hidden) if self._round_count else body
 
-    def goes_on(self, reply: Any) -> bool:
-        """Take a reply in. Where it asks for nothing but memory, the model has answers to hear, in another round."""
-        failed = self._showing.is_failure(reply)
-        goes_on = not failed and self._asks_memory_alone(read_reply(reply, format=self._format.name))
-        self._reply = self._showing.whole(reply)
-        if goes_on:
-            self._begin_next()
-        return goes_on
+    def needs_next_round(self, reply: Any) -> bool:
+        """Record a reply.
 
-    def shown(self) -> Any:
+        Returns True if it only calls memory tools, whose results go to the model in another round.
+        """
+        failed = self._visible.is_failure(reply)
+        continues = not failed and self._record_and_check(read_reply(reply, format=self._format.name))
+        self._reply = self._visible.complete_reply(reply)
+        if continues:
+            self._start_next_round()
+        return continues
+
+    def visible_reply(self) -> Any:
         """The reply as the host gets it."""
         if self._parse is None:
             return self._reply
         parsed = self._parse(self._reply)
-        for name in ("_request_id", "_workspace_id"):  # the client names replies by what their headers say
+        for name in ("_request_id", "_workspace_id"):  # set by the client from response headers
             if hasattr(self._reply, name):
                 setattr(parsed, name, getattr(self._reply, name))
         return parsed
 
-    def take(self, chunk: Any) -> list[Any]:
-        """One chunk of a reply, and what the host may see now."""
+    def add_chunk(self, chunk: Any) -> list[Any]:
+        """Add one chunk of a reply. Returns the chunks that the host may see now."""
         self._chunks.append(chunk)
-        self._failed = self._failed or self._showing.is_failure(chunk)
-        shown = self._showing.take(chunk)
-        if not self._last_only:
-            return shown
-        self._held += shown
+        self._failed = self._failed or self._visible.is_failure(chunk)
+        visible = self._visible.add_chunk(chunk)
+        if not self._shows_last_round_only:
+            return visible
+        self._held += visible
         return []
 
-    def streams_on(self) -> bool:
-        """The chunks so far are a reply; `goes_on` for that one.
+    def stream_needs_next_round(self) -> bool:
+        """The same as `needs_next_round` for the chunks so far.
 
-        The host has heard them by now: where the end is missing, that is no reason to raise, nor to forget them.
+        The host has seen them, so a missing end is neither an error nor a reason to drop them.
         """
         chunks, self._chunks = self._chunks, []
-        read = None if self._failed else read_as_far_as_it_came(chunks, format=self._format.name)
-        goes_on = read is not None and self._asks_memory_alone(read)
-        if goes_on:
-            self._begin_next()
-        return goes_on
+        read = None if self._failed else read_partial_reply(chunks, format=self._format.name)
+        continues = read is not None and self._record_and_check(read)
+        if continues:
+            self._start_next_round()
+        return continues
 
     def end(self) -> list[Any]:
-        """What ends the stream that the host sees. By now its reply is in the journal."""
-        return [*self._held, *self._showing.end()]
+        """The last chunks for the host. The reply is in the journal by now."""
+        return [*self._held, *self._visible.end()]
 
-    def _asks_memory_alone(self, reply: Reply) -> bool:
-        """Record a reply. One that was cut is the host's to go on from."""
+    def _record_and_check(self, reply: Reply) -> bool:
+        """Record a reply.
+
+        Returns whether another round follows; a reply that was cut off goes to the host.
+        """
         recorded = self._session.record(reply, call=self._call)
-        self._number += 1
+        self._round_count += 1
         if not recorded.results or recorded.host_calls or not recorded.complete:
             return False
-        if self._number == MOST_ROUNDS:
-            log.warning("%s: %d rounds of memory alone: the host gets what there is", self._session.id, MOST_ROUNDS)
+        if self._round_count == MAX_ROUNDS:
+            log.warning("%s: stopped after %d rounds of memory tools", self._session.id, MAX_ROUNDS)
             return False
-        if _asks_host(reply.wires, self._format):
+        if _needs_host(reply.wires, self._format):
             return False
         if self._messages is not None:
             self._messages = [*self._messages, *reply.wires, *recorded.results]
         return True
 
-    def _begin_next(self) -> None:
-        if self._last_only:
-            self._showing, self._held = self._endpoint.showing(self._is_hidden, self._showing.paid), []
+    def _start_next_round(self) -> None:
+        if self._shows_last_round_only:
+            self._visible, self._held = self._endpoint.visible_reply(self._is_hidden, self._visible.usage), []
         else:
-            self._showing.next_round()
+            self._visible.next_round()
 
     def _is_hidden(self, name: str) -> bool:
-        return self._owners.is_hidden(name)
+        return self._router.is_hidden(name)
 
-    def _owners_of(self, sent: Sequence[Wire]) -> _Owners:
-        """By the tools of the prompt that was just prepared; with the journal's own history, its own if none came."""
+    def _router_for(self, prompt_tools: Sequence[Wire]) -> _CallRouter:
+        """A router for the prompt just prepared.
+
+        Without messages and tools of the host, the session's tools count.
+        """
         state = self._session.state
-        theirs = state.prompt.tools if self._messages is None and self._tools is None else self._tools
-        told = None if theirs is None else [plain(tool, "tools") for tool in theirs]
-        return _Owners(theirs=told, sent=sent, line=state.conversation, remembers=self._session.memory_tools)
+        tools = state.prompt.tools if self._messages is None and self._tools is None else self._tools
+        host_tools = None if tools is None else [to_plain(tool, "tools") for tool in tools]
+        return _CallRouter(
+            host_tools=host_tools,
+            prompt_tools=prompt_tools,
+            conversation=state.conversation,
+            memory_tools=self._session.memory_tools,
+        )
 
 
 @frozen(kw_only=True)
-class _Owners:
-    """Whose calls the host is not shown: memory's, and those of tools that nobody has where the host has told all."""
+class _CallRouter:
+    """Decides which calls the host does not see.
 
-    theirs: Sequence[Wire] | None = None
-    sent: Sequence[Wire] = ()
-    """All tools of the prompt, the host's and memory's."""
-    line: Conversation = field(default_factory=Conversation)
-    remembers: bool = True
+    Those of memory tools, and of tools that do not exist.
+    """
+
+    host_tools: Sequence[Wire] | None = None
+    prompt_tools: Sequence[Wire] = ()
+    """All tools of the prompt, of the host and of memory."""
+    conversation: Conversation = field(default_factory=Conversation)
+    memory_tools: bool = True
 
     def is_hidden(self, name: str) -> bool:
         return (
-            route_call(name, self.theirs, self._were_added, layer_tools=self.sent, memory_tools=self.remembers)
+            route_call(
+                name, self.host_tools, self._tools_added, layer_tools=self.prompt_tools, memory_tools=self.memory_tools
+            )
             != "host"
         )
 
     def may_hide(self) -> bool:
-        """Can there be a call that the host is not shown: of a tool that was sent, or of one that there is not?"""
-        return bool(self.sent) and any(map(self.is_hidden, [*tool_names(self.sent), "no tool"]))
+        """Whether any call could be hidden, of a tool in the prompt or of an unknown tool."""
+        return bool(self.prompt_tools) and any(map(self.is_hidden, [*tool_names(self.prompt_tools), "no tool"]))
 
-    def _were_added(self) -> bool:
-        return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self.line)
-
-
-def _asks_host(said: Sequence[Wire], fmt: Format) -> bool:
-    """Does it ask what only the host can answer: for a tool of the provider's that it runs, for its consent?"""
-    parts = [part for wire in said for part in fmt.read(wire).parts if isinstance(part, Opaque)]
-    return not {part.asks for part in parts} <= {"", *(part.answers for part in parts)}
+    def _tools_added(self) -> bool:
+        return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self.conversation)
 
 
-def _given(value: Any) -> Any:
-    """None for what a client puts in the place of an argument that was not given. It is known by the name of its class:
-    the client is not ours to import."""
+def _needs_host(wires: Sequence[Wire], fmt: Format) -> bool:
+    """Whether a reply has requests that only the host can answer, such as approvals."""
+    parts = [part for wire in wires for part in fmt.read(wire).parts if isinstance(part, Opaque)]
+    return not {part.request_id for part in parts} <= {"", *(part.answered_id for part in parts)}
+
+
+def _without_placeholder(value: Any) -> Any:
+    """None for a client's placeholder for an argument that was not given.
+
+    It is recognized by its class name, because the client cannot be imported here.
+    """
     return None if type(value).__name__ in ("NotGiven", "Omit") else value
 
 
-def _listed(value: Any) -> Any:
-    """Clients take any iterable where they want a list. What is none is refused where it is looked at."""
-    value = _given(value)
+def _as_list(value: Any) -> Any:
+    """A list of any iterable, as clients accept it. Other values are rejected later."""
+    value = _without_placeholder(value)
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str | dict) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- a host's own

@@ -1,13 +1,13 @@
-"""The host's own list of messages, with the rounds that it was not shown.
+"""Put hidden rounds back into the host's list of messages.
 
-To a host that a wrapped client talks to, a reply is one message. To the provider it was several: calls of memory, their
-answers, and then the words; or a message with a call more than the host has. The host's next list says it the host's
-way, and sent like that it would differ from what the provider has seen and has in its cache. So the list is laid beside
-the line, and wherever both tell of the same reply to the same message, the line's way of telling it is put in. What was
-hidden is what memory has answered itself: the journal says so, whatever tools there are by now.
+To the host of a wrapped client a reply is one message. To the provider it was several: calls of memory tools, their
+results, then the text; or a message with more calls than the host has. If the host's next list were sent as it is, it
+would differ from what the provider has in its cache. So the list is compared with the conversation in the journal, and
+wherever both have the same reply to the same message, the journal's messages are used. The journal marks messages that
+memory answered, so it does not matter which tools exist by now.
 
-What is compared is what was said: words and calls. A host may keep a reply as the client's object, as bare text, in
-another provider's form, or only as far as it has heard it.
+Texts and calls are compared. A host may keep a reply as the client's object, as bare text, in another provider's
+format, or only the part that it has received.
 """
 
 from __future__ import annotations
@@ -20,68 +20,74 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inmind.core.encoding import digest_of
-from inmind.core.json import plain
+from inmind.core.json import to_plain
 from inmind.core.messages import FORMATS
-from inmind.core.messages.cache_control import unmarked
+from inmind.core.messages.cache_control import without_marks
 from inmind.core.messages.model import Call, Format, Image, Message, Opaque, Part, Result, Role, Text
 from inmind.history import Conversation, ConversationEntry, find_appended
 
 
-class Rounds:
-    """Puts back into the lists of one conversation what the host was not shown of it.
+class HiddenRounds:
+    """Restores the messages of one conversation that the host was not shown.
 
-    A list mostly begins with the one before it. How that one was told is remembered, so that what stands in both is
-    compared and not read again.
+    A list usually starts with the previous list. The result for that one is cached, so only new messages are parsed.
     """
 
     def __init__(self) -> None:
-        self._before: tuple[list[Any], list[Any]] = ([], [])
+        self._previous: tuple[list[Any], list[Any]] = ([], [])
 
-    def put_back(self, line: Conversation, theirs: Sequence[Any], fmt: Format, *, lead: int = 0) -> list[Any]:
-        """The list to go on with. `lead`: how many messages stood before it, for the places in errors."""
-        said = [plain(given, f"messages[{place}]") for place, given in enumerate(theirs, start=lead)]
-        if _begins(line, said):
-            return said
-        known, told = self._before
-        if said[: len(known)] != known or line.wires[: len(told)] != _unmarked(told):
-            known, told = [], []
-        ours = list(_known(line[len(told) :]))
-        full = [*told, *_woven(ours, list(_heard(said[len(known) :], fmt, lead + len(known))))]
-        own = frozenset({fmt.name})
-        if (told or any(one.formats != own for one in ours)) and not _begins(line, full):
-            # An edit, which may lie anywhere; and all of the list has to be in this format then.
-            full = _woven(list(_known_in(own, line)), list(_heard(said, fmt, lead)))
-        # Up to the last message: what was answered to it is still to come.
-        self._before = (said[:-1], full[:-1]) if said and said[-1] is full[-1] else ([], [])
+    def restore(self, conversation: Conversation, messages: Sequence[Any], fmt: Format, *, lead: int = 0) -> list[Any]:
+        """The complete list. `lead`: number of messages before it, for indexes in errors."""
+        plain = [to_plain(message, f"messages[{index}]") for index, message in enumerate(messages, start=lead)]
+        if _starts_with_conversation(conversation, plain):
+            return plain
+        host_prefix, full_prefix = self._previous
+        if plain[: len(host_prefix)] != host_prefix or conversation.wires[: len(full_prefix)] != _without_marks(
+            full_prefix
+        ):
+            host_prefix, full_prefix = [], []
+        journal_turns = list(_journal_turns(conversation[len(full_prefix) :]))
+        full = [
+            *full_prefix,
+            *_merge_turns(journal_turns, list(_host_turns(plain[len(host_prefix) :], fmt, lead + len(host_prefix)))),
+        ]
+        own_format = frozenset({fmt.name})
+        if (full_prefix or any(turn.formats != own_format for turn in journal_turns)) and not _starts_with_conversation(
+            conversation, full
+        ):
+            # The host has edited the list, at any place. All of it has to be in this format then.
+            full = _merge_turns(list(_journal_turns_in(own_format, conversation)), list(_host_turns(plain, fmt, lead)))
+        # Without the last message, whose reply is still to come.
+        self._previous = (plain[:-1], full[:-1]) if plain and plain[-1] is full[-1] else ([], [])
         return full
 
 
 @dataclass(slots=True)
 class Round:
-    """What the assistant says up to where memory answers it, and the answers."""
+    """Messages of the assistant up to an answer of memory, and that answer."""
 
     texts: list[str] = field(default_factory=list[str])
     wires: list[Any] = field(default_factory=list[Any])
 
     @property
-    def bare(self) -> str:
-        return _bare(self.texts)
+    def letters(self) -> str:
+        return _letters(self.texts)
 
 
 @dataclass(slots=True)
-class Utterance:
-    """What one side says before the other does."""
+class SpeakerTurn:
+    """Consecutive messages of one speaker."""
 
     role: Role
     rounds: list[Round] = field(default_factory=lambda: [Round()])
     parts: tuple[Part, ...] = ()
-    """What it says, where that is not the assistant's."""
+    """Content, if the speaker is not the assistant."""
     calls: list[Call] = field(default_factory=list[Call])
-    """The assistant's calls that are the host's to answer."""
-    hides: bool = False
-    """Memory has answered in it, so the host was not told all of it."""
-    unheard: bool = False
-    """It stops at an answer of memory's: the host has not been told what follows."""
+    """Calls of the assistant that the host has to answer."""
+    has_hidden_calls: bool = False
+    """Memory answered calls in it, so the host did not see all of it."""
+    ends_with_memory: bool = False
+    """It ends with an answer of memory; the host has not seen what follows."""
     formats: frozenset[str] = frozenset()
 
     @property
@@ -93,20 +99,23 @@ class Utterance:
         return [text for one in self.rounds for text in one.texts]
 
     @property
-    def bare(self) -> str:
-        return _bare(self.texts)
+    def letters(self) -> str:
+        return _letters(self.texts)
 
     @property
-    def untold(self) -> list[Any]:
-        """What is there of a reply that a host has nothing of: all of it, where its call failed on the way; where there
-        are only calls to see, which it will not answer, what was before them."""
-        if self.unheard:
+    def unseen_wires(self) -> list[Any]:
+        """Messages of a reply that the host does not have.
+
+        All of them if the host's call failed on the way. If the host will not answer the visible calls, those before
+        them.
+        """
+        if self.ends_with_memory:
             return self.wires
-        return _wires(self.rounds[:-1]) if self.calls and not self.bare else []
+        return _wires(self.rounds[:-1]) if self.calls and not self.letters else []
 
     @property
     def key(self) -> Hashable:
-        """By what a message of the host's is known: what it says, and which calls it answers, whatever with."""
+        """Identifies a message of the host by its content and the calls that it answers."""
         return (self.role, *map(_part_key, self.parts))
 
     @property
@@ -115,215 +124,231 @@ class Utterance:
 
 
 @dataclass(slots=True)
-class Run:
-    """As far as both go on with the same: what to put, and where each of them then is."""
+class MatchedRun:
+    """A run of turns that both lists have: the messages to use, and where it ends in each list."""
 
-    put: list[Any]
-    known: int
-    heard: int
-
-
-def _begins(line: Conversation, said: Sequence[Any]) -> bool:
-    """Does a list begin with all of the line? A host may mark it for the cache as it likes."""
-    return find_appended(line, _unmarked(said)) is not None
+    wires: list[Any]
+    known_end: int
+    host_end: int
 
 
-def _unmarked(said: Sequence[Any]) -> list[Any]:
-    return [unmarked(wire) for wire in said]
+def _starts_with_conversation(conversation: Conversation, messages: Sequence[Any]) -> bool:
+    """Whether a list starts with the whole conversation, ignoring cache marks."""
+    return find_appended(conversation, _without_marks(messages)) is not None
 
 
-def _woven(known: Sequence[Utterance], heard: Sequence[Utterance]) -> list[Any]:
-    """The host's list, told the line's way wherever the line tells it too.
+def _without_marks(messages: Sequence[Any]) -> list[Any]:
+    return [without_marks(wire) for wire in messages]
 
-    Hosts drop the beginning of a list or its middle, put a summary there, and edit. So where the two part, each message
-    is looked for in all of the line that is left; and of several places, that one is it from which most goes on. A
-    reply is known by what it answers too: alone it counts only where both begin with it.
+
+def _merge_turns(journal: Sequence[SpeakerTurn], host: Sequence[SpeakerTurn]) -> list[Any]:
+    """The host's list, with the journal's messages wherever both have the same turn.
+
+    Hosts drop messages at the start or in the middle, insert summaries, and edit. So after a difference each message is
+    looked for in the rest of the journal, and of several places the one with the longest run is used. A reply is also
+    identified by the message that it answers; on its own it counts only at the start of both lists.
     """
-    places: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for place, utterance in enumerate(known):
-        if not utterance.is_reply:
-            places[utterance.key].append(place)
-    put: list[Any] = []
-    ours = theirs = 0
-    while theirs < len(heard):
-        begins = [0] if theirs == 0 and heard[0].is_reply else places[heard[theirs].key]
-        run = _longest(known, heard, [place for place in begins if place >= ours], theirs)
+    indexes: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for index, turn in enumerate(journal):
+        if not turn.is_reply:
+            indexes[turn.key].append(index)
+    merged: list[Any] = []
+    journal_index = host_index = 0
+    while host_index < len(host):
+        starts = [0] if host_index == 0 and host[0].is_reply else indexes[host[host_index].key]
+        run = _longest_run(journal, host, [index for index in starts if index >= journal_index], host_index)
         if run is None:
-            put += heard[theirs].wires
-            theirs += 1
+            merged += host[host_index].wires
+            host_index += 1
         else:
-            put += run.put
-            ours, theirs = run.known, run.heard
-    return put
+            merged += run.wires
+            journal_index, host_index = run.known_end, run.host_end
+    return merged
 
 
-def _longest(known: Sequence[Utterance], heard: Sequence[Utterance], begins: Sequence[int], at: int) -> Run | None:
-    best: Run | None = None
+def _longest_run(
+    journal: Sequence[SpeakerTurn], host: Sequence[SpeakerTurn], starts: Sequence[int], host_start: int
+) -> MatchedRun | None:
+    best: MatchedRun | None = None
     length = 0
-    for begin in begins:
-        if len(known) - begin < length:
+    for start in starts:
+        if len(journal) - start < length:
             break
-        run = _run(known, heard, begin, at)
-        gone = run.known - begin
-        if gone > length or (gone == length > 0 and run.known == len(known)):
-            best, length = run, gone
+        run = _match_run(journal, host, start, host_start)
+        matched = run.known_end - start
+        if matched > length or (matched == length > 0 and run.known_end == len(journal)):
+            best, length = run, matched
     return best
 
 
-def _run(known: Sequence[Utterance], heard: Sequence[Utterance], begin: int, at: int) -> Run:
-    run = Run([], begin, at)
-    for utterance in known[begin:]:
-        theirs = heard[run.heard] if run.heard < len(heard) else None
-        told = None if theirs is None else _told(utterance, theirs)
-        if told is not None:
-            run.put += told
-            run.heard += 1
-        elif run.put and utterance.untold and _is_passed_over(theirs, known[run.known + 1 : run.known + 2]):
-            run.put += utterance.untold
+def _match_run(journal: Sequence[SpeakerTurn], host: Sequence[SpeakerTurn], start: int, host_start: int) -> MatchedRun:
+    run = MatchedRun([], start, host_start)
+    for turn in journal[start:]:
+        host_turn = host[run.host_end] if run.host_end < len(host) else None
+        merged = None if host_turn is None else _merge_turn(turn, host_turn)
+        if merged is not None:
+            run.wires += merged
+            run.host_end += 1
+        elif run.wires and turn.unseen_wires and _is_skipped(host_turn, journal[run.known_end + 1 : run.known_end + 2]):
+            run.wires += turn.unseen_wires
         else:
             break
-        run.known += 1
+        run.known_end += 1
     return run
 
 
-def _is_passed_over(theirs: Utterance | None, later: Sequence[Utterance]) -> bool:
-    """Does the host's list go on like the line, without telling of a reply?"""
-    if theirs is None or theirs.is_reply:
-        return theirs is None and not later
-    return not later or theirs.key == later[0].key
+def _is_skipped(host_turn: SpeakerTurn | None, later: Sequence[SpeakerTurn]) -> bool:
+    """Whether the host's list continues like the journal but without a reply."""
+    if host_turn is None or host_turn.is_reply:
+        return host_turn is None and not later
+    return not later or host_turn.key == later[0].key
 
 
-def _told(known: Utterance, theirs: Utterance) -> list[Any] | None:
-    """What the host's list tells here, told the line's way; None where that is something else.
+def _merge_turn(journal: SpeakerTurn, host: SpeakerTurn) -> list[Any] | None:
+    """The messages for a turn that both lists have; None if the turns differ.
 
-    The host's own messages keep the host's own form: it may move a cache mark on, or clear the results of tools. In
-    another format they can only say the same, and what came first stands.
+    The host's messages keep the host's form: it may move a cache mark or clear tool results. If the formats differ and
+    the content is the same, the journal's messages are used.
     """
-    if known.is_reply and theirs.is_reply:
-        return _reply_told(known, theirs)
-    if known.key != theirs.key:
+    if journal.is_reply and host.is_reply:
+        return _merge_reply(journal, host)
+    if journal.key != host.key:
         return None
-    return known.wires if known.formats != theirs.formats and known.parts == theirs.parts else theirs.wires
+    return journal.wires if journal.formats != host.formats and journal.parts == host.parts else host.wires
 
 
-def _reply_told(known: Utterance, theirs: Utterance) -> list[Any] | None:
-    """A host may tell of a reply from a later round on, where a call failed before that or only the last one was
-    shown; only up to where it has left it; and without the calls of the last round, which it will not answer: the reply
-    was cut, or the call is not to be made. That round is told the host's way then."""
-    dropped = bool(known.calls) and not theirs.calls
-    if not dropped and list(map(_meant, known.calls)) != list(map(_meant, theirs.calls)):
+def _merge_reply(journal: SpeakerTurn, host: SpeakerTurn) -> list[Any] | None:
+    """The messages for a reply that both lists have; None if the replies differ.
+
+    The host's version may start at a later round, if an earlier call failed or only the last round was shown. It may
+    end early. It may lack the calls of the last round, if the reply was cut off or the host will not run them. The
+    host's version of that round is then used.
+    """
+    calls_dropped = bool(journal.calls) and not host.calls
+    if not calls_dropped and list(map(_call_key, journal.calls)) != list(map(_call_key, host.calls)):
         return None
-    if not known.hides:
-        return None if dropped else _plain_reply_told(known, theirs)
-    words = theirs.bare
-    left: list[Any] | None = None
-    for begin in range(len(known.rounds)):
-        told, rest = begin, words
-        while told < len(known.rounds) - dropped and rest.startswith(known.rounds[told].bare):
-            rest = rest.removeprefix(known.rounds[told].bare)
-            told += 1
-        whole = told == len(known.rounds)
-        if whole and not rest:
-            return known.wires
-        if left is None and (words or dropped) and not theirs.calls:
-            ends_here = known.unheard if whole else known.rounds[told].bare.startswith(rest)
-            left = [*_wires(known.rounds[:told]), *_behind(theirs, len(words) - len(rest))] if ends_here else None
-    return left
+    if not journal.has_hidden_calls:
+        return None if calls_dropped else _merge_plain_reply(journal, host)
+    letters = host.letters
+    partial: list[Any] | None = None
+    for start in range(len(journal.rounds)):
+        end, rest = start, letters
+        while end < len(journal.rounds) - calls_dropped and rest.startswith(journal.rounds[end].letters):
+            rest = rest.removeprefix(journal.rounds[end].letters)
+            end += 1
+        is_complete = end == len(journal.rounds)
+        if is_complete and not rest:
+            return journal.wires
+        if partial is None and (letters or calls_dropped) and not host.calls:
+            ends_here = journal.ends_with_memory if is_complete else journal.rounds[end].letters.startswith(rest)
+            partial = (
+                [*_wires(journal.rounds[:end]), *_text_after(host, len(letters) - len(rest))] if ends_here else None
+            )
+    return partial
 
 
-def _plain_reply_told(known: Utterance, theirs: Utterance) -> list[Any] | None:
-    """Where nothing was hidden the host knows every letter, and a space that it has changed is an edit."""
-    if _is_spelt(known.texts, "".join(theirs.texts)):
-        return known.wires
-    left = bool(theirs.bare) and not theirs.calls and known.bare.startswith(theirs.bare)
-    return theirs.wires if left or known.bare == theirs.bare else None
+def _merge_plain_reply(journal: SpeakerTurn, host: SpeakerTurn) -> list[Any] | None:
+    """The messages for a reply without hidden calls. Here a changed space is an edit."""
+    if _has_same_letters(journal.texts, "".join(host.texts)):
+        return journal.wires
+    is_beginning = bool(host.letters) and not host.calls and journal.letters.startswith(host.letters)
+    return host.wires if is_beginning or journal.letters == host.letters else None
 
 
-def _is_spelt(texts: Sequence[str], said: str) -> bool:
-    """Are these the same letters? Between texts there may be spaces, where a host keeps them as one."""
-    for place, text in enumerate(texts):
-        before, found, said = said.partition(text)
-        if not found or before.strip() or (before and not place):
+def _has_same_letters(texts: Sequence[str], joined: str) -> bool:
+    """Whether `joined` is these texts, with at most spaces between them."""
+    rest = joined
+    for index, text in enumerate(texts):
+        before, found, rest = rest.partition(text)
+        if not found or before.strip() or (before and not index):
             return False
-    return not said
+    return not rest
 
 
-def _behind(theirs: Utterance, length: int) -> list[Any]:
-    """What a host has of a reply behind so many letters of it."""
+def _text_after(host: SpeakerTurn, length: int) -> list[Any]:
+    """The host's text of a reply after a number of letters."""
     if not length:
-        return theirs.wires
-    text = "".join(theirs.texts)
+        return host.wires
+    text = "".join(host.texts)
     ends = [place for place, letter in enumerate(text, start=1) if not letter.isspace()]
     rest = text[ends[length - 1] :].strip()
     return [{"role": "assistant", "content": rest}] if rest else []
 
 
-def _bare(texts: Iterable[str]) -> str:
-    """Words without spaces. Hosts strip what they are told, and put all kinds of spaces between its rounds."""
+def _letters(texts: Iterable[str]) -> str:
+    """The text without spaces. Hosts strip texts and join rounds with different spaces."""
     return "".join("".join(texts).split())
 
 
 def _wires(rounds: Iterable[Round]) -> list[Any]:
-    return [wire for one in rounds for wire in one.wires]
+    return [wire for item in rounds for wire in item.wires]
 
 
-def _known(entries: Iterable[ConversationEntry]) -> Iterator[Utterance]:
-    said = (
+def _journal_turns(entries: Iterable[ConversationEntry]) -> Iterator[SpeakerTurn]:
+    messages = (
         (entry.wire, FORMATS[entry.format].read(entry.wire), entry.format, entry.is_memory_reply) for entry in entries
     )
-    return _utterances(said)
+    return _speaker_turns(messages)
 
 
-def _known_in(own: frozenset[str], line: Conversation) -> Iterator[Utterance]:
-    """The line without replies of other formats. Messages of the host's stay, to be told in the host's form."""
-    for utterance in _known(line):
-        if utterance.formats == own or not utterance.is_reply:
-            yield replace(utterance, formats=own)
+def _journal_turns_in(own_format: frozenset[str], conversation: Conversation) -> Iterator[SpeakerTurn]:
+    """The journal's turns without replies in other formats.
+
+    Messages of the host stay, in the host's form.
+    """
+    for turn in _journal_turns(conversation):
+        if turn.formats == own_format or not turn.is_reply:
+            yield replace(turn, formats=own_format)
 
 
-def _heard(said: Sequence[Any], fmt: Format, begin: int) -> Iterator[Utterance]:
-    for place, wire in enumerate(said, start=begin):
-        fmt.check(wire, field=f"messages[{place}]")
-    return _utterances((wire, fmt.read(unmarked(wire)), fmt.name, False) for wire in said)
+def _host_turns(messages: Sequence[Any], fmt: Format, start: int) -> Iterator[SpeakerTurn]:
+    for index, wire in enumerate(messages, start=start):
+        fmt.check(wire, field=f"messages[{index}]")
+    return _speaker_turns((wire, fmt.read(without_marks(wire)), fmt.name, False) for wire in messages)
 
 
-def _utterances(said: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[Utterance]:
-    """Messages of the assistant in a row are one utterance, with memory's answers among them; results in a row are one
-    too, since one provider wants them in one message and another apart."""
-    now: Utterance | None = None
-    for wire, message, format, ours in said:
-        goes_on = now is not None and (now.role == message.role in ("assistant", "tool") or (ours and now.is_reply))
-        if now is None or not goes_on:
-            if now is not None:
-                yield now
-            now = Utterance(message.role)
-        if now.unheard and not ours:
-            now.rounds.append(Round())
-        now.formats |= {format}
-        now.rounds[-1].wires.append(wire)
-        if not now.is_reply:
-            now.parts += message.parts
-        elif ours:
-            _answer(now, message)
+def _speaker_turns(messages: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[SpeakerTurn]:
+    """Group messages by speaker.
+
+    Consecutive messages of the assistant, with memory's answers among them, are one turn. So are consecutive tool
+    results: some providers want them in one message, others in several.
+    """
+    current: SpeakerTurn | None = None
+    for wire, message, format, from_memory in messages:
+        continues = current is not None and (
+            current.role == message.role in ("assistant", "tool") or (from_memory and current.is_reply)
+        )
+        if current is None or not continues:
+            if current is not None:
+                yield current
+            current = SpeakerTurn(message.role)
+        if current.ends_with_memory and not from_memory:
+            current.rounds.append(Round())
+        current.formats |= {format}
+        current.rounds[-1].wires.append(wire)
+        if not current.is_reply:
+            current.parts += message.parts
+        elif from_memory:
+            _add_memory_answer(current, message)
         else:
-            _speak(now, message)
-    if now is not None:
-        yield now
+            _add_assistant_message(current, message)
+    if current is not None:
+        yield current
 
 
-def _speak(now: Utterance, message: Message) -> None:
-    now.unheard = False
-    now.rounds[-1].texts += [part.text for part in message.parts if isinstance(part, Text) and part.text]
-    now.calls += message.calls
+def _add_assistant_message(turn: SpeakerTurn, message: Message) -> None:
+    turn.ends_with_memory = False
+    turn.rounds[-1].texts += [part.text for part in message.parts if isinstance(part, Text) and part.text]
+    turn.calls += message.calls
 
 
-def _answer(now: Utterance, message: Message) -> None:
-    """Calls that memory has answered are none of the host's. Some servers give several the same id."""
+def _add_memory_answer(turn: SpeakerTurn, message: Message) -> None:
+    """Remove the calls that memory has answered. Some servers give several calls the same id."""
     for result in message.results:
-        answered = next((call for call in now.calls if call.id == result.id), None)
+        answered = next((call for call in turn.calls if call.id == result.id), None)
         if answered is not None:
-            now.calls.remove(answered)
-    now.hides, now.unheard = True, not now.calls
+            turn.calls.remove(answered)
+    turn.has_hidden_calls, turn.ends_with_memory = True, not turn.calls
 
 
 def _part_key(part: Part) -> Hashable:
@@ -335,11 +360,11 @@ def _part_key(part: Part) -> Hashable:
         case Call() | Image():
             return part
         case Opaque(_, kind, body):
-            return ("answers", part.answers) if part.answers else (kind, digest_of(body))
+            return ("answers", part.answered_id) if part.answered_id else (kind, digest_of(body))
 
 
-def _meant(call: Call) -> tuple[str, str, object]:
-    """A call, however its arguments are spelt: one provider gives them as text, another as an object."""
+def _call_key(call: Call) -> tuple[str, str, object]:
+    """A call with parsed arguments: providers write them as text or as an object."""
     meant: object = call.arguments
     with suppress(ValueError, RecursionError):
         meant = json.loads(call.arguments)

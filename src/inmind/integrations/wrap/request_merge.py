@@ -1,68 +1,84 @@
-"""A request as a whole: what the host asked for beside the conversation, and what memory adds, made to go together."""
+"""Combine the host's arguments with the request that memory prepared, as each provider accepts them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from inmind.core.json import is_list, plain
-from inmind.core.messages.cache_control import Ours, is_marked_by_us, mark_before, marks_left, remarked
+from inmind.core.json import is_list, to_plain
+from inmind.core.messages.cache_control import (
+    OwnCacheMark,
+    has_own_mark,
+    own_mark_before,
+    remaining_marks,
+    replace_own_marks,
+)
 from inmind.core.messages.model import Wire, without_id
 from inmind.prompt.ingest import tool_names
 
 Body = dict[str, Any]
 
-# Items that the provider knows by their words too. The others need their ids.
-_KNOWN_BY_WORDS = ("message", "function_call", "custom_tool_call")
+# Items that are complete without their id. Others are references to stored items.
+_SELF_CONTAINED = ("message", "function_call", "custom_tool_call")
 
 
-def with_functions(body: Body, given: Mapping[str, Any]) -> Body:
-    """Functions came before tools, and the two do not go together: a host that has them goes without memory's tools."""
+def adapt_chat_request(body: Body, given: Mapping[str, Any]) -> Body:
+    """Drop memory tools if the host uses `functions`, the older form.
+
+    The two cannot be combined.
+    """
     if not given.get("functions"):
         return body
     rest = {name: value for name, value in body.items() if name != "tools"}
     return {**rest, "tools": given["tools"]} if given.get("tools") else rest
 
 
-def without_what_is_not_kept(body: Body, given: Mapping[str, Any]) -> Body:
-    """What a provider was told not to store, it cannot be reminded of by an id."""
+def adapt_responses_request(body: Body, given: Mapping[str, Any]) -> Body:
+    """With `store=False`, send items in full.
+
+    The provider has not stored them and cannot resolve ids.
+    """
     if given.get("store") is not False:
         return body
-    return {**body, "input": [_by_words(item) for item in body["input"] if not _is_only_kept(item)]}
+    return {**body, "input": [_without_stored_id(item) for item in body["input"] if not _is_reference(item)]}
 
 
-def with_room_for_its_mark(body: Body, given: Mapping[str, Any]) -> Body:
-    """A mark beside the messages counts like those in them, and stands behind them all. So ours last as long as that
-    one; and where it is one too many, one of ours goes."""
-    beside = plain(given.get("cache_control") or None, "cache_control")
+def adapt_anthropic_request(body: Body, given: Mapping[str, Any]) -> Body:
+    """Make room for a top-level `cache_control`, which counts like a mark after all messages.
+
+    Our marks get its lifetime. If there are too many marks, one of ours is removed.
+    """
+    beside = to_plain(given.get("cache_control") or None, "cache_control")
     if beside is None:
         return body
     system, messages = body.get("system", []), body["messages"]
-    if not marks_left(system, messages, body.get("tools", [])):
-        # The one in the messages covers the memory too: of two, that one stays.
-        if any(map(is_marked_by_us, system)):
-            system = remarked(system, None)
+    if not remaining_marks(system, messages, body.get("tools", [])):
+        # The mark in the messages covers memory too, so of our two marks that one stays.
+        if any(map(has_own_mark, system)):
+            system = replace_own_marks(system, None)
         else:
-            messages = _remarked(messages, None)
-    lasting = mark_before([{"cache_control": beside}])
+            messages = _replace_marks(messages, None)
+    lasting = own_mark_before([{"cache_control": beside}])
     if "ttl" in lasting:
-        system, messages = remarked(system, lasting), _remarked(messages, lasting)
+        system, messages = replace_own_marks(system, lasting), _replace_marks(messages, lasting)
     return {**body, **({"system": system} if system else {}), "messages": messages}
 
 
-def with_free_choice(body: Body, hidden: Callable[[str], bool]) -> Body:
-    """What a host wants called is called in the first round. A choice that only memory can meet would never let the
-    model speak after that, so it is left to the model; one that the host's tools can meet goes on until they do."""
-    choice = plain(body.get("tool_choice"), "tool_choice")
-    forced = _forced(choice, body.get("tools", ()))
-    # A tool of the provider's own may have no name, and is the host's.
+def relax_tool_choice(body: Body, hidden: Callable[[str], bool]) -> Body:
+    """After the first round, relax a tool choice that only memory tools can satisfy.
+
+    Otherwise the model could never answer with text. A choice that the host's tools can satisfy stays.
+    """
+    choice = to_plain(body.get("tool_choice"), "tool_choice")
+    forced = _forced_tools(choice, body.get("tools", ()))
+    # A built-in tool of the provider may have no name. It belongs to the host.
     named = [tool_names([tool]) for tool in forced]
     only_memory = bool(named) and all(names and all(map(hidden, names)) for names in named)
-    return {**body, "tool_choice": _free(choice)} if only_memory else body
+    return {**body, "tool_choice": _auto_choice(choice)} if only_memory else body
 
 
-def _forced(choice: Any, tools: Sequence[Wire]) -> Sequence[Wire]:
-    """The tools of which one has to be called, if any has."""
+def _forced_tools(choice: Any, tools: Sequence[Wire]) -> Sequence[Wire]:
+    """The tools of which one has to be called; empty if none has to."""
     match choice:
         case "required" | "any" | {"type": "any"}:
             return tools
@@ -74,8 +90,8 @@ def _forced(choice: Any, tools: Sequence[Wire]) -> Sequence[Wire]:
             return ()
 
 
-def _free(choice: Any) -> Any:
-    """The same choice, for the model to make; among the same tools, where the host has allowed only some."""
+def _auto_choice(choice: Any) -> Any:
+    """The same choice left to the model, among the same tools."""
     match choice:
         case {"type": "tool" | "any"}:
             return {**{key: value for key, value in choice.items() if key != "name"}, "type": "auto"}
@@ -87,17 +103,17 @@ def _free(choice: Any) -> Any:
             return "auto"
 
 
-def _is_only_kept(item: Wire) -> bool:
+def _is_reference(item: Wire) -> bool:
     return item.get("type") == "reasoning" and not item.get("encrypted_content")
 
 
-def _by_words(item: Wire) -> Wire:
+def _without_stored_id(item: Wire) -> Wire:
     kind = item.get("type") or ("message" if item.get("role") else None)
-    return without_id(item) if kind in _KNOWN_BY_WORDS else item
+    return without_id(item) if kind in _SELF_CONTAINED else item
 
 
-def _remarked(messages: Sequence[Wire], mark: Ours | None) -> list[Wire]:
+def _replace_marks(messages: Sequence[Wire], mark: OwnCacheMark | None) -> list[Wire]:
     return [
-        {**message, "content": remarked(message["content"], mark)} if is_list(message["content"]) else message
+        {**message, "content": replace_own_marks(message["content"], mark)} if is_list(message["content"]) else message
         for message in messages
     ]

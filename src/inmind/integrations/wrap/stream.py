@@ -1,11 +1,10 @@
-"""A reply on its way through, over all its rounds: what `stream=True` gives a host in the place of the client's stream.
+"""The stream that a host gets with `stream=True`, over all rounds of a call.
 
-It offers what the client's own offers, so that a host, or the client's helpers on top of a stream, can tell no
-difference: iteration, a context, `close`, and whatever else the stream of the round that is under way has. A stream
-that is left early or breaks is recorded as far as its rounds were whole, and no further.
+It has the interface of the client's stream: iteration, context manager, `close`, and other attributes of the stream of
+the current round. A stream that is closed early or fails is recorded up to its last complete round.
 
-The generators know nothing of the object that a host holds: a host that drops it without closing it has then dropped
-the last of it, and the connection is free at once.
+The generators hold no reference to the object that the host has. So when the host drops that object, the connection is
+released at once.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from inmind.integrations.wrap.call_loop import Exchange
+from inmind.integrations.wrap.call_loop import CallLoop
 
 
 @dataclass(slots=True)
-class UnderWay:
-    """The client's own stream of the round that is being told."""
+class CurrentStream:
+    """The client's stream of the current round."""
 
     stream: Any
 
 
-class Streamed:
-    def __init__(self, exchange: Exchange, first: Any, ask: Callable[[], Any]) -> None:
-        self._round = UnderWay(first)
-        self._chunks = _shown(exchange, self._round, ask)
+class ReplyStream:
+    def __init__(self, loop: CallLoop, first: Any, send: Callable[[], Any]) -> None:
+        self._round = CurrentStream(first)
+        self._chunks = _visible_chunks(loop, self._round, send)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._round.stream, name)
@@ -49,18 +48,18 @@ class Streamed:
         self.close()
 
 
-class AsyncStreamed:
-    """`streams_on`: the exchange's own, which keeps a reply and is not to be waited for in the loop."""
+class AsyncReplyStream:
+    """The async stream. `needs_next_round` runs in a worker thread."""
 
     def __init__(
         self,
-        exchange: Exchange,
+        loop: CallLoop,
         first: Any,
-        ask: Callable[[], Awaitable[Any]],
-        streams_on: Callable[[], Awaitable[bool]],
+        send: Callable[[], Awaitable[Any]],
+        needs_next_round: Callable[[], Awaitable[bool]],
     ) -> None:
-        self._round = UnderWay(first)
-        self._chunks = _shown_async(exchange, self._round, ask, streams_on)
+        self._round = CurrentStream(first)
+        self._chunks = _visible_chunks_async(loop, self._round, send, needs_next_round)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._round.stream, name)
@@ -83,35 +82,35 @@ class AsyncStreamed:
         await self.close()
 
 
-def _shown(exchange: Exchange, under_way: UnderWay, ask: Callable[[], Any]) -> Iterator[Any]:
+def _visible_chunks(loop: CallLoop, current: CurrentStream, send: Callable[[], Any]) -> Iterator[Any]:
     try:
         while True:
-            for chunk in under_way.stream:
-                yield from exchange.take(chunk)
-            if not exchange.streams_on():
+            for chunk in current.stream:
+                yield from loop.add_chunk(chunk)
+            if not loop.stream_needs_next_round():
                 break
-            under_way.stream = ask()
-        yield from exchange.end()
+            current.stream = send()
+        yield from loop.end()
     finally:
-        if not sys.is_finalizing():  # then there may be nothing left to close a connection with
-            under_way.stream.close()
+        if not sys.is_finalizing():  # at interpreter exit the connection may be gone already
+            current.stream.close()
 
 
-async def _shown_async(
-    exchange: Exchange,
-    under_way: UnderWay,
-    ask: Callable[[], Awaitable[Any]],
-    streams_on: Callable[[], Awaitable[bool]],
+async def _visible_chunks_async(
+    loop: CallLoop,
+    current: CurrentStream,
+    send: Callable[[], Awaitable[Any]],
+    needs_next_round: Callable[[], Awaitable[bool]],
 ) -> AsyncIterator[Any]:
     try:
         while True:
-            async for chunk in under_way.stream:
-                for shown in exchange.take(chunk):
-                    yield shown
-            if not await streams_on():
+            async for chunk in current.stream:
+                for visible in loop.add_chunk(chunk):
+                    yield visible
+            if not await needs_next_round():
                 break
-            under_way.stream = await ask()
-        for shown in exchange.end():
-            yield shown
+            current.stream = await send()
+        for visible in loop.end():
+            yield visible
     finally:
-        await under_way.stream.close()
+        await current.stream.close()

@@ -1,10 +1,9 @@
-"""`wrap`: the client that a host already has, and memory in every conversation it holds.
+"""`wrap`: working memory in every conversation of an existing client.
 
-Whichever way a host asks for a reply (`create`, `parse`, `stream`, their beta forms), the client turns it into a POST
-to one of three addresses, by the one method that all of its resources share. That is where memory stands. So the host
-keeps its client's own class, types and helpers, and there is one way in to watch instead of a dozen, those of later
-versions included. Everything else that a client does goes past here untouched: models, files, embeddings, batches,
-and conversations that are not held by POST (realtime, the websocket of `responses.connect`).
+Whichever method a host uses (`create`, `parse`, `stream`, their beta forms), the client sends a POST to one of three
+paths, through one method that all its resources share. Memory replaces that method. So the host keeps its client's
+class, types and helpers, and new methods of later versions work too. Everything else is passed through: models, files,
+embeddings, batches, and conversations that do not use POST (realtime, the websocket of `responses.connect`).
 """
 
 from __future__ import annotations
@@ -16,120 +15,129 @@ from typing import Any, TypeVar
 
 from inmind.core.json import is_object
 from inmind.errors import InvalidInput
-from inmind.integrations.wrap.call_loop import ENDPOINTS, Endpoint, Exchange
-from inmind.integrations.wrap.hidden_rounds import Rounds
-from inmind.integrations.wrap.stream import AsyncStreamed, Streamed
+from inmind.integrations.wrap.call_loop import ENDPOINTS, ApiEndpoint, CallLoop
+from inmind.integrations.wrap.hidden_rounds import HiddenRounds
+from inmind.integrations.wrap.stream import AsyncReplyStream, ReplyStream
 from inmind.memory.aio.session import AsyncSession
 from inmind.session.session import Session
 
-_CONVERSATIONS = ("chat", "responses", "messages")
+_RESOURCES = ("chat", "responses", "messages")
 _RAW = "X-Stainless-Raw-Response"
-"""How `with_raw_response` and `with_streaming_response` tell the client not to read the reply."""
+"""Header by which `with_raw_response` and `with_streaming_response` tell the client not to parse the reply."""
 
 C = TypeVar("C")
 
 
 def wrap(client: C, session: Session | AsyncSession) -> C:
-    """The same client with working memory: what it sends is prepared by the session, and what comes back recorded.
+    """Return a copy of the client with working memory.
 
-    OpenAI's or Anthropic's, or one made like them; sync or async, and an async one takes sessions of both kinds. Calls
-    of memory tools are carried out on the way, in as many rounds as they need, and the host sees one reply without
-    them. The host goes on keeping its own list of messages. The client given is not changed, and shares its connections
-    with the one that is answered.
+    Its requests are prepared and its replies recorded.
+
+    The client is one of OpenAI or Anthropic, or compatible; sync or async. An async client takes both kinds of
+    sessions. Memory tools run on the way, in as many rounds as they need, and the host sees one reply without them. The
+    host keeps its own list of messages. The given client is not changed; both share their connections.
     """
     if not isinstance(session, Session | AsyncSession):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
         raise InvalidInput(field="session", value=session, expected="a Session")
-    # Looked for on the class: on the client they would be made, which takes a while and is not needed yet.
+    # Checked on the class: on the client these attributes would be created, which takes time.
     has = {*dir(type(client)), *getattr(client, "__dict__", ())}
-    if has.isdisjoint(_CONVERSATIONS) or not all(callable(getattr(client, name, None)) for name in ("post", "copy")):
+    if has.isdisjoint(_RESOURCES) or not all(callable(getattr(client, name, None)) for name in ("post", "copy")):
         raise InvalidInput(field="client", value=client, expected="a client of OpenAI or Anthropic, sync or async")
-    if isinstance(getattr(client, "post", None), Remembering | AsyncRemembering):
-        raise InvalidInput(field="client", value=client, expected="a client that has no memory yet")
+    if isinstance(getattr(client, "post", None), PostWithMemory | AsyncPostWithMemory):
+        raise InvalidInput(field="client", value=client, expected="a client that is not wrapped yet")
     if inspect.iscoroutinefunction(getattr(client, "post", None)):
         awaited = session if isinstance(session, AsyncSession) else AsyncSession(session)
-        return _remembering(client, partial(AsyncRemembering, session=awaited, rounds=Rounds()))
+        return _with_memory(client, partial(AsyncPostWithMemory, session=awaited, rounds=HiddenRounds()))
     if isinstance(session, AsyncSession):
-        raise InvalidInput(field="session", value=session, expected="its `sync`: this client does not await")
-    return _remembering(client, partial(Remembering, session=session, rounds=Rounds()))
+        raise InvalidInput(field="session", value=session, expected="session.sync: this client is not async")
+    return _with_memory(client, partial(PostWithMemory, session=session, rounds=HiddenRounds()))
 
 
-def _remembering(client: Any, with_memory: Callable[[Callable[..., Any]], Remembering | AsyncRemembering]) -> Any:
-    twin = client.copy()
-    twin.post = with_memory(twin.post)
-    twin.copy = twin.with_options = lambda **options: _remembering(client.copy(**options), with_memory)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
-    # Some clients make their resources with themselves, and a resource keeps the `post` that it was made with.
-    made: dict[str, Any] = {**twin.__dict__}
+def _with_memory(client: Any, with_memory: Callable[[Callable[..., Any]], PostWithMemory | AsyncPostWithMemory]) -> Any:
+    wrapped = client.copy()
+    wrapped.post = with_memory(wrapped.post)
+    wrapped.copy = wrapped.with_options = lambda **options: _with_memory(client.copy(**options), with_memory)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
+    # Some clients create their resources at once, and a resource keeps the `post` that it was created with.
+    made: dict[str, Any] = {**wrapped.__dict__}
     for name, resource in made.items():
-        if getattr(resource, "_client", None) is twin:
-            setattr(twin, name, type(resource)(twin))
-    return twin
+        if getattr(resource, "_client", None) is wrapped:
+            setattr(wrapped, name, type(resource)(wrapped))
+    return wrapped
 
 
-class Remembering:
-    """A client's `post`, with memory."""
+class PostWithMemory:
+    """The `post` method of a client, with memory."""
 
-    def __init__(self, post: Callable[..., Any], session: Session, rounds: Rounds) -> None:
+    def __init__(self, post: Callable[..., Any], session: Session, rounds: HiddenRounds) -> None:
         self._post, self._session, self._rounds = post, session, rounds
 
-    def __call__(self, path: str, **asked: Any) -> Any:
-        exchange, asked = _exchange(self._session, self._rounds, path, asked)
-        if exchange is None:
-            return self._post(path, **asked)
+    def __call__(self, path: str, **arguments: Any) -> Any:
+        loop, arguments = _call_loop(self._session, self._rounds, path, arguments)
+        if loop is None:
+            return self._post(path, **arguments)
 
-        def ask() -> Any:
-            return self._post(path, **{**asked, "body": exchange.request()})
+        def send() -> Any:
+            return self._post(path, **{**arguments, "body": loop.request()})
 
-        reply = ask()
-        if asked.get("stream"):
-            return Streamed(exchange, reply, ask)
-        while exchange.goes_on(reply):
-            reply = ask()
-        return exchange.shown()
+        reply = send()
+        if arguments.get("stream"):
+            return ReplyStream(loop, reply, send)
+        while loop.needs_next_round(reply):
+            reply = send()
+        return loop.visible_reply()
 
 
-class AsyncRemembering:
-    """The same, awaited."""
+class AsyncPostWithMemory:
+    """The async `post` method of a client, with memory."""
 
-    def __init__(self, post: Callable[..., Awaitable[Any]], session: AsyncSession, rounds: Rounds) -> None:
+    def __init__(self, post: Callable[..., Awaitable[Any]], session: AsyncSession, rounds: HiddenRounds) -> None:
         self._post, self._session, self._rounds = post, session, rounds
 
-    async def __call__(self, path: str, **asked: Any) -> Any:
-        exchange, asked = _exchange(self._session.sync, self._rounds, path, asked)
-        if exchange is None:
-            return await self._post(path, **asked)
+    async def __call__(self, path: str, **arguments: Any) -> Any:
+        loop, arguments = _call_loop(self._session.sync, self._rounds, path, arguments)
+        if loop is None:
+            return await self._post(path, **arguments)
 
-        async def ask() -> Any:
-            return await self._post(path, **{**asked, "body": await self._session.run_in_thread(exchange.request)})
+        async def send() -> Any:
+            return await self._post(path, **{**arguments, "body": await self._session.run_in_thread(loop.request)})
 
-        reply = await ask()
-        if asked.get("stream"):
-            return AsyncStreamed(exchange, reply, ask, partial(self._session.run_in_thread, exchange.streams_on))
-        while await self._session.run_in_thread(exchange.goes_on, reply):
-            reply = await ask()
-        return exchange.shown()
+        reply = await send()
+        if arguments.get("stream"):
+            return AsyncReplyStream(
+                loop, reply, send, partial(self._session.run_in_thread, loop.stream_needs_next_round)
+            )
+        while await self._session.run_in_thread(loop.needs_next_round, reply):
+            reply = await send()
+        return loop.visible_reply()
 
 
-def _exchange(
-    session: Session, rounds: Rounds, path: str, asked: dict[str, Any]
-) -> tuple[Exchange | None, dict[str, Any]]:
-    """The conversation that a POST is about, if it is about one; and the POST without what went into that."""
-    body = asked.get("body")
+def _call_loop(
+    session: Session, rounds: HiddenRounds, path: str, arguments: dict[str, Any]
+) -> tuple[CallLoop | None, dict[str, Any]]:
+    """The loop for a POST that continues a conversation, or None.
+
+    And the arguments without what the loop handles.
+    """
+    body = arguments.get("body")
     endpoint = _endpoint(path.partition("?")[0], body) if is_object(body) else None
     if endpoint is None or not is_object(body):
-        return None, asked
-    options = dict(asked.get("options") or {})
+        return None, arguments
+    options = dict(arguments.get("options") or {})
     if _RAW in (options.get("headers") or {}):
-        expected = "a call without it: memory has to read the reply"
+        expected = "a call without it: memory has to parse the reply"
         raise InvalidInput(field="with_raw_response or with_streaming_response", value=path, expected=expected)
-    # What a host gives as `extra_body` takes the place of arguments, so memory must see it as one.
+    # `extra_body` overrides arguments, so memory must see it with them.
     extra: dict[str, Any] = options.pop("extra_json", None) or {}
-    # What the client would make of the reply, it makes of all rounds together: one of them is not what was asked for.
-    parse = None if asked.get("stream") else options.pop("post_parser", None)
-    return Exchange(session, rounds, endpoint, {**body, **extra}, parse), {**asked, "options": options}
+    # The client's parser gets the combined reply of all rounds, not the reply of one round.
+    parse = None if arguments.get("stream") else options.pop("post_parser", None)
+    return CallLoop(session, rounds, endpoint, {**body, **extra}, parse), {**arguments, "options": options}
 
 
-def _endpoint(path: str, body: dict[str, Any]) -> Endpoint | None:
-    """A list of messages is what makes a conversation: one message is posted to an address that ends like that too."""
+def _endpoint(path: str, body: dict[str, Any]) -> ApiEndpoint | None:
+    """The endpoint of a path.
+
+    Without a list of messages it is another endpoint whose path ends in the same way.
+    """
     endpoint = next((endpoint for end, endpoint in ENDPOINTS.items() if path.endswith(end)), None)
     if endpoint is None or (endpoint.messages == "messages" and "messages" not in body):
         return None

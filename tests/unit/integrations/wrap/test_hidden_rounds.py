@@ -18,7 +18,7 @@ from inmind.core.messages.model import Wire
 from inmind.core.messages.openai import OpenAIChat
 from inmind.errors import InvalidInput
 from inmind.history import Conversation
-from inmind.integrations.wrap.hidden_rounds import Rounds
+from inmind.integrations.wrap.hidden_rounds import HiddenRounds
 
 Json = dict[str, Any]
 
@@ -47,7 +47,7 @@ def grown(line: Conversation, wires: Sequence[Json], format: str = "openai") -> 
 
 
 def whole(line: list[Json], theirs: list[Any]) -> list[Any]:
-    return Rounds().put_back(a_line(line), theirs, CHAT)
+    return HiddenRounds().restore(a_line(line), theirs, CHAT)
 
 
 NOTED = [user("Note this."), said("", NOTE), a_result("note"), assistant("Noted.")]
@@ -275,7 +275,7 @@ def test_a_picture_that_a_host_has_cleared_from_a_result_leaves_the_rounds_behin
     line = [user("Click."), call, seen, *noted, assistant("Clicked.")]
     cleared = {**seen, "output": {"image_url": ""}}
     theirs = [user("Click."), call, cleared, assistant("Clicked."), user("Thanks.")]
-    full = Rounds().put_back(a_line(line, "responses"), theirs, FORMATS["responses"])
+    full = HiddenRounds().restore(a_line(line, "responses"), theirs, FORMATS["responses"])
     assert full == [user("Click."), call, cleared, *noted, *theirs[3:]]
 
 
@@ -302,7 +302,7 @@ def test_what_a_host_answers_without_a_role_is_not_taken_for_the_assistants() ->
     call = {"type": "function_call", "call_id": "note", "name": "memory_write", "arguments": "{}"}
     line = [user("Drop it."), asked, call, {"type": "function_call_output", "call_id": "note", "output": "Written."}]
     consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    full = Rounds().put_back(a_line(line, "responses"), [user("Drop it."), asked, consent], FORMATS["responses"])
+    full = HiddenRounds().restore(a_line(line, "responses"), [user("Drop it."), asked, consent], FORMATS["responses"])
     assert full == [*line, consent]
 
 
@@ -364,7 +364,7 @@ def test_of_the_places_where_a_message_was_said_that_one_counts_from_which_most_
 
 def test_a_line_in_another_format_is_gone_on_from_as_it_is() -> None:
     theirs = [user("Note this."), {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]}, user("Hm.")]
-    assert Rounds().put_back(a_line(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
+    assert HiddenRounds().restore(a_line(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
 
 
 def test_results_are_known_in_one_message_as_in_several() -> None:
@@ -384,9 +384,9 @@ def test_results_are_known_in_one_message_as_in_several() -> None:
         MORE[3],
         user("Thanks."),
     ]
-    assert Rounds().put_back(a_line(line), theirs, FORMATS["anthropic"]) == [*line, user("Thanks.")]
+    assert HiddenRounds().restore(a_line(line), theirs, FORMATS["anthropic"]) == [*line, user("Thanks.")]
     given[0] = {**given[0], "content": "(cleared)"}
-    assert Rounds().put_back(a_line(line), theirs, FORMATS["anthropic"]) == theirs
+    assert HiddenRounds().restore(a_line(line), theirs, FORMATS["anthropic"]) == theirs
 
 
 def test_an_edited_list_holds_nothing_that_its_format_could_not_say() -> None:
@@ -398,7 +398,7 @@ def test_an_edited_list_holds_nothing_that_its_format_could_not_say() -> None:
     }
     line = grown(a_line(NOTED), [MORE[0], reply, answer, MORE[3]], "anthropic")
     theirs = [*SUMMARY, NOTED[0], NOTED[3], MORE[0], MORE[3], user("Hm.")]
-    full = Rounds().put_back(line, theirs, FORMATS["anthropic"])
+    full = HiddenRounds().restore(line, theirs, FORMATS["anthropic"])
     assert full == [*SUMMARY, NOTED[0], NOTED[3], MORE[0], reply, answer, MORE[3], user("Hm.")]
 
 
@@ -408,7 +408,7 @@ def test_arguments_are_the_same_however_they_are_spelt() -> None:
     used = {"type": "tool_use", "id": "page", "name": "get_page", "input": {"id": "page-1"}}
     result = {"type": "tool_result", "tool_use_id": "page", "content": "About Us"}
     theirs = [user("Both."), {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
-    assert Rounds().put_back(a_line(line), theirs, FORMATS["anthropic"]) == [*line, theirs[-1]]
+    assert HiddenRounds().restore(a_line(line), theirs, FORMATS["anthropic"]) == [*line, theirs[-1]]
 
 
 # -- one list after the other ------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ def test_a_message_that_is_none_is_refused_with_its_place() -> None:
     with pytest.raises(InvalidInput, match=r"messages\[1\]\.role"):
         whole(NOTED, [user("Note this."), {"role": "robot", "content": "Noted."}])
     with pytest.raises(InvalidInput, match=r"messages\[3\]\.role"):
-        Rounds().put_back(a_line(NOTED), [NOTED[0], {"role": "robot", "content": "Noted."}], CHAT, lead=2)
+        HiddenRounds().restore(a_line(NOTED), [NOTED[0], {"role": "robot", "content": "Noted."}], CHAT, lead=2)
 
 
 def test_a_list_that_begins_with_the_whole_line_comes_back_as_it_is() -> None:
@@ -439,13 +439,13 @@ class Reading(OpenAIChat):
 
 
 def test_what_stands_in_the_list_before_is_not_read_again() -> None:
-    rounds, reading = Rounds(), Reading()
+    rounds, reading = HiddenRounds(), Reading()
     line, theirs = Conversation(), list[Json]()
     for number in range(30):
         call = asks("memory_read", id=f"note-{number}")
         theirs.append(user(f"Question {number}."))
         before = reading.read_so_far
-        full = rounds.put_back(line, theirs, reading)
+        full = rounds.restore(line, theirs, reading)
         assert full == [*line.wires, theirs[-1]]
         assert reading.read_so_far - before <= 3
         line = grown(line, [theirs[-1], said("", call), a_result(call.id), assistant(f"Answer {number}.")])
@@ -453,22 +453,22 @@ def test_what_stands_in_the_list_before_is_not_read_again() -> None:
 
 
 def test_what_was_changed_in_place_is_seen() -> None:
-    rounds = Rounds()
+    rounds = HiddenRounds()
     line = a_line([*NOTED, *MORE])
     theirs = [user("Note this."), assistant("Noted."), user("And this.")]
-    assert rounds.put_back(line, theirs, CHAT) == [*NOTED, MORE[0]]
+    assert rounds.restore(line, theirs, CHAT) == [*NOTED, MORE[0]]
     theirs[0]["content"] = "(cleared)"
-    assert rounds.put_back(line, [*theirs, MORE[3]], CHAT) == [user("(cleared)"), assistant("Noted."), *MORE]
+    assert rounds.restore(line, [*theirs, MORE[3]], CHAT) == [user("(cleared)"), assistant("Noted."), *MORE]
 
 
 def test_a_call_that_failed_is_gone_on_from_in_the_next_list_too() -> None:
-    rounds = Rounds()
+    rounds = HiddenRounds()
     line = a_line(NOTED)
     theirs = [NOTED[0], NOTED[3], user("And this.")]
-    line = grown(line, rounds.put_back(line, theirs, CHAT)[len(line) :])
+    line = grown(line, rounds.restore(line, theirs, CHAT)[len(line) :])
     line = grown(line, MORE[1:3])
-    assert rounds.put_back(line, theirs, CHAT) == [*NOTED, *MORE[:3]]
-    assert rounds.put_back(line, [*theirs, user("Well?")], CHAT) == [*NOTED, *MORE[:3], user("Well?")]
+    assert rounds.restore(line, theirs, CHAT) == [*NOTED, *MORE[:3]]
+    assert rounds.restore(line, [*theirs, user("Well?")], CHAT) == [*NOTED, *MORE[:3], user("Well?")]
 
 
 # -- any conversation --------------------------------------------------------------------------------------

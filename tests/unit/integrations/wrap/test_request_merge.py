@@ -8,7 +8,7 @@ import pytest
 from builders import user
 
 from inmind.core.messages import AnthropicMessages, PromptHead
-from inmind.integrations.wrap.request_merge import with_room_for_its_mark
+from inmind.integrations.wrap.request_merge import adapt_anthropic_request
 
 Json = dict[str, Any]
 
@@ -29,12 +29,12 @@ def marks(body: Json) -> list[Json]:
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize(("beside", "lasting"), [(None, MARK), (MARK, MARK), (HOUR, HOUR)])
 def test_our_marks_last_as_long_as_one_beside_the_messages(beside: Json | None, lasting: Json) -> None:
-    body = with_room_for_its_mark(a_request(user("hi")), {"cache_control": beside})
+    body = adapt_anthropic_request(a_request(user("hi")), {"cache_control": beside})
     assert marks(body) == [lasting, lasting]
 
 
 @pytest.mark.spec("D4", "D7")
 def test_a_short_mark_beside_the_messages_shortens_none_of_ours() -> None:
     prefill: Json = {"role": "assistant", "content": [{"type": "text", "text": "Sure,", "cache_control": HOUR}]}
-    body = with_room_for_its_mark(a_request(user("hi"), prefill), {"cache_control": MARK})
+    body = adapt_anthropic_request(a_request(user("hi"), prefill), {"cache_control": MARK})
     assert marks(body) == [HOUR, HOUR, HOUR]

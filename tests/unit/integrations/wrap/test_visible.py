@@ -13,8 +13,13 @@ from provider import Asks, Says, asks, chunks, says, whole
 
 from inmind.core.messages import FORMATS, Call, Text
 from inmind.core.messages.replies import read_reply
-from inmind.integrations.wrap.visible import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
-from inmind.integrations.wrap.visible.base import summed
+from inmind.integrations.wrap.visible import (
+    AnthropicVisibleReply,
+    OpenAIVisibleReply,
+    ResponsesVisibleReply,
+    VisibleReply,
+)
+from inmind.integrations.wrap.visible.base import add_usage
 
 Json = dict[str, Any]
 
@@ -28,8 +33,8 @@ def is_hidden(name: str) -> bool:
     return name.startswith("memory_")
 
 
-def showing(format: str) -> Showing:
-    kinds = {"openai": ChatShowing, "responses": ResponsesShowing, "anthropic": AnthropicShowing}
+def showing(format: str) -> VisibleReply:
+    kinds = {"openai": OpenAIVisibleReply, "responses": ResponsesVisibleReply, "anthropic": AnthropicVisibleReply}
     return kinds[format](is_hidden)
 
 
@@ -41,7 +46,7 @@ def shown(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
             stage.next_round()
         for chunk in chunks(format, reply, number=number, **body):
             before = copy.deepcopy(chunk)
-            seen += stage.take(chunk)
+            seen += stage.add_chunk(chunk)
             assert chunk == before
     return seen + stage.end()
 
@@ -54,7 +59,7 @@ def shown_whole(format: str, rounds: Sequence[Says], **body: Any) -> Json:
             stage.next_round()
         given = whole(format, said, number=number, **body)
         before = copy.deepcopy(given)
-        reply = stage.whole(given)
+        reply = stage.complete_reply(given)
         assert given == before
     return reply
 
@@ -118,7 +123,7 @@ def test_words_that_come_with_the_end_are_as_likely_and_as_dear_as_they_were(las
     stage, seen = showing("openai"), list[Json]()
     for delta, word, end in (({"role": "assistant", "content": "Hel"}, "Hel", None), (last, "lo", "stop")):
         choice = {"index": 0, "delta": delta, "logprobs": a_likely(word), "finish_reason": end}
-        seen += stage.take({**named, "choices": [choice], "usage": usage if end else None})
+        seen += stage.add_chunk({**named, "choices": [choice], "usage": usage if end else None})
     seen += stage.end()
     likely = [chunk["choices"][0]["logprobs"] for chunk in seen]
     assert [one for one in likely if one] == [a_likely("Hel"), a_likely("lo")]
@@ -133,7 +138,7 @@ def test_a_call_that_has_waited_tells_nothing_of_the_words_that_it_is_shown_with
     argued = {"index": 0, "function": {"arguments": "{}"}}
     for calls, word in (([opened], None), ([argued], "Now")):
         choice = {"index": 0, "delta": {"content": word, "tool_calls": calls}, "finish_reason": None}
-        seen += stage.take({**named, "choices": [{**choice, "logprobs": a_likely(word) if word else None}]})
+        seen += stage.add_chunk({**named, "choices": [{**choice, "logprobs": a_likely(word) if word else None}]})
     assert [bool(chunk["choices"][0]["logprobs"]) for chunk in seen] == [False, True]
 
 
@@ -181,7 +186,7 @@ def test_no_word_waits_for_a_later_one(format: str, rounds: list[Says]) -> None:
         if number > 1:
             stage.next_round()
         for chunk in chunks(format, reply, number=number):
-            seen = "".join(str(_word(format, out) or "") for out in stage.take(chunk))
+            seen = "".join(str(_word(format, out) or "") for out in stage.add_chunk(chunk))
             assert seen.split() == str(_word(format, chunk) or "").split()
 
 
@@ -239,18 +244,18 @@ def test_only_numbers_add_up() -> None:
     before = {"tokens": 1, "tier": "standard", "own_key": True, "cost": {"eur": 0.25}, "cached": None, "searches": 2}
     now = {"tokens": 2, "tier": "priority", "own_key": True, "cost": {"eur": 0.5}, "cached": 3}
     both = {"tokens": 3, "tier": "priority", "own_key": True, "cost": {"eur": 0.75}, "cached": 3, "searches": 2}
-    assert summed(before, now) == both
-    assert (summed(None, now), summed(before, None)) == (now, before)
+    assert add_usage(before, now) == both
+    assert (add_usage(None, now), add_usage(before, None)) == (now, before)
 
 
 def test_a_server_that_counts_nothing_or_sends_a_sign_of_life_is_passed_on() -> None:
     stage = showing("anthropic")
-    assert stage.take({"type": "ping"}) == [{"type": "ping"}]
+    assert stage.add_chunk({"type": "ping"}) == [{"type": "ping"}]
     begun: Json = {"type": "message_start", "message": {"id": "msg_1", "content": []}}
     ended: Json = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
-    assert stage.take(begun) == [begun]
-    assert stage.take(ended) == []
-    assert (stage.end(), stage.paid) == ([ended], None)
+    assert stage.add_chunk(begun) == [begun]
+    assert stage.add_chunk(ended) == []
+    assert (stage.end(), stage.usage) == ([ended], None)
 
 
 def test_rounds_of_chat_are_a_paragraph_apart() -> None:
@@ -270,9 +275,9 @@ def test_citations_are_at_their_words() -> None:
     message = Json()
     for text in ("Here it says so.", "And here."):
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **cited(text)}}
-        [shown_choice] = at_once.whole({"id": "c", "choices": [choice]})["choices"]
+        [shown_choice] = at_once.complete_reply({"id": "c", "choices": [choice]})["choices"]
         message = shown_choice["message"]
-        seen += stage.take({"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", **cited(text)}}]})
+        seen += stage.add_chunk({"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", **cited(text)}}]})
         at_once.next_round()
         stage.next_round()
     places = [one["url_citation"] for one in message["annotations"]]
@@ -317,9 +322,9 @@ def functions(seen: Sequence[Json]) -> list[tuple[int, Json]]:
 
 def test_a_call_waits_until_its_name_has_come() -> None:
     stage = showing("openai")
-    assert stage.take(piece(id="call_1", arguments="")) == []
-    assert stage.take(piece(arguments='{"id":')) == []
-    assert functions(stage.take(piece(name="get_page", arguments=""))) == [
+    assert stage.add_chunk(piece(id="call_1", arguments="")) == []
+    assert stage.add_chunk(piece(arguments='{"id":')) == []
+    assert functions(stage.add_chunk(piece(name="get_page", arguments=""))) == [
         (0, {"arguments": ""}),
         (0, {"arguments": '{"id":'}),
         (0, {"name": "get_page", "arguments": ""}),
@@ -338,16 +343,16 @@ def test_a_call_waits_until_its_name_has_come() -> None:
 def test_whose_a_call_is_shows_when_all_of_its_name_has_come(names: list[str], hidden: bool) -> None:
     stage = showing("openai")
     for name in names:
-        assert stage.take(piece(name=name, arguments="")) == []
+        assert stage.add_chunk(piece(name=name, arguments="")) == []
     named = [(0, {"name": name, "arguments": ""}) for name in names]
-    assert functions(stage.take(piece(arguments="{}"))) == ([] if hidden else [*named, (0, {"arguments": "{}"})])
+    assert functions(stage.add_chunk(piece(arguments="{}"))) == ([] if hidden else [*named, (0, {"arguments": "{}"})])
 
 
 def test_a_call_without_arguments_is_shown_when_the_next_begins_or_the_reply_ends() -> None:
     stage = showing("openai")
-    assert stage.take(piece(id="a", name="get_page")) == []
-    assert functions(stage.take(piece(id="b", index=1, name="deploy"))) == [(0, {"name": "get_page"})]
-    assert functions(stage.take(piece(ends=True))) == [(1, {"name": "deploy"})]
+    assert stage.add_chunk(piece(id="a", name="get_page")) == []
+    assert functions(stage.add_chunk(piece(id="b", index=1, name="deploy"))) == [(0, {"name": "get_page"})]
+    assert functions(stage.add_chunk(piece(ends=True))) == [(1, {"name": "deploy"})]
     assert [chunk["choices"][0]["finish_reason"] for chunk in stage.end()] == ["tool_calls"]
 
 
@@ -360,7 +365,7 @@ def test_calls_of_a_server_that_does_not_number_them_are_told_apart() -> None:
     seen = [
         out
         for id, name in [("a", "memory_read"), ("b", "get_page"), ("c", "deploy")]
-        for out in stage.take(call(id, name))
+        for out in stage.add_chunk(call(id, name))
     ]
     made = [one for out in seen for one in out["choices"][0]["delta"]["tool_calls"]]
     assert [(one["index"], one["id"]) for one in made] == [(0, "b"), (1, "c")]
@@ -369,16 +374,16 @@ def test_calls_of_a_server_that_does_not_number_them_are_told_apart() -> None:
 def test_a_custom_call_is_the_hosts_whatever_its_name() -> None:
     made = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "memory_read", "input": "x"}}
     chunk = {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
-    assert showing("openai").take(chunk) == [chunk]
+    assert showing("openai").add_chunk(chunk) == [chunk]
     item = {"type": "custom_tool_call", "call_id": "a", "name": "memory_read", "input": "x"}
     added = {"type": "response.output_item.added", "output_index": 0, "item": item}
-    assert showing("responses").take(added) == [added]
+    assert showing("responses").add_chunk(added) == [added]
 
 
 def test_an_end_that_comes_with_words_gives_the_words_at_once_and_the_end_at_the_end() -> None:
     choice = {"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}
     stage = showing("openai")
-    [seen] = stage.take({"id": "c", "choices": [choice]})
+    [seen] = stage.add_chunk({"id": "c", "choices": [choice]})
     assert seen["choices"][0] == {**choice, "finish_reason": None}
     [end] = stage.end()
     assert end["choices"][0] == {**choice, "delta": {}}
@@ -387,7 +392,7 @@ def test_an_end_that_comes_with_words_gives_the_words_at_once_and_the_end_at_the
 def test_what_a_filter_found_in_the_prompt_is_shown_before_the_reply() -> None:
     stage = showing("openai")
     found: Json = {"id": "", "choices": [], "prompt_filter_results": []}
-    assert stage.take(found) == [found]
+    assert stage.add_chunk(found) == [found]
     assert stage.end() == []
 
 
@@ -399,7 +404,7 @@ def test_usage_is_shown_once_and_last() -> None:
 def test_a_response_that_failed_is_shown_as_the_one_that_began() -> None:
     stage = showing("responses")
     for chunk in chunks("responses", says("", NOTE)):
-        stage.take(chunk)
+        stage.add_chunk(chunk)
     stage.next_round()
     failed: Json = {
         "type": "response.failed",
@@ -407,18 +412,18 @@ def test_a_response_that_failed_is_shown_as_the_one_that_began() -> None:
         "response": {"id": "resp_2", "output": [], "status": "failed"},
     }
     assert stage.is_failure(failed)
-    [seen] = stage.take(failed)
+    [seen] = stage.add_chunk(failed)
     assert (seen["response"]["id"], seen["sequence_number"]) == ("resp_1", 2)
 
 
 def test_events_that_are_about_no_item_pass_and_are_numbered() -> None:
     stage = showing("responses")
     for chunk in chunks("responses", says("", NOTE)):
-        stage.take(chunk)
+        stage.add_chunk(chunk)
     stage.next_round()
-    [limits] = stage.take({"type": "response.rate_limits.updated", "sequence_number": 0})
+    [limits] = stage.add_chunk({"type": "response.rate_limits.updated", "sequence_number": 0})
     assert limits["sequence_number"] == 2
-    [error] = stage.take({"type": "error", "code": "server_error", "message": "No.", "sequence_number": 1})
+    [error] = stage.add_chunk({"type": "error", "code": "server_error", "message": "No.", "sequence_number": 1})
     assert stage.is_failure(error)
     assert (error["message"], error["sequence_number"]) == ("No.", 3)
 
@@ -431,4 +436,4 @@ def test_a_whole_reply_is_the_same_object_unless_something_is_taken_out(format: 
         "responses": {"output": [{"type": "function_call", "call_id": "1", "name": "get_page", "arguments": "{}"}]},
         "anthropic": {"content": [{"type": "tool_use", "id": "1", "name": "get_page", "input": {}}]},
     }
-    assert showing(format).whole(whole[format]) is whole[format]
+    assert showing(format).complete_reply(whole[format]) is whole[format]

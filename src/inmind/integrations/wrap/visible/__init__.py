@@ -1,8 +1,8 @@
-"""What a host is shown of the replies to one of its calls, by the words of each provider."""
+"""The part of replies that a host sees, for each provider."""
 
-from inmind.integrations.wrap.visible.anthropic import AnthropicShowing
-from inmind.integrations.wrap.visible.base import Showing
-from inmind.integrations.wrap.visible.openai import ChatShowing
-from inmind.integrations.wrap.visible.responses import ResponsesShowing
+from inmind.integrations.wrap.visible.anthropic import AnthropicVisibleReply
+from inmind.integrations.wrap.visible.base import VisibleReply
+from inmind.integrations.wrap.visible.openai import OpenAIVisibleReply
+from inmind.integrations.wrap.visible.responses import ResponsesVisibleReply
 
-__all__ = ["AnthropicShowing", "ChatShowing", "ResponsesShowing", "Showing"]
+__all__ = ["AnthropicVisibleReply", "OpenAIVisibleReply", "ResponsesVisibleReply", "VisibleReply"]

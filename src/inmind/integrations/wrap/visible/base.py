@@ -1,12 +1,11 @@
-"""What a host is shown: one reply, however many rounds it took, without the calls that memory answers itself.
+"""The reply that a host sees: one reply for all rounds, without the calls that memory answers.
 
-A host could not answer those calls, and must not have to know of them. So they are taken out of a whole reply, and of
-a stream before they are seen in it; what is numbered is numbered again without them; and where one round ends and the
-next begins is not shown, since to the host they are one. What was said in any of them is there, and what all of them
-have cost; streamed or whole, it is the same.
+The host could not answer those calls, so they are removed from complete replies and from streams, and indexes are
+renumbered. The boundary between rounds is not visible. Texts of all rounds are kept, and usage is added up; streamed or
+not, the result is the same.
 
-Chunks and replies are objects of a provider's client, or the same as plain values. They are never changed, only
-copied, and what the provider sent is what goes into the journal.
+Chunks and replies are objects of a provider's client or plain values. They are copied, never changed; the journal gets
+what the provider sent.
 """
 
 from __future__ import annotations
@@ -17,53 +16,53 @@ from typing import Any, Protocol
 from inmind.core.json import is_object
 from inmind.core.messages.replies.reply import peek
 
-Hidden = Callable[[str], bool]
-"""Is a call of this name answered without the host?"""
+IsHidden = Callable[[str], bool]
+"""Whether calls of a tool are answered without the host."""
 
 
-class Showing(Protocol):
-    """The rounds of one call on their way to the host. A new one for each call."""
+class VisibleReply(Protocol):
+    """The visible reply to one call of the host. A new object for each call."""
 
-    paid: Any
-    """What the provider has counted so far, as it says it; None where it has said nothing."""
+    usage: Any
+    """Usage of all rounds so far, in the provider's form; None if there is none."""
 
     def is_failure(self, said: Any) -> bool:
-        """Is this, reply or chunk, the provider's word that there will be no reply? The host gets it as it is."""
+        """Whether this reply or chunk says that there will be no reply. The host gets it unchanged."""
         ...
 
-    def whole(self, reply: Any) -> Any:
-        """The round's reply, where it was not streamed, behind what was shown before it."""
+    def complete_reply(self, reply: Any) -> Any:
+        """The combined reply after a round that was not streamed."""
         ...
 
-    def take(self, chunk: Any) -> list[Any]:
-        """What the host may see now that this has come. What only ends the round is kept for `end`."""
+    def add_chunk(self, chunk: Any) -> list[Any]:
+        """Chunks that the host may see now. Chunks that end the round are kept for `end`."""
         ...
 
     def next_round(self) -> None:
-        """The round is over, and another follows."""
+        """The round is over and another one follows."""
         ...
 
     def end(self) -> list[Any]:
-        """The round was the last: how it ended is how the stream ends."""
+        """The final chunks, after the last round."""
         ...
 
 
-def changed(value: Any, **fields: Any) -> Any:
-    """A copy with these fields, of the same class; or the very same, where it has them already."""
+def with_fields(value: Any, **fields: Any) -> Any:
+    """A copy with these fields, of the same class; the same object if nothing changes."""
     if all(peek(value, name) == given for name, given in fields.items()):
         return value
     return {**value, **fields} if is_object(value) else value.model_copy(update=fields)
 
 
-def summed(before: Any, now: Any) -> Any:
-    """What two rounds have cost together, in the form of the later one: numbers add up, at any depth."""
+def add_usage(before: Any, now: Any) -> Any:
+    """The usage of two rounds, in the form of the later one. Numbers are added at any depth."""
     if before is None or now is None:
         return before if now is None else now
     if isinstance(now, int | float) and isinstance(before, int | float):
         return before + now if not isinstance(now, bool) else now
     if not _has_fields(now) or not _has_fields(before):
         return now
-    return changed(now, **{name: summed(value, peek(now, name)) for name, value in dict(before).items()})
+    return with_fields(now, **{name: add_usage(value, peek(now, name)) for name, value in dict(before).items()})
 
 
 def _has_fields(value: object) -> bool:
