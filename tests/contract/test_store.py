@@ -26,6 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from postgres import GIVEN, Tenants, missing
 from profiles import examples
 from strategies import any_things, json_values
+from tables import each_row
 
 from inmind import store as store_package
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
@@ -116,7 +117,7 @@ def texts(events: Any) -> list[str]:
 # -- order and batches -------------------------------------------------------------------------------------
 
 
-def test_events_come_back_in_order_and_gap_free(store: Store) -> None:
+def test_events_are_read_in_order_without_gaps(store: Store) -> None:
     """A1, A3: whatever the sizes of the batches, the numbers are 1, 2, 3, …"""
     append(store, "a")
     append(store, "b", "c", "d")
@@ -126,18 +127,18 @@ def test_events_come_back_in_order_and_gap_free(store: Store) -> None:
     assert store.version("s") == 5
 
 
-def test_an_append_answers_where_its_events_stand(store: Store) -> None:
+def test_an_append_returns_the_numbers_of_its_events(store: Store) -> None:
     append(store, "a", "b")
     assert append(store, "c", "d", at=LATER) == AppendResult(first=3, last=4, at=LATER)
 
 
-def test_only_the_first_of_a_batch_opens_it(store: Store) -> None:
+def test_only_the_first_event_of_a_batch_starts_it(store: Store) -> None:
     append(store, "a", "b", "c")
     append(store, "d")
     assert [event.starts_batch for event in store.read("s")] == [True, False, False, True]
 
 
-def test_streams_are_numbered_apart(store: Store) -> None:
+def test_streams_are_numbered_independently(store: Store) -> None:
     append(store, "a", "b", stream="one")
     append(store, "c", stream="two")
     append(store, "d", stream="one")
@@ -152,7 +153,7 @@ def test_a_stream_that_does_not_exist_is_empty(store: Store) -> None:
     assert store.receipt("none", Key("k", "r")) is None
 
 
-def test_a_batch_that_cannot_be_stored_whole_is_not_stored_at_all(store: Store) -> None:
+def test_a_batch_is_stored_completely_or_not_at_all(store: Store) -> None:
     """A3: half a surrogate pair is text to Python and to no database."""
     append(store, "a")
     with pytest.raises(ValueError, match="surrogate"):
@@ -218,7 +219,7 @@ def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
     assert store.receipt("one", key) is None
 
 
-def test_what_cannot_be_stored_in_one_stream_is_not_stored_in_the_other(store: Store) -> None:
+def test_a_failure_in_one_stream_stores_nothing_in_the_other(store: Store) -> None:
     """A3: half a surrogate pair is text to Python and to no database."""
     with pytest.raises(ValueError, match="surrogate"):
         store.append(
@@ -227,7 +228,7 @@ def test_what_cannot_be_stored_in_one_stream_is_not_stored_in_the_other(store: S
     assert list(store.stream_names("")) == []
 
 
-def test_a_repeated_key_makes_no_stream_beside(store: Store) -> None:
+def test_a_repeated_key_creates_no_companion_stream(store: Store) -> None:
     """A6: nor a stream that is there without an event."""
     key = Key("k", "r")
     append(store, "a", stream="one", key=key)
@@ -235,7 +236,7 @@ def test_a_repeated_key_makes_no_stream_beside(store: Store) -> None:
     assert list(store.stream_names("")) == ["one"]
 
 
-def test_a_key_covers_what_was_stored_beside(store: Store) -> None:
+def test_a_key_covers_the_companion_events(store: Store) -> None:
     """A6: the first answer again, and no second effect in either stream."""
     key, batch = Key("k", "r"), Batch("two", [a_draft("b")], expected=0)
     first = store.append("one", [], expected=0, at=WHEN, key=key, companion=batch)
@@ -248,7 +249,7 @@ def test_a_key_covers_what_was_stored_beside(store: Store) -> None:
 # -- idempotency keys --------------------------------------------------------------------------------------
 
 
-def test_the_same_key_stores_once_and_answers_alike(store: Store) -> None:
+def test_the_same_key_stores_once_and_returns_the_same_result(store: Store) -> None:
     """A6: a retry gets the first answer, though the stream has moved on and its expectation is stale."""
     key = Key("k", "request")
     first = append(store, "a", "b", key=key)
@@ -319,7 +320,7 @@ def test_any_text_can_be_a_key(store: Store, value: str) -> None:
         (0, 99, [1, 2, 3, 4, 5]),
     ],
 )
-def test_reading_begins_behind_one_event_and_ends_with_another(
+def test_reading_starts_after_one_event_and_ends_with_another(
     store: Store, after: int, until: int | None, seqs: list[int]
 ) -> None:
     append(store, *"abcde")
@@ -356,7 +357,7 @@ HOSTILE = [
 ]
 
 
-def test_streams_are_found_by_their_beginning_and_no_character_is_special(store: Store) -> None:
+def test_streams_are_found_by_prefix_without_wildcards(store: Store) -> None:
     """J3, N59: a wildcard in a name is a character."""
     for name in HOSTILE:
         append(store, name, stream=name)
@@ -387,7 +388,7 @@ def test_all_stores_sort_and_find_streams_alike(tmp_path: Path) -> None:
         store.close()
 
 
-def test_streams_are_listed_by_what_they_began_with_the_last_written_first(store: Store) -> None:
+def test_stream_infos_are_sorted_by_last_write(store: Store) -> None:
     opened = [Draft(payload=SessionOpened(resource=name, cwd="/"), origin=Origin.OPERATOR) for name in ("ada", "lin")]
     for stream, draft, at in (
         ("session/b", opened[0], WHEN),
@@ -431,7 +432,7 @@ def followed(store: Store, *kinds: str, most: int = 3) -> list[Event]:
 
 
 @pytest.mark.spec("H3")
-def test_events_of_all_streams_are_followed_in_the_order_in_which_they_were_stored(store: Store) -> None:
+def test_events_of_all_streams_are_read_in_commit_order(store: Store) -> None:
     append(store, "a", "b", stream="two", at=LATER)
     append(store, "c", stream="one")
     beside = Batch("three", [a_draft("e")], 0)
@@ -444,7 +445,7 @@ def test_events_of_all_streams_are_followed_in_the_order_in_which_they_were_stor
 
 
 @pytest.mark.spec("H3")
-def test_only_the_kinds_that_were_asked_for_are_followed_and_no_others_count(store: Store) -> None:
+def test_only_the_requested_kinds_are_returned_and_counted(store: Store) -> None:
     store.append("s", [a_draft("a"), a_message("m"), a_message("n"), a_draft("b")], expected=0, at=WHEN)
     assert texts(followed(store, *WRITTEN)) == ["a", "b"]
     assert [event.seq for event in followed(store, MessageAdded.kind)] == [2, 3]
@@ -456,7 +457,7 @@ def test_only_the_kinds_that_were_asked_for_are_followed_and_no_others_count(sto
 
 
 @pytest.mark.spec("H3")
-def test_behind_the_last_position_there_is_nothing_until_something_is_stored(store: Store) -> None:
+def test_there_are_no_events_after_the_last_position(store: Store) -> None:
     assert list(store.events_since(0, kinds=WRITTEN, limit=9)) == []
     append(store, "a", "b")
     last = store.events_since(0, kinds=WRITTEN, limit=9)[-1][0]
@@ -469,7 +470,7 @@ def test_behind_the_last_position_there_is_nothing_until_something_is_stored(sto
 
 
 @pytest.mark.spec("H3", "J2")
-def test_who_follows_while_others_write_misses_nothing_and_sees_nothing_twice(store: Store, tmp_path: Path) -> None:
+def test_a_reader_that_follows_writers_sees_each_event_once(store: Store, tmp_path: Path) -> None:
     """What appears behind a position appears there for good: nothing turns up before it later."""
     writers, each = 3, 40
     stores = [sqlite(tmp_path) if isinstance(store, SqliteStore) else store for _ in range(writers)]
@@ -500,7 +501,7 @@ def test_who_follows_while_others_write_misses_nothing_and_sees_nothing_twice(st
 
 
 @pytest.mark.spec("M40")
-def test_the_position_is_that_of_the_event_that_was_stored_last(store: Store) -> None:
+def test_the_last_position_is_that_of_the_newest_event(store: Store) -> None:
     assert store.last_position() == 0
     append(store, "a", "b", stream="one")
     append(store, "c", stream="two")
@@ -509,7 +510,7 @@ def test_the_position_is_that_of_the_event_that_was_stored_last(store: Store) ->
     assert store.last_position() == store.events_since(0, kinds=WRITTEN, limit=9)[-1][0]
 
 
-def test_owners_are_told_in_their_order_so_many_behind_a_name(store: Store) -> None:
+def test_owners_are_sorted_and_limited_after_a_name(store: Store) -> None:
     for name in ("b", "a", "d", "c"):
         append(store, "text", stream=f"resource/{name}")
     assert list(store.owners()) == ["a", "b", "c", "d"]
@@ -531,7 +532,7 @@ def test_the_position_of_an_owner_is_that_of_its_last_event(store: Store) -> Non
 
 @pytest.mark.spec("M40")
 @pytest.mark.parametrize("most", [1, 2, 3, 100])
-def test_all_events_up_to_a_position_are_told_each_owner_s_in_their_order(store: Store, most: int) -> None:
+def test_all_events_up_to_a_position_are_in_order_for_each_owner(store: Store, most: int) -> None:
     for text in ("a", "b"):
         for name in ("ada", "ben", "eve"):
             append(store, f"{name} {text}", stream=f"resource/{name}")
@@ -552,7 +553,7 @@ def test_all_events_up_to_a_position_are_told_each_owner_s_in_their_order(store:
 
 
 @pytest.mark.parametrize("most", [1, 2, 100])
-def test_the_keys_of_all_streams_are_told_each_stream_s_together(store: Store, most: int) -> None:
+def test_receipts_of_all_streams_are_grouped_by_stream(store: Store, most: int) -> None:
     for number, stream in enumerate(("one", "two", "one", "one", "none")):
         key = Key(f"{9 - number}" if number else "", "r")
         append(store, *(["a"] if stream != "none" else []), stream=stream, key=key)
@@ -588,7 +589,7 @@ def adopt(store: Store, *events: Event, receipts: Sequence[Receipt] = ()) -> lis
 
 
 @pytest.mark.spec("M40")
-def test_what_happened_elsewhere_comes_in_as_it_was(store: Store) -> None:
+def test_imported_events_are_unchanged(store: Store) -> None:
     """With its own time, origin, trust, sources and batches; and numbered on from there."""
     events = [an_event("a", 1), an_event("x", 1, stream="t"), an_event("b", 2, opens=False)]
     assert adopt(store, *events) == [True, True, True]
@@ -597,14 +598,14 @@ def test_what_happened_elsewhere_comes_in_as_it_was(store: Store) -> None:
 
 
 @pytest.mark.spec("M40")
-def test_what_happened_elsewhere_stands_in_a_list_by_when_it_did(store: Store) -> None:
+def test_imported_streams_are_listed_by_their_times(store: Store) -> None:
     append(store, "b", stream="resource/b", at=LATER - timedelta(hours=1))
     adopt(store, an_event("a", 1, stream="resource/a"), an_event("b", 2, stream="resource/a"))
     begun = [(one.first.stream, one.version, one.updated) for one in store.stream_infos("resource/")]
     assert begun == [("resource/a", 2, LATER), ("resource/b", 1, LATER - timedelta(hours=1))]
 
 
-def test_what_is_there_already_is_the_same_or_a_conflict(store: Store) -> None:
+def test_importing_an_existing_event_is_a_repeat_or_a_conflict(store: Store) -> None:
     adopt(store, an_event("a", 1), an_event("b", 2))
     assert adopt(store, an_event("a", 1), an_event("b", 2), an_event("c", 3)) == [False, False, True]
     for other in (an_event("B", 2), an_event("b", 2, opens=False), dataclasses.replace(an_event("b", 2), at=WHEN)):
@@ -615,7 +616,7 @@ def test_what_is_there_already_is_the_same_or_a_conflict(store: Store) -> None:
 
 
 @pytest.mark.spec("M40")
-def test_a_number_that_is_not_itself_is_still_the_same_event(store: Store) -> None:
+def test_an_event_with_nan_equals_itself_on_import(store: Store) -> None:
     odd = an_event("a", 1, number=float("nan"))
     assert adopt(store, odd) == [True]
     assert adopt(store, odd) == [False]
@@ -623,14 +624,14 @@ def test_a_number_that_is_not_itself_is_still_the_same_event(store: Store) -> No
 
 @pytest.mark.spec("M40")
 @pytest.mark.parametrize("seq", [0, 2, 99])
-def test_what_would_leave_a_gap_is_a_conflict(store: Store, seq: int) -> None:
+def test_an_import_with_a_gap_is_a_conflict(store: Store, seq: int) -> None:
     with pytest.raises(Conflict):
         adopt(store, an_event("x", 1, stream="t"), an_event("a", seq))
     assert (list(store.stream_names("")), store.last_position()) == ([], 0)
 
 
 @pytest.mark.spec("M40")
-def test_where_an_event_stands_is_where_followers_find_it(store: Store) -> None:
+def test_an_imported_event_has_the_position_that_readers_see(store: Store) -> None:
     append(store, "a", stream="t")
     with store.bulk_import() as adoption:
         positions = [
@@ -641,7 +642,7 @@ def test_where_an_event_stands_is_where_followers_find_it(store: Store) -> None:
 
 
 @pytest.mark.spec("M40")
-def test_who_adopts_reads_it_before_the_end_and_nobody_else_does(store: Store, tmp_path: Path) -> None:
+def test_an_import_is_visible_only_to_itself_before_its_end(store: Store, tmp_path: Path) -> None:
     with store.bulk_import() as adoption:
         adoption.add_event(an_event("a", 1))
         assert (texts(store.read("s")), store.version("s"), list(store.stream_names(""))) == (["a"], 1, ["s"])
@@ -653,7 +654,7 @@ def test_who_adopts_reads_it_before_the_end_and_nobody_else_does(store: Store, t
 
 
 @pytest.mark.spec("M40")
-def test_an_adoption_that_fails_leaves_nothing_not_even_the_number_of_a_stream(store: Store) -> None:
+def test_a_failed_import_leaves_nothing_not_even_a_stream_id(store: Store) -> None:
     """What was read inside must not be believed afterwards: the next new stream gets that number."""
 
     def read_and_fail() -> None:
@@ -681,7 +682,7 @@ def test_an_adoption_that_fails_leaves_nothing_not_even_the_number_of_a_stream(s
 
 
 @pytest.mark.spec("M40")
-def test_keys_are_listed_in_their_order_and_come_along(store: Store) -> None:
+def test_keys_are_sorted_and_imported(store: Store) -> None:
     stored = {value: append(store, "a", key=Key(value, f"for {value}")) for value in ["b", "键", "", "a", "\U0001f511"]}
     append(store, "a", stream="t", key=Key("elsewhere", "r"))
     listed = [Receipt("s", Key(value, f"for {value}"), stored[value]) for value in sorted(stored)]
@@ -707,7 +708,7 @@ def test_the_newest_snapshot_is_kept(store: Store) -> None:
     assert store.snapshot("s", fold_version=1) == Snapshot(seq=4, fold_version=1, body="state 4")
 
 
-def test_a_snapshot_of_another_fold_takes_the_place_of_the_old_one(store: Store) -> None:
+def test_a_snapshot_of_another_fold_version_replaces_the_old_one(store: Store) -> None:
     """A2: a newer shape of the state makes old snapshots worthless, also when it was folded less far."""
     append(store, *"abcde")
     store.save_snapshot("s", Snapshot(seq=4, fold_version=1, body="old shape"))
@@ -718,7 +719,7 @@ def test_a_snapshot_of_another_fold_takes_the_place_of_the_old_one(store: Store)
 
 
 @pytest.mark.parametrize(("until", "found"), [(None, True), (9, True), (4, True), (3, False), (0, False)])
-def test_a_snapshot_from_the_future_is_not_given(store: Store, until: int | None, found: bool) -> None:
+def test_a_snapshot_newer_than_until_is_not_returned(store: Store, until: int | None, found: bool) -> None:
     append(store, *"abcde")
     store.save_snapshot("s", Snapshot(seq=4, fold_version=1, body="state"))
     assert (store.snapshot("s", fold_version=1, until=until) is not None) is found
@@ -731,7 +732,7 @@ def test_snapshots_belong_to_their_stream(store: Store) -> None:
     assert store.snapshot("two", fold_version=1) is None
 
 
-def test_what_was_published_last_is_known_for_each_file(store: Store) -> None:
+def test_the_published_version_is_stored_for_each_file(store: Store) -> None:
     append(store, "a", stream="one")
     append(store, "b", stream="two")
     store.mark_published("one", "overview.md", PublishedVersion("aaaa", seq=1))
@@ -744,7 +745,7 @@ def test_what_was_published_last_is_known_for_each_file(store: Store) -> None:
     assert store.published_versions("two") == {}
 
 
-def test_a_mark_or_a_snapshot_is_no_event(store: Store) -> None:
+def test_published_versions_and_snapshots_are_not_events(store: Store) -> None:
     append(store, "a")
     store.mark_published("s", "overview.md", PublishedVersion("aaaa", seq=1))
     store.save_snapshot("s", Snapshot(seq=1, fold_version=1, body="state"))
@@ -775,7 +776,7 @@ CALLS: dict[str, Callable[[Store], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_closed_store_says_so_to_every_call(store: Store, call: str) -> None:
+def test_every_call_to_a_closed_store_raises_closed(store: Store, call: str) -> None:
     append(store, "a")
     store.close()
     store.close()
@@ -911,8 +912,8 @@ ZONES = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45)), timezone
 TIMES = st.datetimes(datetime(1900, 1, 1), datetime(9000, 1, 1), timezones=ZONES)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_payload_comes_back_as_it_was(store: Store, kind: str) -> None:
+@each_row("kind", sorted(KINDS))
+def test_every_payload_is_read_as_it_was_written(store: Store, kind: str) -> None:
     """A1, A2: with its origin, its trust, its sources and its time to the microsecond, whatever it says."""
 
     @given(draft=drafts(kind), at=TIMES)
@@ -944,7 +945,7 @@ def test_no_event_is_trusted_more_than_its_origin(draft: Draft) -> None:
 # -- threads -----------------------------------------------------------------------------------------------
 
 
-def test_a_reader_in_another_thread_never_sees_half_a_batch(store: Store) -> None:
+def test_a_reader_in_another_thread_never_sees_part_of_a_batch(store: Store) -> None:
     """A3, J2: also not between the events of a batch and the key that stands for it."""
     batches, size = 60, 5
     halves: list[int] = []
@@ -1025,7 +1026,7 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("K25")
-def test_every_step_of_the_schema_that_has_a_file_is_taken() -> None:
+def test_every_migration_file_is_listed() -> None:
     """A step that is written and not listed leaves older versions in the belief that they know every kind of event."""
     files = (Path(store_package.__file__).parent / "sql").glob("0*.sql")
     assert sorted(file.stem for file in files) == list(MIGRATIONS)
@@ -1037,7 +1038,7 @@ A_MINUTE = RateWindow("calls", WHEN.replace(second=0, microsecond=0), timedelta(
 
 
 @pytest.mark.spec("B47")
-def test_no_more_is_allowed_than_there_may_be(store: Store) -> None:
+def test_usage_never_exceeds_the_limit(store: Store) -> None:
     assert [store.try_consume(A_MINUTE, 2, limit=5) for _ in range(3)] == [True, True, False]
     assert store.usage(A_MINUTE) == 4
     assert store.try_consume(A_MINUTE, 1, limit=5)
@@ -1045,13 +1046,13 @@ def test_no_more_is_allowed_than_there_may_be(store: Store) -> None:
 
 
 @pytest.mark.spec("B47")
-def test_what_is_more_than_all_there_may_be_is_refused_at_once(store: Store) -> None:
+def test_an_amount_above_the_limit_is_refused(store: Store) -> None:
     assert not store.try_consume(A_MINUTE, 6, limit=5)
     assert store.usage(A_MINUTE) == 0
 
 
 @pytest.mark.spec("B47")
-def test_each_window_and_each_name_is_counted_by_itself(store: Store) -> None:
+def test_windows_and_names_are_counted_separately(store: Store) -> None:
     after = dataclasses.replace(A_MINUTE, start=A_MINUTE.end)
     other = dataclasses.replace(A_MINUTE, name="tokens")
     assert all(store.try_consume(one, 5, limit=5) for one in (A_MINUTE, after, other))
@@ -1059,7 +1060,7 @@ def test_each_window_and_each_name_is_counted_by_itself(store: Store) -> None:
 
 
 @pytest.mark.spec("B47")
-def test_what_was_used_after_all_is_what_counts(store: Store) -> None:
+def test_an_adjustment_changes_the_usage(store: Store) -> None:
     store.try_consume(A_MINUTE, 5, limit=5)
     store.adjust_usage(A_MINUTE, -3)
     assert store.usage(A_MINUTE) == 2
@@ -1071,7 +1072,7 @@ def test_what_was_used_after_all_is_what_counts(store: Store) -> None:
     store.adjust_usage(dataclasses.replace(A_MINUTE, name="never asked for"), 1)
 
 
-def test_windows_that_are_long_over_leave_nothing(store: Store) -> None:
+def test_expired_windows_are_deleted(store: Store) -> None:
     store.try_consume(A_MINUTE, 5, limit=5)
     later = dataclasses.replace(A_MINUTE, start=A_MINUTE.start + timedelta(minutes=4))
     store.try_consume(later, 1, limit=5)
@@ -1080,7 +1081,7 @@ def test_windows_that_are_long_over_leave_nothing(store: Store) -> None:
     assert store.usage(later) == 1
 
 
-def test_a_moment_is_in_one_window_of_each_length() -> None:
+def test_a_time_is_in_one_window_of_each_length() -> None:
     assert RateWindow.at(WHEN, "calls", timedelta(minutes=1)) == A_MINUTE
     day = RateWindow.at(WHEN, "tokens", timedelta(days=1))
     assert (day.start, day.end) == (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
@@ -1088,7 +1089,7 @@ def test_a_moment_is_in_one_window_of_each_length() -> None:
 
 
 @pytest.mark.spec("B47")
-def test_however_many_ask_at_once_no_more_is_allowed(store: Store) -> None:
+def test_concurrent_calls_never_exceed_the_limit(store: Store) -> None:
     allowed: list[bool] = []
     together = threading.Barrier(8)
 
