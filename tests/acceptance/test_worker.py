@@ -334,7 +334,7 @@ def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
 ) -> None:
     fill(tenant_url, "ada", "ben")
     with a_worker(tenant_url, settings={"worker.tries": 2}) as worker:
-        house = worker._house  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
+        house = worker._upkeep  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
         tend = house.maintain
 
         def broken(resource: str, *rest: Any, **more: Any) -> Any:

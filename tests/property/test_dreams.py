@@ -211,10 +211,7 @@ class Dreaming(RuleBasedStateMachine):
                 memory.dream("ada")
                 pages.append(text_of(memory, MEMORY_PAGE_PATH))
                 memory.dream("ada")
-                again, seeded = (
-                    text_of(memory, MEMORY_PAGE_PATH),
-                    memory._context.resource_stream("ada").state.dreams.page_adopted,
-                )  # pyright: ignore[reportPrivateUsage]
+                again, seeded = text_of(memory, MEMORY_PAGE_PATH), memory.resource("ada").state.dreams.page_adopted
             if not seeded:  # what was written before the first dream is worked in little by little
                 assert without_header(again) == without_header(pages[-1]), "twice is as good as once"
         assert pages[0] == pages[1]

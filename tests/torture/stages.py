@@ -171,7 +171,7 @@ def told(memory: Memory, dream: int) -> dict[str, Any]:
             ends=sum(isinstance(what, DreamCommitted) for what in happened),
             taken=sum(isinstance(what, DreamResumed) for what in happened),
             proposed=sum(isinstance(what, DreamProposed) for what in happened),
-            spent=memory.resource("ada").state.dreams.spent_on(NOON),
+            spent=memory.resource("ada").state.dreams.tokens_on(NOON),
             version=len(happened),
         )
     )

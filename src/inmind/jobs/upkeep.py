@@ -147,7 +147,7 @@ class UpkeepScheduler:
         deadline = time.monotonic() + seconds
         search = self.search()
         done = Upkeep(finished=search.catch_up(until=deadline))
-        unindexed = () if done.finished else search.stale_resources(most=MAX_UNINDEXED)
+        unindexed = () if done.finished else search.stale_resources(limit=MAX_UNINDEXED)
         resources = sorted(filter(is_maintained, {*search.resources(), *unindexed}))
         for index, resource in enumerate(resources[bisect_left(resources, self._next) :]):
             seconds_left = deadline - time.monotonic()

@@ -31,7 +31,7 @@ def of(*trades: Event) -> CurrencyTotals:
     return economics
 
 
-def test_nothing_was_traded_where_nothing_was_told() -> None:
+def test_without_trades_there_are_no_totals() -> None:
     assert summarize_trades([an_event(NoteAdded("tea"))], NOW) == ()
 
 
@@ -59,7 +59,7 @@ def test_a_skill_is_listed_once_however_often_it_is_offered() -> None:
     )
 
 
-def test_what_is_offered_was_not_earned() -> None:
+def test_a_listing_is_no_earning() -> None:
     economics = of(traded("listing", "5", skill="docs"))
     assert (economics.earned, economics.spent, economics.top) == (0, 0, ())
 
@@ -97,14 +97,14 @@ def test_a_day_is_one_of_utc_whatever_zone_it_was_told_in() -> None:
     assert of(late).days == (0, 0, 0, 0, 0, 1, 0)
 
 
-def test_without_a_day_of_its_own_it_was_traded_when_it_was_told() -> None:
+def test_a_trade_without_a_date_has_the_date_of_its_event() -> None:
     event = an_event(TradeRecorded("earning", "1"))
     (then,) = summarize_trades([event], event.at)
     (later,) = summarize_trades([event], event.at + timedelta(days=7))
     assert (then.week, later.week, later.week_before) == (1, 0, 1)
 
 
-def test_what_is_still_to_come_counts_and_is_no_part_of_the_week() -> None:
+def test_future_trades_count_but_not_for_the_week() -> None:
     economics = of(earned("1", days_ago=-2))
     assert (economics.earned, economics.week) == (1, 0)
 
@@ -139,7 +139,7 @@ def test_the_trend_says_which_way_it_goes(week: str, before: str, trend: str) ->
     assert economics_lines(sold) == [f"Earned 7 USD in 1 sale ({trend})"]
 
 
-def test_what_did_not_happen_is_not_told() -> None:
+def test_a_line_without_events_is_omitted() -> None:
     assert economics_lines(CurrencyTotals(currency="USD")) == []
     assert economics_lines(CurrencyTotals(currency="USD", listed=("docs",))) == ["1 skill listed"]
     assert economics_lines(CurrencyTotals(currency="EUR", spent=Decimal(20), spendings=2)) == ["Spent 20 EUR"]

@@ -76,12 +76,12 @@ def test_a_question_that_was_answered_is_none() -> None:
     assert found(asked(FERRY), replied("At nine.")) == []
 
 
-def test_a_question_to_which_no_answer_came_is_a_gap_once_there_was_time_for_one() -> None:
+def test_an_unanswered_last_question_is_a_gap_after_the_grace_period() -> None:
     assert found(asked(FERRY), after=ANSWER_GRACE) == [(FERRY, "unanswered")]
     assert found(asked(FERRY), after=ANSWER_GRACE - MINUTE) == []
 
 
-def test_what_is_still_being_worked_on_is_not_unanswered() -> None:
+def test_a_turn_in_progress_is_not_unanswered() -> None:
     assert found(asked(FERRY), said("assistant", "", 1, calls=True)) == []
 
 
@@ -97,7 +97,7 @@ def test_of_two_questions_the_one_that_was_answered_is_none() -> None:
     assert found(*talk) == [("Who owns the harbour pub?", "unanswered")]
 
 
-def test_what_is_no_question_leaves_no_gap_whatever_the_reply() -> None:
+def test_a_sentence_that_is_no_question_leaves_no_gap() -> None:
     for text in ("How are you?", "Great, right?", "Fix the ferry page", "Who knows?"):
         assert found(asked(text), replied("I don't know.")) == []
 
@@ -193,7 +193,7 @@ def test_a_gap_is_over_two_days_after_it_last_came_up() -> None:
     assert found(before=[a_gap(renewed=MINUTE)], after=GAP_LIFETIME + MINUTE) == [(FERRY, "unanswered")]
 
 
-def test_what_comes_up_again_lasts_two_more_days_and_is_as_old_as_it_was() -> None:
+def test_a_repeated_gap_lasts_two_more_days_and_keeps_its_age() -> None:
     talk = asked("When does the Brodick ferry leave on Sundays?", 50), replied("I don't know.", 51)
     (gap,) = update_gaps(Activity(utterances=talk), [a_gap()], NOW)
     assert (gap.since, gap.last_seen) == (WHEN.isoformat(), (WHEN + 50 * MINUTE).isoformat())
@@ -206,7 +206,7 @@ def test_a_name_that_comes_up_again_and_is_still_not_taken_up_is_renewed() -> No
     assert gap.last_seen == (WHEN + 50 * MINUTE).isoformat()
 
 
-def test_a_name_that_somebody_asks_about_becomes_their_question() -> None:
+def test_a_name_in_a_question_becomes_that_question() -> None:
     talk = asked("Who is Maria Lopez really?", 50), replied("I don't know.", 51)
     assert found(*talk, before=[a_gap("Maria Lopez", "mentioned_once")]) == [
         ("Who is Maria Lopez really?", "unanswered")
@@ -219,7 +219,7 @@ def test_a_gap_of_an_earlier_dream_is_closed_by_an_answer_in_any_session(session
     assert found(*talk, before=[a_gap()]) == []
 
 
-def test_it_is_closed_by_an_answer_that_nobody_asked_for() -> None:
+def test_it_is_closed_by_an_unrequested_answer() -> None:
     talk = asked("Good morning!", 5), replied("The ferry to Brodick will leave at nine.", 6)
     assert found(*talk, before=[a_gap()]) == []
 

@@ -47,14 +47,14 @@ def user(text: str) -> Utterance:
 # -- replay ------------------------------------------------------------------------------------------------
 
 
-def test_what_was_looked_up_is_gone_over_once_however_often_it_was_found() -> None:
+def test_an_accessed_crystal_is_listed_once() -> None:
     assert accessed_crystals([looked_up("a", "b"), looked_up(), looked_up("c", "a")]) == ("a", "b", "c")
 
 
 # -- compression -------------------------------------------------------------------------------------------
 
 
-def test_what_is_said_over_and_over_becomes_one_insight_that_names_all_of_it() -> None:
+def test_repeated_statements_become_one_insight_with_all_sources() -> None:
     (insight,) = seen(said(1, TABS), said(2, f"Well, {TABS}!"), said(3, TABS), said(4, "The ferry leaves at nine"))
     assert insight == Insight(
         text=f"Well, {TABS}! (came up 3 times since 2026-01-02)",
@@ -71,7 +71,7 @@ def test_it_is_told_in_chinese_where_it_was_said_so() -> None:
     assert insight.text == "我写代码的时候喜欢用制表符缩进 （自 2026-01-02 起提到 3 次）"
 
 
-def test_twice_is_not_over_and_over() -> None:
+def test_two_repeats_are_too_few() -> None:
     assert seen(said(1, TABS), said(2, TABS)) == []
 
 
@@ -79,7 +79,7 @@ def test_twice_is_not_over_and_over() -> None:
     "text",
     ["I do not prefer tabs over spaces in Python", "I never prefer tabs over spaces in Python", f"{TABS} 3"],
 )
-def test_what_says_no_or_another_number_is_not_the_same(text: str) -> None:
+def test_a_negation_or_another_number_is_another_statement(text: str) -> None:
     assert seen(said(1, TABS), said(2, TABS), said(3, text)) == []
 
 
@@ -109,7 +109,7 @@ def test_notes_of_two_days_are_two_occasions_and_of_one_day_one() -> None:
         "继续",
     ],
 )
-def test_what_everybody_says_all_the_time_is_no_insight(text: str) -> None:
+def test_common_phrases_are_no_insight(text: str) -> None:
     assert seen(*(said(n, text) for n in range(1, 9))) == []
 
 
@@ -133,7 +133,7 @@ def test_of_these_no_insight_is_made(known: dict[str, Any]) -> None:
 
 
 @pytest.mark.spec("J5")
-def test_what_tools_say_of_people_is_neither_counted_nor_believed() -> None:
+def test_tool_text_about_people_is_not_used() -> None:
     people = [said(n, TABS) for n in (1, 2)]
     assert seen(*people, said(3, TABS, trust=Trust.DATA), said(4, TABS, trust=Trust.DATA)) == []
 
@@ -191,7 +191,7 @@ def test_a_link_is_not_made_again() -> None:
 # -- open loops --------------------------------------------------------------------------------------------
 
 
-def test_what_is_still_open_is_told_with_its_day_and_once() -> None:
+def test_an_open_loop_becomes_one_insight_with_its_date() -> None:
     asked = user("Remind me to renew the passport.")
     (insight,) = seen(talk=[asked, user("And again, remind me to renew the passport.")])
     assert insight.text == "Open since 2026-01-01: Remind me to renew the passport."

@@ -58,7 +58,7 @@ def left(*talk: Utterance, after: timedelta = timedelta()) -> list[str]:
         "浴室的瓷砖还没订好，还需要联系供应商。",
     ],
 )
-def test_what_a_user_asks_for_or_means_to_do_is_open(text: str) -> None:
+def test_requests_and_plans_of_a_user_open_loops(text: str) -> None:
     assert left(user(f"It rained all day.\n{text}"), assistant("I see.")) == [text]
 
 
@@ -66,7 +66,7 @@ def test_what_a_user_asks_for_or_means_to_do_is_open(text: str) -> None:
     "text",
     ["I'll send you the measurements tomorrow.", "We still need to order the tiles.", "我明天会把报告发给你。"],
 )
-def test_what_the_assistant_promises_is_open(text: str) -> None:
+def test_a_promise_of_the_assistant_is_open(text: str) -> None:
     assert left(user("Hello there"), assistant(text)) == [text]
 
 
@@ -88,15 +88,15 @@ def test_what_the_assistant_promises_is_open(text: str) -> None:
         "> remind me to renew the passport",
     ],
 )
-def test_what_only_sounds_like_it_is_not(text: str) -> None:
+def test_similar_words_are_no_loop(text: str) -> None:
     assert left(user(text), assistant("I see.")) == []
 
 
-def test_how_things_stand_is_no_promise() -> None:
+def test_a_status_report_is_no_promise() -> None:
     assert left(user("Where is it?"), assistant("Your order of tiles is still pending.")) == []
 
 
-def test_what_a_tool_says_is_nothing_to_be_done() -> None:
+def test_tool_results_open_no_loops() -> None:
     assert left(said("tool", PASSPORT)) == []
 
 
@@ -116,7 +116,7 @@ def test_advice_of_the_assistant_is_no_promise() -> None:
     ],
     ids=["done", "added", "past", "elsewhere", "never mind", "a tool"],
 )
-def test_what_somebody_has_done_or_called_off_is_closed(talk: list[Utterance]) -> None:
+def test_a_done_or_cancelled_loop_is_closed(talk: list[Utterance]) -> None:
     assert left(user(PASSPORT), *talk) == []
 
 
@@ -133,11 +133,11 @@ def test_what_somebody_has_done_or_called_off_is_closed(talk: list[Utterance]) -
     ],
     ids=["agreed", "another", "a later turn", "only read", "failed", "what a tool says", "another session"],
 )
-def test_what_nobody_has_done_stays_open(talk: list[Utterance]) -> None:
+def test_an_undone_loop_stays_open(talk: list[Utterance]) -> None:
     assert left(user(PASSPORT), *talk) == [PASSPORT]
 
 
-def test_what_was_done_before_it_was_asked_for_closes_nothing() -> None:
+def test_an_earlier_action_closes_no_loop() -> None:
     assert left(user("I renewed the passport, done."), user(PASSPORT), assistant("Sure.")) == [PASSPORT]
 
 
@@ -147,7 +147,7 @@ def test_it_is_done_in_chinese_too() -> None:
     assert left(asked, assistant("已经帮你设置好了。")) == []
 
 
-def test_a_request_that_a_session_ends_with_is_open_once_there_was_time_to_begin() -> None:
+def test_an_unanswered_last_request_is_open_after_the_grace_period() -> None:
     assert left(user("Write a test for the parser"), after=ANSWER_GRACE) == ["Write a test for the parser"]
     assert left(user("Could you water the plants?"), after=ANSWER_GRACE) == ["Could you water the plants?"]
     assert left(user("Write a test for the parser"), after=ANSWER_GRACE - MINUTE) == []
@@ -178,7 +178,7 @@ def test_a_line_is_closed_by_what_would_have_closed_the_loop_and_by_nothing_else
     assert closed_lines(["The passport was renewed"], [user("I renewed the passport today.")]) == ()
 
 
-def test_what_somebody_says_not_to_have_done_is_still_open() -> None:
+def test_a_negated_statement_closes_no_loop() -> None:
     (loop,) = find_open_loops([user("Remind me to send the invoice to Ben.")], WHEN + ANSWER_GRACE)
     assert closed_lines([loop.line], [user("I haven't sent the invoice to Ben yet.")]) == ()
     assert closed_lines([loop.line], [user("I sent the invoice to Ben.")]) == (loop.line,)

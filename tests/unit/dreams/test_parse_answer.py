@@ -30,7 +30,7 @@ def line_made(**edit: Any) -> str:
     return one.text
 
 
-def test_a_line_that_is_added_or_said_anew_of_what_a_tool_said_is_marked_alike() -> None:
+def test_added_and_rewritten_lines_from_tools_have_the_same_mark() -> None:
     text, marked = "Build 77 failed and is watched by Ben", '(from a tool) "Build 77 failed and is watched by Ben"'
     sources = {"text": text, "sources": ["N1", "N2"]}
     assert line_made(op="add", **sources) == marked
@@ -43,6 +43,6 @@ def test_of_a_line_of_a_tool_another_is_made_that_is_marked_once() -> None:
         assert line_made(op="rewrite", lines=[L[MARKED.text]], text=text) == marked
 
 
-def test_what_no_tool_has_said_is_not_marked() -> None:
+def test_text_without_tool_sources_is_not_marked() -> None:
     text = "The build is watched by Ben, who is on leave"
     assert line_made(op="rewrite", lines=[L[OWN.text]], text=text, sources=["N2"]) == text

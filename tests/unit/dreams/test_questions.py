@@ -35,7 +35,7 @@ def asked(text: str) -> list[str]:
         "轮渡周日开吗",
     ],
 )
-def test_what_somebody_wants_to_know_is_a_question_in_their_own_words(question: str) -> None:
+def test_a_question_is_kept_verbatim(question: str) -> None:
     assert asked(f"It rained all day. {question}") == [question]
 
 
@@ -77,7 +77,7 @@ def test_what_somebody_wants_to_know_is_a_question_in_their_own_words(question: 
         "我喜欢轮渡。",
     ],
 )
-def test_what_is_asked_for_company_or_asks_for_a_deed_wants_no_answer(said: str) -> None:
+def test_small_talk_and_requests_are_no_questions(said: str) -> None:
     assert asked(said) == []
 
 
@@ -115,7 +115,7 @@ def test_a_reply_that_knows_something_all_the_same_is_an_answer(reply: str) -> N
     assert split_unanswered(reply) == (False, reply)
 
 
-def test_what_a_reply_knows_beside_is_told_apart() -> None:
+def test_the_known_part_of_a_reply_is_separated() -> None:
     assert split_unanswered("I don't know when it leaves. The port is in Ardrossan.") == (
         True,
         "The port is in Ardrossan.",
@@ -145,5 +145,5 @@ def test_what_a_reply_knows_beside_is_told_apart() -> None:
         ("> Kubernetes and Bob", []),
     ],
 )
-def test_a_name_is_told_by_how_it_is_spelt(text: str, names: list[str]) -> None:
+def test_a_name_is_recognized_by_its_spelling(text: str, names: list[str]) -> None:
     assert names_in(text) == names

@@ -69,9 +69,9 @@ def test_a_task_is_known_by_what_is_to_happen_and_to_what(text: str, task: str) 
         "fix " + "x" * 100,
     ],
 )
-def test_what_does_not_say_both_is_no_task(text: str) -> None:
+def test_a_sentence_without_verb_and_noun_is_no_task(text: str) -> None:
     assert asked(text) == ""
 
 
-def test_who_tells_for_long_has_come_to_tell() -> None:
+def test_a_late_request_is_not_found() -> None:
     assert asked("It rained. We stayed in. It was fine. We read. Fix the roof.") == ""

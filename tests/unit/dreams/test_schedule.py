@@ -59,7 +59,7 @@ def test_without_five_new_crystals_there_is_nothing_to_dream_of() -> None:
 
 
 @pytest.mark.spec("G3")
-def test_a_strong_feeling_brings_one_early_but_not_within_ten_minutes() -> None:
+def test_strong_affect_causes_an_early_dream_but_not_within_ten_minutes() -> None:
     assert why(begun(9 * MINUTES), strong=True, fresh=1) == ""
     assert why(begun(10 * MINUTES), strong=True, fresh=1) == "spike"
     assert why(begun(10 * MINUTES), strong=True, fresh=0) == ""
@@ -75,14 +75,14 @@ def test_none_is_due_while_one_is_running() -> None:
 
 
 @pytest.mark.spec("G3", "K22")
-def test_one_that_was_left_in_the_middle_is_due_at_once_and_for_the_reason_for_which_it_began() -> None:
+def test_an_unfinished_dream_is_due_at_once_with_its_trigger() -> None:
     left = replace(begun(MINUTES), running=running(MINUTES, held=timedelta(0)))
     assert why(left, fresh=0) == "spike"
     assert why(left, fresh=0, awake=4 * MINUTES) == "", "as every dream it waits until a process has started"
 
 
 @pytest.mark.spec("B47", "K22")
-def test_one_that_is_left_again_and_again_waits_as_dreams_do_that_fail() -> None:
+def test_a_repeatedly_abandoned_dream_waits_like_a_failing_one() -> None:
     left = replace(
         begun(119 * MINUTES, failures=FAILURES_BEFORE_BACKOFF), running=running(119 * MINUTES, held=timedelta(0))
     )
@@ -109,7 +109,7 @@ def test_failures_in_a_row_make_the_wait_longer_up_to_a_day() -> None:
 
 
 @pytest.mark.spec("B47")
-def test_a_model_that_failed_time_and_again_is_left_alone_while_rules_go_on() -> None:
+def test_a_model_that_fails_repeatedly_is_not_asked_for_a_while() -> None:
     failed = DreamingState(
         last_started_at=NOON - 2 * timedelta(hours=1),
         model_asked_at=NOON - timedelta(hours=2),
@@ -149,20 +149,20 @@ def looked_again(dreaming: DreamingState | None = None, *, strong: bool = False,
 
 
 @pytest.mark.spec("G3", "J9")
-def test_whoever_has_nothing_to_dream_of_need_not_be_looked_at_again() -> None:
+def test_without_material_no_next_time_is_set() -> None:
     assert looked_again(fresh=4) is None
     assert looked_again(fresh=0, strong=True) is None
 
 
 @pytest.mark.spec("G3", "J9")
-def test_a_dream_that_has_to_wait_is_looked_for_when_it_is_due() -> None:
+def test_a_waiting_dream_is_checked_when_it_is_due() -> None:
     assert looked_again(begun(30 * MINUTES)) == NOON + 90 * MINUTES
     assert looked_again(begun(300 * MINUTES)) == NOON
     assert looked_again(begun(4 * MINUTES), strong=True, fresh=1) == NOON + 6 * MINUTES
 
 
 @pytest.mark.spec("K20", "K22")
-def test_a_dream_of_somebody_else_is_looked_for_when_it_holds_no_more() -> None:
+def test_a_dream_of_another_process_is_checked_when_its_lease_ends() -> None:
     held = ActiveDream(dream=1, started_at=NOON, lease_until=NOON + LEASE_DURATION, gathered_at=NOON)
     assert looked_again(DreamingState(running=held, last_started_at=NOON)) == NOON + LEASE_DURATION
     assert looked_again(DreamingState(running=replace(held, lease_until=NOON), last_started_at=NOON)) == NOON
@@ -175,7 +175,7 @@ def test_a_dream_of_somebody_else_is_looked_for_when_it_holds_no_more() -> None:
     fresh=st.integers(0, 6),
     later=st.timedeltas(timedelta(), timedelta(days=2)),
 )
-def test_no_dream_is_due_before_somebody_looks_again(
+def test_no_dream_is_due_before_the_next_check(
     ago: timedelta | None, failures: int, strong: bool, fresh: int, later: timedelta
 ) -> None:
     dreaming = DreamingState(last_started_at=None if ago is None else NOON - ago, failures=failures)

@@ -19,12 +19,12 @@ def a_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def test_what_shares_most_of_its_words_is_one_group_in_its_order() -> None:
+def test_texts_with_mostly_the_same_words_are_one_group() -> None:
     sets = [a_set("ada likes green tea"), a_set("the ferry is late"), a_set("ada likes green tea now")]
     assert group_similar(sets) == [[0, 2], [1]]
 
 
-def test_what_has_no_words_is_in_no_group() -> None:
+def test_an_empty_set_is_in_no_group() -> None:
     assert group_similar([a_set(""), a_set("tea"), a_set("")]) == [[1]]
 
 

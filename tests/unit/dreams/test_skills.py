@@ -79,20 +79,20 @@ def test_a_tool_used_several_times_over_is_one_step() -> None:
     assert found(*used("search", "edit", "edit", "edit")) == {"search > edit": (1, 1)}
 
 
-def test_a_row_is_counted_once_in_a_turn() -> None:
+def test_a_sequence_is_counted_once_in_a_turn() -> None:
     assert found(*used("edit", "test", "edit", "test"))["edit > test"] == (1, 1)
 
 
-def test_a_row_does_not_go_on_into_the_next_turn() -> None:
+def test_a_sequence_ends_with_its_turn() -> None:
     talk = [*used("search", turn=1), user("go on", turn=2), *used("edit", turn=2)]
     assert found(*talk) == {}
 
 
-def test_a_row_does_not_go_over_from_one_session_to_another() -> None:
+def test_a_sequence_ends_with_its_session() -> None:
     assert found(*used("search", session="s"), *used("edit", session="t")) == {}
 
 
-def test_a_row_whose_last_call_failed_came_to_no_good_end() -> None:
+def test_a_sequence_with_a_failed_last_call_did_not_succeed() -> None:
     assert found(*used("edit", "test!")) == {"edit > test": (1, 0)}
     assert found(*used("edit!", "test")) == {"edit > test": (1, 1)}
 
@@ -106,11 +106,11 @@ def test_tasks_that_begin_alike_are_one_task() -> None:
     assert found(*talk) == {"refactor module": (2, 2)}
 
 
-def test_a_task_whose_last_call_failed_came_to_no_good_end() -> None:
+def test_a_task_with_a_failed_last_call_did_not_succeed() -> None:
     assert found(*a_turn("Refactor the auth module", "edit", "test!"))["refactor module"] == (1, 0)
 
 
-def test_what_nobody_has_begun_to_do_is_not_done() -> None:
+def test_a_request_without_a_response_is_no_practice() -> None:
     assert found(user("Refactor the auth module")) == {}
 
 
@@ -133,7 +133,7 @@ def test_a_skill_names_when_and_where_it_was_last_practised() -> None:
     assert skill.sources == tuple(f"session/s#{turn}0" for turn in range(3, 8))
 
 
-def test_what_was_done_least_and_longest_ago_is_forgotten_first() -> None:
+def test_the_least_and_oldest_practised_skill_is_dropped_first() -> None:
     often = [a_skill(f"often {n}", 9) for n in range(MAX_SKILLS - 2)]
     before = [*often, a_skill("old habit", 4, days_ago=90), a_skill("new habit", 2), a_skill("once", 1, days_ago=3)]
     kept = {skill.name for skill in update_skills(Activity(), before, WHEN + DAY)}
@@ -142,7 +142,7 @@ def test_what_was_done_least_and_longest_ago_is_forgotten_first() -> None:
     assert "old habit" not in kept
 
 
-def test_what_was_done_three_times_is_a_skill() -> None:
+def test_three_occurrences_are_a_skill() -> None:
     assert emerging_skills([a_skill("fix roof", MIN_OCCURRENCES), a_skill("fix door", MIN_OCCURRENCES - 1)]) == [
         a_skill("fix roof", MIN_OCCURRENCES)
     ]
@@ -153,7 +153,7 @@ def test_part_of_a_longer_row_is_told_only_where_it_was_done_more_often() -> Non
     assert emerging_skills([row, part, more]) == [more, row]
 
 
-def test_a_row_is_no_part_of_another_because_their_letters_are() -> None:
+def test_a_sequence_is_not_part_of_another_by_its_letters() -> None:
     known = [a_skill("edit > test_all > ship", 4), a_skill("edit > test", 4)]
     assert set(emerging_skills(known)) == set(known)
 

@@ -65,7 +65,7 @@ def running(*happened: EventPayload) -> ActiveDream:
 
 
 @pytest.mark.spec("G7", "J9")
-def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
+def test_the_stage_is_the_last_recorded_one() -> None:
     told = (GATHERED, PROPOSED, CHECKED)
     stages: list[Stage] = [running(*told[:n]).stage for n in range(4)]
     assert stages == ["begun", "gathered", "proposed", "checked"]
@@ -77,14 +77,14 @@ def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
 
 @pytest.mark.spec("G7", "K22")
 @each_row("what", [GATHERED, ANSWERED, PROPOSED, CHECKED, DreamProgressed(1, "propose", UNTIL)], ids=lambda w: w.kind)
-def test_whatever_a_dream_tells_it_holds_for_longer(what: EventPayload) -> None:
+def test_every_progress_event_extends_the_lease(what: EventPayload) -> None:
     longer = (NOON + 3 * LEASE_DURATION).isoformat()
     assert running(replace(what, lease_until=longer)).lease_until == NOON + 3 * LEASE_DURATION
     assert running(replace(what, lease_until=longer, dream=9)).lease_until == NOON + LEASE_DURATION, "another dream's"
 
 
 @pytest.mark.spec("G7", "J9")
-def test_what_is_gathered_anew_is_proposed_anew_and_all_of_it_was_paid_for() -> None:
+def test_gathering_again_resets_the_proposal_and_keeps_the_cost() -> None:
     anew = running(GATHERED, PROPOSED, CHECKED, TAKEN, GATHERED)
     assert (anew.stage, anew.gathered, anew.proposed, anew.tokens) == ("gathered", 6, 0, (90, 10))
     again = running(GATHERED, PROPOSED, CHECKED, TAKEN, GATHERED, PROPOSED)
@@ -103,7 +103,7 @@ def test_each_answer_to_what_was_gathered_is_kept_and_counted_beside_what_is_pro
 
 
 @pytest.mark.spec("J9")
-def test_who_takes_a_dream_over_holds_it_from_the_stage_that_it_had_reached() -> None:
+def test_a_takeover_keeps_the_stage() -> None:
     taken = running(GATHERED, PROPOSED, TAKEN)
     assert (taken.dream, taken.stage, taken.holder, taken.started_at) == (1, "proposed", "other", NOON)
     assert taken.is_held(NOON + 2 * LEASE_DURATION)
@@ -111,7 +111,7 @@ def test_who_takes_a_dream_over_holds_it_from_the_stage_that_it_had_reached() ->
 
 
 @pytest.mark.spec("B47", "J9")
-def test_who_dies_is_a_failure_and_a_model_that_had_answered_was_not_asked_in_vain() -> None:
+def test_a_takeover_counts_a_failure_but_not_of_a_model_that_answered() -> None:
     unasked, answered = folded(BEGUN, GATHERED, TAKEN), folded(BEGUN, GATHERED, PROPOSED, TAKEN)
     assert (unasked.failures, unasked.model_failures) == (1, 1)
     assert (answered.failures, answered.model_failures) == (1, 0)
@@ -122,7 +122,7 @@ def test_who_dies_is_a_failure_and_a_model_that_had_answered_was_not_asked_in_va
 
 @pytest.mark.spec("C08", "J9")
 @pytest.mark.parametrize("next", [TAKEN, BEGUN])
-def test_who_leaves_a_dream_to_others_has_not_failed(next: EventPayload) -> None:
+def test_a_released_dream_is_no_failure(next: EventPayload) -> None:
     left = DreamProgressed(1, "propose", NOON.isoformat(), released=True)
     dreaming = folded(BEGUN, GATHERED, left, next)
     assert (dreaming.failures, dreaming.model_failures) == (0, 0)
@@ -132,26 +132,26 @@ def test_who_leaves_a_dream_to_others_has_not_failed(next: EventPayload) -> None
 
 @pytest.mark.spec("B47", "J9")
 @each_row("end", [(), (DREAMT,), (FAILED,), (TAKEN, FAILED), (BEGUN,), (TAKEN, DREAMT)])
-def test_what_was_proposed_is_paid_for_once_whatever_becomes_of_the_dream(end: tuple[EventPayload, ...]) -> None:
+def test_a_proposal_is_counted_once_whatever_the_outcome(end: tuple[EventPayload, ...]) -> None:
     assert folded(BEGUN, GATHERED, PROPOSED, *end).tokens_on(NOON) == 100
     told = replace(ANSWERED, tokens=(90, 10)), replace(PROPOSED, tokens=(0, 0))
     assert folded(BEGUN, GATHERED, *told, *end).tokens_on(NOON) == 100
 
 
 @pytest.mark.spec("B47")
-def test_what_a_dream_of_before_there_were_stages_has_spent_is_counted_when_it_ends() -> None:
+def test_tokens_of_a_dream_without_stages_are_counted_at_its_end() -> None:
     assert folded(BEGUN, DREAMT).tokens_on(NOON) == 100
     assert folded(BEGUN, FAILED).tokens_on(NOON) == 100
 
 
 @pytest.mark.spec("G3", "J9")
-def test_what_comes_in_behind_what_was_gathered_is_new_to_the_next_dream() -> None:
+def test_input_after_gathering_is_new_to_the_next_dream() -> None:
     assert folded(BEGUN, GATHERED, PROPOSED, DREAMT).last_done_at == NOON + timedelta(seconds=5)
     assert folded(BEGUN, DREAMT).last_done_at == NOON
 
 
 @pytest.mark.spec("K22")
-def test_a_dream_is_worth_going_on_with_for_a_day_and_not_by_a_clock_that_is_wrong() -> None:
+def test_a_dream_is_resumable_for_a_day_unless_the_clock_is_wrong() -> None:
     made_of = NOON + timedelta(seconds=5)
     left = running(GATHERED, PROPOSED)
     assert left.is_resumable(made_of - LEASE_DURATION)
@@ -189,7 +189,7 @@ HAPPENED = st.lists(
 
 @pytest.mark.spec("A2", "G7", "J9")
 @given(HAPPENED)
-def test_whatever_dreams_tell_the_state_freezes_and_is_of_the_one_that_began_last(
+def test_any_state_freezes_and_belongs_to_the_last_started_dream(
     happened: list[EventPayload],
 ) -> None:
     dreaming, begun = DreamingState(), 0

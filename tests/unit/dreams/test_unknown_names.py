@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spec("G3", "G5")
         ("昨天我读完了《三体》。", ["三体"]),
     ],
 )
-def test_who_or_what_nobody_has_explained_is_worth_a_question(sentence: str, strangers: list[str]) -> None:
+def test_an_unexplained_name_is_found(sentence: str, strangers: list[str]) -> None:
     assert find_unknown_names([sentence]) == strangers
 
 
@@ -51,5 +51,5 @@ def test_who_or_what_nobody_has_explained_is_worth_a_question(sentence: str, str
         "我有个朋友叫王小明，他喜欢钓鱼。",
     ],
 )
-def test_what_is_known_explained_spoken_to_or_asked_for_is_not(sentence: str) -> None:
+def test_known_explained_addressed_and_requested_names_are_skipped(sentence: str) -> None:
     assert find_unknown_names([sentence]) == []

@@ -58,7 +58,7 @@ def lines(*texts: str, **more: Any) -> list[str]:
         ("截止日期是3月20日。", "goal"),
     ],
 )
-def test_what_holds_beyond_the_moment_is_learned_word_for_word(text: str, kind: str) -> None:
+def test_a_lasting_fact_is_kept_verbatim(text: str, kind: str) -> None:
     [one] = find_user_facts([said(text)])
     assert (one.text, one.kind) == (f"User: {text}", kind)
 
@@ -105,7 +105,7 @@ def test_what_holds_beyond_the_moment_is_learned_word_for_word(text: str, kind: 
         "",
     ],
 )
-def test_what_is_asked_supposed_quoted_or_only_for_now_is_not(text: str) -> None:
+def test_questions_hypotheses_quotes_and_temporary_facts_are_skipped(text: str) -> None:
     assert lines(text) == []
 
 
@@ -130,17 +130,17 @@ def test_only_what_a_person_said_is_learned(more: dict[str, Any]) -> None:
     assert lines("My name is Ada.", **more) == []
 
 
-def test_who_has_a_name_is_called_by_it() -> None:
+def test_a_named_speaker_is_named_in_the_line() -> None:
     assert lines("Ada: I live in Rome.", speaker="Ada") == ["Ada: I live in Rome."]
 
 
-def test_what_is_said_twice_is_learned_once_as_it_was_said_last() -> None:
+def test_of_equal_facts_the_latest_is_kept() -> None:
     one, other = said("I live in Rome.", at=NOW - timedelta(days=3)), said("I live in Rome.", at=NOW)
     [found] = find_user_facts([other, one])
     assert found.source == other.id
 
 
-def test_so_much_is_learned_in_one_dream_the_newest() -> None:
+def test_the_number_of_facts_is_limited_to_the_newest() -> None:
     many = [said(f"I live in Town{n}.", at=NOW + timedelta(minutes=n)) for n in range(MAX_FACTS + 9)]
     found = find_user_facts(many)
     assert len(found) == MAX_FACTS
@@ -162,5 +162,5 @@ def test_so_much_is_learned_in_one_dream_the_newest() -> None:
         ("The user lives in Rome", "The user lives in Rome"),
     ],
 )
-def test_a_line_is_compared_as_one_would_say_it_of_the_speaker(line: str, plainly: str) -> None:
+def test_a_line_is_compared_in_the_third_person(line: str, plainly: str) -> None:
     assert to_third_person(line) == plainly

@@ -66,13 +66,13 @@ def fails(*tokens: int) -> Callable[[], ModelReply]:
     return fail
 
 
-def test_without_limits_a_model_is_asked_as_it_is() -> None:
+def test_without_limits_a_model_is_not_wrapped() -> None:
     model = Model(an_answer())
     assert RateLimits(InMemoryStore(), LimitSettings(), ManualClock()).limit_model(model, PRICES) is model
 
 
 @pytest.mark.spec("B47")
-def test_a_model_is_asked_so_often_in_a_minute_and_then_it_says_until_when_to_wait() -> None:
+def test_calls_per_minute_are_limited_and_the_error_has_the_retry_time() -> None:
     store = InMemoryStore()
     model, ask = limited(store, an_answer(1, 1), model_calls_per_minute=2, tokens_per_day=10_000)
     ask()
@@ -84,7 +84,7 @@ def test_a_model_is_asked_so_often_in_a_minute_and_then_it_says_until_when_to_wa
 
 
 @pytest.mark.spec("B47")
-def test_nobody_waits_for_a_minute_on_a_day_that_is_full() -> None:
+def test_a_full_day_fails_at_once_instead_of_waiting_for_a_minute() -> None:
     _, ask = limited(InMemoryStore(), an_answer(400, 100), model_calls_per_minute=1, tokens_per_day=600)
     ask()
     with pytest.raises(ModelFailed) as refused:
@@ -95,7 +95,7 @@ def test_nobody_waits_for_a_minute_on_a_day_that_is_full() -> None:
 
 
 @pytest.mark.spec("B47")
-def test_the_most_that_an_answer_may_cost_has_to_be_there_and_what_it_cost_is_what_counts() -> None:
+def test_the_maximum_cost_is_reserved_and_the_actual_cost_is_counted() -> None:
     store = InMemoryStore()
     most = MOST_READ + QUESTION.max_tokens
     model, ask = limited(store, an_answer(30, 12), tokens_per_day=most + 42)
@@ -116,7 +116,7 @@ def test_money_is_counted_by_the_prices_of_what_is_read_and_written() -> None:
 
 
 @pytest.mark.spec("B47")
-def test_where_one_limit_refuses_nothing_is_kept_of_the_others() -> None:
+def test_if_one_limit_refuses_no_other_is_charged() -> None:
     store = InMemoryStore()
     model, ask = limited(store, an_answer(1, 1), model_calls_per_minute=5, tokens_per_day=10)
     with pytest.raises(ModelFailed, match="tokens_per_day"):
@@ -126,7 +126,7 @@ def test_where_one_limit_refuses_nothing_is_kept_of_the_others() -> None:
 
 @pytest.mark.spec("B47")
 @pytest.mark.parametrize(("answer", "left"), [(fails(), None), (fails(5, 2), 7), (an_answer(), None)])
-def test_what_nobody_tells_the_cost_of_has_cost_the_most(answer: Callable[[], ModelReply], left: int | None) -> None:
+def test_an_unreported_cost_counts_as_the_maximum(answer: Callable[[], ModelReply], left: int | None) -> None:
     store = InMemoryStore()
     _, ask = limited(store, answer, tokens_per_day=10_000)
     with suppress(ModelFailed):
@@ -135,7 +135,7 @@ def test_what_nobody_tells_the_cost_of_has_cost_the_most(answer: Callable[[], Mo
 
 
 @pytest.mark.spec("B47")
-def test_a_model_that_could_not_be_reached_has_cost_nothing_but_the_try() -> None:
+def test_an_unreachable_model_costs_only_the_call() -> None:
     store, clock = InMemoryStore(), ManualClock()
     limits = LimitSettings(tokens_per_day=100_000, model_calls_per_minute=5)
     there = OpenAICompatible("http://127.0.0.1:9/v1", "some-model", pause=lambda _: None)
@@ -147,7 +147,7 @@ def test_a_model_that_could_not_be_reached_has_cost_nothing_but_the_try() -> Non
 
 
 @pytest.mark.spec("B47")
-def test_a_store_that_cannot_be_reached_behind_an_answer_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_error_after_an_answer_does_not_lose_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     store = InMemoryStore()
     _, ask = limited(store, an_answer(30, 12), tokens_per_day=10_000)
 
@@ -163,7 +163,7 @@ def test_a_store_that_cannot_be_reached_behind_an_answer_costs_no_answer(monkeyp
 @given(
     costs=st.lists(st.tuples(st.integers(1, MOST_READ), st.integers(1, 100)), max_size=20), most=st.integers(0, 2_000)
 )
-def test_whatever_answers_cost_no_limit_is_passed(costs: list[tuple[int, int]], most: int) -> None:
+def test_no_limit_is_exceeded_whatever_answers_cost(costs: list[tuple[int, int]], most: int) -> None:
     store, paid = InMemoryStore(), [(0, 0)]
     for cost in costs:
         _, ask = limited(store, an_answer(*cost), tokens_per_day=most)
@@ -178,7 +178,7 @@ def test_whatever_answers_cost_no_limit_is_passed(costs: list[tuple[int, int]], 
 
 
 @pytest.mark.spec("B47", "G3")
-def test_dreams_that_come_by_themselves_wait_for_the_next_hour(clock: ManualClock) -> None:
+def test_due_dreams_wait_for_the_next_hour(clock: ManualClock) -> None:
     allowances = RateLimits(InMemoryStore(), LimitSettings(dreams_per_hour=2), clock)
     clock.advance(seconds=60)
     assert [allowances.start_dream() for _ in range(3)] == [None, None, datetime(2026, 1, 1, 1, tzinfo=UTC)]
@@ -187,7 +187,7 @@ def test_dreams_that_come_by_themselves_wait_for_the_next_hour(clock: ManualCloc
 
 
 @pytest.mark.spec("B47", "G3")
-def test_upkeep_keeps_to_the_dreams_of_an_hour(tmp_path: Path, clock: ManualClock) -> None:
+def test_upkeep_respects_the_dreams_per_hour(tmp_path: Path, clock: ManualClock) -> None:
     told = {"limits.dreams_per_hour": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
     with Memory.open(tmp_path, clock=clock, embedder=None, settings=told) as limited:
         for resource in ("ada", "ben"):
@@ -198,7 +198,7 @@ def test_upkeep_keeps_to_the_dreams_of_an_hour(tmp_path: Path, clock: ManualCloc
 
 
 @pytest.mark.spec("B47", "G3")
-def test_a_dream_begins_by_itself_only_where_the_minute_has_room_for_a_call(clock: ManualClock) -> None:
+def test_a_due_dream_starts_only_if_a_model_call_is_available(clock: ManualClock) -> None:
     store = InMemoryStore()
     allowances = RateLimits(store, LimitSettings(model_calls_per_minute=2, dreams_per_hour=9), clock)
     minute = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
@@ -264,7 +264,7 @@ class Asking:
 
 
 @pytest.mark.spec("B47", "G3")
-def test_upkeep_sets_a_dream_aside_for_which_the_minute_has_no_call(asking: Asking) -> None:
+def test_upkeep_postpones_a_dream_without_an_available_call(asking: Asking) -> None:
     made = [*asking.memory.run_upkeep().dreams, *asking.memory.run_upkeep().dreams]
     assert [(dream.resource, dream.by, dream.status) for dream in made] == [("ada", "some-model", "done")]
     assert asking.memory.resource("ben").state.dreams.last_started_at is None
@@ -275,7 +275,7 @@ def test_upkeep_sets_a_dream_aside_for_which_the_minute_has_no_call(asking: Aski
 
 
 @pytest.mark.spec("B47")
-def test_a_dream_that_somebody_asks_for_waits_for_the_next_minute_and_is_held_meanwhile(asking: Asking) -> None:
+def test_a_requested_dream_waits_for_the_next_minute_and_keeps_its_lease(asking: Asking) -> None:
     first, second = asking.dream("ada"), asking.dream("ben")
     assert [(dream.status, dream.by, dream.reason) for dream in (first, second)] == [("done", "some-model", "")] * 2
     assert [told.startswith("propose waiting") for told in asking.told].count(True) == 1
@@ -290,14 +290,14 @@ def test_a_second_question_waits_for_the_next_minute_as_well(asking: Asking) -> 
 
 
 @pytest.mark.spec("B47", "G7")
-def test_a_dream_that_waits_can_be_called_off_and_asks_nobody(asking: Asking) -> None:
+def test_a_waiting_dream_can_be_cancelled_and_calls_no_model(asking: Asking) -> None:
     asking.dream("ada")
     dream = asking.dream("ben", cancelled=lambda: asking.waits)
     assert (dream.status, dream.code, dream.tokens, len(asking.asked)) == ("failed", "DREAM_OVERTAKEN", (0, 0), 1)
 
 
 @pytest.mark.spec("B47", "G7")
-def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_with_that(asking: Asking) -> None:
+def test_a_dream_released_before_its_second_question_resumes_there(asking: Asking) -> None:
     asking.unusable = 1
 
     def leave() -> bool:

@@ -82,7 +82,7 @@ def test_no_level_ever_leaves_the_room_between_0_and_1(raised: list[tuple[str, i
 
 
 @given(spikes, st.integers(0, 10_000), st.integers(0, 10_000))
-def test_it_makes_no_difference_how_often_one_looks(raised: list[tuple[str, int]], one: int, two: int) -> None:
+def test_decay_does_not_depend_on_the_number_of_reads(raised: list[tuple[str, int]], one: int, two: int) -> None:
     levels = Levels()
     for place, (spike, _) in enumerate(raised):
         levels = levels.spiked(spike, WHEN + timedelta(minutes=place))

@@ -52,7 +52,7 @@ def notes(drafts: Sequence[Draft]) -> list[str]:
 # -- the fold ----------------------------------------------------------------------------------------------
 
 
-def test_what_failed_is_remembered_until_it_works() -> None:
+def test_a_failure_is_remembered_until_it_is_resolved() -> None:
     failed = felt_after(happened(AffectSpiked("error", subject="tests pytest a.py")))
     assert set(failed.failing) == {"tests pytest a.py"}
     other = failed.apply(happened(AffectSpiked("achievement", subject="tests pytest b.py"), 1))
@@ -61,7 +61,7 @@ def test_what_failed_is_remembered_until_it_works() -> None:
     assert not over.failing
 
 
-def test_what_is_a_part_of_something_works_when_all_of_it_does() -> None:
+def test_a_part_is_resolved_by_the_whole() -> None:
     failed = felt_after(
         happened(AffectSpiked("error", subject="tests pytest a.py")),
         happened(AffectSpiked("error", subject="tests tox")),
@@ -69,7 +69,7 @@ def test_what_is_a_part_of_something_works_when_all_of_it_does() -> None:
     assert set(failed.apply(happened(AffectSpiked("achievement", subject="tests pytest"), 1)).failing) == {"tests tox"}
 
 
-def test_only_so_many_failures_are_waited_for() -> None:
+def test_the_number_of_remembered_failures_is_limited() -> None:
     felt = felt_after(*(happened(AffectSpiked("error", subject=f"tool {n}"), n) for n in range(MAX_FAILING + 5)))
     assert len(felt.failing) == MAX_FAILING
     assert list(felt.failing)[-1] == f"tool {MAX_FAILING + 4}"
@@ -80,7 +80,7 @@ def test_a_spike_of_a_later_version_moves_nothing() -> None:
     assert felt_after(happened(AffectSpiked("awe", subject="the sea"))) == AffectState()
 
 
-def test_a_person_who_writes_such_a_note_is_not_taken_for_us() -> None:
+def test_a_similar_note_of_a_user_is_not_automatic() -> None:
     note = NoteAdded("[AUTO] Dopamine is high (0.90): so it is.")
     assert not felt_after(happened(note, origin=Origin.USER)).noted_at
     assert set(felt_after(happened(note)).noted_at) == {"dopamine"}
@@ -98,7 +98,7 @@ def test_a_person_who_writes_such_a_note_is_not_taken_for_us() -> None:
         ("", ""),
     ],
 )
-def test_a_note_of_ours_is_known_again(note: str, level: str) -> None:
+def test_an_automatic_note_is_parsed_again(note: str, level: str) -> None:
     assert level_in_note(note) == level
 
 
@@ -162,7 +162,7 @@ def test_a_spike_that_lifts_a_level_above_the_bar_is_noted_with_it() -> None:
     assert (note.effective_trust, note.sources) == (Trust.OPERATOR, ("session/shop#3",))
 
 
-def test_a_note_is_no_more_to_be_trusted_than_what_it_tells_of() -> None:
+def test_an_automatic_note_has_the_trust_of_its_cause() -> None:
     felt = felt_after(happened(AffectSpiked("urgency")))
     _, note = add_auto_notes(felt, [drafted("error", why="bash failed", origin=Origin.TOOL)], at(0))
     assert note.effective_trust is Trust.DATA
@@ -196,7 +196,7 @@ def test_a_level_that_goes_up_and_down_across_the_bar_is_not_noted_each_time() -
     assert len(notes(add_auto_notes(felt, swinging, at(0)))) == 1
 
 
-def test_what_stays_high_is_noted_again_after_half_an_hour_with_what_brought_it_there() -> None:
+def test_a_level_that_stays_high_is_noted_again_with_its_cause() -> None:
     felt = felt_after(
         happened(AffectSpiked("urgency", reason="the user says that it is urgent", session="shop")),
         happened(AffectSpiked("urgency", reason="the user says that it is urgent", session="shop"), seq=7),
@@ -213,7 +213,7 @@ def test_what_stays_high_is_noted_again_after_half_an_hour_with_what_brought_it_
     assert due_notes(felt.apply(happened(due.payload, 30)), at(31)) == []
 
 
-def test_what_has_fallen_below_the_bar_is_over() -> None:
+def test_a_level_below_the_bar_is_not_noted() -> None:
     felt = felt_after(happened(AffectSpiked("achievement")), happened(AffectSpiked("reward")))
     assert len(due_notes(felt, at(0))) == 1
     assert due_notes(felt, at(60)) == []

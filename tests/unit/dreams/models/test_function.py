@@ -26,7 +26,7 @@ def test_a_function_is_asked_with_all_of_the_question_as_one_text() -> None:
     assert asked(lambda prompt: f"<{prompt}>").text == "<You dream.\n\nWhat now?>"  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
 
 
-def test_one_that_wants_the_question_gets_it() -> None:
+def test_an_annotated_function_gets_the_question() -> None:
     def whole(question: Question) -> ModelReply:
         return ModelReply(text=question.prompt, tokens=(5, 2), truncated=True)
 
@@ -46,7 +46,7 @@ def test_anything_else_is_a_failure(answer: Any) -> None:
         asked(says)
 
 
-def test_what_it_raises_is_a_failure_but_for_errors_of_ours() -> None:
+def test_foreign_exceptions_become_model_failures() -> None:
     def breaks(_: str) -> str:
         raise ZeroDivisionError("by zero")
 
@@ -67,7 +67,7 @@ def test_an_asynchronous_function_is_refused_and_not_left_unawaited() -> None:
         asked(later)
 
 
-def test_what_nobody_knows_the_parameters_of_is_asked_with_a_text() -> None:
+def test_a_builtin_is_called_with_a_text() -> None:
     assert FunctionModel(str, name="str").ask(QUESTION, seconds=1).text.endswith("What now?")
 
 
@@ -82,7 +82,7 @@ def test_no_model_is_none_and_a_model_is_itself() -> None:
 @pytest.mark.parametrize(
     "given", ["gpt", 3, object(), FunctionModel], ids=["a text", "a number", "an object", "a class"]
 )
-def test_what_is_no_model_is_refused(given: Any) -> None:
+def test_an_invalid_model_is_rejected(given: Any) -> None:
     with pytest.raises(InvalidInput, match="model"):
         as_model(given)
 

@@ -52,6 +52,6 @@ def test_an_entry_that_no_chunk_holds_is_kept_by_the_one_with_its_beginning() ->
 
 
 @pytest.mark.parametrize("text", ["# Me\r\n- a", "a\n", "- [ ] todo\n\n\n"])
-def test_what_dreams_write_below_leaves_their_text_as_it_was(text: str) -> None:
+def test_the_text_above_the_separator_is_unchanged(text: str) -> None:
     assert add_separator(text).startswith(text)
     assert "\n---\n" in add_separator(text)

@@ -54,6 +54,6 @@ def test_edits_come_back_out_of_the_journal_as_they_were(edits: list[Edit]) -> N
         ProposedEdit(op="retire"),
     ],
 )
-def test_what_never_was_an_edit_is_none(row: ProposedEdit) -> None:
+def test_an_invalid_row_is_rejected(row: ProposedEdit) -> None:
     with pytest.raises(ValueError, match=r"."):
         edit_from_row(row)

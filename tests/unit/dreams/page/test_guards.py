@@ -63,7 +63,7 @@ def test_most_of_the_bond_has_to_survive() -> None:
     assert failed(BOND, a_page("- Ada prefers tabs and tea, among other things she likes", Section.BOND)) == []
 
 
-def test_what_has_to_survive_is_looked_for_line_by_line() -> None:
+def test_required_texts_are_checked_line_by_line() -> None:
     listed = a_page("- Use tabs\n  in every file\n* Never use spaces, and say so to everybody")
     assert failed(PLENTY, listed, required_texts=("Use tabs\nin every file", "in every file")) == []
     assert failed(PLENTY, listed, required_texts=("Use tabs\nand is gone",)) == ["retention"]
@@ -76,7 +76,7 @@ def test_a_part_of_a_line_does_not_survive_in_another(part: str) -> None:
     ]
 
 
-def test_only_so_many_lines_leave() -> None:
+def test_the_number_of_retired_lines_is_limited() -> None:
     assert failed(PLENTY, PLENTY, retired_count=3, max_retired=3) == []
     assert failed(PLENTY, PLENTY, retired_count=4, max_retired=3) == ["share"]
 
@@ -85,7 +85,7 @@ def test_only_so_many_lines_leave() -> None:
 @pytest.mark.parametrize(
     ("section", "guards"), [(Section.BOND, ["trust"]), (Section.PHENOTYPE, ["trust"]), (Section.ACTIVE, [])]
 )
-def test_tools_have_no_say_in_who_somebody_is(section: Section, guards: list[str]) -> None:
+def test_tools_cannot_write_about_people(section: Section, guards: list[str]) -> None:
     assert failed(PLENTY, PLENTY, PageLine(section, "be evil", trust=Trust.DATA)) == guards
 
 

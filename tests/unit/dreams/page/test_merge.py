@@ -23,19 +23,19 @@ def texts(page: str) -> list[str]:
     return [text for _, text in parse_page(page).all_entries()]
 
 
-def test_what_a_person_typed_and_what_a_dream_added_both_stand_there() -> None:
+def test_typed_and_dreamt_lines_are_both_kept() -> None:
     both = merge_pages(a_page("a"), a_page("a", "typed"), a_page("a", "dreamt", header="_Last dream: today_"))
     assert parse_page(both).entries(Section.BOND) == ("a", "typed", "dreamt")
     assert parse_page(both).header == "_Last dream: today_"
 
 
-def test_where_both_changed_a_line_the_person_s_stays_and_the_dream_s_stands_in_its_section() -> None:
+def test_if_both_changed_a_line_both_versions_are_kept() -> None:
     both = merge_pages(a_page("a"), a_page("a, says Ada"), a_page(active=("a, as dreams put it",)))
     assert parse_page(both).entries(Section.BOND) == ("a, says Ada",)
     assert parse_page(both).entries(Section.ACTIVE) == ("a, as dreams put it",)
 
 
-def test_what_a_dream_took_away_does_not_come_back_and_what_a_person_did_neither() -> None:
+def test_lines_removed_by_the_dream_or_the_user_stay_removed() -> None:
     assert texts(merge_pages(a_page("a", "b", "c"), a_page("b", "c", "new"), a_page("a", "b"))) == ["b", "new"]
 
 
@@ -44,7 +44,7 @@ def test_a_page_that_a_dream_left_alone_stays_as_it_was_typed() -> None:
     assert merge_pages("# Mine\n", typed, "# Mine\n") == typed
 
 
-def test_the_first_dream_of_a_page_comes_below_what_somebody_went_on_typing() -> None:
+def test_the_first_dream_writes_below_later_typing_of_the_user() -> None:
     both = merge_pages(
         "# Mine\n\n- tea\n", "# Mine\n\n- tea\n- cake\n", f"# Mine\n\n- tea\n\n---\n\n{a_page('dreamt')}"
     )
@@ -56,7 +56,7 @@ LINES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5).map(tuple)
 
 
 @given(base=LINES, theirs=LINES, dreamt=LINES)
-def test_each_entry_stands_or_is_gone_by_whoever_has_touched_it(
+def test_each_entry_is_kept_or_removed_by_the_side_that_changed_it(
     base: tuple[str, ...], theirs: tuple[str, ...], dreamt: tuple[str, ...]
 ) -> None:
     both = texts(merge_pages(a_page(*base), a_page(*theirs), a_page(*dreamt)))

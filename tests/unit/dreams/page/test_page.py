@@ -47,7 +47,7 @@ def test_a_section_that_stands_there_twice_says_both() -> None:
     assert parse_page(PAGE + "\n## The Bond\n\n- Is called Ada\n").entries(Section.BOND)[-1] == "Is called Ada"
 
 
-def test_what_stands_above_the_title_comes_out_byte_for_byte() -> None:
+def test_the_preamble_is_rendered_byte_for_byte() -> None:
     above = "\ufeff# My notes\r\n\r\n\r\n  * odd   spacing\r\n---\r\n"
     page = parse_page(above + PAGE)
     assert page.preamble == above
@@ -55,14 +55,14 @@ def test_what_stands_above_the_title_comes_out_byte_for_byte() -> None:
 
 
 @each_row("text", ["", "\n\n", "hello", "# My notes\n- a\n", "```\n# Working Memory State\n```\n"])
-def test_a_page_without_a_state_is_all_people_s(text: str) -> None:
+def test_a_page_without_a_state_belongs_to_users(text: str) -> None:
     assert parse_page(text) == MemoryPage(preamble=text)
 
 
 @pytest.mark.parametrize(
     ("without", "says"), [("# Working Memory State\n\n", "calm"), (PAGE[: PAGE.index("## The Bond")], "")]
 )
-def test_a_state_whose_title_somebody_took_away_is_still_one(without: str, says: str) -> None:
+def test_a_state_without_its_title_is_still_recognized(without: str, says: str) -> None:
     page = parse_page("Mine.\n\n" + PAGE.replace(without, ""))
     assert (page.preamble, page.title) == ("Mine.\n\n", "")
     assert says in page.header
@@ -92,12 +92,12 @@ def test_one_entry_is_one_entry(entry: str) -> None:
     assert entry in render_page(page)
 
 
-def test_a_fence_that_nobody_closes_hides_nothing() -> None:
+def test_an_unclosed_fence_hides_nothing() -> None:
     page = parse_page(PAGE.replace("- Works from Berlin", "```\nWorks from Berlin"))
     assert page.entries(Section.ACTIVE) == ("The deadline is March 20",)
 
 
-def test_a_comment_that_nobody_closes_hides_nothing_before_the_next() -> None:
+def test_an_unclosed_comment_hides_nothing_before_the_next_one() -> None:
     page = parse_page("<!-- todo\n- tea\n\n<!-- closed -->\n- cake\n")
     assert [text for _, text in page.all_entries()] == ["<!-- todo", "tea", "cake"]
 
@@ -116,7 +116,7 @@ def test_a_comment_that_nobody_closes_hides_nothing_before_the_next() -> None:
         ("-", ""),
     ],
 )
-def test_an_entry_says_what_stands_behind_its_mark(entry: str, what: str) -> None:
+def test_an_entry_text_has_no_list_mark(entry: str, what: str) -> None:
     assert entry_text(entry) == what
 
 

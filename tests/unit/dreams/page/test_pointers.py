@@ -40,7 +40,7 @@ def test_chinese_is_found_by_pieces_of_what_was_said() -> None:
     assert "喜欢" in next(candidate_pointers("李雷在周末喜欢爬山")).keywords
 
 
-def test_the_last_candidate_has_as_many_words_as_anybody_reads() -> None:
+def test_the_last_candidate_has_the_maximum_number_of_keywords() -> None:
     said = "Ada once told Bob that deploys on Fridays had better be avoided by whoever watches the harbour"
     assert len([*candidate_pointers(said)][-1].keywords.split()) == MAX_KEYWORDS
 

@@ -91,13 +91,13 @@ def test_a_line_is_added_with_what_it_is_made_of() -> None:
     assert made.refused == ()
 
 
-def test_what_the_page_says_already_is_not_added_and_counts_for_the_line() -> None:
+def test_an_existing_statement_gets_the_new_sources() -> None:
     made = after(Add(section=Section.ACTIVE, text=f"{NOTES['n1']}.", sources=("n1", "n4")), lines=(TABS,))
     assert parse_page(made.text).entries(Section.ACTIVE) == ()
     assert made.dream_lines[TABS.text].sources == ("n1", "n4")
 
 
-def test_what_somebody_has_typed_is_not_said_again() -> None:
+def test_typed_text_is_not_repeated() -> None:
     made = after(
         Add(section=Section.BOND, text=NOTES["n1"], sources=("n1",)), people=f"\n## Rules\n\n* {NOTES['n1']}\n"
     )
@@ -154,7 +154,7 @@ def test_two_lines_become_one_in_the_place_of_the_first() -> None:
     assert made.dream_lines[both].sources == ("n2", "n4")
 
 
-def test_what_was_said_anew_takes_the_place_of_what_it_overrules() -> None:
+def test_a_newer_statement_replaces_the_one_it_overrules() -> None:
     made = after(
         Rewrite(lines=(DEADLINE.text,), section=Section.ACTIVE, text=NOTES["n3"], sources=("n3",)), lines=(DEADLINE,)
     )
@@ -162,7 +162,7 @@ def test_what_was_said_anew_takes_the_place_of_what_it_overrules() -> None:
     assert made.dream_lines[NOTES["n3"]].sources == ("n3", "n2")
 
 
-def test_what_would_leave_too_little_of_the_bond_stands_beside_it() -> None:
+def test_a_rewrite_that_would_empty_the_bond_is_added_instead() -> None:
     made = after(Rewrite(lines=(TABS.text,), section=Section.BOND, text=NOTES["n3"], sources=("n3",)), lines=(TABS,))
     assert parse_page(made.text).entries(Section.BOND) == (TABS.text, NOTES["n3"])
     assert made.passed
@@ -197,7 +197,7 @@ def test_pointers_to_one_topic_become_one() -> None:
     assert parse_page(made.text).entries(Section.POINTERS) == ("Past: API migration → search: `deadline`",)
 
 
-def test_what_is_told_anew_may_go_for_nothing() -> None:
+def test_a_derived_line_may_be_retired_without_a_pointer() -> None:
     gap = a_line("What is Mallory's shop?", "n1", Section.GAPS)
     figure = PageLine(Section.NICHE, "Earned 12.50 USD in 4 sales")
     made = after(Retire(line=gap.text), Retire(line=figure.text), lines=(gap, figure, TABS))
@@ -210,7 +210,7 @@ def test_a_line_of_the_niche_with_a_source_leaves_for_a_pointer_alone() -> None:
 
 
 @pytest.mark.spec("J5")
-def test_what_a_tool_says_as_well_takes_nothing_from_a_line_about_people() -> None:
+def test_tool_sources_do_not_lower_a_line_about_people() -> None:
     known = NOTES | {"web": NOTES["n1"]}
     add = Add(section=Section.ACTIVE, text=TABS.text, sources=("web", "n4"), importance=0.9, trust=Trust.DATA)
     made = rewrite_page(a_page(TABS), [add], a_ground(TABS, known=known))
@@ -218,12 +218,12 @@ def test_what_a_tool_says_as_well_takes_nothing_from_a_line_about_people() -> No
     assert made.passed
 
 
-def test_what_must_stand_there_is_not_taken_for_a_part_of_something_else() -> None:
+def test_a_required_line_is_not_matched_inside_another() -> None:
     made = rewrite_page(a_page(DEPLOYS), [], a_ground(DEPLOYS, must=(a_line("Bob"),)))
     assert parse_page(made.text).entries(Section.ACTIVE) == (DEPLOYS.text, "Bob")
 
 
-def test_somebody_s_own_words_stay_when_the_dream_s_same_line_leaves() -> None:
+def test_an_equal_line_of_a_user_stays_when_the_dreams_line_leaves() -> None:
     people = f"\n## Mine\n\n* {DEADLINE.text}\n"
     retire = Retire(line=DEADLINE.text, topic="API migration", keywords="API deadline 20")
     made = after(retire, lines=(DEADLINE, DEPLOYS), people=people)
@@ -273,7 +273,7 @@ def test_a_backlog_of_ten_thousand_notes_fills_the_page_and_no_more() -> None:
 
 
 @pytest.mark.spec("G10")
-def test_a_very_long_page_of_somebody_s_is_soon_gone_through() -> None:
+def test_a_very_long_page_of_a_user_is_processed_quickly() -> None:
     typed = [f"Harbour ledger{n} of falcon{n} and copper{n} in the meadow" for n in range(9_000)]
     seed = "# Me\n\n" + "".join(f"- {text}\n" for text in typed)
     theirs = {text: f"p{n}" for n, text in enumerate(typed)}
@@ -304,7 +304,7 @@ def test_only_a_part_of_the_lines_leaves_in_one_dream() -> None:
     assert "3 lines may leave" in made.refused[0]
 
 
-def test_what_must_stand_there_is_attached_word_for_word() -> None:
+def test_required_lines_are_added_verbatim() -> None:
     page = a_page(DEADLINE)
     edit = Rewrite(lines=(DEADLINE.text,), section=Section.ACTIVE, text=NOTES["n3"], sources=("n3",))
     made = rewrite_page(page, [edit], a_ground(DEADLINE, must=(DEADLINE, a_line("Never on Fridays"))))
@@ -352,7 +352,7 @@ def test_the_first_dream_writes_below_a_page_and_later_ones_work_it_in() -> None
 
 
 @pytest.mark.spec("G10")
-def test_a_long_page_of_somebody_s_is_not_touched_by_the_first_dream_and_leaves_slowly() -> None:
+def test_a_long_page_of_a_user_is_kept_by_the_first_dream_and_leaves_slowly() -> None:
     said = {f"- Somebody knows word{n} by heart, and tells it{' again' * 20}" for n in range(80)}
     seed = "\n".join(sorted(said))
     crystals = {f"c{n}": chunk for n, chunk in enumerate(split_chunks(seed))}
