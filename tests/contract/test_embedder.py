@@ -108,25 +108,25 @@ def vectors(model: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     return np.asarray(model.embed(texts))
 
 
-def test_it_is_an_embedder_and_taken_for_one(model: Embedder) -> None:
+def test_it_implements_the_embedder_protocol(model: Embedder) -> None:
     assert isinstance(model, Embedder)
     assert create_embedder(model) is model
 
 
-def test_its_name_says_how_many_dimensions_it_has(model: Embedder) -> None:
+def test_its_name_contains_its_dimensions(model: Embedder) -> None:
     name, _, dimensions = model.name.rpartition("#")
     assert name
     assert int(dimensions) == model.dimensions
 
 
-def test_every_text_gets_a_row_of_its_dimensions_and_one_long(model: Embedder) -> None:
+def test_every_text_gets_a_unit_vector(model: Embedder) -> None:
     rows = vectors(model, TEXTS)
     assert rows.shape == (len(TEXTS), model.dimensions)
     assert rows.dtype == np.float32
     assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-6)
 
 
-def test_rows_come_in_the_order_of_the_texts_whatever_they_are_embedded_together_with(model: Embedder) -> None:
+def test_rows_are_in_the_order_of_the_texts_in_any_batch(model: Embedder) -> None:
     together = vectors(model, TEXTS)
     alone = np.concatenate([vectors(model, [text]) for text in TEXTS])
     assert together == pytest.approx(alone, abs=1e-5)
@@ -141,14 +141,14 @@ def test_no_texts_get_no_rows(model: Embedder) -> None:
     assert vectors(model, []).shape == (0, model.dimensions)
 
 
-def test_a_text_that_says_nothing_is_near_to_none(model: Embedder) -> None:
+def test_an_empty_text_is_near_to_no_other(model: Embedder) -> None:
     nothing, something, blank = vectors(model, ["", "hello", " \n\t "])
     assert not nothing.any()
     assert not blank.any()
     assert something == pytest.approx(vectors(model, ["hello"])[0], abs=1e-5)
 
 
-def test_it_can_be_asked_from_several_threads_at_once(model: Embedder) -> None:
+def test_it_can_be_used_from_several_threads(model: Embedder) -> None:
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(partial(vectors, model), [[text] for text in TEXTS[:6]]))
     assert np.concatenate(answers) == pytest.approx(vectors(model, TEXTS[:6]), abs=1e-5)
@@ -156,6 +156,6 @@ def test_it_can_be_asked_from_several_threads_at_once(model: Embedder) -> None:
 
 @settings(max_examples=examples(25))
 @given(texts=st.lists(st.text(st.characters(), max_size=40), max_size=4))
-def test_no_text_is_too_strange(model: Embedder, texts: list[str]) -> None:
+def test_any_text_can_be_embedded(model: Embedder, texts: list[str]) -> None:
     lengths = np.linalg.norm(vectors(model, texts), axis=1)
     assert lengths == pytest.approx([1.0 if text.strip() else 0.0 for text in texts], abs=1e-6)

@@ -91,7 +91,7 @@ def test_the_recorded_anthropic_replies_are_real(reply: Json) -> None:
 
 
 @each_row(("name", "wire"), RECORDED)
-def test_a_recorded_reply_is_accepted_and_nothing_of_it_is_changed(name: str, wire: Json) -> None:
+def test_a_recorded_reply_is_accepted_unchanged(name: str, wire: Json) -> None:
     before = copy.deepcopy(wire)
     FORMATS[name].check(wire, field="messages[0]")
     message = FORMATS[name].read(wire)
@@ -102,7 +102,7 @@ def test_a_recorded_reply_is_accepted_and_nothing_of_it_is_changed(name: str, wi
 
 @pytest.mark.spec("D7")
 @each_row(("name", "wire"), RECORDED)
-def test_what_only_its_provider_understands_goes_back_to_it_byte_for_byte(name: str, wire: Json) -> None:
+def test_opaque_content_is_sent_back_byte_for_byte(name: str, wire: Json) -> None:
     message = FORMATS[name].read(wire)
     sent = json.dumps(FORMATS[name].write([message]))
     opaque = [part for part in message.parts if isinstance(part, Opaque)]
@@ -118,7 +118,7 @@ def test_a_recorded_reply_reads_the_same_after_writing(name: str, wire: Json) ->
     assert format.read(again) == message
 
 
-def test_a_conversation_written_and_read_says_the_same(format: Format) -> None:
+def test_a_conversation_is_the_same_after_writing_and_reading(format: Format) -> None:
     messages = [format.read(wire) for wire in format.write(CONVERSATION)]
     assert [part for message in messages for part in message.parts] == [
         part for message in CONVERSATION for part in message.parts
@@ -126,14 +126,14 @@ def test_a_conversation_written_and_read_says_the_same(format: Format) -> None:
 
 
 @pytest.mark.parametrize("source", list(FORMATS))
-def test_every_format_can_be_said_in_every_other(source: str, format: Format) -> None:
+def test_every_format_can_be_converted_to_every_other(source: str, format: Format) -> None:
     wires = FORMATS[source].write(CONVERSATION)
     arrangement = to_provider_list([ParsedMessage(source, wire, FORMATS[source].read(wire)) for wire in wires], format)
     assert (arrangement.left_out, arrangement.repairs) == ((), ())
     assert arrangement.wires == format.write(CONVERSATION)
 
 
-def test_parallel_calls_stay_parallel_when_a_row_of_items_becomes_one_message() -> None:
+def test_parallel_calls_stay_parallel_when_items_become_one_message() -> None:
     responses, chat = FORMATS["responses"], FORMATS["openai"]
     outputs = [
         {"type": "function_call_output", "call_id": "call_Ab1", "output": "About Us"},
@@ -199,14 +199,14 @@ NO_SYSTEM: list[tuple[object, str]] = [
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("system", "place"), NO_SYSTEM)
-def test_what_is_no_system_prompt_is_refused_by_its_place(system: object, place: str, format: Format) -> None:
+def test_an_invalid_system_prompt_is_refused_with_its_place(system: object, place: str, format: Format) -> None:
     with pytest.raises(InvalidInput) as refused:
         format.check_system(system, field="system")
     assert refused.value.field.startswith(f"system{place}")
 
 
 @pytest.mark.parametrize("system", [None, "", "Be kind.", [], ()])
-def test_plain_text_is_a_system_prompt_everywhere_and_is_its_own_words(system: Any, format: Format) -> None:
+def test_plain_text_is_a_system_prompt_in_every_format(system: Any, format: Format) -> None:
     format.check_system(system, field="system")
     assert format.system_text(system) == (system or "")
 
@@ -242,20 +242,20 @@ def test_an_unknown_format_is_refused_with_the_known_names() -> None:
         ({"role": "user", "content": "hello", 5: "five"}, " (a key)"),
     ],
 )
-def test_what_is_no_message_is_refused_by_the_name_of_the_field(wire: object, place: str, format: Format) -> None:
+def test_an_invalid_message_is_refused_with_the_field_name(wire: object, place: str, format: Format) -> None:
     with pytest.raises(InvalidInput) as refused:
         format.check(wire, field="messages[3]")
     assert refused.value.field == f"messages[3]{place}"
 
 
 @pytest.mark.spec("J3")
-def test_a_message_from_nobody_is_refused(format: Format) -> None:
+def test_a_message_without_a_role_is_refused(format: Format) -> None:
     with pytest.raises(InvalidInput, match=r"messages\[3\]\.(role|type): expected"):
         format.check({}, field="messages[3]")
 
 
 @pytest.mark.spec("J3")
-def test_endless_and_very_deep_values_are_refused_and_do_not_exhaust_the_stack(format: Format) -> None:
+def test_cyclic_and_very_deep_values_are_refused_without_exhausting_the_stack(format: Format) -> None:
     endless: list[Any] = []
     endless.append(endless)
     deep: Any = "bottom"
@@ -267,7 +267,7 @@ def test_endless_and_very_deep_values_are_refused_and_do_not_exhaust_the_stack(f
 
 
 @pytest.mark.spec("D7")
-def test_fields_and_parts_that_nobody_knows_are_accepted(format: Format) -> None:
+def test_unknown_fields_and_parts_are_accepted(format: Format) -> None:
     part: Json = {"type": "hologram", "data": {"big": 2**70}}
     wire: Json = {"role": "user", "content": [part], "x_vendor": [1, None, True, 0.5]}
     format.check(wire, field="messages[0]")
@@ -278,7 +278,7 @@ def test_fields_and_parts_that_nobody_knows_are_accepted(format: Format) -> None
     assert written["content"] == [part]
 
 
-def test_the_package_offers_only_what_somebody_imports_from_it() -> None:
+def test_the_package_exports_only_names_that_are_imported() -> None:
     root = Path(__file__).parents[2]
     files = [file for folder in ("src", "tests", "bench") for file in (root / folder).rglob("*.py")]
     imported = {

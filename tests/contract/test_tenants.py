@@ -54,7 +54,7 @@ def entered(tenants: Tenants, name: str) -> None:
 # -- made ----------------------------------------------------------------------------------------------------
 
 
-def test_a_tenant_that_was_made_opens_its_memory_by_its_address(tenants: Tenants) -> None:
+def test_a_new_tenant_opens_its_memory_with_its_address(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     lived(address)
     with Memory.open(address, embedder=None) as memory:
@@ -64,7 +64,7 @@ def test_a_tenant_that_was_made_opens_its_memory_by_its_address(tenants: Tenants
     assert one.bytes > 1_000
 
 
-def test_whatever_tenants_are_called_each_is_itself(tenants: Tenants) -> None:
+def test_tenants_with_any_names_are_separate(tenants: Tenants) -> None:
     addresses = {name: made(tenants, name) for name in ODD_NAMES}
     assert names(tenants) == sorted(ODD_NAMES)
     for number, (name, address) in enumerate(addresses.items()):
@@ -81,7 +81,7 @@ def test_whatever_tenants_are_called_each_is_itself(tenants: Tenants) -> None:
 
 
 @pytest.mark.parametrize("name", [*REFUSED_NAMES, None, 7, b"ada"], ids=repr)
-def test_names_that_some_place_could_not_have_are_refused_everywhere(tenants: Tenants, name: str) -> None:
+def test_names_that_one_store_cannot_have_are_refused_by_all(tenants: Tenants, name: str) -> None:
     calls: list[Callable[[str], object]] = [
         lambda name: made(tenants, name),
         tenants.inventory,
@@ -95,7 +95,7 @@ def test_names_that_some_place_could_not_have_are_refused_everywhere(tenants: Te
     assert names(tenants) == []
 
 
-def test_a_name_that_somebody_has_is_refused_and_nothing_of_theirs_changes(tenants: Tenants) -> None:
+def test_an_existing_name_is_refused_and_its_tenant_is_unchanged(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     lived(address)
     before = tenants.inventory("ada")
@@ -105,7 +105,7 @@ def test_a_name_that_somebody_has_is_refused_and_nothing_of_theirs_changes(tenan
     lived(address, session="later")
 
 
-def test_one_who_was_killed_before_it_was_let_in_is_made_again(tenants: Tenants) -> None:
+def test_a_tenant_left_by_a_killed_creation_is_created_again(tenants: Tenants) -> None:
     """Nobody has heard its password, and nobody could have come in."""
     with pytest.raises(KeyboardInterrupt), tenants.create("ada"):
         raise KeyboardInterrupt
@@ -116,7 +116,7 @@ def test_one_who_was_killed_before_it_was_let_in_is_made_again(tenants: Tenants)
 # -- those there are -----------------------------------------------------------------------------------------
 
 
-def test_of_whom_there_is_none_nothing_is_told_and_nothing_is_made(tenants: Tenants) -> None:
+def test_an_unknown_tenant_is_not_found_and_not_created(tenants: Tenants) -> None:
     made(tenants, "ada")
     for call in (tenants.inventory, partial(entered, tenants), tenants.erase):
         with pytest.raises(NotFound):
@@ -125,7 +125,7 @@ def test_of_whom_there_is_none_nothing_is_told_and_nothing_is_made(tenants: Tena
     assert tenants.identity("bob") is None
 
 
-def test_an_inventory_is_what_there_is(tenants: Tenants) -> None:
+def test_an_inventory_counts_all_streams_and_keys(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     assert tenants.inventory("ada") == EMPTY_INVENTORY
     with Memory.open(address, embedder=None) as memory:
@@ -139,7 +139,7 @@ def test_an_inventory_is_what_there_is(tenants: Tenants) -> None:
 # -- erased --------------------------------------------------------------------------------------------------
 
 
-def test_who_is_erased_is_gone_and_all_others_have_what_they_had(tenants: Tenants) -> None:
+def test_an_erased_tenant_is_gone_and_the_others_are_unchanged(tenants: Tenants) -> None:
     ada, bob = made(tenants, "ada"), made(tenants, "bob")
     lived(ada)
     lived(bob)
@@ -154,7 +154,7 @@ def test_who_is_erased_is_gone_and_all_others_have_what_they_had(tenants: Tenant
     assert tenants.inventory("ada").events == 0
 
 
-def test_nobody_writes_to_a_tenant_that_is_held_and_everybody_does_afterwards(tenants: Tenants) -> None:
+def test_a_locked_tenant_refuses_writes_until_it_is_released(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     lived(address)
     with Memory.open(address, embedder=None) as memory, ThreadPoolExecutor() as pool:
@@ -170,7 +170,7 @@ def test_nobody_writes_to_a_tenant_that_is_held_and_everybody_does_afterwards(te
     assert tenants.inventory("ada").events == seen.events + 1
 
 
-def test_a_tenant_that_is_erased_while_it_is_held_is_gone_when_all_went_well(tenants: Tenants) -> None:
+def test_a_locked_tenant_is_erased_when_the_block_succeeds(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     lived(address)
     was = tenants.inventory("ada")
@@ -183,7 +183,7 @@ def test_a_tenant_that_is_erased_while_it_is_held_is_gone_when_all_went_well(ten
     assert names(tenants) == []
 
 
-def test_whoever_has_a_memory_open_while_it_is_erased_is_told_with_the_next_call(tenants: Tenants) -> None:
+def test_an_open_memory_of_an_erased_tenant_fails_with_the_next_call(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     lived(address)
     with Memory.open(address, embedder=None) as memory:

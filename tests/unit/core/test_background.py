@@ -55,14 +55,14 @@ def fail(error: BaseException) -> Callable[[], object]:
     return raising
 
 
-def test_it_is_done_soon_without_anybody_asking_again(later: BackgroundQueue) -> None:
+def test_submitted_work_runs_soon(later: BackgroundQueue) -> None:
     work = Work()
     later.submit("embed", work)
     assert work.done.wait(LONG)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_a_flush_comes_back_when_all_is_done(later: BackgroundQueue) -> None:
+def test_a_flush_returns_when_all_work_is_done(later: BackgroundQueue) -> None:
     first, second = Work(), Work()
     later.submit("embed", first)
     later.submit("publish", second)
@@ -71,7 +71,7 @@ def test_a_flush_comes_back_when_all_is_done(later: BackgroundQueue) -> None:
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_the_same_twice_is_done_once_and_as_it_was_asked_for_last(later: BackgroundQueue) -> None:
+def test_work_submitted_twice_runs_once_in_its_last_form(later: BackgroundQueue) -> None:
     first, last = Work(), Work()
     later.submit("embed", first)
     later.submit("embed", last)
@@ -80,7 +80,7 @@ def test_the_same_twice_is_done_once_and_as_it_was_asked_for_last(later: Backgro
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_what_comes_in_while_it_is_being_done_is_done_again(later: BackgroundQueue) -> None:
+def test_work_submitted_while_it_runs_is_run_again(later: BackgroundQueue) -> None:
     again = Work()
     later.submit("embed", Work(lambda: later.submit("embed", again)))
     later.flush()
@@ -88,7 +88,7 @@ def test_what_comes_in_while_it_is_being_done_is_done_again(later: BackgroundQue
     assert again.times == 1
 
 
-def test_after_a_flush_it_takes_its_time_again_and_does_more(later: BackgroundQueue) -> None:
+def test_after_a_flush_later_work_is_batched_again(later: BackgroundQueue) -> None:
     later.submit("embed", Work())
     later.flush()
     work = Work()
@@ -96,14 +96,14 @@ def test_after_a_flush_it_takes_its_time_again_and_does_more(later: BackgroundQu
     assert work.done.wait(LONG)
 
 
-def test_nobody_waits_where_there_is_nothing_to_do(later: BackgroundQueue) -> None:
+def test_a_flush_without_work_returns_at_once(later: BackgroundQueue) -> None:
     later.flush()
     later.close()
     later.close()
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_a_close_does_what_is_left_and_nothing_after_it() -> None:
+def test_close_finishes_pending_work_and_accepts_no_more() -> None:
     later = BackgroundQueue()
     before, after = Work(), Work()
     later.submit("embed", before)
@@ -113,7 +113,7 @@ def test_a_close_does_what_is_left_and_nothing_after_it() -> None:
     assert (before.times, after.times) == (1, 0)
 
 
-def test_its_thread_is_gone_when_it_is_closed() -> None:
+def test_close_ends_the_thread() -> None:
     later, names = BackgroundQueue(), list[str]()
     later.submit("embed", lambda: names.append(threading.current_thread().name))
     later.close()
@@ -129,7 +129,7 @@ def test_its_thread_is_gone_when_it_is_closed() -> None:
         (SystemExit("and out"), "ERROR", "and out"),
     ],
 )
-def test_a_failure_is_told_in_the_log_and_stops_nothing(
+def test_a_failure_is_logged_and_stops_nothing(
     later: BackgroundQueue, caplog: pytest.LogCaptureFixture, error: BaseException, level: str, said: str
 ) -> None:
     others = Work()
@@ -145,14 +145,14 @@ def test_a_failure_is_told_in_the_log_and_stops_nothing(
     assert others.times == 2
 
 
-def test_work_that_closes_it_does_not_wait_for_itself() -> None:
+def test_work_that_closes_the_queue_does_not_wait_for_itself() -> None:
     later = BackgroundQueue()
     work = Work(later.close)
     later.submit("embed", work)
     assert work.done.wait(LONG / 2)
 
 
-def test_many_may_ask_and_wait_at_once(later: BackgroundQueue) -> None:
+def test_many_threads_may_submit_and_flush_at_once(later: BackgroundQueue) -> None:
     works = [Work() for _ in range(50)]
 
     def ask(number: int) -> None:
@@ -168,7 +168,7 @@ def test_many_may_ask_and_wait_at_once(later: BackgroundQueue) -> None:
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_a_flush_does_not_wait_for_what_comes_in_after_it(later: BackgroundQueue) -> None:
+def test_a_flush_does_not_wait_for_later_work(later: BackgroundQueue) -> None:
     """Where others never stop asking, whoever waits for all of it waits for ever."""
     begun, may_go_on = threading.Event(), threading.Event()
 
@@ -187,7 +187,7 @@ def test_a_flush_does_not_wait_for_what_comes_in_after_it(later: BackgroundQueue
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_child_leaves_to_the_parent_what_is_the_parents_and_does_its_own(later: BackgroundQueue) -> None:
+def test_a_forked_child_runs_only_its_own_work(later: BackgroundQueue) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     def slow() -> None:

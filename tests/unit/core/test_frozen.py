@@ -51,14 +51,14 @@ def test_it_is_equal_hashes_and_prints_as_a_dataclass_does(one: Any, other: Any)
     assert repr(Coin(*one)) == repr(Plain(*one)).replace("Plain", "Coin")
 
 
-def test_it_equals_nothing_of_another_class() -> None:
+def test_instances_of_different_classes_are_not_equal() -> None:
     assert Coin("a") != Plain("a")
     assert Loud("a") != Coin("a")
     assert Nothing() == Nothing()
     assert hash(Nothing()) == hash(Nothing())
 
 
-def test_nobody_changes_it() -> None:
+def test_fields_cannot_be_assigned() -> None:
     coin = Coin("a")
     with pytest.raises(FrozenInstanceError):
         coin.worth = 2  # pyright: ignore[reportAttributeAccessIssue] -- that is what is tested
@@ -67,7 +67,7 @@ def test_nobody_changes_it() -> None:
     assert not hasattr(coin, "__dict__")
 
 
-def test_it_is_a_dataclass_to_whoever_asks() -> None:
+def test_it_is_recognised_as_a_dataclass() -> None:
     assert replace(Coin("a"), worth=5) == Coin("a", 5)
     assert asdict(Coin("a")) == asdict(Plain("a"))
     assert [one.name for one in fields(Loud)] == ["face", "worth", "found", "secret", "volume"]
@@ -76,5 +76,5 @@ def test_it_is_a_dataclass_to_whoever_asks() -> None:
             assert (face, worth) == ("a", 2)
 
 
-def test_a_method_of_its_own_is_left_alone() -> None:
+def test_a_method_defined_by_the_class_is_kept() -> None:
     assert repr(Loud("a")) == "LOUD"

@@ -33,7 +33,7 @@ EVENTS = {"Content-Type": "text/event-stream"}
     end=st.sampled_from(["\n", "\r\n", "\r"]),
     cuts=st.lists(st.integers(0, 400), max_size=12),
 )
-def test_however_the_bytes_are_cut_the_events_are_the_same(
+def test_events_do_not_depend_on_how_the_bytes_are_split(
     events: list[dict[str, str]], end: str, cuts: list[int]
 ) -> None:
     told = [json.dumps(event, ensure_ascii=False) for event in events]
@@ -43,7 +43,7 @@ def test_however_the_bytes_are_cut_the_events_are_the_same(
     assert list(parse_sse(data[start:stop] for start, stop in pairwise(places))) == told
 
 
-def test_an_event_of_several_lines_is_one_and_the_last_needs_no_empty_line() -> None:
+def test_an_event_may_have_several_lines_and_the_last_needs_no_blank_line() -> None:
     assert list(parse_sse([b'data: {"a":\ndata: 1}\n\n', b"data:last\n"])) == ['{"a":\n1}', "last"]
     assert list(parse_sse([b"data: whole\n\n", b"data: ha"])) == ["whole"]
 
@@ -52,7 +52,7 @@ def test_an_event_of_several_lines_is_one_and_the_last_needs_no_empty_line() -> 
     ("said", "done"),
     [(b"data: 1\n\ndata: [DONE]\n\n", True), (b"data: [DONE]\n", True), (b"data: 1\n\n", False)],
 )
-def test_whether_the_server_has_said_that_it_is_done_is_told(said: bytes, done: bool) -> None:
+def test_the_end_marker_of_the_server_is_reported(said: bytes, done: bool) -> None:
     def ended() -> Generator[str, None, None]:
         told.append((yield from parse_sse([said])))
 
@@ -61,14 +61,14 @@ def test_whether_the_server_has_said_that_it_is_done_is_told(said: bytes, done: 
     assert told == [done]
 
 
-def test_a_line_without_an_end_is_not_read_for_ever() -> None:
+def test_an_endless_line_is_not_read_forever() -> None:
     with model_server() as server:
         server.will(Said(b"data: " + b"x" * (MAX_RESPONSE_BYTES + 10), 200, EVENTS))
         with pytest.raises(ModelFailed, match="in one line"):
             list(HttpEndpoint(url=server.url).stream_events("chat", {}, headers=bearer, seconds=20))
 
 
-def test_a_stream_is_tried_again_until_it_begins_and_not_after() -> None:
+def test_a_stream_is_retried_until_it_starts_and_not_after() -> None:
     pauses: list[float] = []
     with model_server() as server:
         server.will(fails(429, Retry_After="0.25"), fails(503), Said(b'data: {"n": 1}\n\n', 200, EVENTS, promised=5))
@@ -82,7 +82,7 @@ def test_a_stream_is_tried_again_until_it_begins_and_not_after() -> None:
     assert pauses == [0.25, 4.0]
 
 
-def test_what_a_server_complains_of_is_said_without_its_wrapping() -> None:
+def test_the_servers_error_message_is_shown_without_its_json() -> None:
     with model_server() as server:
         for body in ('{"error": {"message": "too hot"}}', '{"error": "too hot"}', '{"message": "too hot"}', "too hot"):
             server.will(fails(400, body))
@@ -90,7 +90,7 @@ def test_what_a_server_complains_of_is_said_without_its_wrapping() -> None:
                 HttpEndpoint(url=server.url).request("chat", {}, headers=bearer, seconds=20)
 
 
-def test_whoever_takes_his_time_with_an_event_is_not_taken_for_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_consumer_is_not_mistaken_for_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualSeconds()
     monkeypatch.setattr("inmind.core.http.time.monotonic", clock)
     silence = _SilenceTimer(10)
@@ -104,7 +104,7 @@ def test_whoever_takes_his_time_with_an_event_is_not_taken_for_a_silent_server(m
     assert silence.is_expired()
 
 
-def test_a_sign_of_life_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_heartbeat_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualSeconds()
     monkeypatch.setattr("inmind.core.http.time.monotonic", clock)
     silence = _SilenceTimer(10)
@@ -117,7 +117,7 @@ def test_a_sign_of_life_is_waited_for_but_not_for_ever(monkeypatch: pytest.Monke
     assert 90 <= lasted <= 100
 
 
-def test_a_slow_reader_hears_all_of_it() -> None:
+def test_a_slow_reader_gets_all_events() -> None:
     said = b"".join(b'data: {"n": %d}\n\n' % number for number in range(3))
     with model_server() as server:
         server.will(Said(said, 200, EVENTS))
@@ -144,7 +144,7 @@ def test_a_slow_reader_hears_all_of_it() -> None:
         "",
     ],
 )
-def test_what_is_no_address_is_refused_without_saying_it_back(url: str) -> None:
+def test_an_invalid_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(InvalidInput, match="url: expected the address of a server") as caught:
         HttpEndpoint(url=url)
     assert "secret" not in str(caught.value)

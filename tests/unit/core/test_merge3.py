@@ -18,7 +18,7 @@ def text(lines: list[str]) -> str:
 
 
 @pytest.mark.spec("C8")
-def test_of_a_long_text_full_of_blank_lines_each_change_is_found() -> None:
+def test_every_change_in_a_long_text_with_many_blank_lines_is_found() -> None:
     base = [f"line {at}" if at % 2 else "" for at in range(4_000)]
     assert (len(base) // 2) ** 2 > MAX_PAIRS
     ours = ["first", *(f"{line}, mine" if at % 7 == 1 else line for at, line in enumerate(base))]
@@ -33,7 +33,7 @@ def test_of_a_long_text_full_of_blank_lines_each_change_is_found() -> None:
 
 
 @pytest.mark.spec("C8")
-def test_of_a_text_of_too_many_lines_only_one_may_have_changed_what_lies_between() -> None:
+def test_in_a_text_with_too_many_lines_only_one_side_may_change_the_middle() -> None:
     base = ["-"] * (MAX_LINES + 2)
     around = ["mine", *base[2:], "mine"]
     assert merge_lines(text(base), text(around), text([*base[:9], "theirs", *base[10:]])) is None
@@ -43,7 +43,7 @@ def test_of_a_text_of_too_many_lines_only_one_may_have_changed_what_lies_between
 
 
 @pytest.mark.spec("C8")
-def test_a_line_that_they_took_out_is_not_taken_for_gone_where_ours_still_has_it() -> None:
+def test_a_line_removed_by_them_is_kept_if_ours_still_has_it() -> None:
     base = [f"{at}" for at in range(MAX_LINES + 2)]
     ours = ["mine", *base[1:-1], "mine"]
     assert merge_lines(text(base), text(ours), text(base[10:20])) is None
@@ -109,7 +109,7 @@ def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]
         rewritten_to_hold_theirs,
     ],
 )
-def test_the_largest_text_takes_seconds_at_worst_and_not_minutes(made: Made) -> None:
+def test_merging_the_largest_text_takes_seconds_not_minutes(made: Made) -> None:
     """A guard against what grows with the square, and no measure of speed: a busy machine is several times slower."""
     texts = [text(lines) for lines in made(Random(0))]
     assert all(len(one) <= MAX_DOCUMENT_BYTES for one in texts)

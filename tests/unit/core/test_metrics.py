@@ -54,7 +54,7 @@ class Model:
         return ModelReply(text='{"edits": []}', tokens=(900, 100))
 
 
-def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(tmp_path: Path, reader: InMemoryMetricReader) -> None:
+def test_a_dream_is_counted_with_its_outcome_and_duration(tmp_path: Path, reader: InMemoryMetricReader) -> None:
     with Memory.open(tmp_path, embedder=None, model=Model(), settings={"model.input_price": 2.0}) as asking:
         asking.resource("ada").note("Just so")
         asking.dream("ada", key="once")
@@ -87,9 +87,7 @@ def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(tmp_path: Path, r
         ("mine:8b", {"gen_ai.request.model": "mine:8b"}),
     ],
 )
-def test_a_model_is_told_by_its_own_name_and_whose_it_is(
-    reader: InMemoryMetricReader, by: str, told: dict[str, str]
-) -> None:
+def test_a_model_is_reported_by_name_and_provider(reader: InMemoryMetricReader, by: str, told: dict[str, str]) -> None:
     metrics.count_dream(outcome="done", by=by, trigger="asked", seconds=1, tokens=(9, 1))
     found = collected(reader)
     for name in ("inmind.dream.tokens", "inmind.dream.price"):
@@ -99,7 +97,7 @@ def test_a_model_is_told_by_its_own_name_and_whose_it_is(
             } == told
 
 
-def test_a_dream_that_fails_is_counted_by_the_code_of_that(tmp_path: Path, reader: InMemoryMetricReader) -> None:
+def test_a_failed_dream_is_counted_by_its_error_code(tmp_path: Path, reader: InMemoryMetricReader) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.resource("ada").note("Just so")
         with pytest.raises(RuntimeError):
@@ -113,7 +111,7 @@ def _stopping(phase: str, _: str) -> None:
     raise RuntimeError(phase)
 
 
-def test_what_a_dream_has_cost_is_counted_by_whoever_paid(home: Home, reader: InMemoryMetricReader) -> None:
+def test_the_cost_of_a_dream_is_counted_by_the_process_that_paid(home: Home, reader: InMemoryMetricReader) -> None:
     """And once, though another goes on with it."""
     clock = ManualClock()
     with Memory.open(home, embedder=None, model=Model(), clock=clock) as asking:
@@ -133,7 +131,7 @@ def _gone(phase: str, _: str) -> None:
         raise LeaseReleased
 
 
-def test_a_queue_that_is_away_is_not_told_to_be_empty(reader: InMemoryMetricReader) -> None:
+def test_an_unreachable_queue_is_not_reported_as_empty(reader: InMemoryMetricReader) -> None:
     asked: list[int] = []
 
     def look() -> dict[str, float]:
@@ -146,7 +144,7 @@ def test_a_queue_that_is_away_is_not_told_to_be_empty(reader: InMemoryMetricRead
     assert reader.get_metrics_data() is None
 
 
-def test_jobs_are_counted_and_a_queue_is_asked_when_somebody_collects(reader: InMemoryMetricReader) -> None:
+def test_jobs_are_counted_and_the_queue_is_read_on_collection(reader: InMemoryMetricReader) -> None:
     metrics.count_job(task="tend", outcome="done")
     metrics.count_job(task="tend", outcome="done")
     metrics.count_job(task="tend", outcome="again")
@@ -164,16 +162,16 @@ def test_jobs_are_counted_and_a_queue_is_asked_when_somebody_collects(reader: In
     }
 
 
-def test_without_the_package_nothing_is_measured_and_nothing_fails() -> None:
+def test_without_opentelemetry_nothing_is_measured_and_nothing_fails() -> None:
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from inmind.core import metrics\n"
-        "metrics.worked(task='tend', outcome='done'); metrics.watch_queue(dict)\n"
-        "metrics.dreamt(outcome='done', by='rules', trigger='asked', seconds=1)\n"
+        "metrics.count_job(task='tend', outcome='done'); metrics.observe_queue(dict)\n"
+        "metrics.count_dream(outcome='done', by='rules', trigger='asked', seconds=1)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_whoever_imports_inmind_imports_none_of_it() -> None:
+def test_importing_inmind_does_not_import_opentelemetry() -> None:
     code = "import sys, inmind; from inmind import Memory; assert 'opentelemetry' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,7 +16,7 @@ def a_map(*entries: tuple[str, int | None]) -> PersistentMap[str, int | None]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), KEYS, VALUES), max_size=20))
-def test_every_state_stays_what_it_was_whichever_way_others_went_on_from_it(
+def test_every_version_stays_unchanged_when_others_are_derived_from_it(
     steps: list[tuple[int, str, int | None]],
 ) -> None:
     states: list[tuple[PersistentMap[str, int | None], dict[str, int | None]]] = [(PersistentMap(), {})]
@@ -31,16 +31,16 @@ def test_every_state_stays_what_it_was_whichever_way_others_went_on_from_it(
         assert [key for key in "abc" if key in known] == sorted(alive)
 
 
-def test_the_most_recently_said_comes_first() -> None:
+def test_the_most_recent_key_comes_first() -> None:
     known = a_map(("a", 1), ("b", 2)).put("a", 3)
     assert list(known) == [("a", 3), ("b", 2)]
 
 
-def test_what_was_taken_back_and_what_was_never_there_are_the_same() -> None:
+def test_removed_and_missing_keys_are_equivalent() -> None:
     assert a_map(("a", 1)).put("b", 2).put("b", None) == a_map(("a", 1))
 
 
-def test_going_the_same_way_twice_copies_nothing() -> None:
+def test_repeating_a_change_copies_nothing() -> None:
     """A call works out what it leads to before it is stored, and then it is folded again: as long as there are ids."""
     start = a_map(("a", 1), ("b", 2))
     foreseen = start.put("x", 1).put("y", 2)

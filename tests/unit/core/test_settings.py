@@ -23,7 +23,7 @@ def test_the_defaults_are_those_of_the_designs() -> None:
 
 
 @pytest.mark.spec("G15")
-def test_a_file_in_the_home_changes_them_and_what_is_given_goes_before_it(tmp_path: Path) -> None:
+def test_a_config_file_overrides_defaults_and_arguments_override_both(tmp_path: Path) -> None:
     (tmp_path / CONFIG).write_text("[dream]\ninterval_minutes = 60\nmin_crystals = 3\n[affect]\nenabled = false\n")
     settings = load_settings(tmp_path, {"dream.interval_minutes": 15})
     assert (settings.dream.interval_minutes, settings.dream.min_crystals) == (15, 3)
@@ -53,9 +53,7 @@ def test_names_may_be_dotted_or_nested(tmp_path: Path) -> None:
         (["dream"], "settings", "a mapping"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused_by_its_name(
-    tmp_path: Path, given: object, field: str, expected: str
-) -> None:
+def test_an_invalid_setting_is_refused_with_its_name(tmp_path: Path, given: object, field: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         load_settings(tmp_path, given)
     assert refused.value.field == field
@@ -63,14 +61,14 @@ def test_a_setting_that_cannot_be_is_refused_by_its_name(
 
 
 @pytest.mark.parametrize("text", [b"[dream\n", b"\xff\xfe", b"dream = 3\n"])
-def test_a_broken_file_is_told_and_not_passed_over(tmp_path: Path, text: bytes) -> None:
+def test_a_broken_config_file_is_reported(tmp_path: Path, text: bytes) -> None:
     (tmp_path / CONFIG).write_bytes(text)
     with pytest.raises(InvalidInput):
         load_settings(tmp_path)
 
 
 @pytest.mark.spec("J3", "F54")
-def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_pipe_or_a_folder_instead_of_the_config_file_is_refused(tmp_path: Path) -> None:
     for make in (os.mkfifo, os.mkdir):
         make(tmp_path / CONFIG)
         with pytest.raises(InvalidInput, match="expected a plain file of TOML"):
@@ -93,7 +91,7 @@ def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused_at_once(tmp_path: Pa
         ({"model.daily_token": 5}, "did you mean model.daily_tokens?"),
     ],
 )
-def test_what_may_be_a_secret_is_not_shown(tmp_path: Path, given: object, expected: str) -> None:
+def test_possible_secrets_are_not_shown(tmp_path: Path, given: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         load_settings(tmp_path, given)
     assert expected in str(refused.value)

@@ -91,7 +91,7 @@ def test_ordinary_angle_brackets_stay_as_they_are(harmless: str) -> None:
         ("\x00", "⟨U+0000⟩"),
     ],
 )
-def test_what_hides_or_reorders_text_is_made_visible(hidden: str, shown: str) -> None:
+def test_characters_that_hide_or_reorder_text_are_made_visible(hidden: str, shown: str) -> None:
     assert escape_markup(f"a{hidden}b") == f"a{shown}b"
     assert printable(f"a{hidden}b") == f"a{shown}b"
 
@@ -132,7 +132,7 @@ def test_words_in_another_script_do_not_change_how_the_rest_is_escaped(text: str
     ["<", "< ", "</ ", "‹", "‹/", "<memory_", "[working ", "\r", "\u200d", "\u3164", "ﷺ", "㏌", "&lt;", "</memory>"],
     ids=ascii,
 )
-def test_a_long_text_made_to_be_slow_is_not(piece: str) -> None:
+def test_a_long_adversarial_text_is_escaped_quickly(piece: str) -> None:
     """Ten seconds for eight megabytes, as it were: what takes the square of the length takes hours."""
     started = time.process_time()
     for lead in ("<", "é‹", "[working", ""):
@@ -179,7 +179,7 @@ def test_a_cut_text_never_exceeds_its_budget(text: str, budget: int) -> None:
 
 
 @given(st.text(max_size=400), st.integers(0, 120), st.integers(0, 60))
-def test_what_is_cut_inside_is_all_there_and_fits(text: str, budget: int, least_head: int) -> None:
+def test_a_text_cut_in_the_middle_is_complete_and_fits(text: str, budget: int, least_head: int) -> None:
     pointer = "[more]"
     head, left_out, tail = truncate_middle(text, budget=budget, count=len, pointer=pointer, least_head=least_head)
     if len(text) <= budget:

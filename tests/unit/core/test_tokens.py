@@ -61,12 +61,12 @@ def test_the_first_report_sets_the_factor_and_later_ones_move_it() -> None:
     assert learned.learn(counted=100, reported=100).factor == pytest.approx(1.16)
 
 
-def test_a_report_that_cannot_be_about_this_prompt_teaches_nothing() -> None:
+def test_an_implausible_report_changes_nothing() -> None:
     for reported in (0, 3, 10_000):
         assert Calibration().learn(counted=100, reported=reported) == Calibration()
 
 
-def test_a_factor_below_one_is_believed_on_hard_limits_only_after_several_reports() -> None:
+def test_a_factor_below_one_is_used_for_hard_limits_only_after_several_reports() -> None:
     learned = Calibration()
     for _ in range(3):
         assert learned.cautious == 1.0
@@ -75,7 +75,7 @@ def test_a_factor_below_one_is_believed_on_hard_limits_only_after_several_report
 
 
 @given(true=st.floats(0.5, 2.0), sizes=st.lists(st.integers(200, 100_000), min_size=30, max_size=30))
-def test_steady_reports_bring_the_estimate_to_the_truth(true: float, sizes: list[int]) -> None:
+def test_steady_reports_converge_to_the_true_count(true: float, sizes: list[int]) -> None:
     learned = Calibration()
     for size in sizes:
         learned = learned.learn(counted=size, reported=round(size * true))

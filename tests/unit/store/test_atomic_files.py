@@ -48,7 +48,7 @@ def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.spec("A5")
 @pytest.mark.usefixtures("file_system")
-def test_other_bytes_under_the_same_name_are_kept_beside_each_other(folder: Folder) -> None:
+def test_different_files_saved_aside_under_one_name_are_all_kept(folder: Folder) -> None:
     """Names are made of the beginning of a file, which may be all that two have in common."""
     kept: list[str] = []
     for end in (b"one", b"two", b"another", b"two"):
@@ -67,7 +67,7 @@ def test_a_copy_has_all_bytes_however_many(folder: Folder) -> None:
 
 
 @pytest.mark.spec("A5")
-def test_a_large_file_that_only_begins_like_the_one_that_was_seen_is_not_displaced(folder: Folder) -> None:
+def test_a_large_file_with_only_the_same_start_is_not_replaced(folder: Folder) -> None:
     found = put(folder, "a.md", BEGINNING + b"seen")
     put(folder, "a.md", BEGINNING + b"saved since")
     assert not folder.exchange("a.md", b"ours", expected=found)
@@ -75,7 +75,7 @@ def test_a_large_file_that_only_begins_like_the_one_that_was_seen_is_not_displac
     assert sorted(path.name for path in folder.path.iterdir()) == ["a.md", "detail"]
 
 
-def test_a_large_file_that_still_stands_there_is_displaced(folder: Folder) -> None:
+def test_an_unchanged_large_file_is_replaced(folder: Folder) -> None:
     assert folder.exchange("a.md", b"ours", expected=put(folder, "a.md", BEGINNING + b"seen"))
     assert (folder.path / "a.md").read_bytes() == b"ours"
 
@@ -128,7 +128,7 @@ def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> 
     assert (folder.list_files("s"), folder.first_non_folder("a.md"), sorted(outside.rglob("*"))) == ({}, linked, before)
 
 
-def test_what_stands_in_a_folder_is_told_by_its_kind(folder: Folder) -> None:
+def test_a_listing_names_the_type_of_special_files(folder: Folder) -> None:
     put(folder, "detail/b.md", b"b")
     (folder.path / "detail" / "sub").mkdir()
     (folder.path / "detail" / "a.md").symlink_to("b.md")
@@ -139,7 +139,7 @@ def test_what_stands_in_a_folder_is_told_by_its_kind(folder: Folder) -> None:
 
 
 @pytest.mark.spec("F54")
-def test_what_is_added_to_a_file_shows_under_no_other_name(folder: Folder, tmp_path: Path) -> None:
+def test_appended_bytes_do_not_appear_under_other_links(folder: Folder, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_bytes(b"theirs\n")
     os.link(outside, folder.path / "log")
@@ -152,7 +152,7 @@ def test_what_is_added_to_a_file_shows_under_no_other_name(folder: Folder, tmp_p
 
 
 @pytest.mark.spec("F54")
-def test_a_file_says_whether_it_has_another_name(folder: Folder, tmp_path: Path) -> None:
+def test_a_file_state_reports_other_links(folder: Folder, tmp_path: Path) -> None:
     assert not put(folder, "a.md", b"a").has_other_links
     os.link(folder.path / "a.md", tmp_path / "another")
     assert folder.read("a.md", max_bytes=MOST).has_other_links

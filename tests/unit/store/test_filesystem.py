@@ -33,7 +33,7 @@ a line that is no mount
         ("/twice/over", Mount(kind="tmpfs", point="/twice")),
     ],
 )
-def test_a_path_lies_on_the_nearest_mount_above_it_and_on_the_last_of_several_there(path: str, mount: Mount) -> None:
+def test_the_mount_of_a_path_is_the_nearest_above_it_and_the_last_of_several(path: str, mount: Mount) -> None:
     assert find_mount(TABLE, PurePosixPath(path)) == mount
 
 
@@ -45,16 +45,16 @@ def test_a_path_lies_on_the_nearest_mount_above_it_and_on_the_last_of_several_th
         *((kind, False) for kind in ("ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs", "fuseblk", "")),
     ],
 )
-def test_what_reaches_beyond_this_machine_is_told_from_what_does_not(kind: str, shared: bool) -> None:
+def test_shared_file_systems_are_distinguished_from_local_ones(kind: str, shared: bool) -> None:
     assert Mount(kind=kind).is_shared is shared
 
 
 @given(st.text())
-def test_whatever_the_table_says_it_is_read(table: str) -> None:
+def test_any_mount_table_can_be_parsed(table: str) -> None:
     assert isinstance(find_mount(table, PurePosixPath("/home/ada")), Mount)
 
 
-def test_this_machine_says_what_the_temporary_folder_lies_on(tmp_path: Path) -> None:
+def test_the_mount_of_the_temporary_folder_is_known(tmp_path: Path) -> None:
     if not Path("/proc/self/mountinfo").exists():
         pytest.skip("only Linux tells")
     assert mount_of(tmp_path).kind

@@ -21,7 +21,7 @@ from inmind.errors import Damaged
 
 
 @pytest.mark.spec("A1")
-def test_an_event_has_a_number_an_id_a_time_a_kind_a_payload_an_origin_and_its_sources() -> None:
+def test_an_event_has_seq_id_time_kind_payload_origin_and_sources() -> None:
     event = an_event(MessageAdded(wire={"role": "user", "content": "hi"}), seq=7)
     assert (event.id, event.kind, event.origin, event.trust) == ("session/s#7", "message", "user", Trust.PERSON)
     assert event.at.tzinfo is not None

@@ -26,7 +26,7 @@ from inmind.core.language.prose import first_sentences, split_sentences
         "Pay approx. 5 euros.",
     ],
 )
-def test_a_point_behind_an_abbreviation_ends_no_sentence(sentence: str) -> None:
+def test_a_period_after_an_abbreviation_ends_no_sentence(sentence: str) -> None:
     assert split_sentences(f"{sentence} Thanks.") == [sentence, "Thanks."]
 
 
@@ -45,11 +45,11 @@ def test_a_point_behind_an_abbreviation_ends_no_sentence(sentence: str) -> None:
         "I saw the dr.|You must never call there.",
     ],
 )
-def test_an_abbreviation_may_stand_at_the_end_of_a_sentence(text: str) -> None:
+def test_an_abbreviation_may_end_a_sentence(text: str) -> None:
     assert split_sentences(text.replace("|", " ")) == [one.strip() for one in text.split("|")]
 
 
-def test_what_is_cut_is_not_cut_behind_an_abbreviation() -> None:
+def test_a_cut_is_not_made_after_an_abbreviation() -> None:
     assert first_sentences("Write a long letter. Send it to Dr. Kim, who waits for it.", 40) == "Write a long letter. …"
 
 
@@ -57,5 +57,5 @@ pieces = st.lists(st.sampled_from(["Dr.", "No.", "5", "p.m.", "never", "Never", 
 
 
 @given(pieces.map(" ".join) | st.text())
-def test_sentences_hold_all_that_is_said_in_its_order(text: str) -> None:
+def test_sentences_contain_the_whole_text_in_order(text: str) -> None:
     assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())

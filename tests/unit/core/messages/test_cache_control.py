@@ -44,9 +44,7 @@ def host_marks(messages: list[Json]) -> list[tuple[str, Json]]:
 
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize("spelt", [blocks, dict], ids=["blocks", "bare words"])
-def test_a_mark_that_moves_on_with_the_newest_message_is_no_edit(
-    session: Session, spelt: Callable[[Json], Json]
-) -> None:
+def test_a_mark_that_moves_to_the_newest_message_is_no_edit(session: Session, spelt: Callable[[Json], Json]) -> None:
     said: list[Json] = []
     for turn in range(6):
         asked = user(f"question {turn}")
@@ -114,7 +112,7 @@ BLOCK_CALL: Json = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
     ids=["a name", "a result in chat", "an output", "inside a document", "inside a result"],
 )
 @pytest.mark.parametrize("bare", [False, True], ids=["a part", "bare words"])
-def test_a_mark_on_words_anywhere_may_come_and_go(
+def test_a_mark_on_any_text_may_be_added_and_removed(
     session: Session, format: str, before: list[Json], message: Callable[[Spelling], Json], bare: bool
 ) -> None:
     marked, unmarked = message(partial(words, HOUR)), message(words_alone if bare else partial(words, None))
@@ -128,7 +126,7 @@ def test_a_mark_on_words_anywhere_may_come_and_go(
 
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize("stored", [False, True], ids=["as it is", "as JSON"])
-def test_in_a_list_that_is_made_of_our_prompts_our_marks_are_still_ours(session: Session, stored: bool) -> None:
+def test_our_marks_are_recognised_in_a_list_built_from_our_prompts(session: Session, stored: bool) -> None:
     said = [blocks(user("question 0"), HOUR)]
     for turn in range(6):
         prompt = session.prepare(said, format="anthropic")
@@ -141,7 +139,7 @@ def test_in_a_list_that_is_made_of_our_prompts_our_marks_are_still_ours(session:
 
 
 @pytest.mark.spec("D4", "D7")
-def test_the_marks_that_are_sent_are_those_of_the_newest_list(session: Session) -> None:
+def test_the_marks_of_the_newest_list_are_sent(session: Session) -> None:
     said = [user("a long page"), assistant("read"), user("and?"), assistant("so"), user("then?")]
     session.prepare([blocks(said[0], HOUR), *said[1:2], blocks(said[2], MARK)], format="anthropic")
     prompt = session.prepare([said[0], blocks(said[1], HOUR), *said[2:4], blocks(said[4], MARK)], format="anthropic")
@@ -150,7 +148,7 @@ def test_the_marks_that_are_sent_are_those_of_the_newest_list(session: Session) 
 
 
 @pytest.mark.spec("D4")
-def test_a_moved_mark_leaves_the_prefix_as_it_was(session: Session) -> None:
+def test_a_moved_mark_does_not_change_the_prefix(session: Session) -> None:
     talk = [user("one " * 300), assistant("two " * 300), user("three " * 300)]
     first = session.prepare([*talk[:2], blocks(talk[2], MARK)], format="anthropic")
     more = [*map(blocks, talk), assistant("four"), blocks(user("five"), MARK)]
@@ -167,7 +165,7 @@ def test_a_marked_prompt_of_the_past_is_rebuilt_with_the_marks_it_had(memory: Me
 
 
 @pytest.mark.spec("D7")
-def test_a_mark_stays_on_its_message_where_the_list_has_to_be_mended(session: Session) -> None:
+def test_a_mark_stays_on_its_message_if_the_list_is_repaired(session: Session) -> None:
     call: Json = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}
     sent = session.prepare(
         [user("go"), call, blocks(user("and?"), HOUR), assistant("ok"), user("so")], format="anthropic"
@@ -176,7 +174,7 @@ def test_a_mark_stays_on_its_message_where_the_list_has_to_be_mended(session: Se
 
 
 @pytest.mark.spec("D4")
-def test_of_messages_that_say_the_same_the_marked_one_is_sent_with_its_mark(session: Session) -> None:
+def test_among_equal_messages_the_marked_one_keeps_its_mark(session: Session) -> None:
     call: Json = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}
     ok = blocks(user("ok"))
     said = [user("go"), call, ok, assistant("one"), ok, assistant("two"), user("so")]
@@ -188,7 +186,7 @@ def test_of_messages_that_say_the_same_the_marked_one_is_sent_with_its_mark(sess
 
 
 @pytest.mark.spec("D4")
-def test_a_mark_stays_on_a_result_that_is_sent_together_with_others(session: Session) -> None:
+def test_a_mark_stays_on_a_result_joined_with_others(session: Session) -> None:
     calls: list[Json] = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
     a, b = ({"type": "tool_result", "tool_use_id": id, "content": f"page {id}"} for id in ("a", "b"))
     for results in ([a | {"cache_control": HOUR}, b], [a, b | {"cache_control": HOUR}]):
@@ -198,7 +196,7 @@ def test_a_mark_stays_on_a_result_that_is_sent_together_with_others(session: Ses
         assert sent[2] == {"role": "user", "content": results}
 
 
-def test_a_mark_on_a_part_that_only_the_hosts_copy_of_a_reply_has_is_left_out(session: Session) -> None:
+def test_a_mark_on_a_part_of_only_the_hosts_copy_is_left_out(session: Session) -> None:
     session.prepare([user("one")], format="anthropic")
     session.record({"role": "assistant", "content": "two, three"}, format="anthropic")
     copy: Json = {"role": "assistant", "content": [{"type": "text", "text": text} for text in ("two,", " three")]}
@@ -209,14 +207,14 @@ def test_a_mark_on_a_part_that_only_the_hosts_copy_of_a_reply_has_is_left_out(se
 
 
 @pytest.mark.spec("J3")
-def test_a_mark_that_json_cannot_carry_is_refused_where_it_stands(session: Session) -> None:
+def test_a_mark_that_is_not_json_is_refused_with_its_place(session: Session) -> None:
     session.prepare([user("one")], format="anthropic")
     with pytest.raises(InvalidInput) as refused:
         session.prepare([blocks(user("one"), {"type": b""}), user("two")], format="anthropic")
     assert refused.value.field.startswith("messages[0].")
 
 
-def test_what_the_journal_keeps_of_a_message_has_no_marks(session: Session) -> None:
+def test_stored_messages_have_no_marks(session: Session) -> None:
     session.prepare([blocks(user("one"), MARK)], format="anthropic")
     (kept,) = [event.payload for event in session.events() if isinstance(event.payload, MessageAdded)]
     assert kept.wire == blocks(user("one"))
@@ -236,7 +234,7 @@ messages = st.fixed_dictionaries(
 
 
 @given(wires=st.lists(messages, max_size=4))
-def test_what_is_taken_off_a_list_can_be_put_on_again(wires: list[Json]) -> None:
+def test_removed_marks_can_be_applied_again(wires: list[Json]) -> None:
     bare = [without_marks(wire) for wire in wires]
     assert find_marks(bare) == ()
     assert apply_marks(bare, find_marks(wires), text_type="text") == wires

@@ -85,7 +85,7 @@ UNUSABLE: list[tuple[str, Json, str]] = [
 
 @pytest.mark.spec("J3")
 @each_row(("name", "wire", "field"), UNUSABLE)
-def test_a_message_that_cannot_be_used_is_refused_by_its_field(name: str, wire: Json, field: str) -> None:
+def test_an_invalid_message_is_refused_with_its_field(name: str, wire: Json, field: str) -> None:
     assert refused(name, wire) == field
 
 
@@ -109,7 +109,7 @@ SYSTEMS: list[tuple[str, list[Any], str]] = [
 
 @pytest.mark.spec("J3")
 @each_row(("name", "system", "field"), SYSTEMS)
-def test_a_system_prompt_that_cannot_be_used_is_refused_by_its_field(name: str, system: list[Any], field: str) -> None:
+def test_an_invalid_system_prompt_is_refused_with_its_field(name: str, system: list[Any], field: str) -> None:
     with pytest.raises(InvalidInput) as error:
         FORMATS[name].check_system(system, field="system")
     assert error.value.field == f"system{field}"
@@ -130,17 +130,17 @@ def test_a_system_prompt_that_cannot_be_used_is_refused_by_its_field(name: str, 
         ("anthropic", [text("Be kind.", cache_control=MARK), text("Be brief.")]),
     ],
 )
-def test_a_system_prompt_is_checked_in_its_format_and_said_in_plain_words(name: str, system: list[Json]) -> None:
+def test_a_system_prompt_is_checked_in_its_format_and_converted_to_text(name: str, system: list[Json]) -> None:
     FORMATS[name].check_system(system, field="system")
     assert FORMATS[name].system_text(system) == "Be kind.\n\nBe brief."
 
 
-def test_system_messages_that_led_anthropics_list_are_said_in_plain_words_too() -> None:
+def test_leading_system_messages_of_anthropic_are_converted_to_text() -> None:
     system: list[Json] = [{"role": "system", "content": "Be kind."}, {"role": "system", "content": [text("Be brief.")]}]
     assert ANTHROPIC.system_text(system) == "Be kind.\n\nBe brief."
 
 
-def test_chat_reads_every_way_an_assistant_can_speak() -> None:
+def test_every_form_of_a_chat_assistant_message_is_read() -> None:
     wire = {
         "role": "assistant",
         "content": [text("Hello"), {"type": "refusal", "refusal": "No."}],
@@ -160,7 +160,7 @@ def test_chat_reads_every_way_an_assistant_can_speak() -> None:
 
 
 @pytest.mark.spec("D7")
-def test_what_was_said_aloud_goes_back_by_its_id_alone() -> None:
+def test_audio_is_sent_back_by_its_id() -> None:
     sound = {"id": "audio_1", "data": "UklGRg==", "expires_at": 1, "transcript": "Hello."}
     wire: Json = {"role": "assistant", "content": None, "audio": sound}
     sent: Json = {**wire, "audio": {"id": "audio_1"}}
@@ -170,7 +170,7 @@ def test_what_was_said_aloud_goes_back_by_its_id_alone() -> None:
     assert wire["audio"] is sound
 
 
-def test_a_data_url_is_read_as_the_picture_and_any_other_as_an_address() -> None:
+def test_a_data_url_is_read_as_content_and_any_other_as_url() -> None:
     urls = ["data:image/png;base64,iVBORw0=", "https://example.com/a.png", "data:image/svg+xml,<svg/>"]
     parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     assert CHAT.read({"role": "user", "content": parts}).parts == (
@@ -180,13 +180,13 @@ def test_a_data_url_is_read_as_the_picture_and_any_other_as_an_address() -> None
     )
 
 
-def test_chat_says_in_one_message_what_the_assistant_says_in_a_row() -> None:
+def test_adjacent_assistant_messages_become_one_in_chat() -> None:
     [wire] = CHAT.write([assistant(Text("Hello")), assistant(Call("a", "f", "{}")), assistant(Call("b", "f", "{}"))])
     assert (wire["content"], [call["id"] for call in wire["tool_calls"]]) == ("Hello", ["a", "b"])
 
 
 @pytest.mark.parametrize("format", [CHAT, RESPONSES], ids=["openai", "responses"])
-def test_a_failure_is_said_in_words_where_there_is_no_field_for_it(format: OpenAIChat | OpenAIResponses) -> None:
+def test_a_failure_is_marked_in_the_text_if_there_is_no_field(format: OpenAIChat | OpenAIResponses) -> None:
     def told(*parts: Text) -> str:
         [wire] = format.write([Message("tool", (Result("a", parts, error=True),))])
         return wire["content" if format.name == "openai" else "output"]
@@ -235,7 +235,7 @@ def test_an_item_that_only_openai_understands_is_opaque(kind: str) -> None:
         ({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}, "user"),
     ],
 )
-def test_an_item_that_only_a_host_can_give_is_not_the_assistants(wire: Json, role: str) -> None:
+def test_an_item_of_the_host_is_not_the_assistants(wire: Json, role: str) -> None:
     RESPONSES.check(wire, field="messages[0]")
     message = RESPONSES.read(wire)
     assert (message.role, RESPONSES.write([message])) == (role, [wire])
@@ -262,7 +262,7 @@ def opaque(wire: Json) -> Opaque:
 
 
 @each_row(("asked", "answer"), ASKED, ids=lambda wire: wire["type"])
-def test_what_openai_asks_of_a_host_names_its_answer(asked: Json, answer: Json) -> None:
+def test_a_request_of_openai_to_the_host_is_linked_to_its_answer(asked: Json, answer: Json) -> None:
     assert opaque(asked).request_id == opaque(answer).answered_id != ""
     assert opaque(asked).answered_id == opaque(answer).request_id == ""
     other = {**answer, **{key: "b" for key in answer if key != "type"}}
@@ -270,7 +270,7 @@ def test_what_openai_asks_of_a_host_names_its_answer(asked: Json, answer: Json) 
 
 
 @each_row("kind", ["tool_search_call", "tool_search_output", "web_search_call", "mcp_call", "program"])
-def test_what_openai_does_itself_asks_nothing_of_a_host(kind: str) -> None:
+def test_a_tool_run_by_openai_needs_no_answer(kind: str) -> None:
     done = opaque({"type": kind, "id": "x_1", "call_id": "a", "execution": "server"})
     assert (done.request_id, done.answered_id) == ("", "")
 
@@ -291,7 +291,7 @@ def test_anthropic_merges_neighbours_and_puts_results_first() -> None:
     ]
 
 
-def test_anthropic_gets_a_user_first_and_words_in_every_message() -> None:
+def test_anthropic_gets_a_user_first_and_text_in_every_message() -> None:
     assert ANTHROPIC.write([assistant(Text(" ")), user()]) == [
         {"role": "user", "content": "(The conversation begins with the assistant.)"},
         {"role": "assistant", "content": "(empty)"},
@@ -299,7 +299,7 @@ def test_anthropic_gets_a_user_first_and_words_in_every_message() -> None:
     ]
 
 
-def test_system_words_in_the_middle_reach_anthropic_between_tags_they_cannot_close() -> None:
+def test_system_messages_in_the_middle_are_wrapped_in_tags_for_anthropic() -> None:
     [wire] = ANTHROPIC.write([Message("developer", (Text("Be brief.</system_message>"),))])
     assert wire == {
         "role": "user",
@@ -308,13 +308,13 @@ def test_system_words_in_the_middle_reach_anthropic_between_tags_they_cannot_clo
 
 
 @each_row("arguments", ['{"a":', "[1]", "5", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000, "1" * 5_000])
-def test_arguments_that_are_no_object_reach_anthropic_in_the_models_own_words(arguments: str) -> None:
+def test_arguments_that_are_no_object_are_sent_to_anthropic_as_raw_text(arguments: str) -> None:
     _, wire = ANTHROPIC.write([assistant(Call("a", "f", arguments))])
     assert wire["content"][0]["input"] == {"_raw": arguments}
     assert ANTHROPIC.read(wire).calls[0].arguments == arguments
 
 
-def test_an_id_that_anthropic_does_not_take_is_mapped_the_same_way_for_call_and_result() -> None:
+def test_an_id_refused_by_anthropic_is_mapped_equally_for_call_and_result() -> None:
     ids = ["functions.get:0", "functions_get:0", "功能", ""]
     calls, results = [Call(id, "f", "{}") for id in ids], [Result(id, ()) for id in ids]
     _, asked, answered = ANTHROPIC.write([assistant(*calls), Message("tool", tuple(results))])
@@ -324,7 +324,7 @@ def test_an_id_that_anthropic_does_not_take_is_mapped_the_same_way_for_call_and_
     assert mapped[0] == "functions_get_0_019a016c"
 
 
-def test_a_picture_in_a_result_stays_in_it_where_results_take_pictures() -> None:
+def test_an_image_stays_in_its_result_if_results_accept_images() -> None:
     message = Message("tool", (Result("a", (Text("see"), Image("iVBORw0=", "image/png"))),))
     [item] = RESPONSES.write([message])
     assert item["output"][1] == {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0="}
@@ -365,7 +365,7 @@ def test_the_tail_is_one_more_part_of_the_message(name: str, wire: Json, key: st
 
 
 @pytest.mark.spec("D5")
-def test_outputs_with_a_fixed_shape_leave_the_tail_to_the_message_before_them() -> None:
+def test_outputs_with_a_fixed_format_get_no_tail() -> None:
     question = {"role": "user", "content": "what is on the screen?"}
     output = {"type": "computer_call_output", "call_id": "x", "output": {"type": "computer_screenshot"}}
     carried = RESPONSES.add_tail([question, output], "tail")
@@ -417,7 +417,7 @@ def turned(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Jso
         "nothing before it",
     ],
 )
-def test_where_anthropic_takes_results_alone_the_tail_stays_on_an_earlier_message(
+def test_the_tail_is_on_an_earlier_message_if_anthropic_accepts_only_results(
     wires: list[Json], carrier: int | None
 ) -> None:
     assert ANTHROPIC.tail_index(wires) == carrier
@@ -430,7 +430,7 @@ def test_where_anthropic_takes_results_alone_the_tail_stays_on_an_earlier_messag
 
 @pytest.mark.spec("D7")
 @pytest.mark.parametrize("wires", [turned(SEARCH), turned(caller=CODE)], ids=["a search to be made", "a call by code"])
-def test_words_beside_such_results_are_known_to_be_a_fault(wires: list[Json]) -> None:
+def test_text_with_such_results_is_detected_as_an_error(wires: list[Json]) -> None:
     assert faults("anthropic", wires) == []
     wires[-1]["content"].append(text("tail"))
     assert faults("anthropic", wires) != []
@@ -438,7 +438,7 @@ def test_words_beside_such_results_are_known_to_be_a_fault(wires: list[Json]) ->
 
 @pytest.mark.spec("D2")
 @pytest.mark.parametrize("role", ["system", "developer"])
-def test_memory_speaks_in_chat_with_the_role_of_the_hosts_last_system_message(role: str) -> None:
+def test_memory_in_chat_has_the_role_of_the_hosts_last_system_message(role: str) -> None:
     system = [{"role": "system", "content": "Be kind."}, {"role": role, "content": "Be brief.", "name": "style"}]
     request = CHAT.request(PromptHead(system=system, memory="MEMORY"), [{"role": "user", "content": "hi"}], None)
     assert request == {"messages": [*system, {"role": role, "content": "MEMORY"}, {"role": "user", "content": "hi"}]}
@@ -446,7 +446,7 @@ def test_memory_speaks_in_chat_with_the_role_of_the_hosts_last_system_message(ro
 
 
 @pytest.mark.spec("D2")
-def test_instructions_stay_instructions_and_memory_is_the_developers() -> None:
+def test_instructions_stay_and_memory_is_a_developer_message() -> None:
     memory = {"role": "developer", "content": [{"type": "input_text", "text": "MEMORY"}]}
     assert RESPONSES.request(PromptHead(system="Be kind.", memory="MEMORY"), [], None) == {
         "instructions": "Be kind.",
@@ -457,7 +457,7 @@ def test_instructions_stay_instructions_and_memory_is_the_developers() -> None:
 
 
 @pytest.mark.spec("D4")
-def test_anthropic_is_told_to_remember_up_to_the_memory_and_up_to_the_tail() -> None:
+def test_anthropic_gets_cache_marks_after_memory_and_before_the_tail() -> None:
     wires = [{"role": "user", "content": "hi"}]
     carried = ANTHROPIC.add_tail(wires, "tail")
     assert carried is not None
@@ -470,7 +470,7 @@ def test_anthropic_is_told_to_remember_up_to_the_memory_and_up_to_the_tail() -> 
 
 
 @pytest.mark.spec("D4")
-def test_without_a_tail_the_mark_is_on_the_last_words_that_will_stand() -> None:
+def test_without_a_tail_the_mark_is_on_the_last_unchanging_block() -> None:
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "Eqo="}
     wires: list[Json] = [
         {"role": "user", "content": [text("hi"), text("  ")]},
@@ -483,7 +483,7 @@ def test_without_a_tail_the_mark_is_on_the_last_words_that_will_stand() -> None:
 
 
 @pytest.mark.spec("D4")
-def test_a_mark_is_never_put_on_thinking() -> None:
+def test_thinking_blocks_are_never_marked() -> None:
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "Eqo="}
     wires: list[Json] = [{"role": "assistant", "content": [text("so"), thinking]}, {"role": "user", "content": " "}]
     marked = ANTHROPIC.request(NO_HEAD, wires, None)["messages"]
@@ -492,7 +492,7 @@ def test_a_mark_is_never_put_on_thinking() -> None:
 
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize(("own", "ours"), [(0, 2), (2, 2), (3, 1), (4, 0)])
-def test_marks_of_the_host_count_and_four_are_never_exceeded(own: int, ours: int) -> None:
+def test_marks_of_the_host_count_towards_the_limit_of_four(own: int, ours: int) -> None:
     tools = [{"name": f"tool_{number}", "cache_control": MARK} for number in range(own)]
     request = ANTHROPIC.request(PromptHead(system=None, memory="MEMORY"), [{"role": "user", "content": "hi"}], tools)
     assert str(request).count("cache_control") == own + ours
@@ -501,7 +501,7 @@ def test_marks_of_the_host_count_and_four_are_never_exceeded(own: int, ours: int
 
 
 @pytest.mark.spec("D4")
-def test_a_mark_inside_a_result_counts_too_and_a_marked_block_is_not_marked_again() -> None:
+def test_a_mark_inside_a_result_counts_and_a_marked_block_is_not_marked_again() -> None:
     result = {
         "type": "tool_result",
         "tool_use_id": "a",
@@ -519,7 +519,7 @@ HOUR = {"type": "ephemeral", "ttl": "1h"}
 
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize("nested", [False, True])
-def test_the_mark_behind_the_memory_lasts_as_long_as_one_of_the_hosts_behind_it(nested: bool) -> None:
+def test_the_mark_after_memory_lasts_as_long_as_a_later_one_of_the_host(nested: bool) -> None:
     block: Json = text("ok", cache_control=HOUR)
     if nested:
         block = {"type": "tool_result", "tool_use_id": "a", "content": [block]}
@@ -530,7 +530,7 @@ def test_the_mark_behind_the_memory_lasts_as_long_as_one_of_the_hosts_behind_it(
 
 
 @pytest.mark.spec("D4")
-def test_the_mark_before_the_tail_lasts_as_long_as_one_of_the_hosts_behind_it() -> None:
+def test_the_mark_before_the_tail_lasts_as_long_as_a_later_one_of_the_host() -> None:
     carried = ANTHROPIC.add_tail([{"role": "user", "content": "hi"}], "tail")
     assert carried is not None
     prefill: Json = {"role": "assistant", "content": [text("Sure,", cache_control=HOUR)]}
@@ -548,7 +548,7 @@ def test_system_messages_in_a_list_become_anthropics_system_blocks() -> None:
     ]
 
 
-def test_only_what_leads_as_system_or_developer_is_the_hosts_system_prompt() -> None:
+def test_only_leading_system_or_developer_messages_are_the_system_prompt() -> None:
     assert [CHAT.is_system({"role": role, "content": ""}) for role in ("system", "developer", "user")] == [
         True,
         True,

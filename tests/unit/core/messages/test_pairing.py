@@ -72,7 +72,7 @@ def function_output(id: str) -> Json:
     return {"type": "function_call_output", "call_id": id, "output": "ok"}
 
 
-def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+def test_a_call_without_a_result_gets_a_placeholder() -> None:
     call, next_words = asking("a", "b"), user()
     arrangement = arranged("openai", call, answer("b"), next_words)
     assert arrangement.wires == [
@@ -84,18 +84,18 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
     assert arrangement.wires[0] is call
     assert arrangement.wires[-1] is next_words
     [repair] = arrangement.repairs
-    assert "'a' to get_page was not answered" in repair
+    assert "'a' to get_page has no result" in repair
 
 
-def test_a_late_result_goes_to_its_call() -> None:
+def test_a_late_result_is_moved_to_its_call() -> None:
     given = [user(), asking("a"), user("are you there?"), answer("a", "late")]
     arrangement = arranged("openai", *given)
     assert arrangement.wires == [given[0], given[1], given[3], given[2]]
     assert arrangement.left_out == ()
-    assert "came late" in arrangement.repairs[0]
+    assert "late result" in arrangement.repairs[0]
 
 
-def test_a_result_that_answers_nothing_is_left_out_by_name() -> None:
+def test_a_result_without_a_call_is_left_out_and_reported() -> None:
     arrangement = arranged("openai", user(), answer("lost"), asking("a"), answer("a"), answer("a", "again"))
     assert arrangement.wires == [user(), asking("a"), answer("a")]
     assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
@@ -104,7 +104,7 @@ def test_a_result_that_answers_nothing_is_left_out_by_name() -> None:
     ]
 
 
-def test_a_server_that_numbers_its_calls_anew_in_every_turn_is_understood() -> None:
+def test_call_ids_repeated_in_every_turn_are_matched_by_turn() -> None:
     given = [asking("0"), answer("0", "first"), asking("0"), answer("0", "second")]
     assert same_objects(arranged("openai", *given).wires, *given)
     abroad = arranged("anthropic", user(), *given, source="openai")
@@ -112,7 +112,7 @@ def test_a_server_that_numbers_its_calls_anew_in_every_turn_is_understood() -> N
     assert [block["id"] for wire in abroad.wires[1::2] for block in wire["content"]] == ["0", "0_2"]
 
 
-def test_calls_of_the_older_kind_go_by_their_name_and_become_tools_only_when_unanswered() -> None:
+def test_older_function_calls_become_tool_calls_only_if_unanswered() -> None:
     call = {"role": "assistant", "content": None, "function_call": {"name": "lookup", "arguments": "{}"}}
     given = [call, {"role": "function", "name": "lookup", "content": "ok"}]
     assert same_objects(arranged("openai", *given).wires, *given)
@@ -121,7 +121,7 @@ def test_calls_of_the_older_kind_go_by_their_name_and_become_tools_only_when_una
     assert stand_in["tool_call_id"] == "lookup"
 
 
-def test_pictures_in_a_result_wait_until_every_result_is_given() -> None:
+def test_images_of_results_follow_after_all_results() -> None:
     picture = {"type": "input_image", "image_url": "https://example.com/a.png"}
     given: list[Json] = [
         function_call("a"),
@@ -138,7 +138,7 @@ def test_pictures_in_a_result_wait_until_every_result_is_given() -> None:
     ]
 
 
-def test_pictures_beside_results_that_could_stand_still_come_last() -> None:
+def test_images_come_last_even_if_other_results_stay_unchanged() -> None:
     picture = {"type": "input_image", "image_url": "https://example.com/a.png"}
     output = {"type": "function_call_output", "call_id": "a", "output": [picture]}
     chat, responses = FORMATS["openai"], FORMATS["responses"]
@@ -157,7 +157,7 @@ def test_anthropic_gets_all_results_of_a_turn_in_one_message() -> None:
     assert arrangement.repairs == ("the results for message 1 were joined into one message",)
 
 
-def test_an_interruption_leaves_the_users_words_as_they_are() -> None:
+def test_an_interruption_leaves_the_users_message_unchanged() -> None:
     given = [user(), tool_use("a"), user("never mind")]
     first, call, stand_in, words = arranged("anthropic", *given).wires
     assert same_objects([first, call, words], *given)
@@ -173,31 +173,31 @@ def test_anthropic_gets_results_before_text() -> None:
 
 
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": " "}]])
-def test_an_empty_answer_that_anthropic_gave_out_is_not_sent_back_empty(content: str | list[Json]) -> None:
+def test_an_empty_answer_of_anthropic_is_not_sent_back_empty(content: str | list[Json]) -> None:
     arrangement = arranged("anthropic", user(), {"role": "assistant", "content": content}, user())
     assert arrangement.wires[1] == {"role": "assistant", "content": "(empty)"}
 
 
-def test_the_user_begins_for_anthropic_even_when_the_assistants_message_stays_as_it_is() -> None:
+def test_a_user_message_is_inserted_first_for_anthropic_even_without_other_repairs() -> None:
     greeting = {"role": "assistant", "content": "Welcome back."}
     opening, same = arranged("anthropic", greeting).wires
     assert opening == user("(The conversation begins with the assistant.)")
     assert same is greeting
 
 
-def test_an_assistant_from_elsewhere_in_the_middle_does_not_open_the_conversation_again() -> None:
+def test_a_converted_assistant_message_in_the_middle_gets_no_opening() -> None:
     first, reply = user(), {"role": "assistant", "content": "Hello."}
     entries = [ParsedMessage("anthropic", first, FORMATS["anthropic"].read(first))]
     entries.append(ParsedMessage("openai", reply, FORMATS["openai"].read(reply)))
     assert to_provider_list(entries, FORMATS["anthropic"]).wires == [first, reply]
 
 
-def test_outputs_of_responses_may_stand_anywhere_after_their_call() -> None:
+def test_outputs_of_responses_may_be_anywhere_after_their_call() -> None:
     given = [function_call("a"), user("wait"), function_call("b"), function_output("b"), function_output("a")]
     assert same_objects(arranged("responses", *given).wires, *given)
 
 
-def test_a_stand_in_follows_when_the_assistant_has_finished_its_row_of_items() -> None:
+def test_a_placeholder_follows_the_last_item_of_the_assistant() -> None:
     given = [function_call("a"), function_call("b"), function_output("b")]
     arrangement = arranged("responses", *given)
     assert [(wire["type"], wire["call_id"]) for wire in arrangement.wires] == [
@@ -208,14 +208,14 @@ def test_a_stand_in_follows_when_the_assistant_has_finished_its_row_of_items() -
     ]
 
 
-def test_a_tool_of_openais_own_goes_out_with_both_halves_or_not_at_all() -> None:
+def test_a_provider_tool_call_is_sent_with_its_output_or_not_at_all() -> None:
     call, output = computer_call(), computer_output()
     assert same_objects(arranged("responses", call, output).wires, call, output)
     assert [one.what for one in arranged("responses", user(), call).left_out] == ["responses computer_call"]
     assert [one.what for one in arranged("responses", output).left_out] == ["responses computer_call_output"]
 
 
-def test_a_question_to_the_host_goes_out_with_its_answer_or_not_at_all() -> None:
+def test_a_request_to_the_host_is_sent_with_its_answer_or_not_at_all() -> None:
     asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
     consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
     assert same_objects(arranged("responses", asked, consent).wires, asked, consent)
@@ -223,7 +223,7 @@ def test_a_question_to_the_host_goes_out_with_its_answer_or_not_at_all() -> None
     assert arranged("responses", consent, asked).wires == []
 
 
-def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
+def test_reasoning_is_dropped_with_the_call_after_it() -> None:
     given = [user(), reasoning("rs_1"), reasoning("rs_2"), computer_call(), function_call("a"), function_output("a")]
     arrangement = arranged("responses", *given)
     assert same_objects(arrangement.wires, given[0], *given[4:])
@@ -234,14 +234,14 @@ def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
     ]
 
 
-def test_reasoning_in_front_of_an_output_without_its_call_goes_with_it() -> None:
+def test_reasoning_before_a_dropped_output_is_dropped() -> None:
     answered = [reasoning("rs_2"), function_call("a"), function_output("a")]
     arrangement = arranged("responses", reasoning("rs_1"), computer_output(), *answered)
     assert same_objects(arrangement.wires, *answered)
     assert [one.what for one in arrangement.left_out] == ["responses reasoning", "responses computer_call_output"]
 
 
-def test_reasoning_stays_where_the_assistant_goes_on() -> None:
+def test_reasoning_stays_if_an_assistant_item_follows() -> None:
     reply = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
     given = [reasoning("rs_1"), computer_call(), computer_output(), reasoning("rs_2"), reasoning("rs_3"), reply]
     assert same_objects(arranged("responses", *given).wires, *given)
@@ -264,7 +264,7 @@ def test_reasoning_stays_where_the_assistant_goes_on() -> None:
         ),
     ],
 )
-def test_what_chat_gave_out_and_would_not_take_back_is_written_so_that_it_does(wire: Json, sent: Json) -> None:
+def test_chat_messages_that_openai_would_refuse_are_rewritten(wire: Json, sent: Json) -> None:
     assert faults("openai", [wire]) != []
     arrangement = arranged("openai", user(), wire)
     assert arrangement.wires == [user(), sent]
@@ -272,7 +272,7 @@ def test_what_chat_gave_out_and_would_not_take_back_is_written_so_that_it_does(w
 
 
 @each_row("silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}])
-def test_an_answer_of_nothing_that_chat_would_not_take_back_is_left_out(silence: Json) -> None:
+def test_an_empty_chat_answer_that_openai_would_refuse_is_left_out(silence: Json) -> None:
     given = [user(), {"role": "assistant", **silence}, user("are you there?")]
     assert faults("openai", given) != []
     arrangement = arranged("openai", *given)
@@ -280,12 +280,12 @@ def test_an_answer_of_nothing_that_chat_would_not_take_back_is_left_out(silence:
     assert [(one.what, one.index) for one in arrangement.left_out] == [("an empty message", 1)]
 
 
-def test_an_empty_answer_that_chat_does_take_back_goes_as_it_came() -> None:
+def test_an_empty_chat_answer_that_openai_accepts_is_unchanged() -> None:
     given = [user(), {"role": "assistant", "content": ""}, user()]
     assert same_objects(arranged("openai", *given).wires, *given)
 
 
-def test_a_custom_call_is_answered_as_one() -> None:
+def test_a_custom_call_gets_a_custom_result() -> None:
     call = {
         "role": "assistant",
         "content": None,
@@ -298,7 +298,7 @@ def test_a_custom_call_is_answered_as_one() -> None:
     ]
 
 
-def test_what_only_another_provider_understands_is_left_out_by_name() -> None:
+def test_content_of_another_provider_is_left_out_and_reported() -> None:
     reply = {
         "role": "assistant",
         "content": [
@@ -342,6 +342,6 @@ REFUSED: list[tuple[str, list[Json]]] = [
 
 
 @each_row(("name", "wires"), REFUSED)
-def test_a_list_that_the_provider_refuses_is_known_and_made_whole(name: str, wires: list[Json]) -> None:
+def test_an_invalid_list_is_detected_and_repaired(name: str, wires: list[Json]) -> None:
     assert faults(name, wires) != []
     assert faults(name, arranged(name, *wires).wires) == []

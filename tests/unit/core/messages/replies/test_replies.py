@@ -94,7 +94,7 @@ WHOLE: list[tuple[str, Json, Any, Reply]] = [
 
 @pytest.mark.spec("D9")
 @pytest.mark.parametrize(("format", "whole", "kind", "reply"), WHOLE)
-def test_a_whole_reply_is_known_by_its_shape_as_a_dict_and_as_the_clients_object(
+def test_a_complete_reply_is_detected_as_dict_and_as_client_object(
     format: str, whole: Json, kind: Any, reply: Reply
 ) -> None:
     before = copy.deepcopy(whole)
@@ -129,13 +129,13 @@ MARKED: list[tuple[object, str]] = [
 
 @each_row(("reply", "format"), MARKED)
 @each_row("hint", FORMATS)
-def test_a_bare_message_with_a_mark_of_its_own_is_what_it_looks_like(reply: object, format: str, hint: str) -> None:
+def test_a_bare_message_with_distinctive_fields_is_detected(reply: object, format: str, hint: str) -> None:
     read = read_reply(reply, hint=hint)
     assert (read.format, read.id, read.usage) == (format, "", None)
 
 
 @each_row("name", FORMATS)
-def test_a_bare_message_that_could_be_anybodys_is_taken_for_what_the_host_says_or_asked_for(name: str) -> None:
+def test_an_ambiguous_bare_message_uses_format_or_hint(name: str) -> None:
     assert read_reply(HELLO, hint=name) == Reply(format=name, wires=(HELLO,))
     assert read_reply(HELLO, format=name, hint="openai") == Reply(format=name, wires=(HELLO,))
 
@@ -146,7 +146,7 @@ def test_a_message_without_a_role_is_the_assistants() -> None:
 
 
 @pytest.mark.spec("D7")
-def test_in_chat_what_says_nothing_beside_the_content_is_left_out() -> None:
+def test_empty_chat_fields_outside_the_content_are_left_out() -> None:
     nothing: Json = {"refusal": None, "annotations": [], "audio": None, "function_call": None, "tool_calls": []}
     assert wire_of(a_completion({**HELLO, **nothing})) == HELLO
     assert wire_of(a_completion({"role": "assistant", "tool_calls": [CALL]})) == {
@@ -167,12 +167,12 @@ def test_in_chat_what_says_nothing_beside_the_content_is_left_out() -> None:
         {"role": "assistant", "content": None, "tool_calls": [{**CALL, "extra_content": {"signature": "Eqo="}}]},
     ],
 )
-def test_in_chat_what_says_something_stays_as_the_server_gave_it(message: Json) -> None:
+def test_other_chat_fields_stay_as_the_server_sent_them(message: Json) -> None:
     assert wire_of(a_completion(message)) == message
 
 
 @pytest.mark.spec("D7")
-def test_items_and_blocks_lose_their_nulls_only_where_nobody_needs_them() -> None:
+def test_nulls_are_removed_from_items_and_blocks_only_if_not_needed() -> None:
     sparse: Json = {**REASONING, "status": None, "content": None}
     interpreter = {"type": "code_interpreter_call", "id": "ci_1", "code": None, "outputs": None}
     spoken: Json = {**ITEM, "phase": None, "content": [{**SAID, "logprobs": None}]}
@@ -187,12 +187,12 @@ def test_items_and_blocks_lose_their_nulls_only_where_nobody_needs_them() -> Non
     assert wire_of(a_message(*blocks))["content"] == [TEXT, TEXT, TOOL_USE, compaction]
 
 
-def test_a_field_goes_by_the_providers_name_where_that_is_no_name_in_python() -> None:
+def test_a_field_has_the_providers_name_even_if_it_is_a_python_keyword() -> None:
     item = {**FUNCTION_CALL, "async": True}
     assert wire_of(Response.model_validate(a_response(item))) == item
 
 
-def test_what_anthropic_says_of_the_reply_does_not_go_into_the_message() -> None:
+def test_fields_of_an_anthropic_reply_are_not_in_the_message() -> None:
     assert wire_of(a_message(TEXT, container={"id": "c", "expires_at": "2026"})) == {
         "role": "assistant",
         "content": [TEXT],
@@ -211,7 +211,7 @@ CUT: list[object] = [
 
 
 @each_row("reply", CUT)
-def test_a_reply_that_was_cut_says_so(reply: object) -> None:
+def test_a_truncated_reply_is_marked_incomplete(reply: object) -> None:
     assert not read_reply(reply).is_complete
 
 
@@ -226,7 +226,7 @@ ENTIRE: list[object] = [
 
 
 @each_row("reply", ENTIRE)
-def test_any_other_reply_is_whole(reply: object) -> None:
+def test_any_other_reply_is_complete(reply: object) -> None:
     assert read_reply(reply).is_complete
 
 
@@ -292,7 +292,7 @@ SPENT: list[tuple[Json, ReplyUsage | None]] = [
 
 @pytest.mark.spec("D6")
 @each_row(("reply", "usage"), SPENT)
-def test_usage_is_what_the_provider_counted_or_nothing_at_all(reply: Json, usage: ReplyUsage | None) -> None:
+def test_usage_is_the_providers_count_or_none(reply: Json, usage: ReplyUsage | None) -> None:
     assert read_reply(reply).usage == usage
 
 
@@ -310,14 +310,12 @@ UNENDED: list[tuple[object, str, object]] = [
 
 @pytest.mark.spec("J3")
 @each_row(("reply", "field", "value"), UNENDED)
-def test_a_reply_that_did_not_end_is_refused_with_what_the_provider_says(
-    reply: object, field: str, value: object
-) -> None:
+def test_an_unfinished_reply_is_refused_with_the_providers_reason(reply: object, field: str, value: object) -> None:
     refused = refusal(reply)
     assert (refused.field, refused.value, refused.expected) == (field, value, "a complete reply")
 
 
-def test_of_several_choices_the_host_passes_the_one_it_took() -> None:
+def test_several_choices_are_refused() -> None:
     several = a_completion()
     several["choices"] *= 2
     refused = refusal(several)
@@ -373,18 +371,18 @@ UNREADABLE: list[tuple[object, str | None, str]] = [
 
 @pytest.mark.spec("J3")
 @each_row(("reply", "format", "field"), UNREADABLE)
-def test_what_is_no_reply_is_refused_by_the_exact_field(reply: object, format: str | None, field: str) -> None:
+def test_an_invalid_reply_is_refused_with_the_exact_field(reply: object, format: str | None, field: str) -> None:
     assert refusal(reply, format=format).field == field
 
 
 @pytest.mark.spec("J3")
-def test_an_unknown_format_is_refused_by_its_own_field() -> None:
+def test_an_unknown_format_is_refused_with_its_field() -> None:
     assert refusal(HELLO, format="gemini").field == "format"
     assert refusal(HELLO, hint="gemini").field == "hint"
 
 
 @pytest.mark.spec("J3")
-def test_a_reply_that_is_very_deep_or_endless_is_refused() -> None:
+def test_a_very_deep_or_cyclic_reply_is_refused() -> None:
     deep: Any = "bottom"
     for _ in range(100_000):
         deep = {"inner": deep}
@@ -424,19 +422,19 @@ COPIES: list[tuple[str, Json, list[Json]]] = [
 
 
 @pytest.mark.parametrize(("format", "reply", "copies"), COPIES)
-def test_a_hosts_copy_of_a_reply_says_the_same(format: str, reply: Json, copies: list[Json]) -> None:
+def test_a_hosts_copy_of_a_reply_compares_equal(format: str, reply: Json, copies: list[Json]) -> None:
     ours = text_and_calls(read_reply(reply).wires, format)
     assert ours
     assert [text_and_calls([copied], format) for copied in copies] == [ours] * len(copies)
 
 
-def test_the_items_of_a_response_say_what_a_hosts_one_message_says() -> None:
+def test_the_items_of_a_response_compare_equal_to_one_message() -> None:
     ours = text_and_calls(read_reply(a_response(REASONING, ITEM, FUNCTION_CALL)).wires, "responses")
     assert ours == (Text("Hello"), Call("call_1", "get_page", "{}"))
     assert ours == text_and_calls([HELLO, FUNCTION_CALL], "responses")
 
 
-def test_other_words_and_other_calls_are_no_copy() -> None:
+def test_different_text_or_calls_do_not_compare_equal() -> None:
     ours = text_and_calls([{**HELLO, "tool_calls": [CALL]}], "openai")
     other = {**CALL, "id": "call_2"}
     assert ours != text_and_calls([HELLO], "openai")

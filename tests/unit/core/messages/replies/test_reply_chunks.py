@@ -116,12 +116,12 @@ STREAMED: dict[str, tuple[list[Json], Json]] = {
 
 
 @each_row(("deltas", "message"), STREAMED.values(), ids=STREAMED)
-def test_other_servers_stream_chat_in_their_own_ways(deltas: list[Json], message: Json) -> None:
+def test_variants_of_chat_streams_of_other_servers_are_accepted(deltas: list[Json], message: Json) -> None:
     chunks = [a_chunk(delta, finish_reason="") for delta in deltas]
     assert read_reply([*chunks, a_chunk({}, "stop")]).wires == (message,)
 
 
-def test_chunks_without_a_choice_or_a_delta_are_passed_over() -> None:
+def test_chunks_without_a_choice_or_a_delta_are_skipped() -> None:
     filtered: list[Json] = [{"choices": [], "prompt_filter_results": []}, a_chunk(None, content_filter_results={})]
     chunks: list[Json] = [
         *filtered,
@@ -135,7 +135,7 @@ def test_chunks_without_a_choice_or_a_delta_are_passed_over() -> None:
     )
 
 
-def test_usage_that_is_told_again_and_again_is_what_was_told_last() -> None:
+def test_repeated_usage_is_the_last_one() -> None:
     spent = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2, 3)]
     chunks = [a_chunk({"content": "Hm"}, "stop" if usage is spent[-1] else None, usage=usage) for usage in spent]
     assert read_reply([*chunks, a_chunk(None, usage=None)]).usage == ReplyUsage(
@@ -157,7 +157,7 @@ def block_of(chunks: list[Json]) -> Json:
     return block
 
 
-def test_the_input_of_a_tool_that_is_no_object_stays_the_words_it_is() -> None:
+def test_a_tool_input_that_is_no_object_stays_text() -> None:
     use: Json = {"type": "tool_use", "id": "toolu_1", "name": "get_page", "input": {}}
     for text, given_to_tool in {
         '{"id": 1}': {"id": 1},
@@ -171,7 +171,7 @@ def test_the_input_of_a_tool_that_is_no_object_stays_the_words_it_is() -> None:
     assert block_of(a_block(use)) == use
 
 
-def test_deltas_of_a_kind_nobody_knows_continue_the_texts_of_their_block() -> None:
+def test_deltas_of_unknown_types_are_appended_to_their_block() -> None:
     summary = {"type": "compaction_delta", "content": "So far", "encrypted_content": "gAAA"}
     assert block_of(a_block({"type": "compaction", "content": None}, summary)) == {
         "type": "compaction",
@@ -186,7 +186,7 @@ def test_deltas_of_a_kind_nobody_knows_continue_the_texts_of_their_block() -> No
     }
 
 
-def test_usage_is_counted_from_the_beginning_and_a_number_that_is_not_told_again_stays() -> None:
+def test_usage_is_cumulative_and_a_number_not_sent_again_stays() -> None:
     first = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}
     message: Json = {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": first}}
     later: Json = {"input_tokens": None, "cache_read_input_tokens": 6, "output_tokens": 7}
@@ -234,14 +234,14 @@ EXTRAS = {
 
 
 @each_row("name", FORMATS)
-def test_what_a_client_puts_between_the_chunks_is_not_even_looked_into(name: str) -> None:
+def test_events_inserted_by_a_client_are_not_converted(name: str) -> None:
     first, *rest = HELLO[name]
     extras = [Extra(kind) for kind in EXTRAS[name]]
     assert read_reply([first, *extras, *rest]) == read_reply(HELLO[name])
 
 
 @each_row("name", FORMATS)
-def test_a_stream_is_anything_that_can_be_iterated_over(name: str) -> None:
+def test_a_stream_is_any_iterable(name: str) -> None:
     reply = read_reply(HELLO[name])
     assert reply.format == name
     assert read_reply(tuple(HELLO[name])) == reply
@@ -251,7 +251,7 @@ def test_a_stream_is_anything_that_can_be_iterated_over(name: str) -> None:
 
 @pytest.mark.spec("J3")
 @each_row("name", FORMATS)
-def test_half_a_reply_is_refused_where_a_host_hands_it_in(name: str) -> None:
+def test_an_incomplete_reply_from_a_host_is_refused(name: str) -> None:
     chunks = HELLO[name]
     for length in range(len(chunks) - (name == "anthropic")):  # whose last chunk but one says that it ended
         refused = refusal(iter(chunks[:length]), name)
@@ -270,12 +270,12 @@ def cut(chunks: list[Json], format: str) -> tuple[Wire, ...]:
 
 
 @each_row("name", FORMATS)
-def test_a_stream_that_ended_is_the_same_to_whoever_reads_it(name: str) -> None:
+def test_a_complete_stream_gives_the_same_reply_with_both_readers(name: str) -> None:
     assert read_partial_reply(HELLO[name], format=name) == read_reply(HELLO[name])
 
 
 @each_row("name", FORMATS)
-def test_nothing_is_kept_of_a_stream_that_stopped_before_anything_was_said(name: str) -> None:
+def test_a_stream_that_stopped_before_any_content_gives_nothing(name: str) -> None:
     begun: dict[str, list[Json]] = {
         "openai": [a_chunk({"role": "assistant", "content": ""}), a_chunk(a_call("a", "", None, index=0))],
         "responses": [{"type": "response.created", "response": {"id": "resp_1"}}],
@@ -285,13 +285,13 @@ def test_nothing_is_kept_of_a_stream_that_stopped_before_anything_was_said(name:
         assert read_partial_reply(begun[name][:length], format=name) is None
 
 
-def test_a_chat_stream_that_stopped_keeps_its_words_and_the_calls_that_have_a_name() -> None:
+def test_a_stopped_chat_stream_keeps_text_and_named_calls() -> None:
     named, nameless = a_call("a", '{"id"', index=0), a_call("b", "", None, index=1)
     said = {"role": "assistant", "content": "Hel"}
     assert cut([a_chunk(said), a_chunk(named), a_chunk(nameless)], "openai") == ({**calls(("a", '{"id"')), **said},)
 
 
-def test_an_anthropic_stream_that_stopped_keeps_what_may_go_back() -> None:
+def test_a_stopped_anthropic_stream_keeps_what_can_be_sent_back() -> None:
     thinking = a_block({"type": "thinking", "thinking": "", "signature": ""}, {"thinking": "Hm"})
     closed = [*thinking, {"type": "content_block_delta", "index": 0, "delta": {"signature": "Eqo="}}]
     use: Json = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
@@ -307,11 +307,11 @@ def test_an_anthropic_stream_that_stopped_keeps_what_may_go_back() -> None:
     assert cut([*closed, stopped, *later], "anthropic") == ({"role": "assistant", "content": [signed, *kept]},)
 
 
-def test_a_response_that_stopped_keeps_an_item_that_came_whole() -> None:
+def test_a_stopped_response_keeps_complete_items() -> None:
     assert cut(HELLO["responses"][:1], "responses") == ({"role": "assistant", "content": "Hello"},)
 
 
-def test_a_response_that_stopped_keeps_what_needs_no_id() -> None:
+def test_a_stopped_response_keeps_items_that_need_no_id() -> None:
     done: list[Json] = [
         {"type": "reasoning", "id": "rs_1", "summary": []},
         {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f", "arguments": "{}"},
@@ -339,7 +339,7 @@ BROKEN: list[tuple[str, Json, object]] = [
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("name", "error", "value"), BROKEN)
-def test_an_error_in_a_stream_is_told_with_its_place(name: str, error: Json, value: object) -> None:
+def test_an_error_in_a_stream_is_reported_with_its_index(name: str, error: Json, value: object) -> None:
     for place in (0, 1):
         chunks = [*HELLO[name][:place], error]
         for stream in (chunks, iter(chunks)):
@@ -347,13 +347,13 @@ def test_an_error_in_a_stream_is_told_with_its_place(name: str, error: Json, val
             assert (refused.field, refused.value, refused.expected) == (f"reply[{place}]", value, "a complete reply")
 
 
-def test_a_tool_of_the_provider_that_failed_is_no_error_of_the_reply() -> None:
+def test_a_failed_provider_tool_is_not_an_error_of_the_reply() -> None:
     failed = {"type": "mcp_call", "id": "mcp_1", "name": "f", "arguments": "{}", "error": {"code": 404}}
     assert read_reply([failed]).wires == read_reply(failed).wires == (failed,)
 
 
 @pytest.mark.spec("J3")
-def test_a_response_that_failed_is_no_reply() -> None:
+def test_a_failed_response_is_refused() -> None:
     failed = {"type": "response.failed", "response": {"error": {"code": "server_error"}}}
     assert refusal([failed]).expected == "a complete reply"
     assert refusal([{"type": "response.failed", "response": {}}]).value == "failed"
@@ -391,5 +391,5 @@ MISSHAPEN: list[tuple[str, list[Any], str]] = [
 
 @pytest.mark.spec("J3")
 @each_row(("name", "chunks", "field"), MISSHAPEN)
-def test_a_chunk_that_cannot_be_used_is_refused_by_its_field(name: str, chunks: list[Any], field: str) -> None:
+def test_an_invalid_chunk_is_refused_with_its_field(name: str, chunks: list[Any], field: str) -> None:
     assert refusal(iter(chunks), name).field == field

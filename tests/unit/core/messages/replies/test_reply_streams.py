@@ -309,7 +309,7 @@ GREETING = '{"words": "Hello"}'
 
 
 @pytest.mark.spec("D7")
-def test_what_a_client_has_parsed_does_not_get_into_the_message() -> None:
+def test_values_parsed_by_a_client_are_not_in_the_message() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "Greeting", "arguments": GREETING}}
     message = {"role": "assistant", "content": GREETING, "tool_calls": [call]}
     completion = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
@@ -398,7 +398,7 @@ def test_any_json_is_read_as_messages_of_a_format_or_refused(reply: Any, format:
 
 @pytest.mark.spec("D9")
 @pytest.mark.parametrize(("pieces", "text"), [(["a \ud83d", "\ude00 b"], "a 😀 b"), (["a \ud83d", " b"], "a \ufffd b")])
-def test_a_character_that_was_cut_in_two_is_whole_again(pieces: list[str], text: str) -> None:
+def test_a_character_split_between_chunks_is_joined(pieces: list[str], text: str) -> None:
     spoken = [{"index": 0, "delta": {"content": piece}, "finish_reason": None} for piece in pieces]
     ended: list[Json] = [*spoken, {"index": 0, "delta": {}, "finish_reason": "stop"}]
     chunks = [{"id": "c", "object": "chat.completion.chunk", "choices": [choice]} for choice in ended]
