@@ -204,7 +204,7 @@ def check_file(
     unconfirmed_digests: Collection[str] = (),
     has_other_links: bool = False,
 ) -> FileCheck:
-    """Classify the content of a live file, given the newest version and the last published digest.
+    """Classify the content of a live file by the newest version and the last published digest.
 
     A stale copy and a person restoring an old version differ in the published digest: content that we published last is
     stale once the journal has moved on; the same content after a newer publication is an edit. `unconfirmed_digests`:

@@ -84,10 +84,10 @@ def parse_remarks(page: str) -> list[str]:
 
 
 def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) -> str:
-    """Return the page without these notes and remarks, each removed once; everything else stays byte for byte.
+    """Return the page without these notes and remarks, each removed once.
 
-    A piece is removed completely or not at all: one that was extended since is a different piece. Pieces that become
-    neighbours get a separator.
+    Everything else stays byte for byte. A piece is removed completely or not at all: one that was extended since is a
+    different piece. Pieces that become neighbours get a separator.
     """
     text, pending = _LINE_END.sub("\n", page), Tally[PageNote | str]((*notes, *remarks))
 
@@ -126,7 +126,10 @@ def prepend_notes(page: str, notes: Iterable[PageNote]) -> str:
 
 
 def to_page_note(note: NoteAdded, at: datetime) -> PageNote:
-    """Convert a note event to a page note. A carriage return ends a line for some readers, so it becomes a newline."""
+    """Convert a note event to a page note.
+
+    A carriage return ends a line for some readers, so it becomes a newline.
+    """
     return PageNote(format_timestamp(at), note.importance, _LINE_END.sub("\n", note.text))
 
 
@@ -191,7 +194,10 @@ def _note_matches(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_valid_time(at: str) -> bool:
-    """False for dates that do not exist, like 30 February: a person typed them, so the line is no note."""
+    """False for dates that do not exist, like 30 February.
+
+    A person typed them, so the line is no note.
+    """
     try:
         return bool(datetime.fromisoformat(at))
     except ValueError:
@@ -233,7 +239,7 @@ def _separator_between(first: _PagePiece, second: _PagePiece, text: str) -> str:
 
 
 def _offset_in_original(page: str) -> Callable[[int], int]:
-    """Return a function from offsets in the page with normalized line ends to offsets in the page itself."""
+    """Return a function that maps offsets with normalized line ends to offsets in the page."""
     ends = [end.start() - number for number, end in enumerate(re.finditer("\r\n", page))]
     return lambda place: place + bisect_left(ends, place)
 
@@ -247,7 +253,10 @@ def _note_starts(page: str) -> Iterator[int]:
 
 
 def _drop_oldest(text: str, *, max_bytes: int) -> str:
-    """Drop the oldest notes until the page fits, and more than necessary, so that it is not done on every note."""
+    """Drop the oldest notes until the page fits.
+
+    Drops more than necessary, so that it is not done for every note.
+    """
     removed = sum(int(said[1]) for said in _REMOVED_COUNT.finditer(text))
     text = _REMOVED_COUNT.sub("", text)
     notes = list(_note_matches(text))

@@ -103,7 +103,10 @@ def _user_messages(messages: Sequence[TurnMessage], predicate: Callable[[str], b
 
 
 def _following_output(messages: Sequence[TurnMessage], answers: Container[int], pasted: Container[int]) -> set[int]:
-    """Indexes of user messages after output, of pasted output after any reply, and of replies to submitted work."""
+    """Indexes of user messages that may be output because of the message before.
+
+    These follow other output, look like output after any reply, or answer submitted work.
+    """
     found: set[int] = set()
     for place, (before, one) in enumerate(pairwise(messages), start=1):
         told = place in pasted or (_submits_work(before.text) and not is_addressed(one.text))
@@ -136,7 +139,10 @@ def _ends_in(words: str, command: str) -> bool:
 
 
 def _addresses_person(words: str) -> bool:
-    """True if the message ends in a command that addresses a person: a question, an answer, submitted work."""
+    """True if the message ends in a command that addresses a person.
+
+    A question, an answer, submitted work.
+    """
     end = _end(words)
     commands = end.endswith(_COMMAND_ENDINGS) or any(map(end.__contains__, _COMMAND_HINTS))
     return commands and (bool(compile_cached(_PERSON_CALL).search(end)) or _submits_work(words))

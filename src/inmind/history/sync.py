@@ -21,7 +21,7 @@ from inmind.history.conversation import Conversation
 
 @frozen
 class SyncResult:
-    """The host's list is the conversation with `[start, stop)` replaced by `inserted`, then `appended`."""
+    """How a host's list differs: `[start, stop)` is replaced by `inserted`, then `appended` follows."""
 
     start: int
     stop: int
@@ -34,7 +34,10 @@ class SyncResult:
 
 
 def find_appended(conversation: Conversation, messages: Sequence[Any]) -> Sequence[Any] | None:
-    """Return the messages after the known ones; None if the list has an edit. The fast path: one comparison."""
+    """Return the messages after the known ones; None if the list has an edit.
+
+    The fast path: one comparison.
+    """
     known = len(conversation)
     return messages[known:] if list(messages[:known]) == conversation.wires else None
 

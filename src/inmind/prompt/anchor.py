@@ -80,10 +80,10 @@ def decide_anchor(
     costs: AnchorCosts,
     describe_changes: Mapping[str, DescribeChanges] = {},
 ) -> AnchorDecision:
-    """Move the anchor, or describe the changes in the tail. `describe_changes`: layers with their own description.
+    """Move the anchor, or describe the changes in the tail.
 
-    A layer may describe nothing because the conversation shows the change; its block is still updated when the anchor
-    moves.
+    `describe_changes`: layers with their own description. A layer may describe nothing because the conversation shows
+    the change; its block is still updated when the anchor moves.
     """
     if anchor is None:
         return AnchorDecision(move_reason="first call", changes="")
@@ -152,7 +152,10 @@ def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _line_diff(layer: str, before: str, now: str) -> str:
-    """Return removed and added lines under their headings; or the whole text, if that is shorter."""
+    """Return removed and added lines under their headings.
+
+    Or the whole text, if that is shorter.
+    """
     from difflib import SequenceMatcher  # imported here because it is slow and rarely needed
 
     old, new = before.split("\n"), now.split("\n")

@@ -25,9 +25,10 @@ class LayerDemand:
 
 
 def allocate(demands: Sequence[LayerDemand], max_tokens: int) -> list[int]:
-    """Grant minimums first, scaled down if they do not fit; divide the rest by the remaining demand.
+    """Grant minimums first, scaled down if they do not fit.
 
-    No layer gets more than it can use, so tokens remain only if every layer has enough.
+    Divide the rest by the remaining demand. No layer gets more than it can use, so tokens remain only if every layer
+    has enough.
     """
     max_tokens = max(0, max_tokens)
     floors = [wish.floor for wish in demands]
@@ -39,7 +40,10 @@ def allocate(demands: Sequence[LayerDemand], max_tokens: int) -> list[int]:
 
 
 def _divide(parts: Sequence[int], max_tokens: int) -> list[int]:
-    """Divide whole tokens in proportion to the parts, none above its part; remainders go to the largest."""
+    """Divide whole tokens in proportion to the parts, none above its part.
+
+    Remainders go to the largest.
+    """
     total = sum(parts)
     if total <= max_tokens:
         return list(parts)

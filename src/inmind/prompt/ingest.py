@@ -114,7 +114,10 @@ def copy_messages(messages: Any, fmt: Format, *, first_index: int = 0) -> list[W
 
 
 def copy_json_value(value: Any, field: str) -> Any:
-    """Return a copy of a JSON value; plain values are copied by the JSON library, which is fast."""
+    """Return a copy of a JSON value.
+
+    Plain values are copied by the JSON library, which is fast.
+    """
     copy = json_copy(value)
     if copy is not None:
         return copy
@@ -124,7 +127,10 @@ def copy_json_value(value: Any, field: str) -> Any:
 
 
 def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False) -> Draft:
-    """Return the event of a message with origin and trust. `is_memory_reply`: result of a memory tool."""
+    """Return the event of a message with origin and trust.
+
+    `is_memory_reply`: result of a memory tool.
+    """
     message = fmt.read(wire)
     origin = Origin.TOOL if message.results else _ORIGINS[message.role]
     mixed = bool(message.results) and len(message.results) < len(message.parts)
@@ -246,7 +252,7 @@ def _drop_own_marks(marks: CacheMarks, wires: Sequence[Any]) -> CacheMarks:
 
 
 def _replace_copies(messages: Sequence[Wire], conversation: Conversation, fmt: Format) -> list[Wire]:
-    """Return the host's list with each copy of a stored message at the same place replaced by the stored one."""
+    """Return the host's list with copies of stored messages replaced by the stored ones."""
     result: list[Wire] = []
     for wire, entry in zip(messages, conversation, strict=False):
         follows = not result or result[-1] == conversation[len(result) - 1].wire
@@ -255,11 +261,11 @@ def _replace_copies(messages: Sequence[Wire], conversation: Conversation, fmt: F
 
 
 def _is_copy(wire: Wire, entry: ConversationEntry, fmt: Format, *, same_predecessor: bool) -> bool:
-    """True if the host's message has the same content: bare, with marks, or as the client's object with nulls.
+    """True if the host's message has the same content.
 
-    A message with more or fewer provider specific parts is an edit by the host. The same place is not always the same
-    reply, since hosts add a summary in front or drop old messages, and two replies may have the same text.
-    `same_predecessor`: the messages before are equal in both lists.
+    Bare, with marks, or as the client's object with nulls. A message with more or fewer provider specific parts is an
+    edit by the host. The same place is not always the same reply, since hosts add a summary in front or drop old
+    messages, and two replies may have the same text. `same_predecessor`: the messages before are equal in both lists.
     """
     if entry.format != fmt.name or wire == entry.wire:
         return False

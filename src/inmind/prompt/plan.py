@@ -176,7 +176,10 @@ def _needs_strong_reminder(state: PromptState, without_meta: int, window: int) -
 
 
 def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int) -> int:
-    """Tokens left for memory, by our count. The limit is in provider tokens, so it is corrected first."""
+    """Tokens left for memory, by our count.
+
+    The limit is in provider tokens, so it is corrected first.
+    """
     spendable = int(limits.spendable / state.calibration.cautious)
     if needed > spendable:
         raise ContextOverflow(needed=state.calibration.correct(needed), spendable=limits.spendable)
@@ -222,7 +225,7 @@ def to_block(layer: Layer, said: LayerText) -> AnchoredBlock:
 
 
 def _shorten(said: LayerText, budget: int, count: Counter) -> TruncatedText:
-    """Shorten a layer's text: by its own function if that keeps the budget, else by cutting the end."""
+    """Shorten a layer's text by its own function if that keeps the budget, else cut the end."""
     if said.shorten is not None:
         kept = said.shorten(budget, count)
         if count(kept.text) <= budget:
@@ -269,7 +272,10 @@ def _prompt_prepared(
 
 
 def count_unchanged_prefix(state: PromptState, tokens: dict[str, int], format: str, shared_tokens: int) -> int:
-    """Number of leading tokens equal to the previous prompt, `shared_tokens` of them in the history."""
+    """Number of leading tokens equal to the previous prompt.
+
+    `shared_tokens`: those of them in the history.
+    """
     sizes = list(tokens.values())[: 3 + len(state.blocks)]
     parts, before = state.prefix_digests(format), state.last_prompt.prefix_digests
     if parts != before:

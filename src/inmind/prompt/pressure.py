@@ -71,7 +71,10 @@ class WindowPressure:
 
     @property
     def cost_saving_budget(self) -> HistoryBudget:
-        """Budget of a compaction that saves cost: removes much at once, since everything that stays is cached again."""
+        """Budget of a compaction that saves cost.
+
+        Removes much at once, since everything that stays is cached again.
+        """
         return self.budget._replace(target=0, recent_limit=self.available // 4)
 
     def with_reserved(self, more: int) -> WindowPressure:

@@ -39,7 +39,10 @@ MAX_COPIES = 8
 
 
 class CopyCache:
-    """Copies of system prompts and tools for the host: copied once, and again if the host modified its copy."""
+    """Copies of system prompts and tools for the host.
+
+    Copied once, and again if the host modified its copy.
+    """
 
     def __init__(self) -> None:
         self._copies: dict[str, Any] = {}
@@ -62,7 +65,10 @@ def render(
     wires: Sequence[Wire],
     copies: CopyCache,
 ) -> RenderedPrompt:
-    """Render the request of a prepared call. `wires`: copies of the view's, which the host may modify."""
+    """Render the request of a prepared call.
+
+    `wires`: copies of the view's, which the host may modify.
+    """
     format = FORMATS[prepared.format]
     memory = memory_text(state.wording, state.blocks)
     tail = tail_text(state, conversation, prepared) if view.carrier is not None else ""

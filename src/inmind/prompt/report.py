@@ -72,7 +72,7 @@ class Prompt:
 
     @property
     def system(self) -> Any:
-        """The system prompt outside of the messages: Anthropic's `system`, or `instructions` of responses."""
+        """The system prompt outside of the messages (Anthropic `system`, Responses `instructions`)."""
         return self.request.get("instructions" if self.format == "responses" else "system")
 
 

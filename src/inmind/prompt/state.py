@@ -91,7 +91,10 @@ class PromptState:
         return (f"{format}:{self.tools_digest}", self.system_digest, _text_digest(self.wording["guide"]), *blocks)
 
     def apply(self, event: Event, *, message_count: int, common_length: int | None = None) -> PromptState:
-        """`message_count`: sent messages. `common_length`: leading messages unchanged by a rewrite; None if all are."""
+        """`message_count`: sent messages.
+
+        `common_length`: leading messages unchanged by a rewrite; None if all are.
+        """
         if common_length is not None:
             return self._after_rewrite(event, common_length)
         if event.kind not in _PROMPT_EVENT_KINDS:
@@ -119,7 +122,10 @@ class PromptState:
                 return self
 
     def revert_to_past(self, present: PromptState, common_length: int) -> PromptState:
-        """After undo, prompt content reverts; call count, usage and calibration keep their current values."""
+        """After undo, prompt content reverts.
+
+        Call count, usage and calibration keep their current values.
+        """
         last_prompt = replace(present.last_prompt, message_count=min(present.last_prompt.message_count, common_length))
         return replace(
             self,

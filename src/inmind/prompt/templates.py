@@ -62,7 +62,7 @@ def is_memory_message(wire: Mapping[str, Any]) -> bool:
 
 
 def strip_tail(wire: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message without the tail that we added, so that memory does not store its own text."""
+    """Return a message without our tail, so that memory does not store its own text."""
     for place in ("content", "output"):
         parts = wire.get(place)
         if is_list(parts) and parts and is_object(parts[-1]) and _TAIL.fullmatch(str(parts[-1].get("text", ""))):

@@ -20,7 +20,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def prompt_text(text: str) -> str:
-    r"""Return the page without template comments and the blank lines after them, with LF line ends."""
+    """Return the page with LF line ends, without template comments and the blank lines after them."""
     return _guide_comments().sub("", text.removeprefix(BOM).replace("\r\n", "\n")).strip("\n")
 
 
@@ -40,6 +40,9 @@ def is_maintained(text: str) -> bool:
 
 
 def written_lines(text: str) -> list[str]:
-    """Return the lines with words, without headings, comments, rules, front matter and generated lines."""
+    """Return the lines that a person or model wrote.
+
+    Leaves out headings, comments, rules, front matter and generated lines.
+    """
     lines = map(str.strip, _ANY_COMMENT.sub("", split_front_matter(text)[1]).splitlines())
     return [line for line in lines if not (has_no_words(line) or line.startswith("#") or is_generated(line))]

@@ -173,7 +173,10 @@ class OverviewLog:
                 return self._add(line)
 
     def without_compaction(self, compaction_seq: int) -> OverviewLog:
-        """Remove the line of an undone compaction; it was entered by the event right after the compaction."""
+        """Remove the line of an undone compaction.
+
+        It was entered by the event right after the compaction.
+        """
         return self._remove(
             [line for line in self.lines if line.is_compaction and line.entered_seq == compaction_seq + 1]
         )
@@ -227,7 +230,7 @@ class OverviewLog:
         )
 
     def _with_task(self, line: OverviewLine) -> OverviewLog:
-        """There is one current task. The one before it was not reported as finished, so it is listed as set aside."""
+        """Set the current task; the one before it is listed as set aside, since it was not reported as done."""
         former = [one for one in self.lines_in(OverviewSection.TASK) if one.bare_key != line.bare_key]
         log = self._remove([*former, *self._set_aside_lines(line)])
         for one in reversed(former):
@@ -238,7 +241,10 @@ class OverviewLog:
         return replace(log._add(line), finished_titles=finished)
 
     def _with_task_done(self, line: OverviewLine) -> OverviewLog:
-        """Close the task with this title; a host may use other words for the only task, a tool may list any step."""
+        """Close the task with this title.
+
+        A host may use other words for the only task, a tool may list any step.
+        """
         tasks = self.lines_in(OverviewSection.TASK)
         named = [one for one in tasks if one.bare_key == line.bare_key]
         ended = named or (tasks if len(tasks) == 1 and line.trust > Trust.DATA else [])
@@ -270,7 +276,10 @@ class OverviewLog:
         return replace(self, lines=left, removed=tuple(removed)[:MAX_REMOVED_LINES])
 
     def _after_edit(self, text: str) -> OverviewLog:
-        """Return the log after another writer wrote the page: removes the lines that the writer deleted."""
+        """Return the log after another writer wrote the page.
+
+        Removes the lines that the writer deleted.
+        """
         shown = self.visible_lines
         if not shown:
             return self
@@ -289,7 +298,9 @@ class OverviewLog:
 
 
 def with_log_lines(text: str, log: OverviewLog, language: str) -> str:
-    """Return the page with exactly the visible lines of the log; a line that another writer has already is not
+    """Return the page with exactly the visible lines of the log.
+
+    A line that another writer has already is not
     repeated.
     """
     for section in OverviewSection:

@@ -50,7 +50,10 @@ def parse_front_matter(text: str) -> dict[str, Any] | None:
 
 
 def front_matter_error(text: str) -> str:
-    """Return why the front matter cannot be read; empty if it can, or if no parser is installed."""
+    """Return why the front matter cannot be read.
+
+    Empty if it can, or if no parser is installed.
+    """
     if _yaml_text(text) is None or _yaml_parser() is None:
         return ""
     try:
@@ -61,10 +64,10 @@ def front_matter_error(text: str) -> str:
 
 
 def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
-    """Return the page with these values merged into its front matter; the rest of the page stays byte for byte.
+    """Return the page with these values merged into its front matter.
 
-    If nothing changes, the page is returned as it is. Invalid values are refused as a whole. Front matter keeps its
-    line ends; a new one uses those of the page.
+    The rest of the page stays byte for byte. If nothing changes, the page is returned as it is. Invalid values are
+    refused as a whole. Front matter keeps its line ends; a new one uses those of the page.
     """
     ruamel = _require_yaml_parser()
     written = _yaml_text(text) or ""
@@ -153,7 +156,10 @@ def _is_ambiguous(text: str) -> bool:
 
 
 def _dump_yaml(head: dict[str, Any], said: object, ruamel: _YamlParser) -> str:
-    """Return YAML that reads back as the same values; the library changes a few control characters."""
+    """Return YAML that reads back as the same values.
+
+    The library changes a few control characters.
+    """
     dumped = StringIO()
     ruamel.dump(head, dumped)
     written = dumped.getvalue()
@@ -353,7 +359,10 @@ _EMPTY_FIELD = re.compile(r"""\s*+(?:#.*|[^\s#:][^:]*+:\s*+(?:\[\s*+\]|\{\s*+\}|
 
 
 def split_front_matter(text: str) -> tuple[str, str]:
-    """Split a page into front matter (with its rules, or only a byte order mark, or empty) and the rest."""
+    """Split a page into front matter and the rest.
+
+    The front matter includes its rules; it is empty or only a byte order mark if there is none.
+    """
     match = FRONT_MATTER.match(text)
     end = match.end() if match else len(text) - len(text.removeprefix(BOM))
     return text[:end], text[end:]

@@ -34,7 +34,10 @@ _COMMENT_ESCAPES = {"<!--": "&lt;!--", "-->": "--&gt;"}
 
 
 def generated_line(text: str, *, max_characters: int = MAX_LINE_CHARACTERS) -> str:
-    """Return a marked list item on one line, in which no heading, comment or fence begins or ends."""
+    """Return a marked list item on one line.
+
+    No heading, comment or fence begins or ends in it.
+    """
     line = escape_markup(" ".join(text.split())).rstrip(f" {MARK}")
     for mark, escaped in _COMMENT_ESCAPES.items():
         line = line.replace(mark, escaped)
@@ -61,12 +64,18 @@ def has_no_words(line: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def comparison_key(line: str) -> str:
-    """Return a key that is equal for lines with the same words; cached, since pages are compared often."""
+    """Return a key that is equal for lines with the same words.
+
+    Cached, since pages are compared often.
+    """
     return " ".join(line_text(line).split()).casefold()
 
 
 def split_generated(lines: Sequence[str], is_known: IsKnown) -> tuple[list[str], list[str]]:
-    """Split lines into known generated ones and all others, in order; fenced or commented lines are others."""
+    """Split lines into known generated ones and all others, in order.
+
+    Fenced or commented lines are others.
+    """
     own = {number for number, line in text_lines(lines) if is_generated(line) and is_known(line)}
     return (
         [line.strip() for number, line in enumerate(lines) if number in own],

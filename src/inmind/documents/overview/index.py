@@ -65,7 +65,10 @@ class IndexEntry:
 
 
 def index_entry(path: str, text: str) -> IndexEntry:
-    """The title is the first heading, else the file name; the summary is the first line with words."""
+    """The title is the first heading, else the file name.
+
+    The summary is the first line with words.
+    """
     title, line = _title_and_summary(text[:_SCANNED_CHARACTERS])
     return IndexEntry(
         path=path,
@@ -76,7 +79,10 @@ def index_entry(path: str, text: str) -> IndexEntry:
 
 
 def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
-    """Return the overview with the index of these pages, newest first; without pages it has no index."""
+    """Return the overview with the index of these pages, newest first.
+
+    Without pages it has no index.
+    """
     if not pages:
         for heading in _HEADINGS.values():
             text = edit_section_lines(text, [heading], _without_index)
@@ -117,5 +123,5 @@ def _without_index(lines: Sequence[str]) -> list[str] | None:
 
 
 def _is_entry(line: str) -> bool:
-    """Recognized by its form: index lines change with the pages, and no others are under this heading."""
+    """True for a line with the form of an index entry; no others are under this heading."""
     return _ENTRY.fullmatch(line_text(line)) is not None

@@ -35,7 +35,7 @@ def size_warning(text: str, language: str) -> str:
 
 
 def fit_round_robin(lists: Sequence[Sequence[T]], render: Callable[[T], str], *, max_bytes: int) -> list[T]:
-    """Take the first item of each list, then the second of each, while their lines fit `max_bytes`.
+    """Take items from the lists in turn while their lines fit `max_bytes`.
 
     A list ends at its first item that does not fit, so that an older item never stays in place of a newer one.
     """

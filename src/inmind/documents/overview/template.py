@@ -68,7 +68,7 @@ class OverviewSection(IntEnum):
     ACTIONS = 4
 
     def headings(self, language: str) -> list[str]:
-        """Its headings: in this language first, then in all others, since a page may be in any of them."""
+        """Its headings in this language first, then in all others: a page may be in any of them."""
         return [_HEADINGS[one][self] for one in (language, *LANGUAGES)]
 
 

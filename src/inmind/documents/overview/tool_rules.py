@@ -131,7 +131,10 @@ _TASK_NOUNS = frozenset("checklist plan step steps subtask subtasks task tasks t
 
 
 def _name_words(tool: str) -> list[str]:
-    """Words of a tool name: write_file, fs.writeFile and mcp__files__write-file give the same, without the server."""
+    """Words of a tool name, without the server.
+
+    write_file, fs.writeFile and mcp__files__write-file have the same words.
+    """
     name = tool.rsplit("__", 1)[-1] if tool.startswith("mcp__") else tool
     return [word.lower() for word in _WORD.findall(name)]
 
@@ -147,7 +150,10 @@ def _failure_topic(outcome: ToolCallOutcome) -> str:
 
 
 def _command(outcome: ToolCallOutcome) -> str:
-    """Return the command that a shell tool runs; empty for editors, which have commands and a file."""
+    """Return the command that a shell tool runs.
+
+    Empty for editors, which have commands and a file.
+    """
     given: dict[str, Any] = outcome.arguments if is_object(outcome.arguments) else {}
     if _file_path(given) or not _FILE_NOUNS.isdisjoint(_name_words(outcome.tool)):
         return ""
@@ -183,7 +189,10 @@ _EXIT_STATUS = re.compile(r"[\w ]{0,30}\b(?:code|status)\W{1,3}\d+\W*", re.IGNOR
 
 
 def _failure_reason(result: object) -> str:
-    """Return the line with the reason: the last of a traceback, an exit code only if there is no other line."""
+    """Return the line with the reason.
+
+    The last of a traceback, an exit code only if there is no other line.
+    """
     lines = [line.strip() for line in _first_text(result)[:_MAX_SCANNED_CHARACTERS].splitlines() if line.strip()]
     if len(lines) > 1 and _EXIT_STATUS.fullmatch(lines[0]):
         del lines[0]

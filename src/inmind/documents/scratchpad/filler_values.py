@@ -35,7 +35,10 @@ def drop_filler(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: 
 
 
 def is_empty(value: object) -> bool:
-    """True also for blank text and for a list of only empty values: some models fill a list with one such item."""
+    """True also for blank text and for a list of only empty values.
+
+    Some models fill a list with one such item.
+    """
     if isinstance(value, str):
         return not value.strip()
     return value is None or (is_object(value) and not value) or (is_list(value) and all(map(is_empty, value)))

@@ -40,7 +40,10 @@ class JsonCopy:
 
 
 def copy_json(source: object, field: str) -> JsonCopy:
-    """Return a copy in plain objects, lists and scalars; raises InvalidInput with the path of any other value."""
+    """Return a copy in plain objects, lists and scalars.
+
+    Raises InvalidInput with the path of any other value.
+    """
     copy: dict[str, Any] = {}
     dropped: list[str] = []
     size = 0
@@ -196,7 +199,10 @@ def _dump_model(node: Any, visit: _Visit) -> Any:
 
 
 def _by_validation_names(dumped: Any, node: object) -> Any:
-    """Rename dumped keys to the names that the model validates, as in its JSON Schema; dump aliases may differ."""
+    """Rename dumped keys to the names that the model validates, as in its JSON Schema.
+
+    Dump aliases may differ.
+    """
     fields: Mapping[str, Any] = getattr(type(node), "model_fields", {})
     if is_object(dumped) and fields:
         written = {field.serialization_alias or name: name for name, field in fields.items()}

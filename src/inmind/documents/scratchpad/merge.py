@@ -16,7 +16,10 @@ from inmind.documents.scratchpad.paths import ABSENT, is_list, is_object, value_
 def merge_update(
     state: Mapping[str, Any], values: Mapping[str, Any], delete: Iterable[Sequence[str]] = ()
 ) -> dict[str, Any]:
-    """Return the state after an update; deletions come first, so that an update can replace a whole object."""
+    """Return the state after an update.
+
+    Deletions come first, so that an update can replace a whole object.
+    """
     root = dict(delete_paths(state, delete))
     pending = [(root, values)]
     while pending:

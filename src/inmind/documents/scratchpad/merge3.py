@@ -37,7 +37,10 @@ class MergeConflict:
 
 @frozen(kw_only=True)
 class ScratchpadMerge:
-    """Changes to apply to the parent's state, and the report. The path of a text or a whole state is empty."""
+    """Changes to apply to the parent's state, and the report.
+
+    The path of a text or a whole state is empty.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     delete: tuple[Path, ...] = ()
@@ -94,7 +97,10 @@ def _compare(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change 
 
 
 def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """Merge lists to which both only added items: ours, then the child's items that we do not have; else None."""
+    """Merge lists to which both only added items.
+
+    Ours, then the child's items that we do not have; else None.
+    """
     base_items: Any = [] if base is ABSENT or base is None else base
     if not is_list(base_items) or not is_list(ours) or not is_list(theirs):
         return None

@@ -90,7 +90,10 @@ class _SchemaRewriter:
                 return None
 
     def _fixes_field(self, branch: Any, tag: str) -> bool:
-        """True if the branch fixes the value of the field; otherwise it could match together with another branch."""
+        """True if the branch fixes the value of the field.
+
+        Otherwise it could match together with another branch.
+        """
         if is_object(branch) and "$ref" in branch:
             _, branch = self._resolve(branch["$ref"])
         match branch:

@@ -36,7 +36,7 @@ ABSENT = Absent.ABSENT
 
 
 def format_path(path: Iterable[str | int], root: str = "") -> str:
-    """Format a path: `owner.name`, `steps[2].title`, and `["a.b"].c` for a key that would be ambiguous."""
+    """Format a path: `owner.name`, `steps[2].title`, and `["a.b"].c` for an ambiguous key."""
     text = root
     for step in path:
         if isinstance(step, int):
@@ -76,10 +76,10 @@ def parse_pointer(pointer: str) -> Path | None:
 
 
 def parse_path(path_input: object, state: Mapping[str, Any], field: str) -> Path:
-    """Parse a list of keys, a JSON Pointer, or a name: a key of the state, else keys separated by dots.
+    """Parse a list of keys, a JSON Pointer, or a name.
 
-    An ambiguous name is refused, and so is a path into a list, which is replaced as a whole: a wrong guess deletes
-    data.
+    A name is a key of the state, else keys separated by dots. An ambiguous name is refused, and so is a path into a
+    list, which is replaced as a whole: a wrong guess deletes data.
     """
     path = _parse(path_input, state, field)
     if path is None:

@@ -40,7 +40,7 @@ def render_state(state: ScratchpadState) -> str:
 
 
 def render_within(state: ScratchpadState, *, budget: int, count: Counter, path: str) -> TruncatedText:
-    """Render the state within a budget, with a pointer to what is left out, its size and where to read it.
+    """Render the state within a budget, with a pointer to what is left out.
 
     A field that does not fit is left out and not cut, because half of a list looks complete. If no field fits, or for a
     text, the end is cut at a line end.
@@ -96,7 +96,10 @@ def _render_fields(state: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _value_lines(value: Any, lead: str, indent: str) -> list[str]:
-    """Return the lines of a value after its lead: one line if short or scalar, else one or more for each part."""
+    """Return the lines of a value after its lead.
+
+    One line if short or scalar, else one or more for each part.
+    """
     whole = lead + _encode(value)
     if len(whole) < MAX_LINE_WIDTH or not (is_object(value) or is_list(value)) or not value:
         return [whole]

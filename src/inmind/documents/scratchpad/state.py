@@ -66,7 +66,10 @@ class Scratchpads:
 
 
 def known_state_after(payload: EventPayload, known: ScratchpadState | None) -> ScratchpadState | None:
-    """Return the state known to a reader after this event; None if it was never known completely."""
+    """Return the state known to a reader after this event.
+
+    None if it was never known completely.
+    """
     if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
         return known
     replaces = isinstance(payload, ScratchpadStarted | ScratchpadSetAside) or (

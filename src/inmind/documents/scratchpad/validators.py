@@ -79,7 +79,10 @@ class PydanticModel(Protocol):
 
 @frozen
 class ModelValidator:
-    """Validates with a pydantic model. It reads JSON, so a validator cannot keep or change the state."""
+    """Validates with a pydantic model.
+
+    It reads JSON, so a validator cannot keep or change the state.
+    """
 
     model: type[PydanticModel]
 
@@ -131,7 +134,10 @@ _KEY_MARKER = ("[key]",)
 
 
 def _split_location(loc: ErrorPath, held: Any) -> tuple[ErrorPath, ErrorPath]:
-    """Split a location into the part that exists in the value, and the rest: an alternative or a missing field."""
+    """Split a location into the part that exists in the value, and the rest.
+
+    An alternative or a missing field.
+    """
     for place, step in enumerate(loc):
         if is_object(held) and step in held:
             held = held[str(step)]
@@ -157,7 +163,10 @@ def _missing_field(path: ErrorPath, error: ErrorDetails) -> MissingField | None:
 
 @frozen
 class JsonSchemaValidator:
-    """Validates with JSON Schema; the library reads the state in place, keeps nothing and runs no host code."""
+    """Validates with JSON Schema.
+
+    The library reads the state in place, keeps nothing and runs no host code.
+    """
 
     full: jsonschema_rs.Validator
     partial: jsonschema_rs.Validator
@@ -174,7 +183,10 @@ class JsonSchemaValidator:
 
 
 def compile_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
-    """Return a validator that never fetches references; raises InvalidInput for an invalid schema."""
+    """Return a validator that never fetches references.
+
+    Raises InvalidInput for an invalid schema.
+    """
     try:
         from jsonschema_rs import ValidationError, validator_for
     except ImportError as error:
@@ -226,7 +238,10 @@ def _missing_fields(error: jsonschema_rs.ValidationError, state: Mapping[str, An
 
 
 def _path(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> ErrorPath:
-    """Return the path of an error. The library reads a key of digits as an index ("007" as 7), so the state decides."""
+    """Return the path of an error.
+
+    The library reads a key of digits as an index ("007" as 7), so the state decides.
+    """
     path: ErrorPath = ()
     held: Any = state
     for step in error.instance_path:
@@ -251,7 +266,10 @@ def _is_mergeable(path: ErrorPath) -> TypeGuard[Path]:
 
 
 def _union_problem(path: ErrorPath, problems: Sequence[Problem]) -> Problem:
-    """Return why no alternative fits; an alternative that fails deeper than all others is the intended one."""
+    """Return why no alternative fits.
+
+    An alternative that fails deeper than all others is the intended one.
+    """
     inside = [problem for problem in problems if len(problem.path) > len(path)]
     if len(inside) == 1:
         return inside[0]

@@ -46,7 +46,10 @@ class ArchivePage:
 def build_pages(
     entries: Sequence[ConversationEntry], *, title: str, path: str, existing: str = ""
 ) -> list[ArchivePage]:
-    """Return the pages with these messages; the first page continues the text that exists at `path`."""
+    """Return the pages with these messages.
+
+    The first page continues the text that exists at `path`.
+    """
     title = title.replace("\x00", " ")
     heading = f"# {title}\n\n{_message_count(entries)}\n"
     page = _PageWriter(path, f"{existing.rstrip()}\n\n{heading}" if existing else heading)
@@ -74,7 +77,10 @@ def renumbered_path(path: str, existing_paths: Collection[str]) -> str:
 
 
 def update_continuation(text: str, new_paths: Mapping[str, str]) -> str:
-    """Return the page with the link to the page it continues updated. `new_paths`: new path by old path."""
+    """Return the page with the link to the page it continues updated.
+
+    `new_paths`: new path by old path.
+    """
     goes_on = _CONTINUATION.match(text)
     return f"{goes_on[1]}{new_paths.get(goes_on[2], goes_on[2])}{text[goes_on.end() :]}" if goes_on else text
 
@@ -122,7 +128,10 @@ def _message_section(entry: ConversationEntry) -> str:
 
 
 def _is_fully_rendered(entry: ConversationEntry, message: Message) -> bool:
-    """True if the readable form has everything of the message: no name, signature or provider specific field."""
+    """True if the readable form has everything of the message.
+
+    No name, signature or provider specific field.
+    """
     written = FORMATS[entry.format].write([message])
     # Some formats require a user message first.
     if not written or (len(written) > 1 and message.role == "user"):
@@ -131,7 +140,10 @@ def _is_fully_rendered(entry: ConversationEntry, message: Message) -> bool:
 
 
 def _normalize(value: Any) -> Any:
-    """Return a message in one form: providers accept a text as a list with one text, and omit default fields."""
+    """Return a message in one form.
+
+    Providers accept a text as a list with one text, and omit default fields.
+    """
     if is_list(value):
         return [_normalize(item) for item in value]
     if not is_object(value):

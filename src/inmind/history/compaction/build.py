@@ -47,7 +47,10 @@ def build_compaction(
     language: str,
     meter: TokenMeter,
 ) -> CompactionPlan:
-    """Return the drafts and the report of a compaction. `messages`: the sent messages, as in `history.sent`."""
+    """Return the drafts and the report of a compaction.
+
+    `messages`: the sent messages, as in `history.sent`.
+    """
     entries = history.sent[:]
     fresh = [place for place in selection.changed if not entries[place].is_stub]
     title = _title(messages, selection)
@@ -134,7 +137,7 @@ def _archive_pages(
 
 
 def _title(messages: Sequence[TurnMessage], selection: CompactionSelection) -> str:
-    """Return a title: the first user request, else the tools used, else the first words of the assistant."""
+    """Return a title: the first user request, else the tools used, else the assistant's first words."""
     fresh = [messages[place] for place in selection.removed if not messages[place].stub]
     for one in fresh:
         if one.starts_turn and not is_greeting(one.text):

@@ -80,18 +80,18 @@ def describe_left_out(left_out: Sequence[RetainedItem]) -> str:
 
 @frozen(kw_only=True)
 class CompactionUndoReport:
-    """A compaction that was taken back."""
+    """Result of undoing a compaction."""
 
     event: int
-    """Its number."""
+    """Sequence number of the compaction."""
     messages: int
-    """Messages that are sent again, or of which a part is."""
+    """Messages that are sent again, completely or in part."""
     tokens: int
-    """By how many the conversation that is sent became longer."""
+    """Tokens by which the sent conversation became longer."""
     removed: tuple[str, ...] = ()
-    """Pages that are gone with it."""
+    """Archive pages that were removed."""
     stay: tuple[str, ...] = ()
-    """Pages of its that are somebody else's too."""
+    """Pages of the compaction that another writer changed, or another compaction uses."""
 
     @classmethod
     def of(cls, seq: int, what: Compacted, removed: Sequence[str]) -> CompactionUndoReport:

@@ -49,7 +49,7 @@ class RetainedItems(NamedTuple):
 def extract_items(
     messages: Sequence[TurnMessage], *, first: bool, places: Collection[int] | None = None
 ) -> list[RetainedItem]:
-    """Return the items of all messages, or of those at `places`, each in the context of the message before.
+    """Return the items of all messages, or of those at `places`, given the message before each.
 
     Command output must be marked already. `first`: no goal was stated before; the first message beyond a greeting
     states it.
@@ -110,7 +110,7 @@ def merge_items(
 
 
 def missing_items(items: Sequence[RetainedItem], text: str) -> list[RetainedItem]:
-    """Return the items that a text does not contain, ignoring wrapping, indentation and escaping.
+    """Return the items that a text does not contain, ignoring white space and escaping.
 
     Items match as whole words: "10 words" does not contain "0 words". An item that was cut matches by its beginning.
     """
@@ -147,7 +147,10 @@ _ORDER: tuple[Kind, ...] = ("goal", "pinned", "decision", "rule", "request")
 
 
 def _deduplicate(items: Sequence[RetainedItem]) -> list[RetainedItem]:
-    """Keep each item once, at its last position; a goal stays the goal and a pinned item stays pinned."""
+    """Keep each item once, at its last position.
+
+    A goal stays the goal and a pinned item stays pinned.
+    """
     last: dict[str, RetainedItem] = {}
     for item in items:
         key = " ".join(compile_cached(_WORDS).findall(item.text.casefold()))

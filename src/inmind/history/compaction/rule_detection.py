@@ -82,9 +82,10 @@ def _match_sentence(sentence: str, patterns: Sequence[RulePatterns]) -> Iterator
 
 
 def _relevant_clauses(sentence: str, low: str, end: int) -> str:
-    """Return the sentence without a question that follows, within the limit; empty if the rule is the question.
+    """Return the sentence without a question that follows, within the limit.
 
-    People state a preference and ask for something else in one sentence. A cut is made after a clause and marked.
+    Empty if the rule is the question. People state a preference and ask for something else in one sentence. A cut is
+    made after a clause and marked.
     """
     if not compile_cached(POLITE_QUESTION).search(low):
         asked = compile_cached(_QUESTION_CLAUSE).search(low)

@@ -106,7 +106,10 @@ def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recen
 
 
 def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_recent: int) -> CompactionSelection:
-    """Select old turns that the overview covers: all their messages are older than event `before_seq`."""
+    """Select old turns that the overview covers.
+
+    All their messages are older than event `before_seq`.
+    """
     all_turns = split_turns(messages)
     old: list[Turn] = []
     for turn in all_turns[: max(0, len(all_turns) - 1 - keep_recent)]:
@@ -121,12 +124,12 @@ def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_rec
 def select_for_budget(
     messages: Sequence[TurnMessage], budget: HistoryBudget, *, keep_recent: int = AUTOMATIC_KEEP_RECENT
 ) -> CompactionSelection:
-    """Select what to remove so that the conversation fits: one pass, least harm first, no more than needed.
+    """Select what to remove so that the conversation fits.
 
-    First old tool results, largest first, and old turns. In a long turn, old rounds are removed; the request and the
-    last rounds stay. Recent messages stay up to `recent_limit`: beyond it results are removed, except the last, then
-    recent turns, then recent rounds. Beginning and end stay of a message that is too long to be sent. As a last
-    resort earlier stubs are merged and other messages are cut.
+    One pass, least harm first, no more than needed. First old tool results, largest first, and old turns. In a long
+    turn, old rounds are removed; the request and the last rounds stay. Recent messages stay up to `recent_limit`:
+    beyond it results are removed, except the last, then recent turns, then recent rounds. Beginning and end stay of a
+    message that is too long to be sent. As a last resort earlier stubs are merged and other messages are cut.
     """
     all_turns = split_turns(messages)
     old = all_turns[: max(0, len(all_turns) - 1 - keep_recent)]
@@ -187,10 +190,10 @@ class _Selector:
             self._shrink(place, self._sizes[place] - size + output_stub_tokens(size))
 
     def remove(self, units: Iterable[Sequence[int]], *, until: int, separate: bool = False) -> None:
-        """Remove units of whole messages, oldest first; they share a stub with the units before, unless `separate`.
+        """Remove units of whole messages, oldest first.
 
-        The first stub contains everything, so earlier stubs are merged into it. If the stub would be longer than the
-        messages, they stay.
+        They share a stub with the units before, unless `separate`. The first stub contains everything, so earlier
+        stubs are merged into it. If the stub would be longer than the messages, they stay.
         """
         gone = self._removed
         fresh = [[place for place in unit if place not in gone] for unit in units]
@@ -262,7 +265,10 @@ class _Selector:
         return {place for run in self._runs for place in run}
 
     def _is_worth_replacing(self, run: Sequence[int]) -> bool:
-        """Earlier stubs alone are replaced only if they are long: cut messages, or blocks with many ids."""
+        """Earlier stubs alone are replaced only if they are long.
+
+        Cut messages, or blocks with many ids.
+        """
         gone = [self._messages[place] for place in run]
         return any(not one.stub for one in gone) or sum(one.tokens for one in gone) > self._budget.stub_tokens
 
@@ -342,10 +348,10 @@ class _CallPairs:
 
 
 def _rounds(said: Sequence[TurnMessage], turn: Turn, ties: _CallPairs) -> list[list[int]]:
-    """Return the rounds of a turn except the last: a model message with the tool results for it.
+    """Return the rounds of a turn except the last.
 
-    The last round is the result of the turn, or still active. An earlier stub in the turn belongs to the first round,
-    unless it is the cut request.
+    A model message with the tool results for it. The last round is the result of the turn, or still active. An
+    earlier stub in the turn belongs to the first round, unless it is the cut request.
     """
     places = range(turn.start, turn.stop)
     begins = [

@@ -72,7 +72,7 @@ def cut_message(
     tokens: int,
     count: Counter,
 ) -> tuple[Wire, ...]:
-    """Return the message cut to `tokens`, keeping beginning and end, with a line that says where all of it is.
+    """Return the message cut to `tokens`: beginning, end, and a line that says where all of it is.
 
     `pick_ids`: ids in the removed text that the line must name.
     """

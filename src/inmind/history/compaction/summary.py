@@ -142,7 +142,10 @@ def _last_reply_line(messages: Sequence[TurnMessage]) -> str:
 
 
 def _short_sentences(words: str) -> Sequence[str]:
-    """Sentences of a message, each short and on one line; pasted lines only if there are no others."""
+    """Sentences of a message, each short and on one line.
+
+    Pasted lines only if there are no others.
+    """
     own = [_shorten_line(one) for line in own_words(words) for one in split_sentences(line)]
     return own or [_shorten_line(line) for line in words.splitlines() if line.strip()]
 

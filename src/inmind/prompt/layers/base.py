@@ -30,7 +30,10 @@ T = TypeVar("T")
 
 
 class Slot(IntEnum):
-    """Positions of the built-in layers, lowest first; layers of a host may use any number between."""
+    """Positions of the built-in layers, lowest first.
+
+    Layers of a host may use any number between.
+    """
 
     STATE = 90
     SCRATCHPAD = 100
@@ -94,7 +97,10 @@ def _no_scratchpads() -> dict[Scope, Scratchpads]:
 
 @frozen(kw_only=True)
 class LayerContext:
-    """Everything a layer may read. It contains only values, so the same context always gives the same text."""
+    """Everything a layer may read.
+
+    It contains only values, so the same context always gives the same text.
+    """
 
     session: str
     resource: str
@@ -118,7 +124,10 @@ class LayerContext:
 
 
 class Layer(Protocol):
-    """Name, slot, scope, budget and four methods. `PlainLayer` implements all methods but `recall`."""
+    """Name, slot, scope, budget and four methods.
+
+    `PlainLayer` implements all methods but `recall`.
+    """
 
     @property
     def name(self) -> str: ...
@@ -126,7 +135,10 @@ class Layer(Protocol):
     def slot(self) -> int: ...
     @property
     def scope(self) -> Scope:
-        """Owner of its data, session or resource; with `spawn` it decides what a child session gets."""
+        """Owner of its data, session or resource.
+
+        With `spawn` it decides what a child session gets.
+        """
         ...
 
     @property
@@ -180,7 +192,10 @@ class ViewLayer(PlainLayer):
 
 
 def unwrap_view(layer: Layer) -> tuple[Layer, int]:
-    """Return the layer behind views, and the number of generations up; 0 for a layer of the session itself."""
+    """Return the layer behind views, and the number of generations up.
+
+    0 for a layer of the session itself.
+    """
     height = 0
     while isinstance(layer, ViewLayer):
         layer, height = layer.layer, height + 1
@@ -208,7 +223,7 @@ def check_layers(layers: object) -> tuple[Layer, ...]:
 
 
 def call_layer(layer: Layer, call: Callable[[], T], kind: type[T] | tuple[type, ...]) -> T:
-    """Call a layer method; exceptions and wrong results of host code raise LayerFailed with the layer's name."""
+    """Call a layer method; an exception or a wrong result raises LayerFailed with the layer's name."""
     try:
         result = call()
     except InmindError:
@@ -221,7 +236,10 @@ def call_layer(layer: Layer, call: Callable[[], T], kind: type[T] | tuple[type, 
 
 
 def check_stored_draft(layer: Layer, draft: object) -> Draft:
-    """Return a draft that a layer may store: a document of the session with a valid path and text."""
+    """Return a draft that a layer may store.
+
+    A document of the session with a valid path and text.
+    """
     what = draft.payload if isinstance(draft, Draft) else None
     if not isinstance(draft, Draft) or not isinstance(what, DocumentWritten):
         raise LayerFailed(layer=layer.name, reason=f"it may only store documents, not {short_repr(draft)}")

@@ -77,7 +77,7 @@ _RESOURCE_PAGE_BUDGET = Budget(min=200, max=8_500)
 
 @dataclass(frozen=True)
 class StateLayer(DocumentLayer):
-    """MEMORY.md, limited by characters depending on the window and on the notes not yet consolidated."""
+    """MEMORY.md, limited by characters depending on the window and the waiting notes."""
 
     name: str = "state"
     path: str = MEMORY_PAGE_PATH

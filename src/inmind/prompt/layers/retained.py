@@ -62,7 +62,10 @@ def render_items(items: Sequence[RetainedItem], left_out: int = 0) -> str:
 
 
 def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -> TruncatedText:
-    """Drop the oldest rules and decisions until the rest fits; if that is not enough, the caller cuts the text."""
+    """Drop the oldest rules and decisions until the rest fits.
+
+    If that is not enough, the caller cuts the text.
+    """
     going = sorted((item for item in items if item.kind not in _ALWAYS_KEPT), key=lambda item: item.seq)
 
     def without(number: int) -> str:

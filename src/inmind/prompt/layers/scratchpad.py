@@ -44,7 +44,7 @@ _NAME_PATTERN = re.compile(r"[a-zA-Z][\w-]{0,49}", re.ASCII)
 
 @frozen
 class ScratchpadRevision:
-    """Result of an update: payloads to store, none if nothing changes, and the message for the caller."""
+    """Result of an update: payloads to store, if any, and the message for the caller."""
 
     payloads: tuple[EventPayload, ...]
     message: str
@@ -87,7 +87,10 @@ class ScratchpadLayer(PlainLayer):
         """The last rendered state and its text, cached because every prompt needs it."""
 
     def current_state(self, scratchpads: Scratchpads) -> ScratchpadState:
-        """Return the saved state, else the template; empty if the saved state does not match the schema."""
+        """Return the saved state, else the template.
+
+        Empty if the saved state does not match the schema.
+        """
         pad = scratchpads.get(self.name)
         if pad is None:
             return self._template
@@ -140,7 +143,10 @@ class ScratchpadLayer(PlainLayer):
         return self._spawn
 
     def for_session(self) -> ScratchpadLayer:
-        """Return the same scratchpad owned by one session: for a child, or a session without a resource."""
+        """Return the same scratchpad owned by one session.
+
+        For a child, or a session without a resource.
+        """
         return self._copy_with(scope="thread")
 
     def as_read_only(self) -> ScratchpadLayer:
@@ -190,7 +196,7 @@ class ScratchpadLayer(PlainLayer):
         allow_removals: bool = False,
         seen: ScratchpadState | None = None,
     ) -> ScratchpadRevision:
-        """`allow_removals`: required fields may be removed, because the child's update was checked already."""
+        """`allow_removals`: required fields may be removed, because the child's update was checked."""
         if reason := self.read_only_reason(scratchpads):
             raise ReadOnly(place=f"the scratchpad {self.name}", reason=reason)
         current, mismatch = self.current_state(scratchpads), self.mismatch_reason(scratchpads)
@@ -261,7 +267,10 @@ class ScratchpadLayer(PlainLayer):
 
 
 def parse_bool(arguments: Mapping[str, Any], key: str) -> bool:
-    """Parse a boolean argument of a model; some models send "true" as text, and reading it as false would lose data."""
+    """Parse a boolean argument of a model.
+
+    Some models send "true" as text, and reading it as false would lose data.
+    """
     value = arguments.get(key)
     if isinstance(value, str) and value.lower() in ("true", "false", ""):
         return value.lower() == "true"
@@ -271,7 +280,10 @@ def parse_bool(arguments: Mapping[str, Any], key: str) -> bool:
 
 
 def find_scratchpad(layers: Sequence[Layer]) -> ScratchpadLayer | None:
-    """Return the only scratchpad among the layers; with two, the model's tool would be ambiguous."""
+    """Return the only scratchpad among the layers.
+
+    With two, the model's tool would be ambiguous.
+    """
     pads = [layer for layer in layers if isinstance(layer, ScratchpadLayer)]
     if len(pads) > 1:
         raise InvalidInput(field="layers", value=[pad.name for pad in pads], expected="at most one scratchpad")
@@ -279,7 +291,10 @@ def find_scratchpad(layers: Sequence[Layer]) -> ScratchpadLayer | None:
 
 
 def find_visible_scratchpad(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, int] | None:
-    """Return the visible scratchpad and the number of generations up; 0 for one of the session itself."""
+    """Return the visible scratchpad and the number of generations up.
+
+    0 for one of the session itself.
+    """
     kept = (unwrap_view(layer) for layer in layers)
     return next(((layer, height) for layer, height in kept if isinstance(layer, ScratchpadLayer)), None)
 
@@ -310,7 +325,10 @@ def _result_message(update: ScratchpadUpdate, *, changed: bool) -> str:
 def _stale_revision(
     update: ScratchpadUpdate, seen: ScratchpadState | None, current: ScratchpadState
 ) -> ScratchpadRevision | None:
-    """Return a refusal if the update would overwrite content that the model has not seen; else None."""
+    """Return a refusal if the update would overwrite content that the model has not seen.
+
+    Else None.
+    """
     if isinstance(current, str):
         if update.append or not current or seen == current:
             return None

@@ -52,10 +52,10 @@ def lacking(key: str) -> dict[str, Any]:
         (changed(extra={}), changed(extra={"a.b": 1}), changed(extra={"a.b": 1}), ('extra["a.b"]',)),
     ],
 )
-def test_what_only_one_of_them_changed_is_taken(ours: Any, theirs: Any, after: Any, brought: tuple[str, ...]) -> None:
+def test_what_only_one_of_them_changed_is_taken(ours: Any, theirs: Any, after: Any, taken: tuple[str, ...]) -> None:
     came = merge_three_way(BASE, ours, theirs)
     assert applied(ours, came) == after
-    assert (came.taken, came.combined, came.conflicts) == (brought, (), ())
+    assert (came.taken, came.combined, came.conflicts) == (taken, (), ())
 
 
 @pytest.mark.spec("C8")

@@ -141,9 +141,9 @@ def test_a_good_summary_is_taken_without_the_space_around_it() -> None:
 
 
 BAD: list[tuple[Any, str]] = [
-    (None, "no text"),
-    ({"summary": "x"}, "no text"),
-    (b"bytes", "no text"),
+    (None, "expected a text"),
+    ({"summary": "x"}, "expected a text"),
+    (b"bytes", "expected a text"),
     ("", "empty"),
     (" \n\t", "empty"),
     ("x" * (MAX_SUMMARY_CHARACTERS + 1), "characters"),
