@@ -227,7 +227,7 @@ def _check_in_transaction(
     if isinstance(loaded.stream.state, SessionState):
         session = cast("CheckedStream[SessionState]", loaded)
         files = pages.check_session_pages(home, session, store, hints)
-        return replace(check, files=list(files), looks_after=pages.folders_restored_by(home, session))
+        return replace(check, files=list(files), restores=pages.folders_restored_by(home, session))
     resource = cast("CheckedStream[ResourceState]", loaded)
     files = pages.check_resource_pages(home, resource, store, hints, restored_by)
     all_findings = [*findings, *dreams.check_dreams(resource, now, hints)]
