@@ -463,7 +463,7 @@ def test_notes_are_held_against_what_was_written_lately_and_not_against_all(
         held.append([crystal.text for crystal in crystals])
         return consolidate.plan_consolidation(crystals, now=now)
 
-    monkeypatch.setattr("inmind.jobs.dreaming.gather.plan", plan)
+    monkeypatch.setattr("inmind.jobs.dreaming.gather.plan_consolidation", plan)
     monkeypatch.setattr("inmind.jobs.dreaming.gather.MAX_COMPARED_CRYSTALS", 3)
     for n in range(6):
         noted(memory, f"Ferry {n} leaves at {n} o'clock")
