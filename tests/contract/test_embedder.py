@@ -1,4 +1,4 @@
-"""What every embedder promises, whoever's model it is."""
+"""Guarantees of every embedder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEXTS = [
     " tail\n" * 170_000,
 ]
 
-# What the two libraries offer, as far as it is asked, with a model that means nothing.
+# The used interface of the two libraries, with a dummy model.
 STAND_INS = """
 from embedding_server import DIMENSIONS, toy_rows
 
@@ -62,8 +62,8 @@ class StaticModel:
 """
 
 
-class OfAHost:
-    """An embedder of somebody's own, with vectors as long as they come."""
+class CustomEmbedder:
+    """A custom embedder whose vectors have any length."""
 
     name = "toy"
     dimensions = DIMENSIONS
@@ -74,7 +74,7 @@ class OfAHost:
 
 MADE: dict[str, Callable[[], Embedder | None]] = {
     "a function": lambda: FunctionEmbedder(toy_rows, name="toy", dimensions=DIMENSIONS),
-    "a host's": lambda: create_embedder(OfAHost()),
+    "a host's": lambda: create_embedder(CustomEmbedder()),
     "wordllama": lambda: create_embedder("wordllama"),
     "minilm": lambda: create_embedder("minilm"),
     "fastembed": lambda: create_embedder("fastembed:toy/model"),
@@ -92,13 +92,13 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip("its package is not installed")
     with pytest.MonkeyPatch.context() as patch:
         if request.param in {"fastembed", "model2vec"}:
-            stand_in(request.param, tmp_path_factory.mktemp("libraries"), patch)
+            dummy_library(request.param, tmp_path_factory.mktemp("libraries"), patch)
         made = MADE[request.param]()
         assert made is not None
         yield made
 
 
-def stand_in(library: str, place: Path, patch: pytest.MonkeyPatch) -> None:
+def dummy_library(library: str, place: Path, patch: pytest.MonkeyPatch) -> None:
     (place / f"{library}.py").write_text(STAND_INS, encoding="utf-8")
     patch.setattr(sys, "path", [str(place), *sys.path])
     patch.delitem(sys.modules, library, raising=False)

@@ -1,4 +1,4 @@
-"""What every format promises, held against messages as the providers really shape them."""
+"""Guarantees of every format, tested with recorded messages of the providers."""
 
 from __future__ import annotations
 

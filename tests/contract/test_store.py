@@ -1,7 +1,7 @@
-"""The promises of a store, and every store held to them.
+"""Guarantees of every store.
 
-What a host can rely on is what passes here for all stores alike; what only one of them does is that store's own
-business and is tested with it. The state machine at the end looks for the trace that tells two stores apart.
+Hosts can rely on what passes here for all stores; the rest is tested with each store. The state machine at the end
+looks for a sequence of calls in which two stores differ.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def sqlite(folder: Path) -> Store:
     return SqliteStore(folder / "inmind.db")
 
 
-class Tenancies:
-    """A tenant of the shared server for each folder: whoever opens the same folder again finds what was in it."""
+class PostgresTenants:
+    """A tenant of the shared server for each folder, the same one when a folder is opened again."""
 
     def __init__(self) -> None:
         self.tenants: Tenants | None = None
@@ -75,7 +75,7 @@ class Tenancies:
         self._urls.clear()
 
 
-_tenancies = Tenancies()
+_tenancies = PostgresTenants()
 postgres = _tenancies.open
 
 
@@ -154,7 +154,7 @@ def test_a_stream_that_does_not_exist_is_empty(store: Store) -> None:
 
 
 def test_a_batch_is_stored_completely_or_not_at_all(store: Store) -> None:
-    """A3: half a surrogate pair is text to Python and to no database."""
+    """A3: Python accepts an unpaired surrogate, databases do not."""
     append(store, "a")
     with pytest.raises(ValueError, match="surrogate"):
         append(store, "b", "\ud800", "c", key=Key("k", "r"))
@@ -179,7 +179,7 @@ def test_a_new_stream_whose_first_batch_failed_does_not_exist(store: Store) -> N
 
 @pytest.mark.parametrize("expected", [0, 1, 3, 99])
 def test_a_stale_expectation_is_a_conflict_with_both_versions_and_stores_nothing(store: Store, expected: int) -> None:
-    """A3: the loser learns where the stream is and where it thought it was."""
+    """A3: the error has the actual and the expected version."""
     append(store, "a", "b")
     with pytest.raises(Conflict) as caught:
         store.append("s", [a_draft("c")], expected=expected, at=WHEN, key=Key("k", "r"))
@@ -208,7 +208,7 @@ def test_events_of_two_streams_are_stored_together(store: Store) -> None:
 def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
     store: Store, expected: int, beside: int, stream: str
 ) -> None:
-    """A3: the conflict names the stream that has moved on."""
+    """A3: the conflict names the stream that has changed."""
     append(store, "a", stream="one")
     append(store, "b", stream="two")
     key, batch = Key("k", "r"), Batch("two", [a_draft("d")], expected=beside)
@@ -220,7 +220,7 @@ def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
 
 
 def test_a_failure_in_one_stream_stores_nothing_in_the_other(store: Store) -> None:
-    """A3: half a surrogate pair is text to Python and to no database."""
+    """A3: Python accepts an unpaired surrogate, databases do not."""
     with pytest.raises(ValueError, match="surrogate"):
         store.append(
             "one", [a_draft("a")], expected=0, at=WHEN, companion=Batch("two", [a_draft("\ud800")], expected=0)
@@ -229,7 +229,7 @@ def test_a_failure_in_one_stream_stores_nothing_in_the_other(store: Store) -> No
 
 
 def test_a_repeated_key_creates_no_companion_stream(store: Store) -> None:
-    """A6: nor a stream that is there without an event."""
+    """A6: not even one without events."""
     key = Key("k", "r")
     append(store, "a", stream="one", key=key)
     store.append("one", [], expected=0, at=LATER, key=key, companion=Batch("two", [a_draft("b")], expected=0))
@@ -237,7 +237,7 @@ def test_a_repeated_key_creates_no_companion_stream(store: Store) -> None:
 
 
 def test_a_key_covers_the_companion_events(store: Store) -> None:
-    """A6: the first answer again, and no second effect in either stream."""
+    """A6: the first result again, and no second effect in either stream."""
     key, batch = Key("k", "r"), Batch("two", [a_draft("b")], expected=0)
     first = store.append("one", [], expected=0, at=WHEN, key=key, companion=batch)
     again = store.append("one", [a_draft("a")], expected=0, at=LATER, key=key, companion=batch)
@@ -250,7 +250,7 @@ def test_a_key_covers_the_companion_events(store: Store) -> None:
 
 
 def test_the_same_key_stores_once_and_returns_the_same_result(store: Store) -> None:
-    """A6: a retry gets the first answer, though the stream has moved on and its expectation is stale."""
+    """A6: a retry gets the first result, although its expected version is stale by now."""
     key = Key("k", "request")
     first = append(store, "a", "b", key=key)
     append(store, "c")
@@ -261,7 +261,7 @@ def test_the_same_key_stores_once_and_returns_the_same_result(store: Store) -> N
 
 
 def test_the_same_key_for_another_request_is_refused_and_stores_nothing(store: Store) -> None:
-    """A6: guessing which of the two was meant would lose one of them."""
+    """A6: choosing one of the two requests would lose the other."""
     append(store, "a", key=Key("k", "one"))
     with pytest.raises(KeyReused) as caught:
         append(store, "b", key=Key("k", "other"))
@@ -280,7 +280,7 @@ def test_a_key_belongs_to_its_stream(store: Store) -> None:
 
 
 def test_an_empty_batch_keeps_its_key(store: Store) -> None:
-    """A6: a request that had nothing to store is answered alike for ever too, with the time at which it was made."""
+    """A6: a request without events always returns the same result too, with its original time."""
     key = Key("k", "request")
     append(store, "a", "b")
     empty = store.append("s", [], expected=2, at=LATER, key=key)
@@ -358,7 +358,7 @@ HOSTILE = [
 
 
 def test_streams_are_found_by_prefix_without_wildcards(store: Store) -> None:
-    """J3, N59: a wildcard in a name is a character."""
+    """J3, N59: a wildcard in a name is an ordinary character."""
     for name in HOSTILE:
         append(store, name, stream=name)
     for prefix in [*HOSTILE, "a%%", "_", "%", "🎉"]:
@@ -415,13 +415,13 @@ def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
     assert (dict(summary.kinds), summary.updated) == ({"message": 3, "document": 1}, LATER)
 
 
-# -- following ---------------------------------------------------------------------------------------------
+# -- reading all streams -----------------------------------------------------------------------------------
 
 WRITTEN = [DocumentWritten.kind]
 
 
-def followed(store: Store, *kinds: str, most: int = 3) -> list[Event]:
-    """All that a derived index takes in, so many at a time."""
+def read_all(store: Store, *kinds: str, most: int = 3) -> list[Event]:
+    """All indexed events, read in batches."""
     events: list[Event] = []
     position = 0
     while news := store.events_since(position, kinds=kinds or list(KINDS), limit=most):
@@ -438,8 +438,8 @@ def test_events_of_all_streams_are_read_in_commit_order(store: Store) -> None:
     beside = Batch("three", [a_draft("e")], 0)
     store.append("two", [a_draft("d")], expected=2, at=WHEN, companion=beside)
     append(store, "f", stream="one")
-    assert [event.id for event in followed(store)] == ["two#1", "two#2", "one#1", "two#3", "three#1", "one#2"]
-    assert followed(store) == followed(store, most=1) == followed(store, most=100)
+    assert [event.id for event in read_all(store)] == ["two#1", "two#2", "one#1", "two#3", "three#1", "one#2"]
+    assert read_all(store) == read_all(store, most=1) == read_all(store, most=100)
     positions = [position for position, _ in store.events_since(0, kinds=WRITTEN, limit=100)]
     assert positions == sorted(set(positions))
 
@@ -447,8 +447,8 @@ def test_events_of_all_streams_are_read_in_commit_order(store: Store) -> None:
 @pytest.mark.spec("H3")
 def test_only_the_requested_kinds_are_returned_and_counted(store: Store) -> None:
     store.append("s", [a_draft("a"), a_message("m"), a_message("n"), a_draft("b")], expected=0, at=WHEN)
-    assert texts(followed(store, *WRITTEN)) == ["a", "b"]
-    assert [event.seq for event in followed(store, MessageAdded.kind)] == [2, 3]
+    assert texts(read_all(store, *WRITTEN)) == ["a", "b"]
+    assert [event.seq for event in read_all(store, MessageAdded.kind)] == [2, 3]
     assert texts(event for _, event in store.events_since(0, kinds=WRITTEN, limit=1)) == ["a"]
     assert (list(store.events_since(0, kinds=[], limit=9)), list(store.events_since(0, kinds=WRITTEN, limit=0))) == (
         [],
@@ -471,7 +471,7 @@ def test_there_are_no_events_after_the_last_position(store: Store) -> None:
 
 @pytest.mark.spec("H3", "J2")
 def test_a_reader_that_follows_writers_sees_each_event_once(store: Store, tmp_path: Path) -> None:
-    """What appears behind a position appears there for good: nothing turns up before it later."""
+    """No event appears later before a position that was already read."""
     writers, each = 3, 40
     stores = [sqlite(tmp_path) if isinstance(store, SqliteStore) else store for _ in range(writers)]
 
@@ -494,7 +494,7 @@ def test_a_reader_that_follows_writers_sees_each_event_once(store: Store, tmp_pa
     for other in stores:
         if other is not store:
             other.close()
-    assert seen == followed(store)
+    assert seen == read_all(store)
     for number in range(writers):
         assert [event for event in seen if event.stream == f"s{number}"] == list(store.read(f"s{number}"))
     assert len(seen) == writers * each * 2
@@ -564,7 +564,7 @@ def test_receipts_of_all_streams_are_grouped_by_stream(store: Store, most: int) 
     assert len([*groupby(told, key=attrgetter("stream"))]) == 3
 
 
-# -- carried elsewhere -------------------------------------------------------------------------------------
+# -- bulk import -------------------------------------------------------------------------------------------
 
 
 def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, number: float = 0.0) -> Event:
@@ -582,35 +582,35 @@ def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, numb
     )
 
 
-def adopt(store: Store, *events: Event, receipts: Sequence[Receipt] = ()) -> list[bool]:
-    """Which of them were new."""
+def import_events(store: Store, *events: Event, receipts: Sequence[Receipt] = ()) -> list[bool]:
+    """Import events; returns which of them were new."""
     with store.bulk_import() as adoption:
         return [*(adoption.add_event(event).is_new for event in events), *map(adoption.add_receipt, receipts)]
 
 
 @pytest.mark.spec("M40")
 def test_imported_events_are_unchanged(store: Store) -> None:
-    """With its own time, origin, trust, sources and batches; and numbered on from there."""
+    """With their time, origin, trust, sources and batches; appends continue their numbers."""
     events = [an_event("a", 1), an_event("x", 1, stream="t"), an_event("b", 2, opens=False)]
-    assert adopt(store, *events) == [True, True, True]
-    assert followed(store) == events
+    assert import_events(store, *events) == [True, True, True]
+    assert read_all(store) == events
     assert append(store, "c").first == 3
 
 
 @pytest.mark.spec("M40")
 def test_imported_streams_are_listed_by_their_times(store: Store) -> None:
     append(store, "b", stream="resource/b", at=LATER - timedelta(hours=1))
-    adopt(store, an_event("a", 1, stream="resource/a"), an_event("b", 2, stream="resource/a"))
+    import_events(store, an_event("a", 1, stream="resource/a"), an_event("b", 2, stream="resource/a"))
     begun = [(one.first.stream, one.version, one.updated) for one in store.stream_infos("resource/")]
     assert begun == [("resource/a", 2, LATER), ("resource/b", 1, LATER - timedelta(hours=1))]
 
 
 def test_importing_an_existing_event_is_a_repeat_or_a_conflict(store: Store) -> None:
-    adopt(store, an_event("a", 1), an_event("b", 2))
-    assert adopt(store, an_event("a", 1), an_event("b", 2), an_event("c", 3)) == [False, False, True]
+    import_events(store, an_event("a", 1), an_event("b", 2))
+    assert import_events(store, an_event("a", 1), an_event("b", 2), an_event("c", 3)) == [False, False, True]
     for other in (an_event("B", 2), an_event("b", 2, opens=False), dataclasses.replace(an_event("b", 2), at=WHEN)):
         with pytest.raises(Conflict) as caught:
-            adopt(store, an_event("d", 4), other)
+            import_events(store, an_event("d", 4), other)
         assert (caught.value.stream, caught.value.actual) == ("s", 4)
     assert texts(store.read("s")) == ["a", "b", "c"]
 
@@ -618,15 +618,15 @@ def test_importing_an_existing_event_is_a_repeat_or_a_conflict(store: Store) -> 
 @pytest.mark.spec("M40")
 def test_an_event_with_nan_equals_itself_on_import(store: Store) -> None:
     odd = an_event("a", 1, number=float("nan"))
-    assert adopt(store, odd) == [True]
-    assert adopt(store, odd) == [False]
+    assert import_events(store, odd) == [True]
+    assert import_events(store, odd) == [False]
 
 
 @pytest.mark.spec("M40")
 @pytest.mark.parametrize("seq", [0, 2, 99])
 def test_an_import_with_a_gap_is_a_conflict(store: Store, seq: int) -> None:
     with pytest.raises(Conflict):
-        adopt(store, an_event("x", 1, stream="t"), an_event("a", seq))
+        import_events(store, an_event("x", 1, stream="t"), an_event("a", seq))
     assert (list(store.stream_names("")), store.last_position()) == ([], 0)
 
 
@@ -655,7 +655,7 @@ def test_an_import_is_visible_only_to_itself_before_its_end(store: Store, tmp_pa
 
 @pytest.mark.spec("M40")
 def test_a_failed_import_leaves_nothing_not_even_a_stream_id(store: Store) -> None:
-    """What was read inside must not be believed afterwards: the next new stream gets that number."""
+    """Ids read inside must not be cached: the next new stream gets the same id."""
 
     def read_and_fail() -> None:
         with store.bulk_import() as adoption:
@@ -690,15 +690,15 @@ def test_keys_are_sorted_and_imported(store: Store) -> None:
     assert list(store.receipts("s", after="a", limit=2)) == listed[2:4]
     other = InMemoryStore()
     events = store.read("s")
-    assert adopt(other, *events, receipts=listed) == [True] * 10
-    assert adopt(other, *events, receipts=listed) == [False] * 10
+    assert import_events(other, *events, receipts=listed) == [True] * 10
+    assert import_events(other, *events, receipts=listed) == [False] * 10
     assert append(other, "a", key=Key("b", "for b")) == dataclasses.replace(stored["b"], repeated=True)
     for changed in (Key("b", "other"), Key("b", "for b")):
         with pytest.raises(Conflict):
-            adopt(other, receipts=[Receipt("s", changed, AppendResult(first=2, last=2, at=WHEN))])
+            import_events(other, receipts=[Receipt("s", changed, AppendResult(first=2, last=2, at=WHEN))])
 
 
-# -- beside the events -------------------------------------------------------------------------------------
+# -- snapshots and published versions ----------------------------------------------------------------------
 
 
 def test_the_newest_snapshot_is_kept(store: Store) -> None:
@@ -709,7 +709,7 @@ def test_the_newest_snapshot_is_kept(store: Store) -> None:
 
 
 def test_a_snapshot_of_another_fold_version_replaces_the_old_one(store: Store) -> None:
-    """A2: a newer shape of the state makes old snapshots worthless, also when it was folded less far."""
+    """A2: a new format makes old snapshots useless, even if the new one is less recent."""
     append(store, *"abcde")
     store.save_snapshot("s", Snapshot(seq=4, fold_version=1, body="old shape"))
     assert store.snapshot("s", fold_version=2) is None
@@ -764,7 +764,7 @@ CALLS: dict[str, Callable[[Store], object]] = {
     "all_up_to": lambda store: list(store.events_up_to(1, batch_size=1)),
     "all_receipts": lambda store: list(store.all_receipts(batch_size=1)),
     "receipts": lambda store: store.receipts("s", limit=1),
-    "adopting": lambda store: adopt(store),
+    "adopting": lambda store: import_events(store),
     "streams": lambda store: store.stream_names(""),
     "begun": lambda store: store.stream_infos(""),
     "summary": lambda store: store.summary("s"),
@@ -787,7 +787,7 @@ def test_every_call_to_a_closed_store_raises_closed(store: Store, call: str) -> 
 # -- round trips -------------------------------------------------------------------------------------------
 
 JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
-# By annotation, so that a new payload is covered the day it is written, or fails here by name.
+# By annotation, so that a new payload is covered automatically, or fails here with its name.
 SHOWN = st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple)
 
 ITEMS = st.builds(RetainedItem, kind=st.text(), text=st.text(), seq=st.integers())
@@ -914,7 +914,7 @@ TIMES = st.datetimes(datetime(1900, 1, 1), datetime(9000, 1, 1), timezones=ZONES
 
 @each_row("kind", sorted(KINDS))
 def test_every_payload_is_read_as_it_was_written(store: Store, kind: str) -> None:
-    """A1, A2: with its origin, its trust, its sources and its time to the microsecond, whatever it says."""
+    """A1, A2: with origin, trust, sources and time to the microsecond."""
 
     @given(draft=drafts(kind), at=TIMES)
     @settings(max_examples=examples(15))
@@ -946,7 +946,7 @@ def test_no_event_is_trusted_more_than_its_origin(draft: Draft) -> None:
 
 
 def test_a_reader_in_another_thread_never_sees_part_of_a_batch(store: Store) -> None:
-    """A3, J2: also not between the events of a batch and the key that stands for it."""
+    """A3, J2: nor the events of a batch without its key."""
     batches, size = 60, 5
     halves: list[int] = []
     done = threading.Event()
@@ -976,7 +976,7 @@ def test_a_reader_in_another_thread_never_sees_part_of_a_batch(store: Store) -> 
 
 
 def test_many_threads_lose_no_update(store: Store) -> None:
-    """J2: each thread decides on what it read, and appends again when somebody was faster."""
+    """J2: each thread decides on what it read, and retries on a conflict."""
     threads, each = 6, 15
 
     def write(name: int) -> None:
@@ -996,16 +996,16 @@ def test_many_threads_lose_no_update(store: Store) -> None:
     events = store.read("s")
     assert [event.seq for event in events] == list(range(1, threads * each + 1))
     assert sorted(texts(events)) == sorted(f"{name}.{n}" for name in range(threads) for n in range(each))
-    for name in range(threads):  # each thread's own are in its order
+    for name in range(threads):  # events of each thread are in order
         own = [int(text.split(".")[1]) for text in texts(events) if text.startswith(f"{name}.")]
         assert own == list(range(each))
 
 
-# -- reopening: only a store on disk has to -----------------------------------------------------------------
+# -- reopening (only stores on disk) ------------------------------------------------------------------------
 
 
 def test_everything_survives_reopening(tmp_path: Path) -> None:
-    """A2, A6, K25: also what a retry needs to be recognised."""
+    """A2, A6, K25: including the keys by which a retry is recognised."""
     store = sqlite(tmp_path)
     first = append(store, "a", "b", key=Key("k", "r"), at=LATER)
     store.save_snapshot("s", Snapshot(seq=2, fold_version=1, body="state"))
@@ -1027,12 +1027,12 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
 
 @pytest.mark.spec("K25")
 def test_every_migration_file_is_listed() -> None:
-    """A step that is written and not listed leaves older versions in the belief that they know every kind of event."""
+    """With an unlisted migration, older versions would not notice that they miss kinds of events."""
     files = (Path(store_package.__file__).parent / "sql").glob("0*.sql")
     assert sorted(file.stem for file in files) == list(MIGRATIONS)
 
 
-# -- allowances --------------------------------------------------------------------------------------------
+# -- rate limits -------------------------------------------------------------------------------------------
 
 A_MINUTE = RateWindow("calls", WHEN.replace(second=0, microsecond=0), timedelta(minutes=1))
 
@@ -1105,7 +1105,7 @@ def test_concurrent_calls_never_exceed_the_limit(store: Store) -> None:
     assert (sum(allowed), store.usage(A_MINUTE)) == (20, 20)
 
 
-# -- the trace that tells two stores apart ------------------------------------------------------------------
+# -- state machine over two stores --------------------------------------------------------------------------
 
 STREAMS = st.sampled_from(["session/a", "session/b", "resource/%"])
 OFF = st.sampled_from([0, 0, 0, -1, 1])
@@ -1117,7 +1117,7 @@ KEPT = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), max_si
 
 
 class TwoStores(RuleBasedStateMachine):
-    """Every step is taken on both stores, and both have to answer alike, also with errors."""
+    """Every call is made on both stores, which have to return the same, including errors."""
 
     kind = "sqlite"
 
@@ -1165,7 +1165,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 12), kinds=st.lists(st.sampled_from([*KINDS]), max_size=3), most=st.integers(0, 5))
     def since(self, number: int, kinds: list[str], most: int) -> None:
-        """Which numbers its positions have is a store's own business, what stands behind one is not."""
+        """Positions may differ between stores; the events after one may not."""
 
         def behind(store: Store) -> list[Event | None]:
             before = store.events_since(0, kinds=list(KINDS), limit=number)
@@ -1183,13 +1183,13 @@ class TwoStores(RuleBasedStateMachine):
         self.both(behind)
 
     @rule(owner=OWNERS)
-    def whose(self, owner: str) -> None:
+    def owners(self, owner: str) -> None:
         self.both(lambda store: list(store.owners()))
         self.both(lambda store: list(store.stream_names("", owner=owner)))
 
     @rule(stream=STREAMS, off=OFF, batch=st.lists(drafts(), min_size=1, max_size=3), breaks=st.booleans())
     def adopt(self, stream: str, off: int, batch: list[Draft], breaks: bool) -> None:
-        """What happened elsewhere, before and behind the end of what there is; all of it, or none."""
+        """Import events before and after the end of the stream; all or none."""
         have = [*self.model.read(stream, after=self.model.version(stream) - 1)]
         first = self.model.version(stream) + 1 + off
         events = [
@@ -1268,7 +1268,7 @@ class WithPostgres(TwoStores):
 
 
 class TestTwoStores(TwoStores.TestCase):
-    """A3, A6, J2: no sequence of calls tells the stores apart."""
+    """A3, A6, J2: no sequence of calls gives different results."""
 
     settings = settings(
         parent=settings(),
@@ -1279,6 +1279,6 @@ class TestTwoStores(TwoStores.TestCase):
 
 
 class TestWithPostgres(WithPostgres.TestCase):
-    """A3, A6, J2, J9: nor in a database."""
+    """A3, A6, J2, J9: the same with PostgreSQL."""
 
     settings = TestTwoStores.settings

@@ -1,4 +1,4 @@
-"""What every place for tenants promises, be it a folder of homes or a database, whichever operator has it."""
+"""Guarantees of every collection of tenants: a folder of homes, or a database with any kind of operator."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def names(tenants: Tenants) -> list[str]:
     return [one.name for one in tenants.list_all()]
 
 
-def entered(tenants: Tenants, name: str) -> None:
+def open_as_operator(tenants: Tenants, name: str) -> None:
     with tenants.open_as_operator(name):
         pass
 
 
-# -- made ----------------------------------------------------------------------------------------------------
+# -- creating ------------------------------------------------------------------------------------------------
 
 
 def test_a_new_tenant_opens_its_memory_with_its_address(tenants: Tenants) -> None:
@@ -85,7 +85,7 @@ def test_names_that_one_store_cannot_have_are_refused_by_all(tenants: Tenants, n
     calls: list[Callable[[str], object]] = [
         lambda name: made(tenants, name),
         tenants.inventory,
-        partial(entered, tenants),
+        partial(open_as_operator, tenants),
         tenants.erase,
     ]
     for call in calls:
@@ -106,19 +106,19 @@ def test_an_existing_name_is_refused_and_its_tenant_is_unchanged(tenants: Tenant
 
 
 def test_a_tenant_left_by_a_killed_creation_is_created_again(tenants: Tenants) -> None:
-    """Nobody has heard its password, and nobody could have come in."""
+    """Its password was never handed out, so no process could have logged in."""
     with pytest.raises(KeyboardInterrupt), tenants.create("ada"):
         raise KeyboardInterrupt
     lived(made(tenants, "ada"))
     assert tenants.inventory("ada").events > 3
 
 
-# -- those there are -----------------------------------------------------------------------------------------
+# -- existing tenants ----------------------------------------------------------------------------------------
 
 
 def test_an_unknown_tenant_is_not_found_and_not_created(tenants: Tenants) -> None:
     made(tenants, "ada")
-    for call in (tenants.inventory, partial(entered, tenants), tenants.erase):
+    for call in (tenants.inventory, partial(open_as_operator, tenants), tenants.erase):
         with pytest.raises(NotFound):
             call("bob")
     assert names(tenants) == ["ada"]
@@ -136,7 +136,7 @@ def test_an_inventory_counts_all_streams_and_keys(tenants: Tenants) -> None:
     assert (inventory.versions, inventory.keys, inventory.events) == ({"resource/ada": 2}, 2, 2)
 
 
-# -- erased --------------------------------------------------------------------------------------------------
+# -- erasing -------------------------------------------------------------------------------------------------
 
 
 def test_an_erased_tenant_is_gone_and_the_others_are_unchanged(tenants: Tenants) -> None:

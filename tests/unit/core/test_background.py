@@ -1,4 +1,4 @@
-"""Work that nobody waits for: done once, soon, whatever goes wrong, and before the end."""
+"""Background work runs once, soon, despite failures, and before close returns."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def later() -> Generator[BackgroundQueue]:
 
 
 @pytest.fixture
-def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More of the same may come in for ever: only a flush or a close ends the waiting."""
+def _without_delay_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the batching delay endless, so that only a flush or a close ends it."""
     monkeypatch.setattr(background, "BATCH_SECONDS", LONG)
 
 
 class Work:
-    """Counts how often it was done, and can be waited for."""
+    """Counts its runs and can be waited for."""
 
     def __init__(self, then: Callable[[], object] = lambda: None) -> None:
         self.times = 0
@@ -169,7 +169,7 @@ def test_many_threads_may_submit_and_flush_at_once(later: BackgroundQueue) -> No
 
 @pytest.mark.usefixtures("_in_no_hurry")
 def test_a_flush_does_not_wait_for_later_work(later: BackgroundQueue) -> None:
-    """Where others never stop asking, whoever waits for all of it waits for ever."""
+    """Otherwise a flush would never return while other threads keep submitting."""
     begun, may_go_on = threading.Event(), threading.Event()
 
     def ask_again() -> None:

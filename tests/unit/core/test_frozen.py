@@ -1,4 +1,4 @@
-"""A frozen value is to everybody what a frozen dataclass with slots would be."""
+"""A `frozen` class behaves like a frozen dataclass with slots."""
 
 from __future__ import annotations
 

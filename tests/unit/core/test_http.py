@@ -1,4 +1,4 @@
-"""Events of a server, out of bytes that end anywhere."""
+"""Server-sent events are parsed from bytes split anywhere."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_slow_consumer_is_not_mistaken_for_a_silent_server(monkeypatch: pytest
     for _ in silence.watch([b'data: {"n": 1}\n\n']):
         clock.now += 9
         assert not silence.is_expired()
-    clock.now += 500  # in the hands of whoever was told
+    clock.now += 500  # spent in the consumer
     silence.restart()
     assert not silence.is_expired()
     clock.now += 11
@@ -124,7 +124,7 @@ def test_a_slow_reader_gets_all_events() -> None:
         heard: list[dict[str, Any]] = []
         for event in HttpEndpoint(url=server.url).stream_events("chat", {}, headers=bearer, seconds=0.2):
             heard.append(event)
-            time.sleep(0.25)  # longer than a silence would be waited for
+            time.sleep(0.25)  # longer than the silence timeout
     assert heard == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 

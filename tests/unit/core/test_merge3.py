@@ -1,4 +1,4 @@
-"""What both have done to a text: every line of it, and in time however the text is made."""
+"""Three-way merge keeps every line of both sides, and is fast for any text."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]
     ],
 )
 def test_merging_the_largest_text_takes_seconds_not_minutes(made: Made) -> None:
-    """A guard against what grows with the square, and no measure of speed: a busy machine is several times slower."""
+    """A guard against quadratic time, not a benchmark: a busy machine is several times slower."""
     texts = [text(lines) for lines in made(Random(0))]
     assert all(len(one) <= MAX_DOCUMENT_BYTES for one in texts)
     began = process_time()

@@ -1,4 +1,4 @@
-"""What is measured, as whoever collects it reads it."""
+"""Metrics as a collector reads them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _forget() -> None:
 
 
 def collected(reader: InMemoryMetricReader) -> dict[str, tuple[str, list[Any]]]:
-    """By name: the unit, and the points."""
+    """Unit and points of each metric, by name."""
     data = reader.get_metrics_data()
     assert data is not None
     found = [one for resource in data.resource_metrics for scope in resource.scope_metrics for one in scope.metrics]
@@ -58,7 +58,7 @@ def test_a_dream_is_counted_with_its_outcome_and_duration(tmp_path: Path, reader
     with Memory.open(tmp_path, embedder=None, model=Model(), settings={"model.input_price": 2.0}) as asking:
         asking.resource("ada").note("Just so")
         asking.dream("ada", key="once")
-        asking.dream("ada", key="once")  # is over already, and no dream
+        asking.dream("ada", key="once")  # a failed start is not a dream
     found = collected(reader)
     unit, (point,) = found["inmind.dreams"]
     assert (unit, point.value) == ("{dream}", 1)
@@ -112,7 +112,7 @@ def _stopping(phase: str, _: str) -> None:
 
 
 def test_the_cost_of_a_dream_is_counted_by_the_process_that_paid(home: Home, reader: InMemoryMetricReader) -> None:
-    """And once, though another goes on with it."""
+    """And once, though another process resumes the dream."""
     clock = ManualClock()
     with Memory.open(home, embedder=None, model=Model(), clock=clock) as asking:
         asking.resource("ada").note("Just so")

@@ -1,4 +1,4 @@
-"""A map that only grows, held to what a plain dictionary copied at every step would say."""
+"""A persistent map behaves like a dictionary that is copied at every step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_removed_and_missing_keys_are_equivalent() -> None:
 
 
 def test_repeating_a_change_copies_nothing() -> None:
-    """A call works out what it leads to before it is stored, and then it is folded again: as long as there are ids."""
+    """A call folds its events before they are stored and again afterwards."""
     start = a_map(("a", 1), ("b", 2))
     foreseen = start.put("x", 1).put("y", 2)
     again = start.put("x", 1).put("y", 2)

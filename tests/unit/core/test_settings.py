@@ -1,4 +1,4 @@
-"""Settings: the names that people know, and no silent misspelling."""
+"""Settings have documented names, and a misspelled one is refused."""
 
 from __future__ import annotations
 

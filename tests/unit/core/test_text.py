@@ -1,4 +1,4 @@
-"""Stored text stands in prompts, terminals and budgets without acting there."""
+"""Stored text is inert in prompts and terminals, and fits its budget."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_words_in_another_script_do_not_change_how_the_rest_is_escaped(text: str
     ids=ascii,
 )
 def test_a_long_adversarial_text_is_escaped_quickly(piece: str) -> None:
-    """Ten seconds for eight megabytes, as it were: what takes the square of the length takes hours."""
+    """Eight megabytes take seconds; with quadratic time they would take hours."""
     started = time.process_time()
     for lead in ("<", "é‹", "[working", ""):
         escape_markup(lead + " " * 200_000 + piece)

@@ -1,4 +1,4 @@
-"""Counting without a tokenizer, and learning from those who have one."""
+"""Token estimates without a tokenizer, calibrated by reported usage."""
 
 from __future__ import annotations
 

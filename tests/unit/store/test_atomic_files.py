@@ -1,4 +1,4 @@
-"""Files of a folder: nothing is followed out of it, and nothing that is displaced is lost."""
+"""Operations on a folder follow no link out of it and lose no replaced file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from inmind.errors import UnsafeStorage
 from inmind.store.atomic_files import Folder
 from inmind.store.file_operations import FileState
 
-MOST = 10
-BEGINNING = b"x" * (MOST + 1)
+MAX_BYTES = 10
+BEGINNING = b"x" * (MAX_BYTES + 1)
 
 
 @pytest.fixture
@@ -24,12 +24,12 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "pages")
 
 
-def put(folder: Folder, name: str, data: bytes) -> FileState:
-    """The bytes in a file of its own, as an editor saves it, and what a look at it finds."""
+def save_file(folder: Folder, name: str, data: bytes) -> FileState:
+    """Save a file as an editor does and return its state."""
     beside = folder.path / "beside"
     beside.write_bytes(data)
     os.replace(beside, folder.path / name)
-    return folder.read(name, max_bytes=MOST)
+    return folder.read(name, max_bytes=MAX_BYTES)
 
 
 def without_links(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def without_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["links", "copies"])
 def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that has links, and one that has none."""
+    """One with hard links and one without."""
     if request.param == "copies":
         without_links(monkeypatch)
 
@@ -49,10 +49,10 @@ def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.spec("A5")
 @pytest.mark.usefixtures("file_system")
 def test_different_files_saved_aside_under_one_name_are_all_kept(folder: Folder) -> None:
-    """Names are made of the beginning of a file, which may be all that two have in common."""
+    """Names are derived from the start of a file, which two files may share."""
     kept: list[str] = []
     for end in (b"one", b"two", b"another", b"two"):
-        put(folder, "detail/a.md", BEGINNING + end)
+        save_file(folder, "detail/a.md", BEGINNING + end)
         kept.append(folder.save_aside("detail/a.md", new_name="detail/a.md.damaged-1"))
     assert kept == ["detail/a.md.damaged-1", "detail/a.md.damaged-1-2", "detail/a.md.damaged-1-3", kept[1]]
     ends = [(folder.path / name).read_bytes().removeprefix(BEGINNING) for name in kept]
@@ -61,22 +61,22 @@ def test_different_files_saved_aside_under_one_name_are_all_kept(folder: Folder)
 
 @pytest.mark.usefixtures("file_system")
 def test_a_copy_has_all_bytes_however_many(folder: Folder) -> None:
-    put(folder, "a.md", b"y" * 3_000_000)
+    save_file(folder, "a.md", b"y" * 3_000_000)
     kept = folder.save_aside("a.md", new_name="a.md.damaged-1")
     assert (folder.path / kept).stat().st_size == 3_000_000
 
 
 @pytest.mark.spec("A5")
 def test_a_large_file_with_only_the_same_start_is_not_replaced(folder: Folder) -> None:
-    found = put(folder, "a.md", BEGINNING + b"seen")
-    put(folder, "a.md", BEGINNING + b"saved since")
+    found = save_file(folder, "a.md", BEGINNING + b"seen")
+    save_file(folder, "a.md", BEGINNING + b"saved since")
     assert not folder.exchange("a.md", b"ours", expected=found)
     assert (folder.path / "a.md").read_bytes() == BEGINNING + b"saved since"
     assert sorted(path.name for path in folder.path.iterdir()) == ["a.md", "detail"]
 
 
 def test_an_unchanged_large_file_is_replaced(folder: Folder) -> None:
-    assert folder.exchange("a.md", b"ours", expected=put(folder, "a.md", BEGINNING + b"seen"))
+    assert folder.exchange("a.md", b"ours", expected=save_file(folder, "a.md", BEGINNING + b"seen"))
     assert (folder.path / "a.md").read_bytes() == b"ours"
 
 
@@ -86,7 +86,7 @@ def test_a_folder_that_is_a_link_is_not_listed(folder: Folder, tmp_path: Path) -
     outside.mkdir()
     (outside / "secret.md").write_text("not yours to read")
     (folder.path / "archive").symlink_to(outside)
-    put(folder, "detail/a.md", b"a")
+    save_file(folder, "detail/a.md", b"a")
     assert (folder.list_files("detail"), folder.list_files("archive"), folder.list_files("nowhere")) == (
         {"a.md": ""},
         {},
@@ -114,7 +114,7 @@ def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> 
     acts: list[Callable[[], object]] = [
         lambda: folder.replace("a.md", b"ours"),
         lambda: folder.exchange("a.md", b"ours", expected=FileState()),
-        lambda: folder.remove("a.md", expected=FileState(data=b"not yours to read", max_bytes=MOST)),
+        lambda: folder.remove("a.md", expected=FileState(data=b"not yours to read", max_bytes=MAX_BYTES)),
         lambda: folder.save_aside("a.md", new_name="b.md"),
         lambda: folder.make_subfolder("detail"),
         lambda: folder.clean_up(),
@@ -124,12 +124,12 @@ def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> 
     for act in acts:
         with pytest.raises(UnsafeStorage, match="links are not followed"):
             act()
-    assert "links are not followed" in folder.read("a.md", max_bytes=MOST).read_error
+    assert "links are not followed" in folder.read("a.md", max_bytes=MAX_BYTES).read_error
     assert (folder.list_files("s"), folder.first_non_folder("a.md"), sorted(outside.rglob("*"))) == ({}, linked, before)
 
 
 def test_a_listing_names_the_type_of_special_files(folder: Folder) -> None:
-    put(folder, "detail/b.md", b"b")
+    save_file(folder, "detail/b.md", b"b")
     (folder.path / "detail" / "sub").mkdir()
     (folder.path / "detail" / "a.md").symlink_to("b.md")
     os.mkfifo(folder.path / "detail" / "pipe")
@@ -153,6 +153,6 @@ def test_appended_bytes_do_not_appear_under_other_links(folder: Folder, tmp_path
 
 @pytest.mark.spec("F54")
 def test_a_file_state_reports_other_links(folder: Folder, tmp_path: Path) -> None:
-    assert not put(folder, "a.md", b"a").has_other_links
+    assert not save_file(folder, "a.md", b"a").has_other_links
     os.link(folder.path / "a.md", tmp_path / "another")
-    assert folder.read("a.md", max_bytes=MOST).has_other_links
+    assert folder.read("a.md", max_bytes=MAX_BYTES).has_other_links

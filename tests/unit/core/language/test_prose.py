@@ -1,4 +1,4 @@
-"""Sentences end where people end them, and a text that is cut ends behind one."""
+"""Sentences are split at their ends, and a text is cut after a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host moves its cache marks from call to call; the conversation is the same all the while."""
+"""A host moves its cache marks from call to call, and the conversation stays the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOUR: Json = {"type": "ephemeral", "ttl": "1h"}
 
 
 def blocks(message: Json, mark: Json | None = None) -> Json:
-    """The message with its words as a block, marked or not."""
+    """The message with its text as a block, marked or not."""
     said = {"type": "text", "text": message["content"]}
     return {**message, "content": [said | ({"cache_control": mark} if mark else {})]}
 
@@ -33,7 +33,7 @@ def kinds(session: Session) -> list[str]:
 
 
 def host_marks(messages: list[Json]) -> list[tuple[str, Json]]:
-    """The words that are marked, and how."""
+    """The marked texts with their marks."""
     return [
         (block["text"], block["cache_control"])
         for message in messages

@@ -381,7 +381,7 @@ CODE: Json = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
 
 
 def turned(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Json]:
-    """A question, the turn that it led to, and the result that this asks for."""
+    """A question, the turn after it, and the result that the turn needs."""
     call: Json = {"type": "tool_use", "id": id, "name": "f", "input": {}, **({"caller": caller} if caller else {})}
     result = {"type": "tool_result", "tool_use_id": id, "content": "ok"}
     return [

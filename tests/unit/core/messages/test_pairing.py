@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spec("D7")
 Json = dict[str, Any]
 
 
-def arranged(name: str, *wires: Json, source: str | None = None) -> ProviderList:
+def provider_list(name: str, *wires: Json, source: str | None = None) -> ProviderList:
     read = FORMATS[source or name].read
     return to_provider_list([ParsedMessage(source or name, wire, read(wire)) for wire in wires], FORMATS[name])
 
@@ -74,7 +74,7 @@ def function_output(id: str) -> Json:
 
 def test_a_call_without_a_result_gets_a_placeholder() -> None:
     call, next_words = asking("a", "b"), user()
-    arrangement = arranged("openai", call, answer("b"), next_words)
+    arrangement = provider_list("openai", call, answer("b"), next_words)
     assert arrangement.wires == [
         call,
         answer("b"),
@@ -89,14 +89,14 @@ def test_a_call_without_a_result_gets_a_placeholder() -> None:
 
 def test_a_late_result_is_moved_to_its_call() -> None:
     given = [user(), asking("a"), user("are you there?"), answer("a", "late")]
-    arrangement = arranged("openai", *given)
+    arrangement = provider_list("openai", *given)
     assert arrangement.wires == [given[0], given[1], given[3], given[2]]
     assert arrangement.left_out == ()
     assert "late result" in arrangement.repairs[0]
 
 
 def test_a_result_without_a_call_is_left_out_and_reported() -> None:
-    arrangement = arranged("openai", user(), answer("lost"), asking("a"), answer("a"), answer("a", "again"))
+    arrangement = provider_list("openai", user(), answer("lost"), asking("a"), answer("a"), answer("a", "again"))
     assert arrangement.wires == [user(), asking("a"), answer("a")]
     assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
         ("the result of call 'lost'", "no earlier call has this id", 1),
@@ -106,17 +106,17 @@ def test_a_result_without_a_call_is_left_out_and_reported() -> None:
 
 def test_call_ids_repeated_in_every_turn_are_matched_by_turn() -> None:
     given = [asking("0"), answer("0", "first"), asking("0"), answer("0", "second")]
-    assert same_objects(arranged("openai", *given).wires, *given)
-    abroad = arranged("anthropic", user(), *given, source="openai")
-    assert faults("anthropic", abroad.wires) == []
-    assert [block["id"] for wire in abroad.wires[1::2] for block in wire["content"]] == ["0", "0_2"]
+    assert same_objects(provider_list("openai", *given).wires, *given)
+    converted = provider_list("anthropic", user(), *given, source="openai")
+    assert faults("anthropic", converted.wires) == []
+    assert [block["id"] for wire in converted.wires[1::2] for block in wire["content"]] == ["0", "0_2"]
 
 
 def test_older_function_calls_become_tool_calls_only_if_unanswered() -> None:
     call = {"role": "assistant", "content": None, "function_call": {"name": "lookup", "arguments": "{}"}}
     given = [call, {"role": "function", "name": "lookup", "content": "ok"}]
-    assert same_objects(arranged("openai", *given).wires, *given)
-    modern, stand_in = arranged("openai", call).wires
+    assert same_objects(provider_list("openai", *given).wires, *given)
+    modern, stand_in = provider_list("openai", call).wires
     assert modern["tool_calls"][0]["id"] == "lookup"
     assert stand_in["tool_call_id"] == "lookup"
 
@@ -129,7 +129,7 @@ def test_images_of_results_follow_after_all_results() -> None:
         {"type": "function_call_output", "call_id": "a", "output": [picture]},
         function_output("b"),
     ]
-    call, first, second, pictures = arranged("openai", *given, source="responses").wires
+    call, first, second, pictures = provider_list("openai", *given, source="responses").wires
     assert [one["id"] for one in call["tool_calls"]] == ["a", "b"]
     assert (first, second) == (answer("a", ""), answer("b"))
     assert pictures["content"] == [
@@ -152,14 +152,14 @@ def test_images_come_last_even_if_other_results_stay_unchanged() -> None:
 
 def test_anthropic_gets_all_results_of_a_turn_in_one_message() -> None:
     given = [user(), tool_use("a", "b"), tool_result("a"), tool_result("b", text="and now?")]
-    arrangement = arranged("anthropic", *given)
+    arrangement = provider_list("anthropic", *given)
     assert arrangement.wires == [given[0], given[1], tool_result("a", "b", text="and now?")]
     assert arrangement.repairs == ("the results for message 1 were joined into one message",)
 
 
 def test_an_interruption_leaves_the_users_message_unchanged() -> None:
     given = [user(), tool_use("a"), user("never mind")]
-    first, call, stand_in, words = arranged("anthropic", *given).wires
+    first, call, stand_in, words = provider_list("anthropic", *given).wires
     assert same_objects([first, call, words], *given)
     [block] = stand_in["content"]
     assert (block["tool_use_id"], block["is_error"]) == ("a", True)
@@ -167,20 +167,20 @@ def test_an_interruption_leaves_the_users_message_unchanged() -> None:
 
 def test_anthropic_gets_results_before_text() -> None:
     backwards = {"role": "user", "content": [{"type": "text", "text": "see:"}, *tool_result("a")["content"]]}
-    arrangement = arranged("anthropic", user(), tool_use("a"), backwards)
+    arrangement = provider_list("anthropic", user(), tool_use("a"), backwards)
     assert arrangement.wires[-1] == tool_result("a", text="see:")
     assert "message 2 was rewritten" in arrangement.repairs[0]
 
 
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": " "}]])
 def test_an_empty_answer_of_anthropic_is_not_sent_back_empty(content: str | list[Json]) -> None:
-    arrangement = arranged("anthropic", user(), {"role": "assistant", "content": content}, user())
+    arrangement = provider_list("anthropic", user(), {"role": "assistant", "content": content}, user())
     assert arrangement.wires[1] == {"role": "assistant", "content": "(empty)"}
 
 
 def test_a_user_message_is_inserted_first_for_anthropic_even_without_other_repairs() -> None:
     greeting = {"role": "assistant", "content": "Welcome back."}
-    opening, same = arranged("anthropic", greeting).wires
+    opening, same = provider_list("anthropic", greeting).wires
     assert opening == user("(The conversation begins with the assistant.)")
     assert same is greeting
 
@@ -194,12 +194,12 @@ def test_a_converted_assistant_message_in_the_middle_gets_no_opening() -> None:
 
 def test_outputs_of_responses_may_be_anywhere_after_their_call() -> None:
     given = [function_call("a"), user("wait"), function_call("b"), function_output("b"), function_output("a")]
-    assert same_objects(arranged("responses", *given).wires, *given)
+    assert same_objects(provider_list("responses", *given).wires, *given)
 
 
 def test_a_placeholder_follows_the_last_item_of_the_assistant() -> None:
     given = [function_call("a"), function_call("b"), function_output("b")]
-    arrangement = arranged("responses", *given)
+    arrangement = provider_list("responses", *given)
     assert [(wire["type"], wire["call_id"]) for wire in arrangement.wires] == [
         ("function_call", "a"),
         ("function_call", "b"),
@@ -210,22 +210,22 @@ def test_a_placeholder_follows_the_last_item_of_the_assistant() -> None:
 
 def test_a_provider_tool_call_is_sent_with_its_output_or_not_at_all() -> None:
     call, output = computer_call(), computer_output()
-    assert same_objects(arranged("responses", call, output).wires, call, output)
-    assert [one.what for one in arranged("responses", user(), call).left_out] == ["responses computer_call"]
-    assert [one.what for one in arranged("responses", output).left_out] == ["responses computer_call_output"]
+    assert same_objects(provider_list("responses", call, output).wires, call, output)
+    assert [one.what for one in provider_list("responses", user(), call).left_out] == ["responses computer_call"]
+    assert [one.what for one in provider_list("responses", output).left_out] == ["responses computer_call_output"]
 
 
 def test_a_request_to_the_host_is_sent_with_its_answer_or_not_at_all() -> None:
     asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
     consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    assert same_objects(arranged("responses", asked, consent).wires, asked, consent)
-    assert arranged("responses", user(), asked, user()).wires == [user(), user()]
-    assert arranged("responses", consent, asked).wires == []
+    assert same_objects(provider_list("responses", asked, consent).wires, asked, consent)
+    assert provider_list("responses", user(), asked, user()).wires == [user(), user()]
+    assert provider_list("responses", consent, asked).wires == []
 
 
 def test_reasoning_is_dropped_with_the_call_after_it() -> None:
     given = [user(), reasoning("rs_1"), reasoning("rs_2"), computer_call(), function_call("a"), function_output("a")]
-    arrangement = arranged("responses", *given)
+    arrangement = provider_list("responses", *given)
     assert same_objects(arrangement.wires, given[0], *given[4:])
     assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
         ("responses reasoning", "the item after it is missing", 1),
@@ -236,7 +236,7 @@ def test_reasoning_is_dropped_with_the_call_after_it() -> None:
 
 def test_reasoning_before_a_dropped_output_is_dropped() -> None:
     answered = [reasoning("rs_2"), function_call("a"), function_output("a")]
-    arrangement = arranged("responses", reasoning("rs_1"), computer_output(), *answered)
+    arrangement = provider_list("responses", reasoning("rs_1"), computer_output(), *answered)
     assert same_objects(arrangement.wires, *answered)
     assert [one.what for one in arrangement.left_out] == ["responses reasoning", "responses computer_call_output"]
 
@@ -244,7 +244,7 @@ def test_reasoning_before_a_dropped_output_is_dropped() -> None:
 def test_reasoning_stays_if_an_assistant_item_follows() -> None:
     reply = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
     given = [reasoning("rs_1"), computer_call(), computer_output(), reasoning("rs_2"), reasoning("rs_3"), reply]
-    assert same_objects(arranged("responses", *given).wires, *given)
+    assert same_objects(provider_list("responses", *given).wires, *given)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_reasoning_stays_if_an_assistant_item_follows() -> None:
 )
 def test_chat_messages_that_openai_would_refuse_are_rewritten(wire: Json, sent: Json) -> None:
     assert faults("openai", [wire]) != []
-    arrangement = arranged("openai", user(), wire)
+    arrangement = provider_list("openai", user(), wire)
     assert arrangement.wires == [user(), sent]
     assert arrangement.repairs == ("message 1 was rewritten: openai would refuse it",)
 
@@ -275,14 +275,14 @@ def test_chat_messages_that_openai_would_refuse_are_rewritten(wire: Json, sent: 
 def test_an_empty_chat_answer_that_openai_would_refuse_is_left_out(silence: Json) -> None:
     given = [user(), {"role": "assistant", **silence}, user("are you there?")]
     assert faults("openai", given) != []
-    arrangement = arranged("openai", *given)
+    arrangement = provider_list("openai", *given)
     assert same_objects(arrangement.wires, given[0], given[2])
     assert [(one.what, one.index) for one in arrangement.left_out] == [("an empty message", 1)]
 
 
 def test_an_empty_chat_answer_that_openai_accepts_is_unchanged() -> None:
     given = [user(), {"role": "assistant", "content": ""}, user()]
-    assert same_objects(arranged("openai", *given).wires, *given)
+    assert same_objects(provider_list("openai", *given).wires, *given)
 
 
 def test_a_custom_call_gets_a_custom_result() -> None:
@@ -291,7 +291,7 @@ def test_a_custom_call_gets_a_custom_result() -> None:
         "content": None,
         "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}],
     }
-    arrangement = arranged("responses", call, answer("c", "1"), source="openai")
+    arrangement = provider_list("responses", call, answer("c", "1"), source="openai")
     assert arrangement.wires == [
         {"type": "custom_tool_call", "call_id": "c", "name": "sql", "input": "select 1"},
         {"type": "custom_tool_call_output", "call_id": "c", "output": "1"},
@@ -306,7 +306,7 @@ def test_content_of_another_provider_is_left_out_and_reported() -> None:
             {"type": "text", "text": "Done."},
         ],
     }
-    arrangement = arranged("openai", reply, source="anthropic")
+    arrangement = provider_list("openai", reply, source="anthropic")
     assert arrangement.wires == [{"role": "assistant", "content": "Done."}]
     [left_out] = arrangement.left_out
     assert (left_out.what, left_out.reason) == ("anthropic thinking", "only anthropic understands it")
@@ -344,4 +344,4 @@ REFUSED: list[tuple[str, list[Json]]] = [
 @each_row(("name", "wires"), REFUSED)
 def test_an_invalid_list_is_detected_and_repaired(name: str, wires: list[Json]) -> None:
     assert faults(name, wires) != []
-    assert faults(name, arranged(name, *wires).wires) == []
+    assert faults(name, provider_list(name, *wires).wires) == []

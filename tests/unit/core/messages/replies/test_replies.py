@@ -1,4 +1,4 @@
-"""A reply that is there: whatever form it has, it is read as what the model said, or refused by its place."""
+"""A complete reply of any form is parsed, or refused with the exact field."""
 
 from __future__ import annotations
 

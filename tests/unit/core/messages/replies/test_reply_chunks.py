@@ -1,4 +1,4 @@
-"""Chunks, one by one: as every server sends them, as clients mix their own in between, and where a stream breaks."""
+"""Single chunks: as servers send them, mixed with events of clients, and in broken streams."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_usage_is_cumulative_and_a_number_not_sent_again_stays() -> None:
 
 
 class Extra:
-    """An event that a client adds, with everything so far inside: a stream of those would cost its square."""
+    """An event of a client with all content so far: converting each would take quadratic time."""
 
     def __init__(self, type: str) -> None:
         self.type = type
@@ -253,7 +253,7 @@ def test_a_stream_is_any_iterable(name: str) -> None:
 @each_row("name", FORMATS)
 def test_an_incomplete_reply_from_a_host_is_refused(name: str) -> None:
     chunks = HELLO[name]
-    for length in range(len(chunks) - (name == "anthropic")):  # whose last chunk but one says that it ended
+    for length in range(len(chunks) - (name == "anthropic")):  # its last chunk but one has the end reason
         refused = refusal(iter(chunks[:length]), name)
         assert (refused.field, refused.expected) == ("reply", "a complete reply")
 
@@ -261,8 +261,8 @@ def test_an_incomplete_reply_from_a_host_is_refused(name: str) -> None:
 # -- streams that are over without having ended ------------------------------------------------------------
 
 
-def cut(chunks: list[Json], format: str) -> tuple[Wire, ...]:
-    """What is kept of a stream that stopped behind these."""
+def partial_reply(chunks: list[Json], format: str) -> tuple[Wire, ...]:
+    """The partial reply of a stream that stopped after these chunks."""
     reply = read_partial_reply(chunks, format=format)
     assert reply is not None
     assert not reply.is_complete
@@ -288,7 +288,9 @@ def test_a_stream_that_stopped_before_any_content_gives_nothing(name: str) -> No
 def test_a_stopped_chat_stream_keeps_text_and_named_calls() -> None:
     named, nameless = a_call("a", '{"id"', index=0), a_call("b", "", None, index=1)
     said = {"role": "assistant", "content": "Hel"}
-    assert cut([a_chunk(said), a_chunk(named), a_chunk(nameless)], "openai") == ({**calls(("a", '{"id"')), **said},)
+    assert partial_reply([a_chunk(said), a_chunk(named), a_chunk(nameless)], "openai") == (
+        {**calls(("a", '{"id"')), **said},
+    )
 
 
 def test_a_stopped_anthropic_stream_keeps_what_can_be_sent_back() -> None:
@@ -301,14 +303,16 @@ def test_a_stopped_anthropic_stream_keeps_what_can_be_sent_back() -> None:
         {"type": "content_block_delta", "index": 2, "delta": {"partial_json": '{"id"'}},
     ]
     kept: list[Json] = [{"type": "text", "text": "Hel"}, {**use, "input": {"_raw": '{"id"'}}]
-    assert cut([*thinking, *later], "anthropic") == ({"role": "assistant", "content": kept},)
+    assert partial_reply([*thinking, *later], "anthropic") == ({"role": "assistant", "content": kept},)
     signed = {"type": "thinking", "thinking": "Hm", "signature": "Eqo="}
     stopped = {"type": "content_block_stop", "index": 0}
-    assert cut([*closed, stopped, *later], "anthropic") == ({"role": "assistant", "content": [signed, *kept]},)
+    assert partial_reply([*closed, stopped, *later], "anthropic") == (
+        {"role": "assistant", "content": [signed, *kept]},
+    )
 
 
 def test_a_stopped_response_keeps_complete_items() -> None:
-    assert cut(HELLO["responses"][:1], "responses") == ({"role": "assistant", "content": "Hello"},)
+    assert partial_reply(HELLO["responses"][:1], "responses") == ({"role": "assistant", "content": "Hello"},)
 
 
 def test_a_stopped_response_keeps_items_that_need_no_id() -> None:
@@ -321,7 +325,7 @@ def test_a_stopped_response_keeps_items_that_need_no_id() -> None:
         {"type": "response.output_text.delta", "output_index": 2, "item_id": "msg_1", "delta": "Hel"},
         {"type": "response.output_text.delta", "output_index": 2, "item_id": "msg_1", "delta": "lo"},
     ]
-    assert cut(chunks, "responses") == (
+    assert partial_reply(chunks, "responses") == (
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]},
     )

@@ -1,8 +1,7 @@
-"""A reply that comes in chunks: put together, it is the reply that the provider would have sent at once.
+"""A streamed reply equals the reply that the provider would have sent at once.
 
-The chunkers below cut a reply the way its provider does, at places that nobody chose. The clients are the real ones,
-on a connection that never leaves the process: raw chunks, the events of their helpers and what they add up themselves
-are all theirs.
+The chunkers below split a reply like its provider, at random places. The clients are the real ones, on a connection
+that never leaves the process, so raw chunks, helper events and their accumulated results are all the clients'.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Draw = st.DrawFn
 
 
 class Provider:
-    """The other end of the clients' connection."""
+    """The server side of the clients' connection."""
 
     def __init__(self) -> None:
         self._says = httpx2.Response(500)
@@ -69,7 +68,7 @@ COUNTS = st.integers(0, 10_000)
 
 
 def maybe(draw: Draw, **fields: st.SearchStrategy[Any]) -> Json:
-    """Some of the fields."""
+    """A subset of the fields."""
     return {key: draw(values) for key, values in fields.items() if draw(st.booleans())}
 
 
@@ -172,7 +171,7 @@ def anthropic_chunks(draw: Draw, whole: Json) -> list[Json]:
 
 
 def anthropic_deltas(draw: Draw, block: Json) -> tuple[Json, list[Json]]:
-    """How a block begins, and what is then added to it."""
+    """The start of a block and its deltas."""
     if block["type"] == "text":
         deltas = [{"type": "text_delta", "text": piece} for piece in cut(draw, block["text"])]
         deltas += [{"type": "citations_delta", "citation": citation} for citation in block.get("citations", [])]
@@ -238,7 +237,7 @@ def item_events(draw: Draw, item: Json) -> Iterator[Json]:
     yield {"type": "response.output_item.done", "item": item}
 
 
-# -- the promise -------------------------------------------------------------------------------------------
+# -- streams equal complete replies ------------------------------------------------------------------------
 
 QUICKLY = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
@@ -347,7 +346,7 @@ def test_values_parsed_by_a_client_are_not_in_the_message() -> None:
     assert read_reply(claude).wires == ({"role": "assistant", "content": [block]},)
 
 
-# -- replies that nobody would send ------------------------------------------------------------------------
+# -- invalid replies ---------------------------------------------------------------------------------------
 
 Chunker = Callable[[Json], st.SearchStrategy[list[Json]]]
 CUT_BY: dict[str, tuple[st.SearchStrategy[Json], Chunker]] = {
@@ -359,7 +358,7 @@ CUT_BY: dict[str, tuple[st.SearchStrategy[Json], Chunker]] = {
 
 @st.composite
 def nearly_replies(draw: Draw) -> Any:
-    """A reply of some provider, whole or in chunks, with a wrong value somewhere."""
+    """A reply of some provider, complete or in chunks, with one wrong value."""
     replies, chunker = CUT_BY[draw(st.sampled_from(list(FORMATS)))]
     whole = draw(replies)
     reply = draw(chunker(whole)) if draw(st.booleans()) else whole
@@ -369,7 +368,7 @@ def nearly_replies(draw: Draw) -> Any:
 
 
 def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place of a JSON value, as what holds it and the key there."""
+    """Every place in a JSON value, as container and key."""
     inner: Any = value.items() if is_object(value) else enumerate(value) if is_list(value) else ()
     for key, held in list(inner):
         yield value, key
