@@ -13,14 +13,14 @@ import pytest
 from postgres import Run, Server, Tenants, wait_until
 
 
-def test_the_shared_server_flushes_what_it_acknowledges_and_knows_vectors(postgres_admin: str) -> None:
+def test_the_shared_server_is_durable_and_has_pgvector(postgres_admin: str) -> None:
     with psycopg.connect(postgres_admin) as connection:
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             assert connection.execute("SELECT current_setting(%s)", [setting]).fetchone() == ("on",)
         assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,)
 
 
-def test_a_tenant_makes_a_schema_of_its_own_and_sees_nobody_elses(tenants: Tenants) -> None:
+def test_a_tenant_creates_its_schema_and_sees_no_other(tenants: Tenants) -> None:
     with tenants.fresh() as ada, tenants.fresh() as bob, psycopg.connect(ada) as mine, psycopg.connect(bob) as theirs:
         mine.execute("CREATE SCHEMA AUTHORIZATION CURRENT_USER CREATE TABLE kept (v int)")
         mine.commit()
@@ -28,7 +28,7 @@ def test_a_tenant_makes_a_schema_of_its_own_and_sees_nobody_elses(tenants: Tenan
             theirs.execute(f"SELECT * FROM {mine.info.user}.kept".encode())
 
 
-def test_nothing_is_left_of_a_tenant_even_if_a_connection_stays_open_in_a_transaction(
+def test_a_removed_tenant_leaves_nothing_even_with_an_open_transaction(
     tenants: Tenants, postgres_admin: str
 ) -> None:
     with tenants.fresh() as url:
@@ -43,7 +43,7 @@ def test_nothing_is_left_of_a_tenant_even_if_a_connection_stays_open_in_a_transa
         assert admin.execute("SELECT FROM pg_namespace WHERE nspname = %s", [name]).fetchone() is None
 
 
-def test_a_server_of_ones_own_takes_settings_stops_dies_and_comes_back_with_what_was_committed(
+def test_a_private_server_has_settings_and_survives_stop_and_crash(
     postgres_run: Run,
 ) -> None:
     with postgres_run.server(work_mem="1234kB") as server:
@@ -66,7 +66,7 @@ def test_a_server_of_ones_own_takes_settings_stops_dies_and_comes_back_with_what
             assert connection.execute("SELECT count(*) FROM kept").fetchone() == (3,)
 
 
-def test_by_the_port_a_password_is_asked_for(postgres_run: Run) -> None:
+def test_the_port_requires_a_password(postgres_run: Run) -> None:
     server = postgres_run.shared()
     psycopg.connect(server.url(tcp=True)).close()
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):

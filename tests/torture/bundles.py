@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from bundle_builders import events_in, keys_in, lived
+from bundle_builders import fill_home, read_events, read_keys
 from torture.harness import Voice
 from torture.session_steps import sound
 
@@ -24,15 +24,15 @@ KEPT = ("resources/ada/MEMORY.md.damaged-1", "sessions/--w--/old.jsonl")
 def begin(voice: Voice, *, folder: str) -> None:
     """A bundle, and beside it a home that has something in it already: part of that, and something of its own."""
     place, source = Path(folder), Path(f"{folder}-source")
-    lived(source)
+    fill_home(source)
     with Memory.open(source, embedder=None) as memory:
         memory.export(place / "older.inmind")
-    lived(source, session="later", dreams=False)
+    fill_home(source, session="later", dreams=False)
     for name in KEPT:
         (source / name).write_bytes(b"somebody's only copy")
     with Memory.open(source, embedder=None) as memory:
         memory.export(place / BUNDLE)
-    lived(place / "used", session="mine", resource="ben", dreams=False)
+    fill_home(place / "used", session="mine", resource="ben", dreams=False)
     with Memory.open(place / "used", embedder=None) as memory:
         memory.import_bundle(place / "older.inmind")
     voice.tell("begun")
@@ -64,14 +64,14 @@ def look(_: Voice, *, folder: str) -> dict[str, Any]:
         if home.exists():
             assert (home / DATABASE).exists()
             sound(home)
-            events = [repr(event) for event in events_in(home)]
+            events = [repr(event) for event in read_events(home)]
             kept = [name for name in KEPT if (home / name).exists()]
-            found[home.name] = [events, [repr(key) for key in keys_in(home)], kept]
+            found[home.name] = [events, [repr(key) for key in read_keys(home)], kept]
     out = Path(folder) / "out.inmind"
     if out.exists():
         with Memory.open(Path(folder) / "copy", embedder=None) as memory:
             memory.import_bundle(out)
-        found["out"] = [repr(event) for event in events_in(Path(folder) / "copy")]
+        found["out"] = [repr(event) for event in read_events(Path(folder) / "copy")]
     return found
 
 

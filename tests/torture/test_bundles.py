@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_builders import events_in, imported, keys_in
+from bundle_builders import import_into_home, read_events, read_keys
 from torture import bundles
 from torture.harness import Actor, Point, Running, ask, dice, need_strace, points_of, some, traced, two_at_a_time
 
@@ -71,7 +71,7 @@ def _without_files(found: dict[str, Any]) -> dict[str, Any]:
 
 @KINDS
 @pytest.mark.spec("M40", "N67", "C02")
-def test_killed_at_a_system_call_all_of_it_is_there_or_nothing(tmp_path: Path, act: Actor) -> None:
+def test_an_import_killed_at_a_system_call_is_complete_or_absent(tmp_path: Path, act: Actor) -> None:
     need_strace()
     start = tmp_path / "start"
     start.mkdir()
@@ -81,7 +81,7 @@ def test_killed_at_a_system_call_all_of_it_is_there_or_nothing(tmp_path: Path, a
 @pytest.mark.torture
 @KINDS
 @pytest.mark.spec("M40", "N67", "C02")
-def test_killed_at_any_system_call_all_of_it_is_there_or_nothing(tmp_path: Path, act: Actor) -> None:
+def test_an_import_killed_at_any_system_call_is_complete_or_absent(tmp_path: Path, act: Actor) -> None:
     need_strace()
     start = tmp_path / "start"
     start.mkdir()
@@ -89,7 +89,7 @@ def test_killed_at_any_system_call_all_of_it_is_there_or_nothing(tmp_path: Path,
 
 
 @pytest.mark.spec("M40")
-def test_what_is_exported_while_four_processes_write_is_one_moment_of_the_home(tmp_path: Path) -> None:
+def test_an_export_during_writes_of_four_processes_is_consistent(tmp_path: Path) -> None:
     """No batch is cut in two, no key is there without its events, and it can be brought in elsewhere."""
     home, times = tmp_path / "home", 3
     writing = [Running(bundles.write_on, home=str(home), name=f"writer {number}") for number in range(4)]
@@ -102,17 +102,17 @@ def test_what_is_exported_while_four_processes_write_is_one_moment_of_the_home(t
             exporting.hear_until("exported")
             for writer in writing:
                 writer.hear_until("wrote")
-            imported(tmp_path / str(number), tmp_path / f"copy-{number}")
-            sizes.append(len(events_in(tmp_path / f"copy-{number}")))
+            import_into_home(tmp_path / str(number), tmp_path / f"copy-{number}")
+            sizes.append(len(read_events(tmp_path / f"copy-{number}")))
         assert exporting.finish().code == 0
     finally:
         for writer in writing:
             writer.abandon()
-    everything, keys = events_in(home), keys_in(home)
+    everything, keys = read_events(home), read_keys(home)
     assert sizes == sorted(set(sizes))
     for number, size in enumerate(sizes):
         copy = tmp_path / f"copy-{number}"
-        assert events_in(copy) == everything[:size]
+        assert read_events(copy) == everything[:size]
         assert everything[size].starts_batch, "a batch was cut in two"
         upto = {event.stream: event.seq for event in everything[:size]}
-        assert keys_in(copy) == [key for key in keys if key.appended.last <= upto.get(key.stream, 0)]
+        assert read_keys(copy) == [key for key in keys if key.appended.last <= upto.get(key.stream, 0)]

@@ -23,7 +23,7 @@ def kill_while_compacting(folder: Path, *, number: int, dice: random.Random) -> 
 
 
 @pytest.mark.spec("J1", "E5")
-def test_a_prompt_killed_while_it_compacts_has_compacted_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_prompt_killed_during_compaction_has_compacted_completely_or_not_at_all(tmp_path: Path) -> None:
     """C02: at calls from all over the prompt."""
     need_strace()
     kill_while_compacting(tmp_path, number=40, dice=dice())
@@ -31,7 +31,7 @@ def test_a_prompt_killed_while_it_compacts_has_compacted_whole_or_not_at_all(tmp
 
 @pytest.mark.torture
 @pytest.mark.spec("J1", "E5")
-def test_a_prompt_killed_anywhere_while_it_compacts_has_compacted_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_prompt_killed_anywhere_during_compaction_has_compacted_completely_or_not_at_all(tmp_path: Path) -> None:
     """C02: at every writing call."""
     need_strace()
     kill_while_compacting(tmp_path, number=1_000_000, dice=dice())

@@ -102,13 +102,13 @@ def count_up(home: str, *, each: int) -> None:
     assert ask(statements.count, home=home) == PROCESSES * each
 
 
-def test_a_decision_is_taken_again_on_what_is_true_now(tmp_path: Path) -> None:
+def test_a_decision_is_made_again_on_the_newest_state(tmp_path: Path) -> None:
     """A3, K16, J2: eight processes count in one document and lose no step."""
     count_up(str(tmp_path / "home"), each=10)
 
 
 @pytest.mark.torture
-def test_a_decision_is_taken_again_for_long(tmp_path: Path) -> None:
+def test_decisions_are_made_again_for_long(tmp_path: Path) -> None:
     """A3, K16, J2: the same for longer."""
     count_up(str(tmp_path / "home"), each=150)
 

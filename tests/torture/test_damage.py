@@ -93,7 +93,7 @@ def warnings(log: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize("when", ["at start-up", "between calls"])
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_file_is_restored_kept_aside_and_said_once(
+def test_a_damaged_file_is_restored_saved_aside_and_reported_once(
     home: Home, damage: str, path: str, when: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """C05, A5: not read as "the user deleted all", neither by the next start nor by the next call."""
@@ -124,7 +124,7 @@ def test_a_damaged_file_is_restored_kept_aside_and_said_once(
     assert path + ".damaged" not in " ".join(home.session.documents())
 
 
-def test_damage_is_an_event_and_no_version(home: Home) -> None:
+def test_damage_is_an_event_and_not_a_version(home: Home) -> None:
     """A5: the journal says what was found and where it is kept; the document is what it was."""
     version = home.session.write("overview.md", GOOD)
     home.file("overview.md").write_bytes(b"")
@@ -134,7 +134,7 @@ def test_damage_is_an_event_and_no_version(home: Home) -> None:
     assert (home.file("overview.md").parent / str(events[0].payload).split("kept_as='")[1].split("'")[0]).exists()
 
 
-def test_damage_twice_is_told_twice(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_that_happens_twice_is_reported_twice(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     """C05: another damage is another story; the same one again in the same process is the same."""
     home.session.write("overview.md", GOOD)
     for damage in (b"", b"\x00", b""):
@@ -146,7 +146,7 @@ def test_damage_twice_is_told_twice(home: Home, caplog: pytest.LogCaptureFixture
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("when", ["at start-up", "between calls"])
-def test_a_deleted_file_comes_back(home: Home, path: str, when: str) -> None:
+def test_a_deleted_file_is_restored(home: Home, path: str, when: str) -> None:
     """C05, A5: a file's absence is not a decision to forget."""
     home.session.write(path, GOOD)
     if when == "at start-up":
@@ -209,7 +209,7 @@ SPECIAL: list[Callable[[Path], None]] = [a_folder, a_link, a_dangling_link, a_pi
 @pytest.mark.parametrize("when", ["at start-up", "between calls"])
 @pytest.mark.parametrize("special", SPECIAL)
 @pytest.mark.parametrize("path", ["overview.md", "MEMORY.md"])
-def test_what_is_no_plain_file_is_left_alone_and_nothing_hangs(
+def test_a_special_file_is_left_alone_and_nothing_hangs(
     tmp_path: Path, special: Callable[[Path], None], path: str, when: str
 ) -> None:
     """C05, F54: in a process of its own, since what this is about is a call that never comes back."""
@@ -237,7 +237,7 @@ def test_what_is_no_plain_file_is_left_alone_and_nothing_hangs(
 
 @pytest.mark.parametrize("name", ["messages.jsonl", "meta.json", ".lock"])
 @pytest.mark.parametrize("special", SPECIAL)
-def test_no_file_of_ours_can_hang_or_fail_a_call(tmp_path: Path, special: Callable[[Path], None], name: str) -> None:
+def test_no_live_file_can_make_a_call_hang_or_fail(tmp_path: Path, special: Callable[[Path], None], name: str) -> None:
     """C05: a view may lag, a call must not fail."""
     place = str(tmp_path / "home")
     ask(crashes.begin, home=place, path="overview.md", texts=[GOOD])
@@ -249,7 +249,7 @@ def test_no_file_of_ours_can_hang_or_fail_a_call(tmp_path: Path, special: Callab
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="a file's mode does not keep root from reading it")
-def test_a_file_that_may_not_be_read_is_not_empty(home: Home) -> None:
+def test_an_unreadable_file_does_not_count_as_empty(home: Home) -> None:
     """C05: the last good version is used until it can be read again."""
     home.session.write("overview.md", GOOD)
     home.file("overview.md").chmod(0)
@@ -261,7 +261,7 @@ def test_a_file_that_may_not_be_read_is_not_empty(home: Home) -> None:
 # -- what a person began -----------------------------------------------------------------------------------
 
 
-def test_a_new_empty_file_is_waited_for(home: Home) -> None:
+def test_a_new_empty_file_is_not_damage(home: Home) -> None:
     """A5: editors and `touch` make an empty file first; it is not damage, and it is not taken away."""
     file = home.file("detail/plan.md")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -272,7 +272,7 @@ def test_a_new_empty_file_is_waited_for(home: Home) -> None:
     assert home.session.read("detail/plan.md") == "the plan\n"
 
 
-def test_a_picture_that_was_dropped_there_stays(home: Home) -> None:
+def test_an_image_placed_there_stays(home: Home) -> None:
     """A5: what could never be a document is a person's business; it is said once and left alone."""
     file = home.file("detail/photo.png")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -283,7 +283,7 @@ def test_a_picture_that_was_dropped_there_stays(home: Home) -> None:
     assert (file.read_bytes(), home.kept_aside()) == (b"\x89PNG\r\n\x1a\n\x00\x00", [])
 
 
-def test_the_same_words_after_an_undo_are_a_new_document(home: Home) -> None:
+def test_the_same_text_after_an_undo_is_a_new_document(home: Home) -> None:
     """C04, A5: an undo took the file away; the person who makes it again, word for word, means it."""
     home.session.write("detail/plan.md", "the plan\n")
     home.session.undo()
@@ -350,7 +350,7 @@ EDITS = [
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "young"])
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("path", ["overview.md", "MEMORY.md"])
-def test_an_edit_is_taken_in_however_the_editor_writes(
+def test_an_edit_is_read_however_the_editor_writes(
     home: Home, edit: Callable[[Path, str], None], path: str, settled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A5, C04: of the same length too, and also when nothing but the change time of the file tells."""
@@ -372,7 +372,7 @@ def test_an_edit_is_taken_in_however_the_editor_writes(
     assert home.notices() == ()
 
 
-def test_an_editor_between_emptying_and_filling_is_given_a_moment(home: Home) -> None:
+def test_an_editor_that_truncates_before_writing_is_given_time(home: Home) -> None:
     """C05, A5: half of a save looks like damage, and the other half would go into a file nobody sees."""
     home.session.write("overview.md", GOOD)
     found = ask(crashes.save_slowly, file=str(home.file("overview.md")), home=str(home.place), text=NEWER)
@@ -388,7 +388,7 @@ def test_an_edit_is_an_event_with_its_origin(home: Home, path: str) -> None:
     assert crashes.versions(home.session, path)[-2:] == [[GOOD, "assistant"], [NEWER, "file"]]
 
 
-def test_a_file_of_nobodys_document_is_not_there(home: Home) -> None:
+def test_a_file_of_an_unknown_document_is_not_created(home: Home) -> None:
     """J3: and asking for it makes none."""
     with pytest.raises(NotFound):
         home.session.read("detail/none.md")

@@ -140,7 +140,7 @@ def without_the_right_to_write(home: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("look", [on_a_read_only_disk, without_the_right_to_write])
-def test_a_home_that_may_only_be_read_is_not_called_damaged(tmp_path: Path, look: Callable[[Path], list[str]]) -> None:
+def test_a_read_only_home_is_not_reported_as_damaged(tmp_path: Path, look: Callable[[Path], list[str]]) -> None:
     """J1: a journal that nobody else has open cannot be opened without writing; nothing is wrong with it."""
     home = tmp_path / "home"
     assert ask(disks.look_in, home=str(home)) == ["0", ""]
@@ -176,24 +176,24 @@ def on_a_small_disk(folder: Path, actor: Any, room: list[int], *, size: str) -> 
 ROOM = [0, 4_096, 8_192, 20_480, 45_056, 61_440, 90_112, 131_072, 200_000]
 
 
-def test_a_full_disk_is_said_and_costs_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     """D09, J1: everything is whole, reading goes on, and writing too as soon as there is room."""
     fill(tmp_path, ROOM, size="24m")
 
 
 @pytest.mark.torture
-def test_a_disk_full_at_every_page_is_said_and_costs_nothing(tmp_path: Path) -> None:
+def test_a_disk_full_at_every_page_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     """D09, J1: so much room and a page more, and a page more."""
     fill(tmp_path, list(range(0, 262_144, 4_096)), size="96m")
 
 
-def test_files_that_may_not_grow_are_said_to_be_full(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_reported_as_full(tmp_path: Path) -> None:
     """D09, J1: here a write gets half way before it fails."""
     rounds = ask(disks.limit_size, home=str(tmp_path / "home"), room=[0, 100, 5_000, 20_000, 39_000, 50_000, 120_000])
     check_rounds(rounds)
 
 
 @pytest.mark.torture
-def test_files_that_may_not_grow_by_any_amount_are_said_to_be_full(tmp_path: Path) -> None:
+def test_any_file_size_limit_is_reported_as_full(tmp_path: Path) -> None:
     """D09, J1: in steps that meet no page boundary."""
     check_rounds(ask(disks.limit_size, home=str(tmp_path / "home"), room=list(range(0, 160_000, 1_777))))

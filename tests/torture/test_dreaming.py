@@ -32,7 +32,7 @@ def kill_while_dreaming(folder: Path, *, first: bool, number: int, dice: random.
 
 @KINDS
 @pytest.mark.spec("G7", "J1")
-def test_a_dream_killed_at_a_system_call_loses_no_note_and_doubles_none(tmp_path: Path, first: bool) -> None:
+def test_a_dream_killed_at_a_system_call_loses_and_duplicates_no_note(tmp_path: Path, first: bool) -> None:
     """C02: at calls from all over the dream."""
     need_strace()
     kill_while_dreaming(tmp_path, first=first, number=16, dice=dice())
@@ -41,7 +41,7 @@ def test_a_dream_killed_at_a_system_call_loses_no_note_and_doubles_none(tmp_path
 @pytest.mark.torture
 @KINDS
 @pytest.mark.spec("G7", "J1")
-def test_a_dream_killed_at_any_system_call_loses_no_note_and_doubles_none(tmp_path: Path, first: bool) -> None:
+def test_a_dream_killed_at_any_system_call_loses_and_duplicates_no_note(tmp_path: Path, first: bool) -> None:
     """C02: at every writing call."""
     need_strace()
     kill_while_dreaming(tmp_path, first=first, number=1_000_000, dice=dice())
@@ -50,7 +50,7 @@ def test_a_dream_killed_at_any_system_call_loses_no_note_and_doubles_none(tmp_pa
 @KINDS
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.spec("G7", "K22")
-def test_a_dream_that_dies_in_a_phase_is_taken_over_when_its_lease_is_over(
+def test_a_dream_killed_in_any_phase_is_resumed_after_its_lease(
     tmp_path: Path, first: bool, phase: str
 ) -> None:
     """C04: also between the journal and the files."""
@@ -65,7 +65,7 @@ def test_a_dream_that_dies_in_a_phase_is_taken_over_when_its_lease_is_over(
 
 
 @pytest.mark.spec("G7", "K20")
-def test_of_five_who_begin_at_once_one_dreams_and_nobody_who_writes_meanwhile_waits(tmp_path: Path) -> None:
+def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     ask(dreaming.begin, home=home, first=False)
     actors = [Running(dreaming.dream_at_once, home=home) for _ in range(5)]
@@ -89,7 +89,7 @@ def test_of_five_who_begin_at_once_one_dreams_and_nobody_who_writes_meanwhile_wa
 
 
 @pytest.mark.spec("G6", "G7", "J1")
-def test_a_dream_whose_disk_fails_it_once_has_changed_all_or_nothing(tmp_path: Path) -> None:
+def test_a_dream_with_one_disk_failure_has_changed_all_or_nothing(tmp_path: Path) -> None:
     """C06: writing stops until somebody opens it anew, and then the next dream goes on."""
     need_strace()
     start = tmp_path / "start"
@@ -120,7 +120,7 @@ def test_a_dream_whose_disk_fails_it_once_has_changed_all_or_nothing(tmp_path: P
 ROOM = [0, 10_000, 14_000, 18_000, 22_000, 30_000, 120_000]
 
 
-def test_a_dream_that_finds_no_room_has_changed_nothing_and_works_when_there_is(tmp_path: Path) -> None:
+def test_a_dream_on_a_full_disk_changes_nothing_and_works_later(tmp_path: Path) -> None:
     """D09, G6, J1: in the middle of its commit, with less and less in the way."""
     start = tmp_path / "start"
     ask(dreaming.begin, home=str(start), first=False)

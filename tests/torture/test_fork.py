@@ -20,7 +20,7 @@ def ids(name: str, number: int) -> list[str]:
 @pytest.mark.parametrize(
     "exit", [*(pytest.param(exit, marks=pytest.mark.exhaustive) for exit in ("sys.exit", "closed")), "killed"]
 )
-def test_parent_and_child_write_on(tmp_path: Path, exit: str) -> None:
+def test_parent_and_child_continue_to_write(tmp_path: Path, exit: str) -> None:
     """K23, J2: however the child ends, also through the destructors of all that it inherited."""
     home, number = str(tmp_path / "home"), 20
     ended = Running(forks.both_write, fresh=True, home=home, number=number, exit=exit).finish()
@@ -32,7 +32,7 @@ def test_parent_and_child_write_on(tmp_path: Path, exit: str) -> None:
     assert found["shown"] == found["said"]
 
 
-def test_the_children_of_multiprocessing_write_on(tmp_path: Path) -> None:
+def test_children_of_multiprocessing_continue_to_write(tmp_path: Path) -> None:
     """K23, J2: the way in which most people fork."""
     home, number = str(tmp_path / "home"), 8
     ended = Running(forks.pool_writes, fresh=True, home=home, number=number).finish()
@@ -58,13 +58,13 @@ def fork_amid(home: str, *, times: int) -> None:
     print(f"{times} forks amid {len(threads)} writes")
 
 
-def test_forks_amid_the_writes_of_other_threads(tmp_path: Path) -> None:
+def test_forks_during_the_writes_of_other_threads(tmp_path: Path) -> None:
     """K23, J2: whatever lock a thread held at that moment, no child waits for it for ever."""
     fork_amid(str(tmp_path / "home"), times=25)
 
 
 @pytest.mark.torture
-def test_many_forks_amid_the_writes_of_other_threads(tmp_path: Path) -> None:
+def test_many_forks_during_the_writes_of_other_threads(tmp_path: Path) -> None:
     """K23, J2: a lock that is held for a microsecond is met once in a long while."""
     fork_amid(str(tmp_path / "home"), times=300)
 
@@ -87,7 +87,7 @@ def test_a_child_loses_nothing_when_its_parent_is_gone(tmp_path: Path) -> None:
     assert ask(writers.census, home=home)["said"] == ["parent-0", "child-0", *told]
 
 
-def test_a_child_has_locks_of_its_own(tmp_path: Path) -> None:
+def test_a_child_has_its_own_locks(tmp_path: Path) -> None:
     """K23: what SQLite believes about locks after a fork has to be true."""
     if not Path("/proc/locks").exists():
         pytest.skip("this system does not tell who holds a lock")

@@ -23,13 +23,13 @@ def search_when_full(folder: Path, room: list[int], *, size: str) -> None:
 
 
 @pytest.mark.spec("M39", "J1", "D09")
-def test_a_disk_too_full_for_the_index_is_said_and_costs_nothing(tmp_path: Path) -> None:
+def test_a_disk_too_full_for_the_index_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     search_when_full(tmp_path, [0, 4_096, 20_480, 65_536, 0, 131_072, 400_000, 0, 4_000_000], size="24m")
 
 
 @pytest.mark.torture
 @pytest.mark.spec("M39", "J1", "D09")
-def test_a_disk_too_full_by_any_page_is_said_and_costs_nothing(tmp_path: Path) -> None:
+def test_a_disk_too_full_by_any_page_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     search_when_full(tmp_path, [*range(0, 400_000, 12_288), 4_000_000], size="96m")
 
 
@@ -51,13 +51,13 @@ def kill_those_who_search(home: str, *, kills: int, seeded: random.Random) -> No
 
 
 @pytest.mark.spec("J1", "M39")
-def test_whoever_is_killed_amid_a_search_has_harmed_nothing(tmp_path: Path) -> None:
+def test_a_process_killed_during_a_search_damages_nothing(tmp_path: Path) -> None:
     kill_those_who_search(str(tmp_path / "home"), kills=6, seeded=dice())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J1", "M39")
-def test_many_who_are_killed_amid_searches_have_harmed_nothing(tmp_path: Path) -> None:
+def test_many_processes_killed_during_searches_damage_nothing(tmp_path: Path) -> None:
     kill_those_who_search(str(tmp_path / "home"), kills=150, seeded=dice())
 
 
@@ -96,18 +96,18 @@ def hurt(index: Path, seeded: random.Random) -> None:
 
 
 @pytest.mark.spec("J2", "M39")
-def test_an_index_that_is_hurt_while_several_use_it_serves_all_of_them_again(tmp_path: Path) -> None:
+def test_an_index_damaged_while_several_processes_use_it_recovers_for_all(tmp_path: Path) -> None:
     hurt_what_others_use(tmp_path / "home", times=6, seeded=dice())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "M39")
-def test_an_index_that_is_hurt_again_and_again_serves_again(tmp_path: Path) -> None:
+def test_an_index_damaged_repeatedly_recovers(tmp_path: Path) -> None:
     hurt_what_others_use(tmp_path / "home", times=150, seeded=dice())
 
 
 @pytest.mark.spec("J2", "K23")
-def test_forks_amid_the_searches_of_other_threads(tmp_path: Path) -> None:
+def test_forks_during_the_searches_of_other_threads(tmp_path: Path) -> None:
     ended = Running(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=15).finish()
     assert ended.code == 0, ended.said
     assert len(ended.all("forked")) == 15
@@ -115,6 +115,6 @@ def test_forks_amid_the_searches_of_other_threads(tmp_path: Path) -> None:
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "K23")
-def test_many_forks_amid_the_searches_of_other_threads(tmp_path: Path) -> None:
+def test_many_forks_during_the_searches_of_other_threads(tmp_path: Path) -> None:
     ended = Running(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=400).finish()
     assert ended.code == 0, ended.said

@@ -54,7 +54,7 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
     assert len(set(steps)) > 3, f"all kills fell into the steps {sorted(set(steps))}"
 
 
-def test_a_life_killed_at_a_system_call_goes_on_as_if_before_or_after(tmp_path: Path) -> None:
+def test_a_session_killed_at_a_system_call_is_in_the_state_before_or_after(tmp_path: Path) -> None:
     """C02, J1: a new home and a used one, at calls from all over the run."""
     need_strace()
     seeded = dice()
@@ -65,7 +65,7 @@ def test_a_life_killed_at_a_system_call_goes_on_as_if_before_or_after(tmp_path: 
 
 
 @pytest.mark.exhaustive
-def test_a_life_killed_at_more_system_calls_goes_on_as_if_before_or_after(tmp_path: Path) -> None:
+def test_a_session_killed_at_more_system_calls_is_in_the_state_before_or_after(tmp_path: Path) -> None:
     """C02, J1: more calls of a used home."""
     need_strace()
     kill_at_calls(tmp_path, existing=True, number=16, dice=dice())
@@ -73,18 +73,18 @@ def test_a_life_killed_at_more_system_calls_goes_on_as_if_before_or_after(tmp_pa
 
 @pytest.mark.torture
 @pytest.mark.parametrize("existing", [False, True], ids=["new", "used"])
-def test_a_life_killed_at_every_system_call_goes_on_as_if_before_or_after(tmp_path: Path, existing: bool) -> None:
+def test_a_session_killed_at_every_system_call_is_in_the_state_before_or_after(tmp_path: Path, existing: bool) -> None:
     """C02, J1: every writing call of every step."""
     need_strace()
     kill_at_calls(tmp_path, existing=existing, number=1_000_000, dice=dice())
 
 
-def test_a_writer_killed_at_random_loses_nothing_it_told(tmp_path: Path) -> None:
+def test_a_writer_killed_at_random_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """C02, J1: also between calls, where only memory is written."""
     kill_at_random(tmp_path / "home", kills=25, dice=dice())
 
 
 @pytest.mark.torture
-def test_writers_killed_at_random_for_long_lose_nothing_they_told(tmp_path: Path) -> None:
+def test_writers_killed_at_random_for_long_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """C02, J1: many kills of one home."""
     kill_at_random(tmp_path / "home", kills=400, dice=dice())

@@ -31,7 +31,7 @@ def died(home: str, place: str, path: str, *, saved: str | None = None, other: s
 
 @pytest.mark.parametrize("path", DOCUMENTS)
 @pytest.mark.parametrize("place", PLACES)
-def test_the_next_one_shows_what_was_committed(tmp_path: Path, place: str, path: str) -> None:
+def test_the_next_process_publishes_what_was_committed(tmp_path: Path, place: str, path: str) -> None:
     """C04, J1: and tells of no edit that nobody made."""
     home = started(tmp_path, path)
     died(home, place, path)
@@ -43,7 +43,7 @@ def test_the_next_one_shows_what_was_committed(tmp_path: Path, place: str, path:
 
 @pytest.mark.parametrize("path", DOCUMENTS)
 @pytest.mark.parametrize("place", PLACES)
-def test_a_person_who_saved_in_that_very_moment_wins(tmp_path: Path, place: str, path: str) -> None:
+def test_a_person_who_saves_at_that_moment_wins(tmp_path: Path, place: str, path: str) -> None:
     """C04, A5: their words are the newest version, and what was committed is kept before them."""
     home = started(tmp_path, path)
     died(home, place, path, saved=MINE)
@@ -54,7 +54,7 @@ def test_a_person_who_saved_in_that_very_moment_wins(tmp_path: Path, place: str,
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_another_process_committed_meanwhile_is_not_undone_by_a_stale_copy(tmp_path: Path, place: str) -> None:
+def test_a_concurrent_commit_is_not_undone_by_a_stale_copy(tmp_path: Path, place: str) -> None:
     """C04: the file shows a version that was never confirmed, older than the newest; it is nobody's edit."""
     home = started(tmp_path, "overview.md")
     died(home, place, "overview.md", other=OTHER)
@@ -65,7 +65,7 @@ def test_what_another_process_committed_meanwhile_is_not_undone_by_a_stale_copy(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_old_version_that_a_person_put_back_is_an_edit(tmp_path: Path, place: str) -> None:
+def test_an_old_version_restored_by_a_person_is_an_edit(tmp_path: Path, place: str) -> None:
     """C04, A5: word for word what stood there two versions ago, and still their decision."""
     home = started(tmp_path, "overview.md")
     died(home, place, "overview.md", saved="- oldest\n")
@@ -75,7 +75,7 @@ def test_an_old_version_that_a_person_put_back_is_an_edit(tmp_path: Path, place:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_save_in_the_middle_of_our_write_is_not_overwritten(tmp_path: Path, place: str) -> None:
+def test_a_save_during_our_write_is_not_overwritten(tmp_path: Path, place: str) -> None:
     """A5, C04: nobody dies, both write: the call succeeds, and the person's words are on top."""
     home = started(tmp_path, "overview.md")
     found = ask(crashes.save_at, home=home, place=place, path="overview.md", text=NEW, saved=MINE)
@@ -84,7 +84,7 @@ def test_a_save_in_the_middle_of_our_write_is_not_overwritten(tmp_path: Path, pl
     assert ask(crashes.look, home=home, path="overview.md")["leftovers"] == []
 
 
-def test_what_killed_writers_left_is_tidied_up(tmp_path: Path) -> None:
+def test_files_left_by_killed_writers_are_cleaned_up(tmp_path: Path) -> None:
     """C02, C04, J1: ours goes; what may be a person's only copy becomes a version first."""
     home = started(tmp_path, "overview.md")
     folder = Path(home, "sessions/--w--/s")

@@ -73,7 +73,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteSto
 
 
 @pytest.mark.parametrize("refuses", [refuses_the_stream, refuses_the_mark, refuses_the_size, misses_a_table])
-def test_what_the_database_refuses_is_not_the_disks_fault(
+def test_a_value_refused_by_the_database_is_not_a_disk_failure(
     small: SqliteStore, refuses: Callable[[SqliteStore], None]
 ) -> None:
     """C06, A3: nothing of it is stored, and the next write is taken."""
@@ -165,7 +165,7 @@ def back(to: int) -> Draft:
     return Draft(payload=Reverted(to=to), origin=Origin.USER)
 
 
-def test_what_cannot_be_folded_is_never_stored(store: Store, stream: Stream[tuple[str, ...]]) -> None:
+def test_an_event_that_cannot_be_folded_is_never_stored(store: Store, stream: Stream[tuple[str, ...]]) -> None:
     """A2, A3: it would close the stream for ever, at this start and at every later one."""
     with pytest.raises(ZeroDivisionError):
         stream.append(written("four"), a_tail(), written("five"), key=Key("k", "r"))
@@ -176,7 +176,7 @@ def test_what_cannot_be_folded_is_never_stored(store: Store, stream: Stream[tupl
 
 
 @pytest.mark.parametrize("to", [-1, 4, 99])
-def test_nobody_goes_back_to_what_has_not_been(store: Store, stream: Stream[tuple[str, ...]], to: int) -> None:
+def test_a_revert_to_a_future_event_is_refused(store: Store, stream: Stream[tuple[str, ...]], to: int) -> None:
     """A4: and such an event would not be folded by anybody else either."""
     with pytest.raises(NotFound):
         stream.append(back(to))
@@ -184,7 +184,7 @@ def test_nobody_goes_back_to_what_has_not_been(store: Store, stream: Stream[tupl
 
 
 @pytest.mark.parametrize("to", [0, 1, 2, 3, 4, 5])
-def test_going_back_folds_alike_before_and_after_it_is_stored(
+def test_a_revert_folds_equally_before_and_after_it_is_stored(
     store: Store, stream: Stream[tuple[str, ...]], to: int
 ) -> None:
     """A4: also to a state in the middle of the same batch."""
@@ -201,7 +201,7 @@ def nothing(stream: Stream[tuple[str, ...]], request: str) -> Any:
     return stream.commit(lambda _, __: Decision((), "nothing to do"), key=Key("k", request))
 
 
-def test_a_key_of_a_request_that_changed_nothing_is_used_too(store: Store, stream: Stream[tuple[str, ...]]) -> None:
+def test_a_request_without_changes_consumes_its_key(store: Store, stream: Stream[tuple[str, ...]]) -> None:
     """A6, K25: the same again gets the same answer, another request is refused, whatever happened in between."""
     first = nothing(stream, "one")
     assert (first.appended.first, first.appended.last, first.answer) == (4, 3, "nothing to do")
@@ -214,7 +214,7 @@ def test_a_key_of_a_request_that_changed_nothing_is_used_too(store: Store, strea
     assert store.version("s") == 4
 
 
-def test_to_change_nothing_is_decided_on_the_newest_state(store: Store, stream: Stream[tuple[str, ...]]) -> None:
+def test_a_decision_without_changes_uses_the_newest_state(store: Store, stream: Stream[tuple[str, ...]]) -> None:
     """A3, A6: a key is not kept for a decision that somebody else has overtaken."""
     Stream(store, "s", Texts(), ManualClock()).append(written("four"))
     seen: list[int] = []
@@ -231,7 +231,7 @@ def test_to_change_nothing_is_decided_on_the_newest_state(store: Store, stream: 
 
 
 @pytest.mark.parametrize(("built", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
-def test_a_build_without_strace_fails_and_a_desk_without_it_skips(
+def test_without_strace_ci_fails_and_a_local_run_skips(
     monkeypatch: pytest.MonkeyPatch, built: str, outcome: type[BaseException]
 ) -> None:
     monkeypatch.setenv("CI", built)

@@ -17,7 +17,7 @@ from inmind.errors import InvalidInput
 
 
 @pytest.mark.parametrize("call", writers.CALLS)
-def test_a_retry_after_a_lost_reply_has_one_effect_and_one_answer(tmp_path: Path, call: str) -> None:
+def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tmp_path: Path, call: str) -> None:
     """K25, A6: after a restart, as often as one likes; with other arguments the key is refused."""
     home = str(tmp_path / "home")
     ended = run(writers.lose_reply, home=home, call=call)
@@ -34,7 +34,7 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_answer(tmp_path: Path
 
 @pytest.mark.spec("C8", "A6", "J1")
 @pytest.mark.parametrize("call", ["record", "record_id", "merge_back"])
-def test_what_changes_the_resource_and_the_session_is_one_commit_and_done_once(tmp_path: Path, call: str) -> None:
+def test_a_change_of_resource_and_session_is_one_commit_and_done_once(tmp_path: Path, call: str) -> None:
     """K25: it dies after its first commit, and there is nothing left to do."""
     home = str(tmp_path / "home")
     ended = run(writers.lose_reply, home=home, call=call, scratchpad="resource")
@@ -47,7 +47,7 @@ def test_what_changes_the_resource_and_the_session_is_one_commit_and_done_once(t
 
 
 @pytest.mark.parametrize("call", writers.CALLS)
-def test_a_key_means_nothing_in_another_home(tmp_path: Path, call: str) -> None:
+def test_a_key_is_unknown_in_another_home(tmp_path: Path, call: str) -> None:
     """K25: two homes are strangers."""
     run(writers.lose_reply, home=str(tmp_path / "one"), call=call)
     before, after = ask(writers.call_in, home=str(tmp_path / "other"), call=call)
@@ -55,7 +55,7 @@ def test_a_key_means_nothing_in_another_home(tmp_path: Path, call: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "half a pair \ud800", 7])
-def test_a_key_that_cannot_be_kept_is_refused_before_anything_is_stored(tmp_path: Path, key: Any) -> None:
+def test_a_key_that_cannot_be_stored_is_refused_before_anything_is_stored(tmp_path: Path, key: Any) -> None:
     """K25, J3: what could not be recognised again must not be accepted now."""
     with Memory.open(tmp_path) as memory:
         session = memory.session("s", cwd="/w")

@@ -43,7 +43,7 @@ SOME_AGES = [age if age in (0, AGES[-1]) else pytest.param(age, marks=pytest.mar
 
 
 @pytest.mark.parametrize("steps", AGES)
-def test_a_migration_that_died_before_any_statement_is_done_again(tmp_path: Path, steps: int) -> None:
+def test_a_migration_killed_before_any_statement_is_run_again(tmp_path: Path, steps: int) -> None:
     """M35, J1: old or new, each step with its mark in one commit; the next one who opens goes on from there."""
     died = ask(schemas.migrate_and_die, home=str(tmp_path), steps=steps)
     print(f"{len(died)} statements from schema {steps}")
@@ -76,7 +76,7 @@ def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Rando
 
 
 @pytest.mark.parametrize("steps", SOME_AGES)
-def test_a_migration_killed_at_a_system_call_is_done_again(tmp_path: Path, steps: int) -> None:
+def test_a_migration_killed_at_a_system_call_is_run_again(tmp_path: Path, steps: int) -> None:
     """M35, C02, J1: at calls from all over it."""
     need_strace()
     kill_migrations(tmp_path, steps=steps, number=4, dice=dice())
@@ -84,7 +84,7 @@ def test_a_migration_killed_at_a_system_call_is_done_again(tmp_path: Path, steps
 
 @pytest.mark.torture
 @pytest.mark.parametrize("steps", AGES)
-def test_a_migration_killed_at_every_system_call_is_done_again(tmp_path: Path, steps: int) -> None:
+def test_a_migration_killed_at_every_system_call_is_run_again(tmp_path: Path, steps: int) -> None:
     """M35, C02, J1: at each of them."""
     need_strace()
     kill_migrations(tmp_path, steps=steps, number=1_000_000, dice=dice())
@@ -139,7 +139,7 @@ def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> No
     assert ask(schemas.dump, home=home) == before
 
 
-def test_who_has_a_store_open_while_a_newer_inmind_comes_writes_no_more(tmp_path: Path) -> None:
+def test_an_open_home_refuses_writes_after_a_newer_inmind_migrated_it(tmp_path: Path) -> None:
     """M36: it is told by its very next write, and goes on reading."""
     store = SqliteStore(tmp_path / "inmind.db")
     draft = Draft(payload=DocumentWritten(path="overview.md", text="of old"), origin=Origin.USER)
@@ -179,19 +179,19 @@ def test_who_has_a_store_open_while_a_newer_inmind_comes_writes_no_more(tmp_path
         ("4.0.0", "wal"),
     ],
 )
-def test_which_libraries_may_use_a_log(library: str, mode: str) -> None:
+def test_only_safe_sqlite_versions_use_a_write_ahead_log(library: str, mode: str) -> None:
     """M41: those in which the bug was fixed, with what was fixed in old lines of releases."""
     assert journal_mode(library) == mode
 
 
-def test_the_library_of_this_python_is_judged_too() -> None:
+def test_the_sqlite_of_this_python_is_checked_too() -> None:
     """M41: it is not the one that is used, but it is the reason why."""
     version = sqlite3.sqlite_version_info
     fixed = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51, 0) or (3, 44, 6) <= version < (3, 45, 0)
     assert journal_mode(sqlite3.sqlite_version) == ("wal" if fixed else "delete")
 
 
-def test_with_an_unsafe_library_there_is_no_log_and_it_is_said(tmp_path: Path) -> None:
+def test_an_unsafe_library_uses_no_log_and_logs_a_warning(tmp_path: Path) -> None:
     """M41: at start, once, with the version and what to do; and a home can go from one to the other and back."""
     home = str(tmp_path / "home")
     safe = run(schemas.open_with, home=home, library="3.51.3")
@@ -206,12 +206,12 @@ def test_with_an_unsafe_library_there_is_no_log_and_it_is_said(tmp_path: Path) -
     assert (back["mode"], back["said"]) == ("wal", ["3.51.3", "3.40.1", "3.50.6", "3.51.3"])
 
 
-def test_without_a_log_a_killed_writer_loses_nothing_it_told(tmp_path: Path) -> None:
+def test_without_a_log_a_killed_writer_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """M41, C02, J1: the rollback journal keeps the same promises, only slower."""
     kill_at_random(tmp_path / "home", kills=10, dice=dice(), library="3.40.1")
 
 
 @pytest.mark.torture
-def test_without_a_log_writers_killed_for_long_lose_nothing_they_told(tmp_path: Path) -> None:
+def test_without_a_log_writers_killed_for_long_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """M41, C02, J1: many kills of one home."""
     kill_at_random(tmp_path / "home", kills=200, dice=dice(), library="3.40.1")

@@ -40,7 +40,7 @@ def a_tenant(place: Tenants) -> None:
 @pytest.mark.parametrize(
     "act", [tenants.carry, pytest.param(tenants.drop, marks=pytest.mark.exhaustive)], ids=["moved", "erased"]
 )
-def test_whoever_is_killed_at_a_system_call_leaves_a_whole_tenant_or_none(tmp_path: Path, act: Any) -> None:
+def test_a_move_killed_at_a_system_call_leaves_a_complete_tenant_or_none(tmp_path: Path, act: Any) -> None:
     need_strace()
     start = tmp_path / "start"
     a_tenant(TenantHomes(start / "here"))
@@ -89,7 +89,7 @@ def test_whoever_is_killed_at_a_system_call_leaves_a_whole_tenant_or_none(tmp_pa
         *(pytest.param(way, marks=pytest.mark.exhaustive) for way in ("out of one", "from one to another")),
     ],
 )
-def test_whoever_is_killed_between_statements_leaves_one_place_with_all_of_it(
+def test_a_move_killed_between_statements_leaves_one_complete_place(
     tmp_path: Path, servers: list[Server], way: str
 ) -> None:
     one, other = (server.url(tcp=True) for server in servers)
@@ -103,7 +103,7 @@ def test_whoever_is_killed_between_statements_leaves_one_place_with_all_of_it(
 
 
 @pytest.mark.parametrize("way", ["from a folder", pytest.param("from a database", marks=pytest.mark.exhaustive)])
-def test_whoever_is_killed_in_the_last_round_leaves_a_source_in_use(
+def test_a_move_killed_in_the_last_round_leaves_the_source_usable(
     tmp_path: Path, servers: list[Server], way: str
 ) -> None:
     homes, url = str(tmp_path / "homes"), servers[0].url(tcp=True)

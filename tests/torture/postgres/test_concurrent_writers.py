@@ -35,19 +35,19 @@ def race(url: str, *, each: int) -> None:
 
 
 @pytest.mark.spec("P31", "A3", "J2")
-def test_sixteen_clients_count_in_one_document_and_lose_no_step(tenant_url: str) -> None:
+def test_sixteen_clients_increment_one_number_without_lost_updates(tenant_url: str) -> None:
     race(tenant_url, each=4)
 
 
 @pytest.mark.torture
 @pytest.mark.spec("P31", "A3", "J2")
-def test_sixteen_clients_count_in_one_document_for_long(tenant_url: str) -> None:
+def test_sixteen_clients_increment_one_number_for_long(tenant_url: str) -> None:
     race(tenant_url, each=100)
 
 
 @pytest.mark.spec("P31")
 @pytest.mark.parametrize("made", [True, False], ids=["old streams", "new streams"])
-def test_two_streams_beside_each_other_in_either_order_wait_in_no_circle(own: Own, made: bool) -> None:
+def test_appends_to_two_streams_in_either_order_do_not_deadlock(own: Own, made: bool) -> None:
     """The server finds a circle after ten milliseconds here, and would write that down."""
     url, each, deadlocks = own.tenant(f"cross {made}"), 30, own.server.log.count("deadlock detected")
     store = PostgresStore.open(url)
@@ -123,7 +123,7 @@ class Boxes:
 
 
 @pytest.mark.spec("P31")
-def test_of_two_who_wait_for_each_other_one_gives_way_and_tries_again(own: Own) -> None:
+def test_of_two_deadlocked_transactions_one_is_retried(own: Own) -> None:
     """A circle of the test's own making, since ours makes none: 40P01."""
     boxes, deadlocks = Boxes(own.tenant("circle")), own.server.log.count("deadlock detected")
     barrier = threading.Barrier(2)
@@ -140,7 +140,7 @@ def test_of_two_who_wait_for_each_other_one_gives_way_and_tries_again(own: Own) 
 
 
 @pytest.mark.spec("P31")
-def test_a_storm_of_transactions_that_cannot_be_put_in_an_order_ends_with_each_done_once(own: Own) -> None:
+def test_many_serialization_failures_end_with_each_transaction_done_once(own: Own) -> None:
     """40001, again and again, by eight at once."""
     boxes, each = Boxes(own.tenant("storm")), 5
 
@@ -157,7 +157,7 @@ def test_a_storm_of_transactions_that_cannot_be_put_in_an_order_ends_with_each_d
 
 @pytest.mark.spec("P31")
 @pytest.mark.parametrize("code", ["40001", "40P01"])
-def test_who_always_has_to_give_way_is_told_that_the_store_is_busy(own: Own, code: str) -> None:
+def test_a_transaction_that_always_fails_to_serialize_reports_a_busy_store(own: Own, code: str) -> None:
     boxes = Boxes(own.tenant(f"never {code}"), seconds=2)
     began = time.monotonic()
 
@@ -184,7 +184,7 @@ def ask_boxes(own: Own, tenant: str) -> list[object]:
 
 
 @pytest.mark.spec("M36")
-def test_of_those_who_open_a_fresh_schema_at_once_one_makes_it(tenant_url: str) -> None:
+def test_of_several_processes_that_open_a_new_schema_one_creates_it(tenant_url: str) -> None:
     opening = [Running(open_fresh, url=tenant_url) for _ in range(4)]
     assert [ended.answer for ended in together(opening)] == [list(MIGRATIONS)] * 4
     assert len(set(ask(census, url=tenant_url))) == 4
@@ -212,7 +212,7 @@ def test_a_newer_schema_is_read_and_not_written(tenant_url: str) -> None:
 
 
 @pytest.mark.spec("M36")
-def test_who_has_it_open_while_a_newer_inmind_comes_writes_no_more(tenant_url: str) -> None:
+def test_an_open_store_refuses_writes_after_a_newer_inmind_migrated_it(tenant_url: str) -> None:
     stores = [PostgresStore.open(tenant_url) for _ in range(3)]
     for store in stores:
         put(store, "of old", keyed=False)
@@ -232,7 +232,7 @@ def test_who_has_it_open_while_a_newer_inmind_comes_writes_no_more(tenant_url: s
 
 
 @pytest.mark.spec("M36", "J8")
-def test_nobody_outside_a_schema_can_hold_up_whoever_makes_it(own: Own) -> None:
+def test_locks_outside_a_schema_do_not_block_its_creation(own: Own) -> None:
     url = own.tenant("held up", options="-c lock_timeout=5s")
     with psycopg.connect(own.tenant("stranger")) as stranger:
         for text in ("inmind held up", "inmind index of held up"):
@@ -243,7 +243,7 @@ def test_nobody_outside_a_schema_can_hold_up_whoever_makes_it(own: Own) -> None:
 
 
 @pytest.mark.spec("K17")
-def test_of_two_on_one_version_one_wins(tenant_url: str) -> None:
+def test_of_two_appends_at_one_version_one_wins(tenant_url: str) -> None:
     """And nothing of the other is there."""
     store = PostgresStore.open(tenant_url)
     barrier = threading.Barrier(8)

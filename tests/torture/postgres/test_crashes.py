@@ -94,19 +94,19 @@ def check(found: list[str], told: list[list[str]], times: int) -> None:
 
 
 @pytest.mark.spec("P30", "J1")
-def test_what_was_acknowledged_survives_crashes_of_the_server(postgres_run: Run) -> None:
+def test_acknowledged_events_survive_crashes_of_the_server(postgres_run: Run) -> None:
     crash(postgres_run, times=3)
 
 
 @pytest.mark.torture
 @pytest.mark.spec("P30", "J1")
-def test_what_was_acknowledged_survives_a_hundred_crashes(postgres_run: Run) -> None:
+def test_acknowledged_events_survive_a_hundred_crashes(postgres_run: Run) -> None:
     crash(postgres_run, times=100)
 
 
 @pytest.mark.spec("P30")
 @pytest.mark.parametrize("setting", ["fsync", "synchronous_commit", "full_page_writes"])
-def test_a_server_that_may_lose_what_it_acknowledges_is_refused(own: Own, setting: str) -> None:
+def test_a_server_that_may_lose_commits_is_refused(own: Own, setting: str) -> None:
     """With the setting's name, and before anything is made; and taken as soon as that has changed."""
     url = own.tenant(f"lost {setting}")
     own.server.settings[setting] = "off"
@@ -125,7 +125,7 @@ def test_a_server_that_may_lose_what_it_acknowledges_is_refused(own: Own, settin
 
 
 @pytest.mark.spec("P30")
-def test_a_role_that_may_lose_what_is_acknowledged_is_refused(own: Own) -> None:
+def test_a_role_that_may_lose_commits_is_refused(own: Own) -> None:
     """On a server that is safe: by the role's own settings, by those of its URL, and amid use each new connection."""
     url = own.tenant("hasty")
     own.tell("ALTER ROLE hasty SET synchronous_commit = off")

@@ -50,7 +50,7 @@ def in_time(began: float) -> bool:
 
 @pytest.mark.spec("P29", "K25")
 @pytest.mark.parametrize(("where", "how"), [*MOMENTS, ("before", "silence"), ("reply", "silence")])
-def test_with_a_key_it_is_done_exactly_once(
+def test_a_call_with_a_key_is_done_exactly_once(
     tenant_url: str, proxy: Proxy, store: PostgresStore, where: Where, how: How
 ) -> None:
     began = time.monotonic()
@@ -71,7 +71,7 @@ def test_with_a_key_it_is_done_exactly_once(
 @pytest.mark.parametrize(
     ("where", "how"), [*SOME_MOMENTS, pytest.param("reply", "silence", marks=pytest.mark.exhaustive)]
 )
-def test_without_a_key_nobody_knows_and_nobody_guesses(
+def test_a_call_without_a_key_reports_an_unknown_outcome(
     tenant_url: str, proxy: Proxy, store: PostgresStore, where: Where, how: How
 ) -> None:
     began = time.monotonic()
@@ -90,7 +90,7 @@ def test_without_a_key_nobody_knows_and_nobody_guesses(
 @pytest.mark.parametrize(
     ("where", "how"), [*SOME_MOMENTS, pytest.param("before", "silence", marks=pytest.mark.exhaustive)]
 )
-def test_what_is_only_read_is_asked_again(proxy: Proxy, store: PostgresStore, where: Where, how: How) -> None:
+def test_a_read_is_retried(proxy: Proxy, store: PostgresStore, where: Where, how: How) -> None:
     began = time.monotonic()
     with proxy.cutting(where, how, at="streams.name"):
         assert names(store) == ["first"]
@@ -99,7 +99,7 @@ def test_what_is_only_read_is_asked_again(proxy: Proxy, store: PostgresStore, wh
 
 @pytest.mark.spec("P29")
 @pytest.mark.parametrize("how", ["closed", "reset"])
-def test_who_cannot_get_in_is_told_so_and_gets_in_later(proxy: Proxy, store: PostgresStore, how: How) -> None:
+def test_a_failed_connection_is_reported_and_works_later(proxy: Proxy, store: PostgresStore, how: How) -> None:
     proxy.drop("reset")
     with proxy.cutting("connect", how, times=100), pytest.raises(StoreUnavailable):
         store.append(STREAM, [a_page("in vain")], expected=1, at=now(), key=a_key("in vain"))
@@ -111,7 +111,7 @@ def test_who_cannot_get_in_is_told_so_and_gets_in_later(proxy: Proxy, store: Pos
 
 @pytest.mark.spec("P29")
 @pytest.mark.parametrize("how", ["closed", "reset", "silence"])
-def test_a_connection_that_was_dropped_while_nobody_used_it_is_made_anew(
+def test_a_connection_dropped_while_idle_is_reopened(
     tenant_url: str, proxy: Proxy, store: PostgresStore, how: How, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a firewall does after ten minutes, also without a word. Not even a call without a key hears of it."""
@@ -126,7 +126,7 @@ def test_a_connection_that_was_dropped_while_nobody_used_it_is_made_anew(
 
 
 @pytest.mark.spec("P33")
-def test_a_connection_is_made_anew_when_it_is_old(
+def test_an_old_connection_is_reopened(
     proxy: Proxy, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The name of a server may have come to mean another one."""
@@ -140,7 +140,7 @@ def test_a_connection_is_made_anew_when_it_is_old(
 
 @pytest.mark.spec("P29", "P33")
 @pytest.mark.parametrize("call", ["read", "write"])
-def test_no_call_waits_longer_than_it_may_where_everything_is_swallowed(
+def test_no_call_exceeds_its_timeout_if_the_network_is_silent(
     proxy: Proxy, store: PostgresStore, call: str
 ) -> None:
     """By connections that are there, and by those that it makes itself."""
@@ -158,7 +158,7 @@ def test_no_call_waits_longer_than_it_may_where_everything_is_swallowed(
 
 
 @pytest.mark.spec("P29")
-def test_once_a_reply_got_lost_nobody_says_that_nothing_was_stored(
+def test_after_a_lost_reply_no_error_says_that_nothing_was_stored(
     tenant_url: str, proxy: Proxy, store: PostgresStore
 ) -> None:
     """It was, and the server cannot be reached any more: with a key, too, that is unknown and not a failure."""
@@ -181,7 +181,7 @@ def test_once_a_reply_got_lost_nobody_says_that_nothing_was_stored(
 
 
 @pytest.mark.spec("P29", "M40")
-def test_many_events_at_once_are_all_there_or_none_is_and_only_the_commit_can_be_unknown(
+def test_an_import_is_stored_completely_or_not_and_only_its_commit_can_be_unknown(
     tenant_url: str, proxy: Proxy, store: PostgresStore
 ) -> None:
     with proxy.cutting("reply", "reset", at="COPY"), pytest.raises(StoreUnavailable):
@@ -223,13 +223,13 @@ def cut_at_random(url: str, proxy: Proxy, *, times: int) -> None:
 
 
 @pytest.mark.spec("P29")
-def test_cuts_at_random_lose_nothing_and_double_nothing(tenant_url: str, proxy: Proxy) -> None:
+def test_random_cuts_lose_and_duplicate_nothing(tenant_url: str, proxy: Proxy) -> None:
     cut_at_random(tenant_url, proxy, times=25)
 
 
 @pytest.mark.torture
 @pytest.mark.spec("P29")
-def test_many_cuts_at_random_lose_nothing_and_double_nothing(tenant_url: str, proxy: Proxy) -> None:
+def test_many_random_cuts_lose_and_duplicate_nothing(tenant_url: str, proxy: Proxy) -> None:
     cut_at_random(tenant_url, proxy, times=2_000)
 
 

@@ -25,7 +25,7 @@ from inmind.store.postgres import PostgresStore
 @pytest.mark.parametrize(
     "exit", [*(pytest.param(exit, marks=pytest.mark.exhaustive) for exit in ("sys.exit", "closed")), "killed"]
 )
-def test_parent_and_child_write_on(tenant_url: str, exit: str) -> None:
+def test_parent_and_child_continue_to_write(tenant_url: str, exit: str) -> None:
     ended = Running(both_write, fresh=True, url=tenant_url, number=10, exit=exit).finish()
     assert ended.code == 0, ended.said
     wanted = [f"{name}-{n}" for name in ("parent", "child") for n in range(10)]
@@ -33,7 +33,7 @@ def test_parent_and_child_write_on(tenant_url: str, exit: str) -> None:
 
 
 @pytest.mark.spec("K23", "J2")
-def test_a_fork_amid_the_writes_of_other_threads(tenant_url: str) -> None:
+def test_a_fork_during_the_writes_of_other_threads(tenant_url: str) -> None:
     """Whatever lock a thread held at that moment, no child waits for it for ever."""
     forks = 12
     ended = Running(fork_amid_writes, url=tenant_url, forks=forks).finish()
@@ -45,7 +45,7 @@ def test_a_fork_amid_the_writes_of_other_threads(tenant_url: str) -> None:
 
 
 @pytest.mark.spec("K23")
-def test_a_child_that_was_forked_inside_a_transaction_cannot_end_it(tenant_url: str) -> None:
+def test_a_child_forked_inside_a_transaction_cannot_end_it(tenant_url: str) -> None:
     """Neither commit it nor roll it back; and its own calls go by a connection of its own."""
     told = ask(fork_in_a_transaction, url=tenant_url)
     assert told["child"] == ["STORE_UNAVAILABLE", "wrote"]
@@ -54,7 +54,7 @@ def test_a_child_that_was_forked_inside_a_transaction_cannot_end_it(tenant_url: 
 
 
 @pytest.mark.spec("K23", "P33")
-def test_what_a_parent_held_is_let_go_when_it_is_killed_though_its_child_lives(tenant_url: str) -> None:
+def test_locks_of_a_killed_parent_are_released_although_its_child_lives(tenant_url: str) -> None:
     actor = Running(leave_a_lock, fresh=True, url=tenant_url)
     actor.hear_until("waiting")
     store = PostgresStore.open(tenant_url, seconds=5)

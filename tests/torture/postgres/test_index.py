@@ -52,7 +52,7 @@ def assert_taken_in_once(url: str, ids: list[str]) -> None:
 
 
 @pytest.mark.spec("J2", "M39")
-def test_several_who_catch_up_at_once_take_in_nothing_twice(tenant_url: str) -> None:
+def test_several_processes_that_index_at_once_index_nothing_twice(tenant_url: str) -> None:
     ids = with_a_backlog(tenant_url)
     running = [Running(searching.search, home=tenant_url, query="ferry trip 7", resource="ada") for _ in range(3)]
     found = [one.finish().answer for one in running]
@@ -62,7 +62,7 @@ def test_several_who_catch_up_at_once_take_in_nothing_twice(tenant_url: str) -> 
 
 
 @pytest.mark.spec("J2")
-def test_everybody_finds_what_they_have_just_noted(tenant_url: str) -> None:
+def test_every_process_finds_its_new_notes(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None):
         pass
     together([Running(searching.note_and_search, home=tenant_url, name=f"n{n}", number=12) for n in range(3)])
@@ -70,7 +70,7 @@ def test_everybody_finds_what_they_have_just_noted(tenant_url: str) -> None:
 
 @pytest.mark.spec("J1", "M39")
 @pytest.mark.parametrize("table", ["crystals", "passages", "owners"])
-def test_whoever_is_killed_amid_catching_up_leaves_it_to_the_next(tenant_url: str, table: str) -> None:
+def test_a_process_killed_while_indexing_leaves_the_rest_to_the_next(tenant_url: str, table: str) -> None:
     """It is held at a table that it comes to in its second batch, and killed there."""
     ids = with_a_backlog(tenant_url)
     ask(searching.search, home=tenant_url, query="nothing of the kind", resource="bob")  # so that there are tables
@@ -103,13 +103,13 @@ def kill_those_who_search(url: str, *, kills: int, seeded: random.Random) -> Non
 
 
 @pytest.mark.spec("J1", "M39")
-def test_whoever_is_killed_amid_a_search_has_harmed_nothing(tenant_url: str) -> None:
+def test_a_process_killed_during_a_search_damages_nothing(tenant_url: str) -> None:
     kill_those_who_search(tenant_url, kills=4, seeded=dice())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J1", "M39")
-def test_many_who_are_killed_amid_searches_have_harmed_nothing(tenant_url: str) -> None:
+def test_many_processes_killed_during_searches_damage_nothing(tenant_url: str) -> None:
     kill_those_who_search(tenant_url, kills=100, seeded=dice())
 
 
@@ -150,11 +150,11 @@ def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None
 
 
 @pytest.mark.spec("J2", "M39")
-def test_an_index_that_is_hurt_while_several_use_it_serves_all_of_them_again(tenant_url: str) -> None:
+def test_an_index_damaged_while_several_processes_use_it_recovers_for_all(tenant_url: str) -> None:
     hurt_what_others_use(tenant_url, times=5, seeded=dice())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "M39")
-def test_an_index_that_is_hurt_again_and_again_serves_again(tenant_url: str) -> None:
+def test_an_index_damaged_repeatedly_recovers(tenant_url: str) -> None:
     hurt_what_others_use(tenant_url, times=100, seeded=dice())

@@ -67,7 +67,7 @@ def test_eight_processes_a_command_line_and_a_server_take_1600_notes(tenant_url:
 
 
 @pytest.mark.spec("K20", "G7", "J9")
-def test_of_five_who_begin_at_once_one_dreams_and_nobody_who_writes_meanwhile_waits(tenant_url: str) -> None:
+def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tenant_url: str) -> None:
     ask(memory_steps.begin, url=tenant_url)
     actors = [Running(memory_steps.dream_at_once, url=tenant_url) for _ in range(5)]
     try:
@@ -107,7 +107,7 @@ def lost(url: str, call: str) -> None:
 
 
 @pytest.mark.spec("K25", "A6", "J8")
-def test_a_retry_after_a_lost_reply_has_one_effect_and_one_answer(tenants: Tenants) -> None:
+def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tenants: Tenants) -> None:
     """Some of all the calls there are, other ones each time."""
     for call in dice().sample(sorted(writers.CALLS), 4):
         with tenants.fresh() as url:
@@ -118,7 +118,7 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_answer(tenants: Tenan
 @pytest.mark.torture
 @pytest.mark.spec("K25", "A6", "J8")
 @pytest.mark.parametrize("call", writers.CALLS)
-def test_a_retry_of_any_call_has_one_effect_and_one_answer(tenants: Tenants, call: str) -> None:
+def test_a_retry_of_any_call_has_one_effect_and_one_result(tenants: Tenants, call: str) -> None:
     with tenants.fresh() as url, tenants.fresh() as other:
         lost(url, call)
         retried(url, call)
@@ -127,7 +127,7 @@ def test_a_retry_of_any_call_has_one_effect_and_one_answer(tenants: Tenants, cal
 
 
 @pytest.mark.spec("K25", "P30", "J8")
-def test_a_retry_after_the_server_was_restarted_finds_what_was_done(own: Own) -> None:
+def test_a_retry_after_a_server_restart_finds_the_first_result(own: Own) -> None:
     url = own.tenant("retried")
     PostgresStore.open(url).close()
     lost(url, "record")

@@ -81,7 +81,7 @@ def test_a_server_that_turns_read_only_is_read_and_recovers_alone(own: Own) -> N
 
 
 @pytest.mark.spec("P33")
-def test_a_connection_to_where_nothing_is_written_is_not_kept(own: Own) -> None:
+def test_a_connection_to_a_read_only_server_is_not_kept(own: Own) -> None:
     """As after a failover: a connection made anew leads to whoever writes now."""
     with opened(own.tenant("moved")) as store:
         put(store, "before", keyed=False)
@@ -94,7 +94,7 @@ def test_a_connection_to_where_nothing_is_written_is_not_kept(own: Own) -> None:
 
 
 @pytest.mark.spec("P33")
-def test_nothing_is_made_where_nothing_is_written(own: Own) -> None:
+def test_nothing_is_created_on_a_read_only_server(own: Own) -> None:
     url = own.tenant("too early")
     own.tell('ALTER ROLE "too early" SET default_transaction_read_only = on')
     refused(lambda: PostgresStore.open(url, seconds=SECONDS), ReadOnly)
@@ -104,7 +104,7 @@ def test_nothing_is_made_where_nothing_is_written(own: Own) -> None:
 
 
 @pytest.mark.spec("P33", "P29")
-def test_a_restart_amid_use_is_told_of_and_got_over(own: Own) -> None:
+def test_a_restart_during_use_is_reported_and_recovered_from(own: Own) -> None:
     """Ten connections of one process, all dead at once: the next call must not look at them one by one."""
     url, errors, acknowledged = own.tenant("amid"), list[str](), list[str]()
     with opened(url, most=10) as store:
@@ -171,7 +171,7 @@ def test_a_process_whose_connections_are_all_in_use_is_busy(own: Own) -> None:
 
 
 @pytest.mark.spec("P33")
-def test_a_server_that_has_no_connection_left_says_so_and_is_tried_again(own: Own) -> None:
+def test_a_server_without_free_connections_is_reported_and_retried(own: Own) -> None:
     url = own.tenant("crowd")
     with opened(url) as store, ExitStack() as crowd:
         put(store, "before", keyed=False)
@@ -188,7 +188,7 @@ def test_a_server_that_has_no_connection_left_says_so_and_is_tried_again(own: Ow
 
 @pytest.mark.spec("P33")
 @pytest.mark.parametrize("held", ["a stream", "an owner", "the table"])
-def test_what_somebody_else_holds_is_busy_and_nothing_of_it_is_left_waiting(own: Own, held: str) -> None:
+def test_a_row_locked_by_another_is_busy_and_no_statement_keeps_waiting(own: Own, held: str) -> None:
     name = f"held {held}"
     url = own.tenant(name)
     statements = {
@@ -217,7 +217,7 @@ def test_what_somebody_else_holds_is_busy_and_nothing_of_it_is_left_waiting(own:
 
 @pytest.mark.spec("P33")
 @pytest.mark.parametrize("code", ["57014", "53200", "53400", "55P03"])
-def test_who_is_told_that_the_store_is_busy_is_told_why(own: Own, code: str) -> None:
+def test_a_busy_store_reports_the_reason(own: Own, code: str) -> None:
     raising = f"DO $$ BEGIN RAISE EXCEPTION 'its own words' USING ERRCODE = '{code}'; END $$"
     with opened(own.tenant(f"why {code}")) as store:
         for ask_or_tell in (store.database.read, store.database.write):
@@ -233,7 +233,7 @@ def nobody_listens() -> int:
 
 @pytest.mark.spec("P33", "N57")
 @pytest.mark.parametrize("wrong", ["password", "database", "user", "port", "socket"])
-def test_who_cannot_be_let_in_is_told_at_once_and_no_password_is_shown(own: Own, wrong: str) -> None:
+def test_a_refused_login_is_reported_at_once_without_the_password(own: Own, wrong: str) -> None:
     if wrong not in {row[0] for row in own.ask("SELECT rolname FROM pg_roles")}:
         own.tenant(f"no {wrong}")
     secret, port = "tell nobody", own.server.port
@@ -263,7 +263,7 @@ def test_who_cannot_be_let_in_is_told_at_once_and_no_password_is_shown(own: Own,
         "postgresql://u:tellnobody@h/x?sslmode",
     ],
 )
-def test_a_url_that_is_none_is_refused_without_its_password(url: str) -> None:
+def test_an_invalid_url_is_refused_without_showing_its_password(url: str) -> None:
     with pytest.raises((InvalidInput, StoreUnavailable)) as caught:
         PostgresStore.open(url, seconds=SECONDS)
     assert_untold(caught.value, "tell nobody", "tellnobody", "zznobody")
@@ -282,7 +282,7 @@ def assert_untold(error: InmindError, *secrets: str) -> None:
 
 
 @pytest.mark.spec("P33")
-def test_connections_that_nobody_needs_are_given_back(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_are_closed(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     """All but one, by whoever comes next; and one that has grown old while nobody came is not used."""
 
     def there() -> int:
@@ -311,7 +311,7 @@ def test_connections_that_nobody_needs_are_given_back(own: Own, monkeypatch: pyt
 
 
 @pytest.mark.spec("P33", "J8")
-def test_a_url_says_how_many_connections_and_how_long(own: Own) -> None:
+def test_a_url_sets_the_number_of_connections_and_the_timeout(own: Own) -> None:
     url = own.tenant("limited")
     with Memory.open(f"{url}&inmind_connections=1&inmind_seconds=1", embedder=None) as memory:
         store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- to hold the only connection
@@ -326,6 +326,6 @@ def test_a_url_says_how_many_connections_and_how_long(own: Own) -> None:
 @pytest.mark.parametrize(
     "told", ["inmind_seconds=0", "inmind_connections=1.5", "inmind_seconds=soon", "inmind_seconds"]
 )
-def test_a_url_that_says_no_number_is_refused(told: str) -> None:
+def test_a_url_with_an_invalid_number_is_refused(told: str) -> None:
     with pytest.raises(InvalidInput, match=r"inmind_\w+: expected a whole number from 1 to"):
         PostgresStore.open(f"postgresql://ada@127.0.0.1:1/there?connect_timeout=1&{told}")

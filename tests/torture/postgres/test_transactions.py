@@ -29,7 +29,7 @@ def is_past(seconds: float) -> Callable[[], bool]:
 
 
 @pytest.mark.spec("J8")
-def test_a_moment_may_last_longer_than_a_call(own: Own) -> None:
+def test_a_consistent_read_may_last_longer_than_a_call(own: Own) -> None:
     """Each question has its own time: so what reads all of a large memory ends."""
     with opened(own.tenant("slow"), seconds=SOON) as store:
         put(store, "one", keyed=False)
@@ -52,7 +52,7 @@ def test_an_import_may_last_longer_than_a_call(own: Own) -> None:
 
 
 @pytest.mark.spec("P31")
-def test_what_the_server_has_rolled_back_was_not_committed(own: Own) -> None:
+def test_a_transaction_rolled_back_by_the_server_is_not_reported_as_committed(own: Own) -> None:
     """COMMIT of a failed transaction is answered with ROLLBACK, and with no error."""
     with opened(own.tenant("undone")) as store:
 
@@ -69,7 +69,7 @@ def test_what_the_server_has_rolled_back_was_not_committed(own: Own) -> None:
 
 
 @pytest.mark.spec("J8")
-def test_each_of_several_who_import_at_once_sees_what_it_has_brought(tenant_url: str) -> None:
+def test_each_of_several_concurrent_imports_sees_its_own_events(tenant_url: str) -> None:
     store, both = PostgresStore.open(tenant_url), threading.Barrier(2)
 
     def bring(stream: str) -> int:
@@ -86,7 +86,7 @@ def test_each_of_several_who_import_at_once_sees_what_it_has_brought(tenant_url:
 
 @pytest.mark.spec("P30")
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_that_cannot_hold_every_text_is_refused(own: Own, encoding: str) -> None:
+def test_a_database_with_another_encoding_is_refused(own: Own, encoding: str) -> None:
     name = encoding.lower()
     url = own.tenant(f"in {encoding}").replace("/postgres?", f"/{name}?")
     own.tell(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
@@ -96,7 +96,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused(own: Own, encoding: s
 
 
 @pytest.mark.spec("P34")
-def test_texts_are_what_they_are_whatever_a_role_reads_by_default(own: Own) -> None:
+def test_texts_do_not_depend_on_the_client_encoding_of_a_role(own: Own) -> None:
     url = own.tenant("abroad")
     own.tell("ALTER ROLE abroad SET client_encoding = 'LATIN1'")
     for told in ("", "&client_encoding=LATIN1"):
@@ -107,7 +107,7 @@ def test_texts_are_what_they_are_whatever_a_role_reads_by_default(own: Own) -> N
 
 @pytest.mark.spec("P31")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_a_role_that_sees_moments_by_default_writes_like_others(own: Own, level: str) -> None:
+def test_a_role_with_another_isolation_level_writes_like_others(own: Own, level: str) -> None:
     url = own.tenant(f"by {level}")
     own.tell(f"ALTER ROLE \"by {level}\" SET default_transaction_isolation = '{level}'")
     with opened(url, most=8, seconds=10) as store:
@@ -129,7 +129,7 @@ def test_a_role_that_sees_moments_by_default_writes_like_others(own: Own, level:
 
 
 @pytest.mark.spec("M36", "P33")
-def test_who_brings_a_schema_up_waits_for_a_reader_and_nobody_waits_behind_it(
+def test_a_migration_that_waits_for_a_reader_blocks_no_other(
     own: Own, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, ours = own.tenant("older"), database.MIGRATIONS
@@ -152,7 +152,7 @@ def test_who_brings_a_schema_up_waits_for_a_reader_and_nobody_waits_behind_it(
 
 
 @pytest.mark.spec("J8")
-def test_an_import_sends_many_events_at_once_whatever_they_speak_of(own: Own, tmp_path: Path) -> None:
+def test_an_import_sends_events_in_batches(own: Own, tmp_path: Path) -> None:
     with Memory.open(tmp_path / "home", embedder=None) as memory:
         session = memory.session("of ada", resource="ada")
         for number in range(40):

@@ -24,7 +24,7 @@ DONE = "SELECT count(*) FROM events WHERE kind = 'dreamt'"
 
 @pytest.mark.spec("J9", "K20", "K22", "P30")
 @pytest.mark.parametrize(("many", "crashes"), [(3, 2), pytest.param(40, 20, marks=pytest.mark.torture)])
-def test_workers_and_the_server_die_and_each_dream_comes_once_and_is_paid_once(
+def test_when_workers_and_the_server_die_each_dream_runs_once_and_is_paid_once(
     postgres_run: Run, tmp_path: Path, many: int, crashes: int
 ) -> None:
     luck = dice()
