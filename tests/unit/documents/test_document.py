@@ -78,7 +78,7 @@ def test_a_document_is_found_by_its_path(path: str, found: tuple[str, str]) -> N
         b"overview.md",
     ],
 )
-def test_whatever_is_not_a_document_is_an_invalid_path_and_leads_nowhere(path: object) -> None:
+def test_any_other_path_is_an_invalid_path(path: object) -> None:
     """J3: the field, the value and what was expected are named."""
     with pytest.raises(InvalidPath) as caught:
         resolve_path(path)
@@ -107,7 +107,7 @@ def a_note(text: str, seq: int, trust: Trust = Trust.AGENT) -> Event:
 
 
 @pytest.mark.spec("G2")
-def test_notes_are_lines_of_one_page_which_whoever_writes_it_begins_anew() -> None:
+def test_notes_are_lines_of_one_page_which_a_write_replaces() -> None:
     documents = Documents().apply(a_note("one", 3)).apply(a_note("two", 4))
     assert [note.text for note in parse_notes(documents.text(NOTES_PAGE_PATH))] == ["one", "two"]
     assert (documents.version(NOTES_PAGE_PATH), documents.by_path[NOTES_PAGE_PATH].source) == (4, "resource/r#4")
@@ -118,7 +118,7 @@ def test_notes_are_lines_of_one_page_which_whoever_writes_it_begins_anew() -> No
 
 
 @pytest.mark.spec("G2", "J5")
-def test_a_page_of_notes_is_trusted_as_the_least_of_them() -> None:
+def test_a_notes_page_has_the_lowest_trust_of_its_notes() -> None:
     trusts = (Trust.PERSON, Trust.DATA, Trust.AGENT)
     documents = Documents()
     for seq, trust in enumerate(trusts, start=1):
@@ -138,7 +138,7 @@ def test_a_page_of_notes_is_never_larger_than_a_page_may_be() -> None:
 
 
 @pytest.mark.spec("G2")
-def test_notes_belong_to_the_resource_or_to_a_session_that_is_alone() -> None:
+def test_notes_belong_to_the_resource_or_to_an_anonymous_session() -> None:
     assert (resolve_path(NOTES_PAGE_PATH), resolve_path(NOTES_PAGE_PATH, anonymous=True)) == (
         ("resource", NOTES_PAGE_PATH),
         ("thread", NOTES_PAGE_PATH),
@@ -166,7 +166,7 @@ NEWEST = Document(text="newest", version=9, source="session/s#9")
         (None, "newest", FileStatus.MISSING),
     ],
 )
-def test_a_file_is_judged_by_what_was_last_published_and_never_taken_for_empty(
+def test_a_file_is_classified_by_the_last_published_digest(
     found: bytes | None, published: str | None, finding: FileStatus
 ) -> None:
     judged = check_file(found, document=NEWEST, published_digest=digest(published) if published else None)
@@ -188,9 +188,7 @@ def test_a_file_without_a_document_is_one_that_a_person_began() -> None:
         (b"a\x00b", FileStatus.DAMAGED),
     ],
 )
-def test_a_file_with_another_name_may_show_what_is_ours_and_brings_in_nothing(
-    found: bytes, finding: FileStatus
-) -> None:
+def test_a_file_with_another_hard_link_is_not_imported(found: bytes, finding: FileStatus) -> None:
     judged = check_file(found, document=NEWEST, published_digest=digest("older"), has_other_links=True)
     assert (judged.status, judged.text) == (finding, "")
     assert (

@@ -86,7 +86,7 @@ def test_no_note_can_look_like_another_one() -> None:
         assert len(texts(page_of(f"plain{between}{forged}"))) == 1
 
 
-def test_what_an_editor_does_to_blank_lines_and_line_ends_parts_no_note() -> None:
+def test_edited_blank_lines_and_line_endings_split_no_note() -> None:
     page = page_of("one\n\ntwo", "three")
     edited = "\r\n".join(line.rstrip() for line in page.split("\n"))
     assert texts(edited) == ["one\n\ntwo", "three"]
@@ -113,7 +113,7 @@ def test_a_note_that_no_page_could_hold_is_counted_and_drives_out_no_other() -> 
     assert "[in deep memory alone: 1 note]" in page
 
 
-def test_the_words_of_a_person_are_never_what_leaves() -> None:
+def test_remarks_of_a_person_are_never_removed() -> None:
     theirs = "p" * 990
     assert page_of("one", "two", page=theirs, most=1_000) == theirs
 
@@ -139,7 +139,7 @@ def shown_of(page: str, budget: int) -> TruncatedText:
 
 
 @given(st.lists(st.text("ab \n", min_size=1, max_size=300), min_size=1, max_size=12), st.integers(0, 1_000))
-def test_what_does_not_fit_is_what_was_noted_first_and_the_end_of_what_is_long(notes: list[str], budget: int) -> None:
+def test_the_oldest_notes_and_the_ends_of_long_ones_are_cut(notes: list[str], budget: int) -> None:
     page = page_of(*notes)
     shown = shown_of(page, budget)
     assert len(shown.text) <= budget
@@ -190,7 +190,7 @@ NO_TIMES = ["2026-02-30T10:00:00Z", "0000-01-01T00:00:00Z", "2026-13-01T00:00:00
 
 
 @pytest.mark.parametrize("at", NO_TIMES)
-def test_a_line_with_a_time_that_there_is_none_is_what_a_person_wrote(at: str) -> None:
+def test_a_line_with_an_invalid_date_is_a_remark(at: str) -> None:
     line = f"- [{at}] (importance: 0.7) Order:\n  the API,\n\n  the pages"
     page = page_of("noted", page=f"{HEADING}\n\n{line}\n")
     assert (texts(page), parse_remarks(page)) == (["noted"], [line])
@@ -236,7 +236,7 @@ pages = st.lists(
 
 @given(pages, st.data())
 @pytest.mark.spec("G7")
-def test_what_stays_on_a_page_is_what_was_not_taken_from_it(page: str, data: st.DataObject) -> None:
+def test_only_the_given_pieces_are_removed(page: str, data: st.DataObject) -> None:
     notes, remarks = parse_notes(page), parse_remarks(page)
     some = st.lists(st.booleans(), min_size=len(notes) + len(remarks), max_size=len(notes) + len(remarks))
     goes = data.draw(some)
@@ -257,7 +257,7 @@ def test_a_page_that_was_taken_in_whole_is_empty(page: str) -> None:
 
 
 @pytest.mark.spec("G7")
-def test_what_stays_keeps_its_line_ends_its_blank_lines_and_its_indents() -> None:
+def test_remaining_pieces_keep_line_endings_blank_lines_and_indents() -> None:
     note = "- [2026-03-12T14:30:00Z] (importance: 0.7) {}\r\n"
     above, below = f"{HEADING}\r\n\r\nMine,\r\n  on two lines \r\n\r\n\r\n\r\n* a list\r\n", "\r\n    code\r\n\r\n\r\n"
     page = f"{above}{note.format('goes')}{note.format('stays')}goes, too\r\n{below}"

@@ -20,16 +20,16 @@ def test_a_new_page_is_shown_by_its_headings() -> None:
 
 
 @each_row("language", LANGUAGES)
-def test_no_guiding_comment_is_shown_in_any_language(language: str) -> None:
+def test_no_template_comment_is_shown_in_any_language(language: str) -> None:
     assert "<!--" not in prompt_text(template(language))
 
 
-def test_what_was_written_below_a_guiding_comment_stands_below_its_heading() -> None:
+def test_text_below_a_template_comment_is_shown_below_its_heading() -> None:
     page = template("en").replace("comes next. -->\n", "comes next. -->\n- write the tests\n")
     assert "## Current task\n- write the tests\n\n## Key decisions\n## Known facts" in prompt_text(page)
 
 
-def test_a_comment_of_somebodys_own_is_shown() -> None:
+def test_a_comment_by_another_writer_is_shown() -> None:
     page = "# Mine\n\n<!-- ask Ada before deploying -->\n"
     assert prompt_text(page) == page.strip("\n")
 
@@ -40,7 +40,7 @@ def test_a_page_that_did_not_come_from_a_template_is_shown_as_it_is(page: str) -
 
 
 @given(st.sampled_from(LANGUAGES), st.lists(st.sampled_from(["- a fact", "", "text", "## More"]), min_size=1))
-def test_nothing_that_was_written_is_left_out(language: str, written: list[str]) -> None:
+def test_no_written_text_is_left_out(language: str, written: list[str]) -> None:
     page = template(language) + "\n".join(written)
     kept = [line for line in page.splitlines() if line in written and line]
     assert [line for line in prompt_text(page).splitlines() if line in written and line] == kept

@@ -90,7 +90,7 @@ def test_each_kind_lands_in_its_section_and_nothing_else_changes(kind: str, sect
     assert page.replace(f"{line}\n", "") == template("en")
 
 
-def test_a_new_task_takes_the_place_of_the_one_before_which_was_set_aside() -> None:
+def test_a_new_task_replaces_the_current_one_which_is_set_aside() -> None:
     life = Life().occurred(("task_started", "ship v2"), ("task_started", "fix login"))
     assert noted(life.page) == {"Current task": ["- fix login ·"], "Recent actions": ["- set aside: ship v2 ·"]}
     again = life.occurred(("task_started", "ship v2")).page
@@ -105,7 +105,7 @@ def test_a_task_that_is_done_leaves_and_is_remembered_as_done() -> None:
     }
 
 
-def test_a_host_that_ends_the_task_in_other_words_means_the_one_there_is() -> None:
+def test_a_host_that_completes_a_task_in_other_words_means_the_current_one() -> None:
     life = Life().occurred(("task_started", "Fix the login bug"), ("task_completed", "the login bug is fixed."))
     assert noted(life.page) == {"Recent actions": ["- done: the login bug is fixed. ·"]}
 
@@ -122,36 +122,36 @@ def test_a_task_that_is_begun_again_can_be_finished_again() -> None:
     assert life.occurred(("task_started", "A")).noted.finished_titles == ()
 
 
-def test_of_compactions_in_force_the_last_is_told() -> None:
+def test_only_the_last_active_compaction_is_listed() -> None:
     life = Life().occurred(("compression_completed", "archived 3"), ("compression_completed", "archived 5"))
     assert noted(life.page) == {"Recent actions": ["- archived 5 ·"]}
     assert noted(life.lifted(1).page) == {"Recent actions": ["- archived 3 ·"]}
     assert noted(life.lifted(0).page) == {}
 
 
-def test_a_compaction_that_is_taken_back_below_another_leaves_the_others_line() -> None:
+def test_undoing_an_earlier_compaction_keeps_the_line_of_the_later_one() -> None:
     life = Life().occurred(("compression_completed", "archived 3"), ("compression_completed", "archived 5"))
     assert noted(life.lifted(0).page) == {"Recent actions": ["- archived 5 ·"]}
     assert noted(life.lifted(1).page) == {}
 
 
-def test_who_takes_off_the_line_about_a_compaction_is_not_told_of_the_one_before() -> None:
+def test_deleting_the_line_of_a_compaction_does_not_show_the_one_before() -> None:
     life = Life().occurred(("compression_completed", "archived 3"), ("compression_completed", "archived 5"))
     bare = life.page.replace("- archived 5 ·\n", "")
     assert noted(life.written(bare).written(bare).page) == {}
 
 
-def test_what_is_said_again_moves_to_the_front_and_is_not_doubled() -> None:
+def test_a_repeated_event_moves_to_the_front_without_a_duplicate() -> None:
     page = after(("decision_made", "use SQLite"), ("decision_made", "no ORM"), ("decision_made", "Use  sqlite"))
     assert noted(page) == {"Key decisions": ["- Use sqlite ·", "- no ORM ·"]}
 
 
-def test_what_somebody_else_says_already_is_theirs_to_say() -> None:
+def test_a_line_of_another_writer_is_not_repeated() -> None:
     theirs = "## Current task\n1. Ship v2\n\n## Key decisions\n* [x] use   SQLITE\n"
     assert after(("decision_made", "Use sqlite"), ("task_started", "ship V2"), page=theirs) == theirs
 
 
-def test_a_line_that_somebody_adds_to_is_theirs() -> None:
+def test_a_generated_line_that_a_writer_extends_belongs_to_the_writer() -> None:
     life = Life().occurred(("task_started", "ship v2"))
     life.written(life.page.replace("ship v2 ·", "ship v2 · but not on Friday"))
     life.written(life.page.replace("- ship v2 ·\n", ""))
@@ -162,7 +162,7 @@ def test_a_line_that_somebody_adds_to_is_theirs() -> None:
 
 
 @pytest.mark.spec("J4")
-def test_a_line_that_only_looks_like_ours_is_never_moved_or_let_go() -> None:
+def test_a_line_that_only_looks_generated_is_never_moved_or_removed() -> None:
     theirs = [f"- fact {number} by the model ·" for number in range(MAX_SECTION_LINES + 3)]
     page = "## Known facts\n" + "\n".join(theirs) + "\n"
     life = Life(page).occurred(*(("context_changed", f"ours {number}") for number in range(20)))
@@ -178,7 +178,7 @@ def test_lines_of_ours_stand_right_under_their_heading_and_not_below_the_next_of
 
 
 @pytest.mark.spec("F5", "A3")
-def test_a_page_that_was_decided_before_a_line_was_entered_does_not_lose_it() -> None:
+def test_a_page_written_before_a_line_was_entered_does_not_remove_it() -> None:
     life = Life().occurred(("decision_made", "use SQLite"))
     before = life.page
     life.occurred(("decision_made", "no ORM"), ("bug_found", "disk full"))
@@ -190,34 +190,34 @@ def test_a_page_that_was_decided_before_a_line_was_entered_does_not_lose_it() ->
     }
 
 
-def test_a_line_that_somebody_took_off_while_they_kept_a_newer_one_stays_off() -> None:
+def test_a_line_deleted_while_a_newer_one_was_kept_stays_deleted() -> None:
     life = Life().occurred(("decision_made", "use SQLite"), ("decision_made", "no ORM"))
     life.written(life.page.replace("- use SQLite ·\n", ""))
     assert noted(life.page) == {"Key decisions": ["- no ORM ·"]}
 
 
-def test_a_line_that_was_said_again_since_is_no_sign_that_all_before_it_was_seen() -> None:
+def test_a_repeated_line_does_not_prove_that_lines_before_it_were_seen() -> None:
     life = Life().occurred(("decision_made", "use SQLite"))
     before = life.page
     life.occurred(("decision_made", "no ORM"), ("decision_made", "use SQLite")).written(before)
     assert noted(life.page) == {"Key decisions": ["- use SQLite ·", "- no ORM ·"]}
 
 
-def test_the_newest_line_comes_back_once_and_taken_off_again_it_is_gone() -> None:
+def test_the_newest_line_is_entered_again_once_and_then_stays_deleted() -> None:
     life = Life().occurred(("decision_made", "use SQLite"))
     assert "- use SQLite ·" in life.written(template("en")).page
     assert life.written(template("en")).page == template("en")
     assert "- use SQLite ·" in life.occurred(("decision_made", "use SQLite")).page
 
 
-def test_a_page_that_still_has_a_line_of_ours_that_has_left_loses_it_again() -> None:
+def test_a_removed_line_on_a_stale_page_is_removed_again() -> None:
     life = Life().occurred(("bug_found", "disk full"))
     before = life.page
     life.occurred(("bug_closed", "disk full")).written(before)
     assert life.page == template("en")
 
 
-def test_a_line_that_somebody_moved_stays_where_they_put_it() -> None:
+def test_a_moved_line_stays_where_the_writer_put_it() -> None:
     life = Life().occurred(("decision_made", "use SQLite"))
     life.written(template("en").replace("## Known facts\n", "## Known facts\n- use SQLite ·\n"))
     assert noted(life.occurred(("decision_made", "no ORM")).page) == {
@@ -229,14 +229,14 @@ def test_a_line_that_somebody_moved_stays_where_they_put_it() -> None:
 # -- the page
 
 
-def test_only_lines_of_ours_are_let_go() -> None:
+def test_only_generated_lines_are_removed() -> None:
     theirs = "".join(f"- their {number}\n" for number in range(20))
     page = after(*(("decision_made", f"ours {number}") for number in range(20)), page=f"## Key decisions\n{theirs}")
     ours = [f"- ours {number} ·" for number in range(19, 19 - MAX_SECTION_LINES, -1)]
     assert read_section(page, "Key decisions").split("\n") == [*ours, *theirs.strip().split("\n")]
 
 
-def test_a_problem_that_is_over_leaves() -> None:
+def test_a_closed_problem_is_removed() -> None:
     page = after(("bug_found", "save failed"), ("bug_found", "load failed"), ("bug_closed", "save failed"))
     assert noted(page) == {"Open problems": ["- load failed ·"]}
     assert after(("bug_closed", "never heard of"), page="# Mine\n") == "# Mine\n"
@@ -276,7 +276,7 @@ def test_a_long_text_is_one_short_line() -> None:
 
 @pytest.mark.spec("E2")
 @each_row("kind", HOST_EVENT_KINDS)
-def test_what_memory_notes_by_itself_does_not_make_a_page_maintained(kind: str) -> None:
+def test_generated_lines_do_not_make_a_page_maintained(kind: str) -> None:
     assert not is_maintained(after((kind, "ship v2")))
 
 
@@ -290,7 +290,7 @@ def test_what_memory_notes_by_itself_does_not_make_a_page_maintained(kind: str) 
     ],
 )
 @pytest.mark.spec("J3")
-def test_what_is_no_event_is_refused_by_its_field(kind: str, text: str, field: str) -> None:
+def test_an_invalid_event_is_refused_with_its_field(kind: str, text: str, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         overview_event(kind, text)
     assert refused.value.field == field
@@ -313,7 +313,7 @@ EVENTS = st.tuples(
 
 
 @given(text=PAGES | st.text(), events=st.lists(EVENTS, max_size=20), language=st.sampled_from(LANGUAGES))
-def test_events_are_noted_once_and_bounded_and_no_line_of_others_is_lost(
+def test_events_are_listed_once_and_bounded_and_no_line_of_others_is_lost(
     text: str, events: list[tuple[str, str]], language: str
 ) -> None:
     life = Life(text, language)
@@ -335,9 +335,7 @@ LONG = st.tuples(
 
 @pytest.mark.spec("F1")
 @given(events=st.lists(LONG, max_size=60), language=st.sampled_from(LANGUAGES))
-def test_all_lines_of_ours_have_room_in_their_share_and_the_newest_is_among_them(
-    events: list[tuple[str, str]], language: str
-) -> None:
+def test_generated_lines_fit_their_share_and_include_the_newest(events: list[tuple[str, str]], language: str) -> None:
     life = Life(language=language)
     for number, (kind, text) in enumerate(events):
         life.occurred((kind, f"{number} {text}"))
@@ -349,14 +347,14 @@ def test_all_lines_of_ours_have_room_in_their_share_and_the_newest_is_among_them
         )
 
 
-def test_what_had_no_room_is_there_again_when_something_newer_is_over() -> None:
+def test_a_hidden_line_returns_when_a_newer_one_is_closed() -> None:
     problems = [("bug_found", f"{number} fails") for number in range(MAX_SECTION_LINES + 1)]
     life = Life().occurred(*problems)
     assert "- 0 fails ·" not in life.page
     assert "- 0 fails ·" in life.occurred(("bug_closed", "5 fails")).page
 
 
-def test_who_takes_a_line_off_does_not_get_an_older_one_in_its_place() -> None:
+def test_a_deleted_line_is_not_replaced_by_an_older_one() -> None:
     life = Life().occurred(*(("decision_made", f"ours {number}") for number in range(MAX_SECTION_LINES + 5)))
     life.written(life.page.replace("- ours 9 ·\n", ""))
     assert len(noted(life.page)["Key decisions"]) == MAX_SECTION_LINES - 1
@@ -364,16 +362,14 @@ def test_who_takes_a_line_off_does_not_get_an_older_one_in_its_place() -> None:
 
 @pytest.mark.spec("E9")
 @given(events=st.lists(EVENTS | LONG, max_size=40), since=st.lists(EVENTS, max_size=2))
-def test_a_compaction_that_is_taken_back_leaves_the_page_as_if_it_had_never_been(
-    events: list[tuple[str, str]], since: list[tuple[str, str]]
-) -> None:
+def test_undoing_a_compaction_restores_the_page(events: list[tuple[str, str]], since: list[tuple[str, str]]) -> None:
     life, other = Life().occurred(*events), Life().occurred(*events)
     of = life.seq
     life.occurred(("compression_completed", "archived 7"), *since).lifted(of)
     assert life.page == other.occurred(*since).page
 
 
-def test_a_page_is_no_newer_for_words_that_had_stood_there_before() -> None:
+def test_a_recurring_text_does_not_make_a_page_newer() -> None:
     """They came, went and came again: a page from the first time says nothing about what came in between."""
     life = Life().occurred(("task_started", "a"), ("task_started", "c"))
     then = life.page
@@ -386,7 +382,7 @@ STEPS = st.lists(EVENTS | PAGES, max_size=12)
 
 @pytest.mark.spec("A2")
 @given(steps=STEPS)
-def test_what_is_noted_reads_back_from_a_snapshot_and_goes_on_from_there(steps: list[tuple[str, str] | str]) -> None:
+def test_the_log_reads_back_from_a_snapshot(steps: list[tuple[str, str] | str]) -> None:
     life = Life()
     for step in steps:
         _ = life.written(step) if isinstance(step, str) else life.occurred(step)
@@ -394,7 +390,7 @@ def test_what_is_noted_reads_back_from_a_snapshot_and_goes_on_from_there(steps: 
 
 
 @given(steps=STEPS, stale=st.integers(0, 11))
-def test_a_stale_page_loses_no_line_that_was_entered_since(steps: list[tuple[str, str] | str], stale: int) -> None:
+def test_a_stale_page_removes_no_line_entered_since(steps: list[tuple[str, str] | str], stale: int) -> None:
     life = Life()
     then, known = life.page, 0
     for place, step in enumerate(steps):

@@ -49,7 +49,7 @@ def head(yaml: str) -> str:
     return f"---\n{yaml}\n---\n{BODY}"
 
 
-def test_a_head_is_read_as_plain_values() -> None:
+def test_front_matter_is_parsed_to_plain_values() -> None:
     assert parse_front_matter(HEAD + BODY) == {
         "meta": {"version": "1.0", "last_updated": "2025-01-15T10:30:00+00:00"},
         "project": {"name": "ai", "commands": {"test": "go test ./..."}},
@@ -60,12 +60,12 @@ def test_a_head_is_read_as_plain_values() -> None:
 
 
 @each_row("text", ["", BODY, "---\nA rule, and prose below.\n---\n", "---\nmeta: 1\n", " ---\na: 1\n---\n"])
-def test_a_page_without_a_head_has_none(text: str) -> None:
+def test_a_page_without_front_matter_has_none(text: str) -> None:
     assert parse_front_matter(text) is None
     assert merge_front_matter(text, {"meta": {"version": "2"}}) == f"---\nmeta:\n  version: '2'\n---\n{text}"
 
 
-def test_objects_merge_issues_merge_by_id_and_all_else_replaces() -> None:
+def test_objects_merge_issues_merge_by_id_and_all_else_is_replaced() -> None:
     page = merge_front_matter(
         HEAD + BODY,
         {
@@ -84,12 +84,12 @@ def test_objects_merge_issues_merge_by_id_and_all_else_replaces() -> None:
     ]
 
 
-def test_what_is_not_touched_stays_as_it_was_written() -> None:
+def test_unchanged_fields_keep_their_formatting() -> None:
     page = merge_front_matter(HEAD + BODY, {"issues": [{"id": "issue-1", "severity": "low"}]})
     assert page == (HEAD + BODY).replace("severity: medium", "severity: low")
 
 
-def test_where_nothing_changes_the_page_is_the_same() -> None:
+def test_an_update_without_changes_returns_the_same_page() -> None:
     odd = "---\nmeta:   {version:    1}\n---\nbody"
     assert merge_front_matter(odd, {"meta": {"version": 1}}) == odd
     assert merge_front_matter(odd, {}) == odd
@@ -129,7 +129,7 @@ def test_comments_without_a_key_stay() -> None:
         ("issues: [{id: 1, severity: true}]", ".issues[0].severity", "a text"),
     ],
 )
-def test_a_head_that_is_not_valid_is_refused_by_its_place(yaml: str, field: str, expected: str) -> None:
+def test_invalid_front_matter_is_refused_with_its_path(yaml: str, field: str, expected: str) -> None:
     for refusing in (lambda: parse_front_matter(head(yaml)), lambda: merge_front_matter(head(yaml), {"x": 1})):
         with pytest.raises(InvalidInput) as refused:
             refusing()
@@ -156,20 +156,20 @@ def nested(levels: int) -> dict[str, Any]:
         (nested(30), ".a" * 16, "at most 16 levels"),
     ],
 )
-def test_values_that_are_not_valid_are_refused_by_their_place(values: Any, field: str, expected: str) -> None:
+def test_invalid_values_are_refused_with_their_path(values: Any, field: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         merge_front_matter(HEAD + BODY, values)
     assert refused.value.field == f"front_matter{field}"
     assert expected in refused.value.expected
 
 
-def test_what_a_host_hands_in_is_neither_changed_nor_kept() -> None:
+def test_input_of_a_host_is_neither_changed_nor_kept() -> None:
     values = {"a": {"b": [1]}, "issues": [{"id": "x"}]}
     merge_front_matter(HEAD, values)
     assert values == {"a": {"b": [1]}, "issues": [{"id": "x"}]}
 
 
-def test_without_the_library_the_extra_is_named_where_there_is_something_to_read(
+def test_without_the_library_the_error_names_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "ruamel.yaml", None)
@@ -183,7 +183,7 @@ def test_without_the_library_the_extra_is_named_where_there_is_something_to_read
 @pytest.mark.parametrize(
     ("yaml", "line"), [("a: [1", "a: [1"), ("a: 1\nb: {c: [\n", "b: {c: ["), ("a: b: c", "a: b: c")]
 )
-def test_a_head_that_is_no_yaml_is_refused_with_the_line_where_it_goes_wrong(yaml: str, line: str) -> None:
+def test_invalid_yaml_is_refused_with_the_line_of_the_error(yaml: str, line: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_front_matter(head(yaml))
     assert refused.value.value == line
@@ -193,7 +193,7 @@ def test_a_head_that_is_no_yaml_is_refused_with_the_line_where_it_goes_wrong(yam
 @pytest.mark.parametrize(
     ("written", "number"), [(".nan", math.nan), (".inf", math.inf), ("-.inf", -math.inf), ("1e400", math.inf)]
 )
-def test_a_number_that_json_has_not_is_refused(written: str, number: float) -> None:
+def test_a_number_that_is_not_finite_is_refused(written: str, number: float) -> None:
     for asking in (
         lambda: parse_front_matter(head(f"a: [{written}]")),
         lambda: merge_front_matter(BODY, {"a": [number]}),
@@ -223,13 +223,13 @@ AMBIGUOUS = [
 
 
 @each_row("text", AMBIGUOUS)
-def test_a_text_that_another_version_of_yaml_takes_for_something_else_is_written_in_quotes(text: str) -> None:
+def test_a_text_that_another_yaml_version_reads_as_another_type_is_quoted(text: str) -> None:
     page = merge_front_matter(BODY, {text: text, "list": [text], "inside": {"a": {text: text}}})
     assert page == f"---\n'{text}': '{text}'\nlist:\n  - '{text}'\ninside:\n  a:\n    '{text}': '{text}'\n---\n{BODY}"
 
 
 @given(text=st.sampled_from(AMBIGUOUS) | st.from_regex(r"[-+]?[0-9a-fxoby_.:eEnNY]{1,8}", fullmatch=True))
-def test_readers_of_either_version_of_yaml_agree_on_what_was_written(text: str) -> None:
+def test_both_yaml_versions_read_the_same_values(text: str) -> None:
     older: Any = YAML(typ="safe", pure=True)
     older.version = (1, 1)
     written = merge_front_matter("", {"a": text}).removeprefix("---\n").removesuffix("---\n")
@@ -246,7 +246,7 @@ VALUES = st.dictionaries(st.sampled_from(["a", "b c", "#", "---", "null", "1", "
 
 
 @given(values=VALUES, body=st.text() | st.sampled_from([BODY, HEAD + BODY, "---\n# why\n---\nx", "---", "---\n"]))
-def test_what_is_merged_is_read_again_and_every_byte_behind_the_head_stays(values: dict[str, Any], body: str) -> None:
+def test_merged_values_read_back_and_the_rest_of_the_page_stays(values: dict[str, Any], body: str) -> None:
     page = merge_front_matter(body, values)
     _, behind = split_front_matter(body)
     if values:

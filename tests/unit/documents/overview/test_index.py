@@ -41,7 +41,7 @@ def test_on_a_page_without_sections_the_index_comes_at_the_end() -> None:
     )
 
 
-def test_what_somebody_wrote_comes_before_what_was_archived_and_the_rest_is_counted() -> None:
+def test_detail_pages_come_before_archive_pages_and_the_rest_is_counted() -> None:
     pages = {**archives(*range(12, 0, -1)), **details(*range(12, 0, -1))}
     lines = read_section(with_index("", pages, "en"), "Detail and archive").split("\n")
     listed = [f"detail/{number:03}" for number in (12, 11, 10, 9, 8)] + [
@@ -52,7 +52,7 @@ def test_what_somebody_wrote_comes_before_what_was_archived_and_the_rest_is_coun
 
 
 @pytest.mark.parametrize("once", ["and 16 more: memory_list ·", "另有 16 个：memory_list ·"])
-def test_what_was_counted_in_other_words_once_is_counted_anew(once: str) -> None:
+def test_a_count_in_an_older_wording_is_replaced(once: str) -> None:
     page = with_index("", archives(*range(12, 0, -1)), "en")
     earlier = page.replace("and 9 more in these folders ·", once)
     assert earlier != page
@@ -65,14 +65,14 @@ def test_an_index_is_kept_in_the_language_that_the_page_has_it_in() -> None:
     assert with_index(page, archives(2), "en").count("\n## ") == page.count("\n## ")
 
 
-def test_without_pages_the_section_goes_and_a_page_that_had_none_stays() -> None:
+def test_without_pages_the_index_is_removed_and_a_page_without_one_stays() -> None:
     assert with_index(template("en"), {}, "en") == template("en")
     assert with_index(with_index(template("en"), archives(1), "en"), {}, "en") == template("en")
     between = "## Detail and archive\n- archive/001-login.md (18 KB): Login ·\n\n## Rules\n\nNone.\n"
     assert with_index(between, {}, "en") == "## Rules\n\nNone.\n"
 
 
-def test_what_somebody_wrote_there_stays_and_stands_for_our_line() -> None:
+def test_a_line_written_by_another_writer_stays_and_replaces_the_generated_one() -> None:
     theirs = "## Detail and archive\n\nThe plan is in `archive/001-login.md`.\n"
     page = with_index(theirs, archives(2, 1), "en")
     assert read_section(page, "Detail and archive").split("\n") == [
@@ -131,7 +131,7 @@ NUMBERS = st.lists(st.integers(0, 30), unique=True, max_size=14)
 
 
 @given(text=PAGES | st.text(), numbers=NUMBERS, language=st.sampled_from(LANGUAGES))
-def test_an_index_is_bounded_and_made_once_and_no_line_of_others_is_lost(
+def test_an_index_is_bounded_and_idempotent_and_loses_no_line_of_others(
     text: str, numbers: list[int], language: str
 ) -> None:
     pages = archives(*numbers) | details(*numbers)

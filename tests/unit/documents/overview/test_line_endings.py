@@ -54,12 +54,12 @@ CHANGES: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @given(page=PAGES, mark=MARKS)
-def test_a_change_is_the_same_whichever_way_a_page_is_written(change: str, page: str, mark: str) -> None:
+def test_an_edit_is_the_same_for_every_line_ending(change: str, page: str, mark: str) -> None:
     assert CHANGES[change](in_windows(page, mark)) == in_windows(CHANGES[change](page), mark)
 
 
 @given(page=PAGES, mark=MARKS)
-def test_a_page_reads_the_same_whichever_way_it_is_written(page: str, mark: str) -> None:
+def test_a_page_reads_the_same_for_every_line_ending(page: str, mark: str) -> None:
     written = in_windows(page, mark)
     assert prompt_text(written) == prompt_text(page)
     assert read_section(written, "Rules") == read_section(page, "Rules")
@@ -70,13 +70,13 @@ def test_a_page_reads_the_same_whichever_way_it_is_written(page: str, mark: str)
     assert "".join(split_front_matter(written)) == written
 
 
-def test_a_page_whose_lines_end_both_ways_keeps_each_of_them() -> None:
+def test_a_page_with_mixed_line_endings_keeps_them() -> None:
     page = "# A\r\n\n## B\nold\r\n## C\r\n"
     assert line_ending(page) == "\n"
     assert replace_section(page, "B", "new") == "# A\r\n\n## B\n\nnew\n\n## C\r\n"
 
 
-def test_a_head_keeps_its_own_line_ends_and_leaves_those_of_the_page() -> None:
+def test_front_matter_keeps_its_line_endings_and_those_of_the_page() -> None:
     page = HEAD.replace("\n", "\r\n") + "# Mine\n"
     changed = merge_front_matter(page, {"meta": {"version": "2"}})
     assert changed == "---\r\nmeta:\r\n  version: '2'  # of the form\r\n---\r\n# Mine\n"

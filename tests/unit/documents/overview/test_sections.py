@@ -58,13 +58,13 @@ def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
     "heading",
     ["## Current task:", "## **Current task**", "# 1. Current Task", "## 📌 Current task", "### current task ###"],
 )
-def test_a_heading_is_found_however_people_have_set_it(heading: str) -> None:
+def test_a_heading_is_found_with_any_decoration(heading: str) -> None:
     page = f"# Working memory\n\n{heading}\n\n- a\n"
     assert read_section(page, "Current task") == "- a"
     assert replace_section(page, "Current task", "- b") == page.replace("- a", "- b")
 
 
-def test_a_heading_with_the_very_words_comes_before_one_that_has_more() -> None:
+def test_an_exact_heading_comes_before_a_decorated_one() -> None:
     page = "## 1. Plan\n\nfirst\n\n## Plan\n\nsecond\n"
     assert (read_section(page, "Plan"), read_section(page, "1. Plan"), read_section(page, "2. Plan")) == (
         "second",
@@ -73,11 +73,11 @@ def test_a_heading_with_the_very_words_comes_before_one_that_has_more() -> None:
     )
 
 
-def test_lines_are_changed_up_to_the_next_heading_of_whatever_level() -> None:
+def test_lines_are_edited_up_to_the_next_heading_of_any_level() -> None:
     assert edit_section_lines(PAGE, ["Task"], lambda _: ["new"]) == PAGE.replace("\nDeploy v2.\n\n###", "new\n###")
 
 
-def test_a_section_on_top_comes_before_the_others_and_goes_without_a_trace() -> None:
+def test_a_section_on_top_comes_before_the_others_and_is_removed_completely() -> None:
     page = edit_section_lines(PAGE, ["First"], lambda _: ["words", ""], on_top=True)
     assert page == PAGE.replace("## Task", "## First\nwords\n\n## Task", 1)
     assert edit_section_lines(page, ["First"], lambda _: None) == PAGE
@@ -95,13 +95,13 @@ def test_a_heading_that_is_commented_out_is_none() -> None:
 
 
 @each_row("opening", ["```", "~~~~ sh", "<!--", "```a`", "````\n```"])
-def test_what_nobody_closes_hides_nothing(opening: str) -> None:
+def test_an_unclosed_fence_or_comment_hides_nothing(opening: str) -> None:
     page = f"# A\n\n{opening}\n\n## B\n\nold\n"
     assert replace_section(page, "B", "new") == page.replace("old", "new")
 
 
 @pytest.mark.spec("F4")
-def test_the_head_of_a_page_has_no_headings() -> None:
+def test_front_matter_has_no_headings() -> None:
     page = "---\n# Task\nmeta: 1\n---\n# Task\n\nold\n"
     assert replace_section(page, "Task", "new") == page.replace("old", "new")
     assert replace_section("---\nmeta: 1\n---", "Task", "new") == "---\nmeta: 1\n---\n## Task\n\nnew\n"
@@ -114,7 +114,7 @@ def test_a_long_page_takes_no_longer_than_its_length(line: str) -> None:
     assert replace_section(page, "B", "new") == page.replace("old", "new")
 
 
-def test_with_a_section_all_that_stands_below_it_is_replaced() -> None:
+def test_replacing_a_section_replaces_its_subsections() -> None:
     assert replace_section(PAGE, "Task", "Ship it.") == PAGE.replace("Deploy v2.\n\n### Steps\n\n- tests", "Ship it.")
 
 
@@ -128,7 +128,7 @@ def test_a_section_that_is_not_there_is_empty_and_comes_at_the_end() -> None:
     assert replace_section("", "Risks", "few") == "## Risks\n\nfew\n"
 
 
-def test_of_two_headings_that_are_alike_the_first_is_meant() -> None:
+def test_of_two_equal_headings_the_first_is_used() -> None:
     twice = "## A\n\none\n\n## A\n\ntwo\n"
     assert read_section(replace_section(twice, "A", "three"), "A") == "three"
     assert replace_section(twice, "A", "three") == "## A\n\nthree\n\n## A\n\ntwo\n"
@@ -156,7 +156,7 @@ TITLES = st.sampled_from(["A", "B", "C", "关于", "two words"])
 
 
 @given(sections=st.dictionaries(TITLES, BODIES), title=TITLES, body=BODIES)
-def test_what_is_written_is_read_again_and_no_other_section_changes(
+def test_a_written_section_reads_back_and_no_other_section_changes(
     sections: dict[str, str], title: str, body: str
 ) -> None:
     page = page_of(sections)
@@ -171,7 +171,7 @@ PLAIN = st.text().filter(lambda text: "\r\n" not in text)  # such line ends have
 
 
 @given(text=PLAIN, body=PLAIN)
-def test_on_any_page_a_new_section_comes_behind_all_that_is_there(text: str, body: str) -> None:
+def test_a_new_section_is_added_at_the_end_of_any_page(text: str, body: str) -> None:
     written = replace_section(text, "Risks", body)
     above, heading, below = written.rpartition("## Risks\n")
     assert (above.strip("\n"), heading, below.strip("\n")) == (text.strip("\n"), "## Risks\n", body.strip("\n"))

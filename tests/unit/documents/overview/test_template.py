@@ -40,13 +40,13 @@ def test_headings_comments_and_lines_that_say_nothing_are_not_content(text: str)
 
 @pytest.mark.spec("F4")
 @pytest.mark.parametrize("head", ["meta:\n  version: 1\n", "issues:\n- a\n", "# why\n{a: 1}\n", "a: 'b'  # why\n"])
-def test_a_head_with_values_is_content(head: str) -> None:
+def test_front_matter_with_values_is_content(head: str) -> None:
     assert is_maintained(f"---\n{head}---\n{template('en')}")
 
 
 @pytest.mark.spec("F4")
 @pytest.mark.parametrize("head", ["", "# why\n\n", "meta:\nproject: {}\nissues: [ ] # none\n", "a: ''\nb: ~\n"])
-def test_a_head_that_says_nothing_yet_is_not(head: str) -> None:
+def test_front_matter_without_values_is_not_content(head: str) -> None:
     assert not is_maintained(f"---\n{head}---\n{template('en')}")
 
 

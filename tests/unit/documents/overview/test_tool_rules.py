@@ -48,11 +48,11 @@ def test_a_call_that_fails_though_its_tool_has_worked_is_a_problem() -> None:
     assert said(did("deploy"), failed("deploy"), language="zh") == [("bug_found", "deploy 失败：disk full")]
 
 
-def test_a_tool_that_never_worked_is_no_news() -> None:
+def test_a_failure_of_a_tool_that_never_worked_is_not_reported() -> None:
     assert said(failed("deploy"), failed("deploy"), did("other"), failed("deploy")) == []
 
 
-def test_a_problem_is_over_when_the_same_call_works() -> None:
+def test_a_problem_is_closed_when_the_same_call_succeeds() -> None:
     one, two = {"id": 1}, {"id": 2}
     assert said(did("update_order", one), failed("update_order", one), did("update_order", two)) == [
         ("bug_found", "update_order failed: disk full")
@@ -62,7 +62,7 @@ def test_a_problem_is_over_when_the_same_call_works() -> None:
     ]
 
 
-def test_a_tool_that_reads_has_only_to_work_again() -> None:
+def test_any_success_of_a_reading_tool_closes_its_problems() -> None:
     assert said(did("get_user", "a"), failed("get_user", "b"), did("get_user", "c"))[1:] == [
         ("bug_closed", "get_user failed: disk full")
     ]
@@ -76,7 +76,7 @@ def test_a_call_that_fails_in_another_way_has_one_problem_and_not_two() -> None:
     assert open_problems(failed("deploy"), failed("deploy", result="no route")) == ["deploy failed: no route"]
 
 
-def test_a_problem_that_two_calls_have_is_over_with_the_one_that_had_it_last() -> None:
+def test_a_problem_of_two_calls_is_closed_by_the_last_of_them() -> None:
     one, two = {"id": 1}, {"id": 2}
     both = (failed("buy", one), failed("buy", two), did("buy", one))
     assert open_problems(*both) == ["buy failed: disk full"]
@@ -89,14 +89,14 @@ def test_of_a_tool_that_fails_each_time_in_its_own_way_a_few_problems_are_noted(
     assert MAX_FAILURES_PER_TOOL == 3
 
 
-def test_what_works_otherwise_leaves_only_the_last_problem_of_its_tool() -> None:
+def test_another_success_closes_all_but_the_newest_problem_of_the_tool() -> None:
     many = [failed("buy", {"id": number}, f"no {number}") for number in range(3)]
     assert open_problems(*many, did("buy", {"id": 9})) == ["buy failed: no 2"]
     assert open_problems(*many, did("sell", {"id": 9})) == [f"buy failed: no {number}" for number in (2, 1, 0)]
 
 
 @pytest.mark.parametrize("arguments", [{"command": "make"}, {"cmd": ["bash", "-lc", "make"]}, {"code": "make()"}])
-def test_a_tool_that_runs_whatever_it_is_handed_has_only_to_work_again(arguments: Any) -> None:
+def test_any_success_of_a_shell_tool_closes_its_problems(arguments: Any) -> None:
     assert open_problems(failed("bash", arguments)) == ["bash failed: disk full"]
     assert open_problems(failed("bash", arguments), did("bash", {"command": "ls"})) == []
 
@@ -125,7 +125,7 @@ def test_a_search_that_finds_nothing_has_not_failed(tool: str, arguments: Any, r
         ("search_files", {"query": "foo"}, "Error: the index is gone"),
     ],
 )
-def test_a_search_that_could_not_search_has(tool: str, arguments: Any, result: Any) -> None:
+def test_a_search_that_could_not_run_has_failed(tool: str, arguments: Any, result: Any) -> None:
     assert len(open_problems(failed(tool, arguments, result))) == 1
 
 
@@ -198,7 +198,7 @@ def test_a_patch_of_many_files_is_one_line() -> None:
         ("memory_write", {"path": "detail/x.md"}),
     ],
 )
-def test_what_writes_no_file_of_the_hosts_is_none(tool: str, arguments: Any) -> None:
+def test_a_call_that_writes_no_host_file_is_no_action(tool: str, arguments: Any) -> None:
     assert said(did(tool, arguments)) == []
 
 
@@ -251,7 +251,7 @@ def test_a_list_that_is_sent_again_says_only_what_is_new() -> None:
         ("memory_write", {"task": "a", "status": "done"}, None),
     ],
 )
-def test_what_only_speaks_of_tasks_completes_none(tool: str, arguments: Any, result: Any) -> None:
+def test_a_call_that_only_mentions_tasks_completes_none(tool: str, arguments: Any, result: Any) -> None:
     assert said(did(tool, arguments, result)) == []
 
 
@@ -273,7 +273,7 @@ OUTCOMES = st.builds(ToolCallOutcome, tool=TOOLS, arguments=JSON, result=JSON, f
 
 @pytest.mark.spec("A2")
 @given(outcomes=st.lists(OUTCOMES, max_size=8), cut=st.integers(0, 8))
-def test_what_is_said_follows_from_what_is_noted_and_what_has_worked(outcomes: list[ToolCallOutcome], cut: int) -> None:
+def test_events_depend_only_on_the_log_and_on_tools_that_worked(outcomes: list[ToolCallOutcome], cut: int) -> None:
     first = _told(outcomes[:cut], OverviewLog(), set())
     noted = OverviewLog()
     for one in first:

@@ -25,13 +25,13 @@ def took(values: dict[str, Any], *, delete: tuple[tuple[str, ...], ...] = ()) ->
 
 @pytest.mark.spec("C2")
 @each_row("empty", [None, [], {}, "", " \n", [""], [None], [" ", None, [], {}], [[""]]])
-def test_an_empty_value_beside_another_is_padding_where_there_is_something_to_lose(empty: object) -> None:
+def test_an_empty_value_next_to_another_is_filler_if_the_field_has_a_value(empty: object) -> None:
     assert took({"currentGoal": "Ship", "blockers": empty}) == ({"currentGoal": "Ship"}, ["blockers"])
     assert took({"currentGoal": "Ship", "owner": empty}) == ({"currentGoal": "Ship"}, ["owner"])
 
 
 @pytest.mark.spec("C2")
-def test_a_form_that_is_filled_in_with_nothing_but_padding_says_nothing() -> None:
+def test_an_update_of_only_filler_changes_nothing() -> None:
     values: dict[str, Any] = {
         "currentGoal": None,
         "completedSteps": [],
@@ -61,12 +61,12 @@ def test_a_form_that_is_filled_in_with_nothing_but_padding_says_nothing() -> Non
         {"owner": {"phone": None}},
     ],
 )
-def test_one_empty_value_that_is_all_that_was_said_is_meant(values: dict[str, Any]) -> None:
+def test_a_single_empty_value_is_taken_literally(values: dict[str, Any]) -> None:
     assert took(values) == (values, [])
 
 
 @pytest.mark.spec("C2")
-def test_deleting_something_else_is_saying_something_else() -> None:
+def test_an_empty_value_next_to_a_deletion_is_filler() -> None:
     assert took({"blockers": []}, delete=(("owner", "phone"),)) == ({}, ["blockers"])
     assert took({"blockers": []}, delete=(("nowhere",),)) == ({}, ["blockers"])
     assert took({"blockers": []}, delete=(("blockers",),)) == ({"blockers": []}, [])
@@ -74,7 +74,7 @@ def test_deleting_something_else_is_saying_something_else() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_where_nothing_can_be_lost_null_is_left_out_and_other_empty_values_are_set() -> None:
+def test_without_a_value_null_is_dropped_and_other_empty_values_are_set() -> None:
     values: dict[str, Any] = {
         "currentGoal": "Ship",
         "note": None,
@@ -89,13 +89,13 @@ def test_where_nothing_can_be_lost_null_is_left_out_and_other_empty_values_are_s
 
 
 @pytest.mark.spec("C2")
-def test_padding_inside_an_object_is_left_out_and_so_is_an_object_of_nothing_else() -> None:
+def test_filler_inside_an_object_is_dropped_and_so_is_an_object_of_filler() -> None:
     values = {"owner": {"name": "Bo", "phone": ""}, "blockers": {"why": None}}
     assert took(values) == ({"owner": {"name": "Bo"}}, ["owner.phone", "blockers.why"])
 
 
 @pytest.mark.spec("C2")
-def test_padding_never_takes_the_place_of_a_value_further_up() -> None:
+def test_filler_never_replaces_a_value_higher_up() -> None:
     assert took({"currentGoal": {"title": [], "due": ""}}) == ({}, ["currentGoal.title", "currentGoal.due"])
 
 

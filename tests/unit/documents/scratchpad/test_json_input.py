@@ -96,7 +96,7 @@ def refused(given: object) -> InvalidInput:
         (object(), "values", "a value that JSON can carry"),
     ],
 )
-def test_what_json_cannot_carry_is_named_with_its_exact_path(given: object, field: str, expected: str) -> None:
+def test_a_value_that_is_not_json_is_refused_with_its_path(given: object, field: str, expected: str) -> None:
     error = refused(given)
     assert (error.field, error.expected) == (field, expected)
 
@@ -123,7 +123,7 @@ class Moody:
         raise RuntimeError("not today")
 
 
-def test_an_object_that_does_not_give_itself_up_is_refused() -> None:
+def test_an_object_that_cannot_be_dumped_is_refused() -> None:
     assert refused({"a": Endless()}).field == "values.a"
     assert refused({"a": Moody()}).expected == "an object that can be dumped"
 
@@ -143,7 +143,7 @@ def test_an_object_that_does_not_give_itself_up_is_refused() -> None:
         ({str(n): "x" * 1_000 for n in range(2_000)}, "values"),
     ],
 )
-def test_what_is_too_large_is_named_and_not_what_stands_beside_it(given: object, field: str) -> None:
+def test_the_error_names_the_value_that_is_too_large(given: object, field: str) -> None:
     error = refused(given)
     assert error.field == field
     assert f"at most {MAX_DOCUMENT_BYTES} bytes" in error.expected
@@ -161,7 +161,7 @@ def test_unsafe_keys_are_dropped_at_every_depth() -> None:
     assert found.dropped_keys == ("__proto__", "constructor", "deep.prototype", "deep.list[0][0].__class__")
 
 
-def test_what_comes_out_is_plain_whatever_went_in() -> None:
+def test_the_copy_has_only_plain_values() -> None:
     given = {
         Colour.RED: Colour.RED,
         "level": Level.HIGH,
@@ -201,7 +201,7 @@ def test_what_a_model_has_set_stands_under_the_names_by_which_it_is_read_again()
     assert set(written) <= set(Renamed.model_json_schema()["$defs"]["Renamed"]["properties"])
 
 
-def test_the_copy_is_ours() -> None:
+def test_the_copy_is_independent() -> None:
     given: dict[str, Any] = {"a": {"b": [1]}}
     copy = copy_json(given, "values").value
     given["a"]["b"].append(2)

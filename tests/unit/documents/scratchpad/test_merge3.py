@@ -73,13 +73,13 @@ def test_a_list_that_both_began_holds_what_both_did() -> None:
 
 
 @pytest.mark.spec("C8")
-def test_what_was_appended_comes_home_though_the_list_had_such_an_item_before() -> None:
+def test_an_appended_item_is_merged_though_the_list_had_an_equal_item() -> None:
     came = merge_three_way(BASE, changed(steps=["plan", "code"]), changed(steps=["plan", "plan"]))
     assert came.values == {"steps": ["plan", "code", "plan"]}
 
 
 @pytest.mark.spec("C8")
-def test_what_was_appended_comes_home_whatever_others_have_added_between() -> None:
+def test_an_appended_item_is_merged_after_items_of_another_child() -> None:
     """The child has come home before, and so has another."""
     came = merge_three_way({"f": ["m", "b1"]}, {"f": ["m", "a1", "b1", "a2"]}, {"f": ["m", "b1", "b2"]})
     assert (came.values, came.combined) == ({"f": ["m", "a1", "b1", "a2", "b2"]}, ("f",))
@@ -88,7 +88,7 @@ def test_what_was_appended_comes_home_whatever_others_have_added_between() -> No
 
 
 @pytest.mark.spec("C8")
-def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
+def test_equal_appended_items_are_merged_once() -> None:
     assert merge_three_way(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == ScratchpadMerge()
 
 
@@ -125,7 +125,7 @@ def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
         ),
     ],
 )
-def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, theirs: Any, clash: MergeConflict) -> None:
+def test_on_conflict_the_parent_value_stays_and_is_reported(ours: Any, theirs: Any, clash: MergeConflict) -> None:
     came = merge_three_way(BASE, ours, theirs)
     assert came.conflicts == (clash,)
     assert applied(ours, came) == ours
@@ -133,14 +133,14 @@ def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, the
 
 
 @pytest.mark.spec("C8")
-def test_a_conflict_holds_back_nothing_else() -> None:
+def test_a_conflict_does_not_stop_other_changes() -> None:
     came = merge_three_way(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
     assert [clash.path for clash in came.conflicts] == ["goal"]
     assert came.values == {"due": "May", "steps": ["plan", "nap"]}
 
 
 @pytest.mark.spec("C8")
-def test_whoever_changes_a_report_changes_no_state() -> None:
+def test_changing_a_report_does_not_change_the_state() -> None:
     ours = changed(owner=["Bo"])
     [clash] = merge_three_way(BASE, ours, changed(owner=["Cy"])).conflicts
     clash.ours.append("x")
@@ -181,7 +181,7 @@ def test_whoever_changes_a_report_changes_no_state() -> None:
         ("a\nb\nc\nd", "A\nB\nc\nd", "a\nB\nC\nd", "A\nB\nC\nd", "combined"),
     ],
 )
-def test_texts_come_home_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:
+def test_texts_are_merged_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:
     came = merge_three_way(base, ours, theirs)
     assert applied(ours, came) == after
     assert [kind for kind in ("taken", "combined", "conflicts") if getattr(came, kind)] == ([how] if how else [])

@@ -36,7 +36,7 @@ STATE: dict[str, Any] = {
         ([], ""),
     ],
 )
-def test_no_two_paths_are_written_alike(path: list[str | int], written: str) -> None:
+def test_no_two_paths_are_formatted_alike(path: list[str | int], written: str) -> None:
     assert format_path(path) == written
 
 
@@ -96,7 +96,7 @@ def test_a_path_that_could_remove_the_wrong_thing_is_refused(given: object, expe
     assert caught.value.expected.startswith(expected)
 
 
-def test_absent_is_told_apart_from_null() -> None:
+def test_absent_differs_from_null() -> None:
     assert value_at({"a": None}, ("a",)) is None
     assert value_at({"a": None}, ("b",)) is ABSENT
     assert value_at({"a": None}, ("a", "b")) is ABSENT

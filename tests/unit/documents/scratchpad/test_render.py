@@ -33,7 +33,7 @@ def test_an_object_is_json_with_a_line_for_each_field() -> None:
 
 
 @pytest.mark.spec("C4")
-def test_what_is_too_long_for_a_line_is_opened() -> None:
+def test_a_long_value_takes_several_lines() -> None:
     steps = [{"title": "x" * 60, "done": True}, {"title": "y" * 90, "tags": None}, 3]
     assert render_state({"steps": steps, "last": []}) == (
         "{\n"
@@ -68,7 +68,7 @@ def test_a_changed_field_is_a_changed_line() -> None:
 
 @pytest.mark.spec("C4")
 @pytest.mark.parametrize("state", ["", "  \n\t", {}])
-def test_an_empty_state_says_nothing(state: Any) -> None:
+def test_an_empty_state_renders_to_nothing(state: Any) -> None:
     assert render_state(state) == ""
     assert render_within(state, budget=100, count=words, path="scratchpad").text == ""
 

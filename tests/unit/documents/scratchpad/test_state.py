@@ -59,7 +59,7 @@ def test_every_sequence_of_events_leads_to_a_state(happened: list[EventPayload],
 
 
 @pytest.mark.spec("A2")
-def test_a_pad_knows_the_event_that_wrote_it_last() -> None:
+def test_a_scratchpad_knows_the_event_that_wrote_it_last() -> None:
     pads = folded(
         ScratchpadWritten("p", "one"), ScratchpadWritten("other", "x"), ScratchpadWritten("p", "two", append=True)
     )
@@ -91,7 +91,7 @@ def test_a_pad_knows_the_event_that_wrote_it_last() -> None:
         ([(ScratchpadWritten("p", "a"), Trust.DATA), (ScratchpadMerged("p", {"b": 1}), Trust.PERSON)], Trust.PERSON),
     ],
 )
-def test_a_pad_is_trusted_no_more_than_the_least_of_what_went_into_it(
+def test_a_scratchpad_has_the_lowest_trust_of_its_events(
     events: list[tuple[EventPayload, Trust]], trust: Trust
 ) -> None:
     pads = Scratchpads()
@@ -103,7 +103,7 @@ def test_a_pad_is_trusted_no_more_than_the_least_of_what_went_into_it(
 
 
 @pytest.mark.spec("A2")
-def test_a_snapshot_gives_the_pads_back() -> None:
+def test_a_snapshot_restores_the_scratchpads() -> None:
     pads = folded(ScratchpadMerged("p", {"a": {"b": [1, None]}}), ScratchpadWritten("notes", "关于我们"))
     assert Scratchpads.thaw(json.loads(json.dumps(pads.freeze())), "session/s") == pads
 

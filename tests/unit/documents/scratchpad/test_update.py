@@ -67,13 +67,13 @@ def test_a_model_that_says_nothing_but_an_empty_list_clears_it() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_null_is_set_where_it_is_aimed() -> None:
+def test_a_single_null_is_set() -> None:
     phone = by_model({"owner": {"phone": None}})
     assert phone.state == {**STATE, "owner": {"name": "Ada", "phone": None}}
 
 
 @pytest.mark.spec("C2")
-def test_a_model_may_pad_what_to_delete_too() -> None:
+def test_a_model_may_send_null_for_delete() -> None:
     assert by_model({"currentGoal": "Ship"}, None).state == {**STATE, "currentGoal": "Ship"}
     assert by_model({"currentGoal": "Ship"}, []).missing == ()
 
@@ -159,7 +159,7 @@ def test_deleting_comes_first_so_an_object_can_be_replaced_whole() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_what_is_deleted_and_was_not_there_is_told_and_does_no_harm() -> None:
+def test_deleting_a_missing_path_is_reported_and_harmless() -> None:
     paths = ["owner.phone", ["owner", "phone"], "/owner/fax", "nobody.knows", "owner.name.first"]
     update = plan_object_update(STATE, {}, paths)
     assert update.state == {**STATE, "owner": {"name": "Ada"}}
@@ -180,7 +180,7 @@ def test_what_to_delete_is_a_list_of_paths(delete: object, field: str) -> None:
 
 
 @pytest.mark.spec("C2")
-def test_unsafe_keys_are_dropped_and_told() -> None:
+def test_unsafe_keys_are_dropped_and_reported() -> None:
     update = plan_object_update(STATE, {"owner": {"__proto__": 1, "name": "Bo"}, "steps": [{"constructor": 1}]})
     assert update.state == {**STATE, "owner": {"name": "Bo", "phone": "555"}, "steps": [{}]}
     assert update.dropped == ("owner.__proto__", "steps[0].constructor")
