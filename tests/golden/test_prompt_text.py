@@ -40,14 +40,14 @@ Keep overview.md current.
 </context_meta>"""
 
 
-def test_the_memory_in_front_of_the_conversation(session: Session) -> None:
+def test_the_memory_before_the_conversation(session: Session) -> None:
     session.write("overview.md", PAGE)
     (memory, _) = session.prepare([user("hi")]).messages
     overview = f'<memory layer="overview">\n{PAGE}</memory>'
     assert memory == {"role": "system", "content": f"{GUIDE}\n\n{overview}\n\n{ENTITIES}"}
 
 
-def test_the_tail_behind_the_last_message(session: Session) -> None:
+def test_the_tail_after_the_last_message(session: Session) -> None:
     session.write("overview.md", PAGE)
     session.prepare([user("hi")])
     session.write("overview.md", PAGE.replace("build", "publish"))

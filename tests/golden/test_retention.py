@@ -40,7 +40,7 @@ def in_other_words(span: str, text: str) -> bool:
 
 
 @each_row("line", DEV, ids=lambda line: line["said"][:40])
-def test_what_has_to_survive_does_and_nothing_else(line: dict[str, Any]) -> None:
+def test_exactly_the_labelled_items_are_retained(line: dict[str, Any]) -> None:
     labelled = [("rule" if kind == "fact" else kind, span) for kind, span in line["keep"] if span not in NOT_TOLD]
     items = kept(line)
     assert [
@@ -51,7 +51,7 @@ def test_what_has_to_survive_does_and_nothing_else(line: dict[str, Any]) -> None
     ] == []
 
 
-def test_every_label_stands_in_what_was_said_and_no_utterance_is_in_both_halves() -> None:
+def test_every_label_is_in_its_text_and_the_halves_are_disjoint() -> None:
     assert [
         span for line in LINES for _, span in line["keep"] if span not in line["said"] + line.get("before", "")
     ] == []

@@ -108,7 +108,7 @@ def test_a_text_that_is_too_large_is_cut_at_the_end_of_a_line(memory: Memory) ->
     assert prompt.report.cut == ("working-memory: 25 lines",)
 
 
-def test_what_changed_since_is_said_at_the_end_of_the_prompt_by_the_lines_of_its_fields(memory: Memory) -> None:
+def test_changes_are_at_the_end_of_the_prompt_as_lines_of_their_fields(memory: Memory) -> None:
     session = session_with(memory, schema=TASK)
     facts = {f"fact {number}": "which stays as it is" for number in range(30)}
     session.scratchpad.update({"goal": "Deploy v2", **facts, "blockers": ["no approval"]})

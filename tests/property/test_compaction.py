@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from builders import a_call, assistant, turns, user
-from home_builders import Kind, a_home
+from home_builders import Kind, temporary_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -95,7 +95,7 @@ class AnyCompaction(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._afterwards = ExitStack()
-        self.home = self._afterwards.enter_context(a_home(self.kept_in))
+        self.home = self._afterwards.enter_context(temporary_home(self.kept_in))
         self.clock = ManualClock()
         self.talk: list[dict[str, Any]] = []
         self.handed = {"[]"}
@@ -418,7 +418,7 @@ def test_one_message_larger_than_a_small_window_is_sent_with_its_beginning(
 
 
 @pytest.mark.spec("E5")
-def test_what_stays_of_one_message_that_was_cut_leaves_room_for_the_next(memory: Memory) -> None:
+def test_a_cut_message_leaves_room_for_the_next(memory: Memory) -> None:
     session = memory.session("s", window=6_000, reserve=RESERVE, memory_tools=False)
     talk = [user("Build the page.")]
     for _ in range(3):
@@ -427,7 +427,7 @@ def test_what_stays_of_one_message_that_was_cut_leaves_room_for_the_next(memory:
 
 
 @pytest.mark.spec("E8")
-def test_what_is_retained_once_its_message_has_left_stands_in_the_next_prompt(memory: Memory) -> None:
+def test_an_item_of_a_removed_message_is_in_the_next_prompt(memory: Memory) -> None:
     session = memory.session("s")
     talk = [user(f"The launch is on Tuesday. {'word ' * 60}"), assistant("ok"), user("next"), assistant("ok")]
     session.prepare(talk)
@@ -437,7 +437,7 @@ def test_what_is_retained_once_its_message_has_left_stands_in_the_next_prompt(me
 
 
 @pytest.mark.spec("E9")
-def test_a_page_that_two_compactions_went_to_goes_with_them(memory: Memory) -> None:
+def test_a_page_of_two_compactions_is_removed_with_them(memory: Memory) -> None:
     session = memory.session("s")
     session.prepare(turns(8, words=80))
     for keep in (5, 2):

@@ -97,7 +97,7 @@ def test_merging_twice_is_merging_once(state: Object, update: Object, delete: li
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
-def test_what_an_update_does_not_mention_stays(state: Object, update: Object, delete: list[Path]) -> None:
+def test_fields_not_in_the_update_stay(state: Object, update: Object, delete: list[Path]) -> None:
     after = merge_update(state, update, delete)
     mentioned = [*delete, *(path for path, _ in leaves_of(update))]
     for path, value in leaves_of(state):
@@ -190,7 +190,7 @@ def test_an_update_is_taken_or_refused_with_a_path_and_the_state_stays(
 
 @pytest.mark.spec("C2")
 @given(OBJECTS)
-def test_what_is_plain_already_comes_back_as_it_is(state: Object) -> None:
+def test_plain_json_is_copied_unchanged(state: Object) -> None:
     found = copy_json(state, "values")
     assert json_equal(found.value, state)
     assert found.dropped_keys == ()
@@ -199,9 +199,7 @@ def test_what_is_plain_already_comes_back_as_it_is(state: Object) -> None:
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
-def test_a_padded_update_never_loses_a_value_that_it_did_not_mean(
-    state: Object, update: Object, delete: list[Path]
-) -> None:
+def test_an_update_with_filler_never_loses_a_value(state: Object, update: Object, delete: list[Path]) -> None:
     leaves = dict(leaves_of(update)) if update else {}
     assume(len(leaves) != 1)
     assume(not any(isinstance(value_at(state, path[:end]), list) for path in delete for end in range(1, len(path))))
@@ -279,7 +277,7 @@ SMALL: st.SearchStrategy[Object] = st.dictionaries(st.sampled_from("abc"), STATE
 
 @pytest.mark.spec("C6")
 @given(schemas(), SMALL, SMALL)
-def test_a_state_that_is_refused_is_wrong_and_one_that_is_taken_can_be_gone_on_with(
+def test_a_refused_state_is_invalid_and_an_accepted_one_can_be_updated(
     schema: Object, before: Object, state: Object
 ) -> None:
     import jsonschema_rs
@@ -626,7 +624,7 @@ def applied(ours: Any, came: ScratchpadMerge) -> Any:
 
 @pytest.mark.spec("C8")
 @given(st.tuples(OBJECTS, OBJECTS, OBJECTS) | st.tuples(TEXTS, TEXTS, TEXTS) | st.tuples(*[OBJECTS | TEXTS] * 3))
-def test_coming_home_twice_changes_nothing_the_second_time(states: Sequence[Any]) -> None:
+def test_merging_a_child_twice_changes_nothing_the_second_time(states: Sequence[Any]) -> None:
     base, ours, theirs = states
     kept = copied([base, ours, theirs])
     came = merge_three_way(base, ours, theirs)
@@ -644,7 +642,7 @@ def test_coming_home_twice_changes_nothing_the_second_time(states: Sequence[Any]
 
 @pytest.mark.spec("C8")
 @given(VALUES, VALUES, VALUES)
-def test_what_comes_home_is_what_the_plain_model_says(base: Object, ours: Object, theirs: Object) -> None:
+def test_a_merge_equals_the_reference_model(base: Object, ours: Object, theirs: Object) -> None:
     came = merge_three_way(base, ours, theirs)
     after, conflicts = home(base, ours, theirs)
     assert applied(ours, came) == after
@@ -663,9 +661,7 @@ def changed_lines(draw: st.DrawFn, base: list[str], words: st.SearchStrategy[str
 
 @pytest.mark.spec("C8")
 @given(st.lists(st.sampled_from(["", "a", "b", "c", "d"]), max_size=8), st.data())
-def test_a_text_of_both_has_every_line_that_either_put_in_and_none_that_one_took_out(
-    base: list[str], data: st.DataObject
-) -> None:
+def test_a_merged_text_has_every_added_line_and_no_removed_one(base: list[str], data: st.DataObject) -> None:
     ours = data.draw(changed_lines(base, st.sampled_from(["", "a", "p", "q"])))
     theirs = data.draw(changed_lines(base, st.sampled_from(["", "a", "p", "r"])))
     both = merge_lines(*map("\n".join, (base, ours, theirs)))
@@ -683,7 +679,7 @@ def test_a_text_of_both_has_every_line_that_either_put_in_and_none_that_one_took
 
 @pytest.mark.spec("C8")
 @given(st.integers(0, 8), st.data())
-def test_lines_that_stand_once_come_home_once(number: int, data: st.DataObject) -> None:
+def test_unique_lines_are_merged_once(number: int, data: st.DataObject) -> None:
     base = [f"{at}" for at in range(number)]
     numbers = count()
     ours, theirs = (data.draw(changed_lines(base, st.builds(lambda: f"new {next(numbers)}"))) for _ in range(2))
@@ -697,9 +693,7 @@ def test_lines_that_stand_once_come_home_once(number: int, data: st.DataObject) 
 
 @pytest.mark.spec("C8")
 @given(OBJECTS, OBJECTS, DELETES)
-def test_where_the_parent_did_nothing_it_has_what_the_child_has(
-    base: Object, update: Object, delete: list[Path]
-) -> None:
+def test_an_unchanged_parent_gets_the_state_of_the_child(base: Object, update: Object, delete: list[Path]) -> None:
     theirs = merge_update(base, update, delete)
     came = merge_three_way(base, base, theirs)
     assert json_equal(applied(base, came), theirs)
@@ -708,7 +702,7 @@ def test_where_the_parent_did_nothing_it_has_what_the_child_has(
 
 @pytest.mark.spec("C8")
 @given(OBJECTS, OBJECTS, OBJECTS)
-def test_changes_to_different_fields_come_home_as_if_one_had_made_both(base: Object, one: Object, two: Object) -> None:
+def test_changes_to_different_fields_are_both_merged(base: Object, one: Object, two: Object) -> None:
     two = {key: value for key, value in two.items() if key not in one}
     ours, theirs = merge_update(base, one), merge_update(base, two)
     assert json_equal(applied(ours, merge_three_way(base, ours, theirs)), merge_update(ours, two))
@@ -717,7 +711,7 @@ def test_changes_to_different_fields_come_home_as_if_one_had_made_both(base: Obj
 
 @pytest.mark.spec("C8")
 @given(OBJECTS, OBJECTS, OBJECTS)
-def test_what_the_parent_changed_is_never_lost(base: Object, ours: Object, theirs: Object) -> None:
+def test_a_change_of_the_parent_is_never_lost(base: Object, ours: Object, theirs: Object) -> None:
     after = cast(Object, applied(ours, merge_three_way(base, ours, theirs)))
     for path, value in leaves_of(ours):
         then, now = value_at(base, path), value_at(after, path)

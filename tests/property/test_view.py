@@ -21,7 +21,7 @@ MESSAGES = st.one_of(
 
 
 @given(st.sampled_from(sorted(FORMATS)), st.lists(st.lists(MESSAGES, max_size=4), max_size=6), st.integers(0, 5))
-def test_a_view_that_remembers_gives_what_arranging_everything_gives(
+def test_a_cached_view_equals_a_fresh_one(
     format: str, calls: list[list[tuple[str, dict[str, object]]]], of_one_format: int
 ) -> None:
     """D7: with open calls, late results and repeated ids, in one format or mixed."""

@@ -15,25 +15,25 @@ def texts(line: Conversation) -> list[str]:
     return [entry.wire["content"] for entry in line]
 
 
-def test_an_older_line_does_not_see_what_came_after_it() -> None:
+def test_an_older_conversation_does_not_see_later_messages() -> None:
     older = a_line([user("a"), user("b")])
     newer = grown(older, [user("c")], seq=3)
     assert (texts(older), texts(newer)) == (["a", "b"], ["a", "b", "c"])
 
 
-def test_two_lines_can_grow_apart_from_one() -> None:
+def test_two_conversations_can_branch_from_one() -> None:
     common = a_line([user("a")])
     left, right = grown(common, [user("l")], seq=2), grown(common, [user("r")], seq=2)
     assert (texts(left), texts(right)) == (["a", "l"], ["a", "r"])
     assert left.prefix_digest() != right.prefix_digest()
 
 
-def test_a_splice_puts_the_last_messages_in_the_place_of_others() -> None:
+def test_a_splice_replaces_messages_by_the_last_ones() -> None:
     line = grown(a_line([user(x) for x in "abcde"]), [user("X"), user("Y")], seq=6)
     assert texts(spliced(line, 1, 4, 2)) == ["a", "X", "Y", "e"]
 
 
-def test_indexing_stays_inside_the_line() -> None:
+def test_indexing_stays_inside_the_conversation() -> None:
     older = a_line([user("a"), user("b")])
     grown(older, [user("c")], seq=3)
     assert [entry.wire["content"] for entry in older[1:10]] == ["b"]
@@ -57,7 +57,7 @@ def test_any_growing_and_splicing_equals_the_same_on_a_list(steps: list[tuple[in
 
 
 @given(st.integers(0, 12))
-def test_a_frozen_line_thaws_from_the_journal_as_it_was(cut_at: int) -> None:
+def test_a_frozen_conversation_thaws_from_the_journal(cut_at: int) -> None:
     from builders import an_event
 
     from inmind.core.events.session import MessageAdded

@@ -63,19 +63,19 @@ def test_a_stub_stands_in_the_place_of_the_first_message_that_it_is_for() -> Non
 
 
 @pytest.mark.spec("E9")
-def test_the_line_is_never_changed_by_a_compaction() -> None:
+def test_a_compaction_never_changes_the_messages() -> None:
     history = told([*said(4), compacted(a_stub((1, 4)))])
     assert [entry.seq for entry in history.messages] == [1, 2, 3, 4]
 
 
 @pytest.mark.spec("E9")
-def test_nothing_compacted_is_the_very_same_line() -> None:
+def test_without_compactions_the_messages_are_sent_themselves() -> None:
     history = told(said(4))
     assert history.sent is history.messages
 
 
 @pytest.mark.spec("E3")
-def test_what_is_said_later_is_sent_behind_the_stub() -> None:
+def test_later_messages_are_sent_after_the_stub() -> None:
     history = told([*said(3), compacted(a_stub((1, 3))), MessageAdded(wire=user("later"))])
     assert texts(history) == ["archived", "later"]
 
@@ -87,7 +87,7 @@ def test_a_later_compaction_takes_in_the_stub_of_an_earlier_one() -> None:
 
 
 @pytest.mark.spec("E9")
-def test_taking_back_the_last_compaction_shows_the_one_before_and_what_came_since() -> None:
+def test_undoing_the_last_compaction_restores_the_one_before() -> None:
     history = told(
         [
             *said(4),
@@ -110,13 +110,13 @@ def test_a_message_that_the_host_has_replaced_is_sent_as_it_is_now() -> None:
 
 
 @pytest.mark.spec("E9")
-def test_a_stub_goes_when_the_host_has_dropped_all_that_it_stands_for() -> None:
+def test_a_stub_is_removed_with_all_its_messages() -> None:
     history = told([*said(4), compacted(a_stub((1, 2))), HistorySpliced(start=0, stop=2, inserted=0)])
     assert texts(history) == ["3", "4"]
 
 
 @pytest.mark.spec("E8")
-def test_what_must_survive_is_what_the_last_compaction_kept_and_what_the_host_has_declared() -> None:
+def test_items_are_those_of_the_last_compaction_and_pinned_ones() -> None:
     rule, pin = RetainedItem("rule", "Never on Fridays.", 1), RetainedItem("pinned", "The launch is on Tuesday.")
     history = told([*said(2), Retained(pin), compacted(a_stub((1, 1)), items=[rule, pin])])
     assert history.items == (pin, rule)
@@ -124,7 +124,7 @@ def test_what_must_survive_is_what_the_last_compaction_kept_and_what_the_host_ha
 
 
 @pytest.mark.spec("E8")
-def test_the_same_text_is_declared_once() -> None:
+def test_the_same_text_is_pinned_once() -> None:
     pin = RetainedItem("pinned", "The launch is on Tuesday.")
     assert told([Retained(pin), Retained(pin)]).items == (pin,)
 
@@ -166,7 +166,7 @@ def test_a_snapshot_sends_what_the_fold_sends(happened: list[EventPayload]) -> N
 
 @pytest.mark.spec("E3", "E9")
 @given(happenings())
-def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[EventPayload]) -> None:
+def test_every_message_is_sent_or_archived_exactly_once(happened: list[EventPayload]) -> None:
     history = told(happened)
     sent = [entry.seq for entry in history.sent if not entry.is_stub]
     ranges = [run for one in history.compactions for stub in one.payload.stubs for run in stub.message_ranges]
@@ -178,7 +178,7 @@ def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[E
 
 @pytest.mark.spec("E9")
 @given(happenings())
-def test_taking_back_all_compactions_sends_the_line_itself(happened: list[EventPayload]) -> None:
+def test_undoing_all_compactions_sends_the_messages(happened: list[EventPayload]) -> None:
     history = told(happened)
     lifted = [CompactionUndone(compaction_seq=one.seq) for one in reversed(history.compactions)]
     assert list(told(lifted, history, seq=1_000).sent) == list(history.messages)

@@ -13,12 +13,12 @@ from inmind.history import find_appended, match_messages
 TALK = [user("a"), assistant("b"), user("c"), assistant("d")]
 
 
-def test_what_stands_behind_the_known_messages_is_new() -> None:
+def test_messages_after_the_known_ones_are_new() -> None:
     sync = match_messages(a_line(TALK), [*TALK, user("e")])
     assert (sync.has_edit, list(sync.appended)) == (False, [user("e")])
 
 
-def test_an_unchanged_list_brings_nothing() -> None:
+def test_an_unchanged_list_adds_nothing() -> None:
     sync = match_messages(a_line(TALK), TALK)
     assert (sync.has_edit, list(sync.appended)) == (False, [])
 
@@ -57,9 +57,7 @@ MESSAGES = st.lists(st.sampled_from("abcd").map(user), max_size=9)
 
 
 @given(known=MESSAGES, host=MESSAGES)
-def test_the_line_becomes_the_hosts_list_whatever_the_two_are(
-    known: list[dict[str, Any]], host: list[dict[str, Any]]
-) -> None:
+def test_the_conversation_becomes_any_list_of_the_host(known: list[dict[str, Any]], host: list[dict[str, Any]]) -> None:
     line = a_line(known)
     sync = match_messages(line, host)
     assert (find_appended(line, host) is None) == sync.has_edit

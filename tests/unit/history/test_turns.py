@@ -39,7 +39,7 @@ def test_a_call_and_its_answer_are_known_by_their_id() -> None:
 
 
 @pytest.mark.spec("E6")
-def test_results_in_a_users_message_go_on_with_the_turn() -> None:
+def test_results_in_a_user_message_continue_the_turn() -> None:
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
     alone = read({"role": "user", "content": [result]}, "anthropic")
     with_words = read({"role": "user", "content": [result, {"type": "text", "text": "go on"}]}, "anthropic")
@@ -47,14 +47,14 @@ def test_results_in_a_users_message_go_on_with_the_turn() -> None:
 
 
 @pytest.mark.spec("E6")
-def test_a_call_that_only_its_provider_understands_ties_its_answer_too() -> None:
+def test_a_provider_specific_call_is_linked_to_its_result() -> None:
     call = read({"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {}}, "responses")
     answer = read({"type": "computer_call_output", "call_id": "c1", "output": {}}, "responses")
     assert [one.id for one in call.calls] == [one.id for one in answer.results]
 
 
 @pytest.mark.spec("E3")
-def test_a_stub_for_messages_begins_no_turn_and_what_stays_of_a_message_does() -> None:
+def test_a_block_starts_no_turn_and_a_cut_message_does() -> None:
     assert read(user(f"{BLOCK_START}\n…"), block=True).speaker == "operator"
     assert read(user(f"{BLOCK_START}\n…"), stub=True).starts_turn
     assert read(user("Move the shop\n[cut: …]"), stub=True).starts_turn

@@ -34,7 +34,7 @@ CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
 
 
 @pytest.mark.spec("D4")
-def test_a_small_change_rides_in_the_tail_under_its_heading() -> None:
+def test_a_small_change_is_in_the_tail_under_its_heading() -> None:
     said = settled(CHANGED)
     assert (said.move_reason, said.changes) == ("", "overview:\n  ## Facts\n+ - its hero is sec-2")
 
@@ -47,7 +47,7 @@ def test_the_anchor_moves_when_the_changes_exceed_fifteen_percent() -> None:
 
 
 @pytest.mark.spec("D4")
-def test_behind_a_long_history_the_anchor_moves_when_riding_has_cost_what_moving_will() -> None:
+def test_after_a_long_history_the_anchor_moves_when_tails_have_cost_as_much() -> None:
     rewritten = PAGE.replace("stays", "changed")
     size = len(settled(rewritten, behind=100_000).changes)
     assert size > 150
@@ -87,12 +87,12 @@ def test_a_replaced_line_shows_both_sides() -> None:
     )
 
 
-def test_a_rewritten_page_is_said_in_full_when_that_is_shorter() -> None:
+def test_a_rewritten_page_is_in_the_tail_in_full_if_that_is_shorter() -> None:
     changes, _ = changes_between([a_block(PAGE)], [a_block("# Memory\n- done")])
     assert changes == "overview, now in full:\n# Memory\n- done"
 
 
-def test_a_layer_that_goes_is_said_and_one_that_comes_is_shown_whole() -> None:
+def test_a_removed_layer_is_reported_and_a_new_one_is_shown_completely() -> None:
     anchor = Anchor(blocks=(a_block("a", "rules"),), reason="first call", seq=1, call=1)
     at_stake = AnchorCosts(
         anchored_tokens=1_000, cached_history_tokens=5_000, tail_tokens_since_anchor=0, max_memory_tokens=10_000
@@ -122,20 +122,20 @@ def with_nothing_to_say(
 
 
 @pytest.mark.spec("D4")
-def test_a_layer_that_has_nothing_to_say_moves_no_anchor_and_fills_no_tail() -> None:
+def test_a_layer_without_described_changes_moves_no_anchor() -> None:
     assert with_nothing_to_say() == AnchorDecision(move_reason="", changes="")
     assert with_nothing_to_say(room=1_000) == AnchorDecision(move_reason="", changes="")
 
 
 @pytest.mark.spec("D4")
-def test_its_block_is_sent_anew_when_the_anchor_moves_for_another_reason() -> None:
+def test_its_block_is_updated_when_the_anchor_moves_for_another_reason() -> None:
     assert with_nothing_to_say(cold=True).move_reason == "the provider's cache is cold"
     assert with_nothing_to_say(rewritten=True).move_reason == "the history was rewritten"
     assert with_nothing_to_say(call=1 + MAX_CALLS_PER_ANCHOR).move_reason == "50 calls"
     assert with_nothing_to_say(room=999).move_reason == "no room for changes"
 
 
-def test_what_a_layer_says_itself_takes_the_place_of_the_lines_that_differ_unless_it_leaves_it_to_them() -> None:
+def test_a_layer_description_replaces_the_line_diff_unless_it_is_none() -> None:
     own: dict[str, DescribeChanges] = {"entities": lambda _, __: "page-2"}
     assert changes_between([THINGS], [MORE], own)[0] == "entities, newest first: page-2"
     own = {"entities": lambda _, __: None}

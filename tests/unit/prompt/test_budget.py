@@ -11,7 +11,7 @@ from inmind.prompt.budget import LayerDemand, allocate
 from inmind.prompt.layers.base import Budget
 
 
-def test_everybody_gets_what_they_can_use_when_there_is_room() -> None:
+def test_every_layer_gets_its_demand_if_it_fits() -> None:
     assert allocate([LayerDemand(50, 10, 100), LayerDemand(500, 10, 100)], 1_000) == [50, 100]
 
 
@@ -23,7 +23,7 @@ def test_minimums_that_do_not_fit_are_scaled_down_together() -> None:
     assert allocate([LayerDemand(100, 100, 100), LayerDemand(300, 300, 300)], 100) == [25, 75]
 
 
-def test_no_room_is_nothing_for_anybody() -> None:
+def test_without_tokens_every_layer_gets_nothing() -> None:
     assert allocate([LayerDemand(100, 100, 100)], -5) == [0]
 
 
@@ -39,7 +39,7 @@ def wishes() -> st.SearchStrategy[list[LayerDemand]]:
 
 @pytest.mark.spec("D3")
 @given(wishes=wishes(), room=st.integers(-100, 5_000))
-def test_the_room_is_never_exceeded_and_never_wasted(wishes: list[LayerDemand], room: int) -> None:
+def test_the_budget_is_never_exceeded_and_never_wasted(wishes: list[LayerDemand], room: int) -> None:
     grants = allocate(wishes, room)
     needs = [wish.need for wish in wishes]
     assert sum(grants) == min(max(room, 0), sum(needs))

@@ -41,9 +41,7 @@ SUMMARY = [user("in short"), assistant("I see.")]
 
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize("nulls", [{}, {"phase": None}], ids=["", "with nulls"])
-def test_a_reply_is_not_taken_for_another_that_stood_at_its_place_and_says_the_same(
-    session: Session, told: list[Json], nulls: Json
-) -> None:
+def test_a_reply_is_not_mistaken_for_an_equal_one_at_its_place(session: Session, told: list[Json], nulls: Json) -> None:
     kept = [{**wire, **nulls} if "id" in wire else wire for wire in told]
     assert sent(session, [*SUMMARY, *kept, user("and now")]) == [
         "user",
@@ -57,14 +55,14 @@ def test_a_reply_is_not_taken_for_another_that_stood_at_its_place_and_says_the_s
 
 
 @pytest.mark.spec("D7")
-def test_bare_words_get_the_id_of_a_reply_only_behind_what_it_answered(session: Session, told: list[Json]) -> None:
+def test_bare_text_gets_a_reply_id_only_after_the_same_message(session: Session, told: list[Json]) -> None:
     bare = [assistant("Done.") if "id" in wire else wire for wire in told]
     assert sent(session, [*bare, user("and now")]) == ["user", "msg_1", "user", "msg_2", "user"]
     assert sent(session, [*SUMMARY, *bare, user("and now")]) == ["user", "assistant"] * 3 + ["user"]
 
 
 @pytest.mark.spec("D4")
-def test_behind_an_edit_a_reply_is_still_known_by_its_id(session: Session, told: list[Json]) -> None:
+def test_after_an_edit_a_reply_is_still_known_by_its_id(session: Session, told: list[Json]) -> None:
     edited = [user("another question"), {**told[1], "phase": None}, *told[2:]]
     session.prepare([*edited, user("and now")], format="responses")
     assert [entry.wire for entry in session.state.conversation][1] == told[1]

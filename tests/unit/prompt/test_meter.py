@@ -59,7 +59,7 @@ def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
 
 
 @pytest.mark.parametrize("count", [estimator(), len])
-def test_context_meta_is_counted_as_no_less_than_it_is_by_any_counter(count: Counter) -> None:
+def test_reserved_tokens_cover_context_meta_for_any_counter(count: Counter) -> None:
     meter = TokenMeter(count)
     assert count(render_context_meta(reading(), WORDING, [])) <= reserved_meta_tokens(meter, reading(), WORDING)
     named = ["tool result 234 (12345 tokens)"] * 3
@@ -88,7 +88,7 @@ def test_a_message_is_counted_once_however_often_it_is_sent() -> None:
     assert len(counted) == len(line) + 1
 
 
-def test_a_line_that_went_another_way_is_counted_as_what_it_is() -> None:
+def test_a_branched_conversation_is_counted_again() -> None:
     meter = TokenMeter(len)
     common = a_line([user("a")])
     assert meter.count_history(grown(common, [user("long " * 9)], seq=2)) > meter.count_history(

@@ -20,15 +20,15 @@ def test_the_guide_says_what_each_band_asks_for(band: str) -> None:
 
 @pytest.mark.spec("E4")
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_model_is_told_of_a_tool_only_where_it_has_it(tool: str) -> None:
+def test_the_guide_mentions_a_tool_only_if_it_is_offered(tool: str) -> None:
     assert tool in wording_for({tool})["guide"]
     assert tool not in wording_for(set(TOOLS) - {tool})["guide"]
 
 
-def test_a_model_that_has_every_tool_is_told_everything() -> None:
+def test_the_guide_with_every_tool_is_complete() -> None:
     assert wording_for(TOOLS) == WORDING
 
 
 @pytest.mark.parametrize(("offered", "most"), [(TOOLS, 165), ((), 100)])
-def test_the_guide_is_short_since_it_stands_in_every_prompt(offered: tuple[str, ...], most: int) -> None:
+def test_the_guide_is_short_because_it_is_in_every_prompt(offered: tuple[str, ...], most: int) -> None:
     assert estimator()(wording_for(offered)["guide"]) <= most

@@ -69,7 +69,7 @@ def test_no_depth_exhausts_the_stack() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_however_much_is_removed_each_object_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_object_is_copied_once_for_any_number_of_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
     state = {"inner": {str(n): n for n in range(100)}, "kept": {}}
     copied: list[object] = []
 
@@ -83,13 +83,13 @@ def test_however_much_is_removed_each_object_is_copied_once(monkeypatch: pytest.
 
 
 @pytest.mark.spec("C2")
-def test_what_is_removed_with_what_it_is_in_is_gone_whatever_the_order() -> None:
+def test_a_path_and_its_parent_can_be_deleted_in_any_order() -> None:
     for delete in ([("owner",), ("owner", "name")], [("owner", "name"), ("owner",)]):
         assert delete_paths(STATE, delete) == {key: STATE[key] for key in STATE if key != "owner"}
     assert "owner" in STATE
 
 
-def test_a_path_that_leads_nowhere_takes_nothing_with_it() -> None:
+def test_a_missing_path_deletes_nothing() -> None:
     assert delete_paths(STATE, [("owner", "name", "first"), ("steps", "0")]) is STATE
 
 
@@ -97,7 +97,7 @@ def test_a_path_that_leads_nowhere_takes_nothing_with_it() -> None:
     ("text", "more", "both"),
     [("", "a", "a"), ("a", "b", "a\nb"), ("a\n", "b", "a\nb"), ("a", "", "a"), ("a\n", "", "a\n"), ("", "", "")],
 )
-def test_what_is_appended_begins_a_line(text: str, more: str, both: str) -> None:
+def test_appended_text_starts_a_line(text: str, more: str, both: str) -> None:
     assert append_text(text, more) == both
 
 
@@ -114,6 +114,6 @@ def test_what_is_appended_begins_a_line(text: str, more: str, both: str) -> None
         ([1], [1, 2], False),
     ],
 )
-def test_values_are_the_same_when_they_are_the_same_json(one: object, other: object, alike: bool) -> None:
+def test_values_are_equal_if_their_json_is(one: object, other: object, alike: bool) -> None:
     assert json_equal(one, other) is alike
     assert json_equal(other, one) is alike

@@ -50,7 +50,7 @@ def test_nothing_is_required_of_an_object_that_is_merged_into(where: str, schema
         {"properties": {"a": {"enum": [{"required": ["x"]}], "const": {"title": "kept", "default": 1}}}},
     ],
 )
-def test_what_is_replaced_whole_or_depends_is_left_as_it_is(schema: dict[str, Any]) -> None:
+def test_lists_and_conditions_keep_their_requirements(schema: dict[str, Any]) -> None:
     assert partial_schema(an_object(**schema)) == an_object(**schema)
 
 
@@ -60,7 +60,7 @@ def told_apart_by(tag: str, *kinds: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.spec("C6")
-def test_where_a_field_tells_branches_apart_only_that_field_is_required() -> None:
+def test_with_a_discriminator_only_its_field_is_required() -> None:
     found = partial_schema(an_object(properties={"a": told_apart_by("kind", {"const": "a"}, {"enum": ["b", "c"]})}))
     begun = [an_object(properties={"kind": kind, "n": {}}) for kind in ({"const": "a"}, {"enum": ["b", "c"]})]
     assert found["properties"]["a"] == {"oneOf": begun, "required": ["kind"]}
@@ -77,7 +77,7 @@ def test_where_a_field_tells_branches_apart_only_that_field_is_required() -> Non
     ],
     ids=["one branch leaves it open", "it is no field", "a branch has no fields", "in a list"],
 )
-def test_where_no_field_tells_branches_apart_they_stay_as_strict_as_they_are(schema: dict[str, Any]) -> None:
+def test_without_a_discriminator_branches_keep_their_requirements(schema: dict[str, Any]) -> None:
     found = partial_schema(an_object(properties={"a": schema}))["properties"]["a"]
     branches = schema.get("items", schema)["oneOf"]
     assert found.get("items", found) == {"oneOf": branches}
@@ -106,7 +106,7 @@ def test_a_definition_with_nothing_to_merge_into_is_there_once() -> None:
 
 
 @pytest.mark.spec("C6")
-def test_a_schema_that_refers_to_itself_ends() -> None:
+def test_a_recursive_schema_terminates() -> None:
     def fields(left: str, kids: str) -> dict[str, Any]:
         return {"label": {"type": "string"}, "left": {"$ref": left}, "kids": {"items": {"$ref": kids}}}
 
@@ -138,7 +138,7 @@ def test_titles_and_defaults_are_left_out_where_they_are_no_fields() -> None:
         ("#/properties/other", "other"),
     ],
 )
-def test_a_reference_to_any_place_is_followed(reference: str, name: str) -> None:
+def test_a_reference_to_any_path_is_resolved(reference: str, name: str) -> None:
     text = {"type": "string"}
     found = partial_schema(
         {
@@ -178,7 +178,7 @@ def test_two_definitions_of_one_name_are_kept_apart() -> None:
         {"$recursiveRef": "#"},
     ],
 )
-def test_a_reference_that_is_not_a_place_in_the_schema_is_refused(schema: dict[str, Any]) -> None:
+def test_a_reference_outside_the_schema_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         partial_schema({"type": "object", "properties": {"a": schema}, "$defs": {"Step": STEP}})
     assert caught.value.field == "schema"

@@ -77,7 +77,7 @@ def violation(
         COMPLETE,
     ],
 )
-def test_what_was_never_there_is_not_yet_missing(shape: ScratchpadSchema, state: dict[str, Any]) -> None:
+def test_a_field_that_was_never_set_is_not_missing(shape: ScratchpadSchema, state: dict[str, Any]) -> None:
     shape.check(state, {})
     assert shape.mismatch_reason(state) == ""
 
@@ -98,7 +98,7 @@ def test_what_was_never_there_is_not_yet_missing(shape: ScratchpadSchema, state:
         ({"tree": {"kids": [{"left": None}]}}, "tree.kids[0].label"),
     ],
 )
-def test_what_contradicts_the_schema_is_named_by_its_path(
+def test_a_value_that_contradicts_the_schema_is_refused_with_its_path(
     shape: ScratchpadSchema, state: dict[str, Any], path: str
 ) -> None:
     error = violation(shape, state)
@@ -123,7 +123,7 @@ ADA = {"name": "Ada", "age": 36}
         ({"tree": {"left": {"label": "l"}}}, {"tree": {"left": {}}}, "tree.left.label"),
     ],
 )
-def test_what_is_required_and_there_is_not_removed(
+def test_a_required_field_that_is_set_cannot_be_removed(
     shape: ScratchpadSchema, before: dict[str, Any], state: dict[str, Any], path: str
 ) -> None:
     refused = violation(shape, state, before)
@@ -136,9 +136,7 @@ def test_what_is_required_and_there_is_not_removed(
 @pytest.mark.parametrize(
     "before", [COMPLETE, {**COMPLETE, "owner": None, "contact": "ada@example.com"}, "a text", None]
 )
-def test_an_object_that_begins_is_filled_in_step_by_step_however_complete_the_rest_is(
-    shape: ScratchpadSchema, before: object
-) -> None:
+def test_a_new_object_is_filled_in_step_by_step(shape: ScratchpadSchema, before: object) -> None:
     began: dict[str, Any] = {**COMPLETE, "owner": {"name": "Ada"}, "people": {"bo": {}}, "contact": {"age": 36}}
     shape.check(began, before)
     shape.check({**began, "people": {"bo": {"name": "Bo"}}}, began)
@@ -191,7 +189,7 @@ by_both = pytest.mark.parametrize("shape", REACHED, ids=["pydantic", "json_schem
         ({"several": {"a": 1}}, {"several": {"b": 2}}),
     ],
 )
-def test_of_a_union_one_alternative_that_only_lacks_what_was_never_there_is_enough(
+def test_a_union_accepts_an_alternative_with_only_unset_fields(
     shape: ScratchpadSchema, before: dict[str, Any], state: dict[str, Any]
 ) -> None:
     shape.check(state, before)
@@ -216,7 +214,7 @@ def test_of_a_union_one_alternative_that_only_lacks_what_was_never_there_is_enou
         ({}, {"told": {"number": "5"}}, "told"),
     ],
 )
-def test_of_a_union_nothing_is_removed_that_an_alternative_requires_and_one_has_to_fit(
+def test_a_union_refuses_removing_a_required_field(
     shape: ScratchpadSchema, before: dict[str, Any], state: dict[str, Any], path: str
 ) -> None:
     assert violation(shape, state, before).path.startswith(path)
@@ -238,7 +236,7 @@ def test_of_a_union_nothing_is_removed_that_an_alternative_requires_and_one_has_
         ({"several": {"a": 1, "b": 2}}, [("several",)], {"several": {"c": 3}}),
     ],
 )
-def test_what_was_removed_whole_begins_anew(
+def test_an_object_removed_completely_starts_empty(
     shape: ScratchpadSchema, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any]
 ) -> None:
     assert violation(shape, state, before)
@@ -261,7 +259,7 @@ def test_what_was_removed_whole_begins_anew(
         ({"several": {"a": 1, "b": 2}}, [("several", "a")], {"several": {"b": 2}}, "several"),
     ],
 )
-def test_what_was_removed_in_part_does_not(
+def test_an_object_removed_in_part_does_not_start_empty(
     shape: ScratchpadSchema, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any], path: str
 ) -> None:
     assert violation(shape, state, before, delete).path == path
@@ -275,7 +273,7 @@ def test_an_object_that_has_too_few_fields_left_is_told_how_many_it_needs(shape:
 
 
 @pytest.mark.spec("C6")
-def test_what_two_alternatives_require_is_one_problem() -> None:
+def test_a_field_required_by_two_alternatives_is_one_problem() -> None:
     class Letter(Email):
         street: str
 
@@ -301,7 +299,7 @@ def test_what_is_lacking_is_seen_beside_what_is_wrong_only_as_long_as_something_
 
 
 @pytest.mark.spec("C6")
-def test_a_key_that_is_refused_is_told_from_its_value() -> None:
+def test_a_refused_key_differs_from_a_refused_value() -> None:
     class Counts(BaseModel):
         by_colour: dict[Literal["red", "green"], int] = {}
 
@@ -332,7 +330,7 @@ def test_a_reason_says_what_is_expected_and_not_what_was_sent() -> None:
 
 @pytest.mark.spec("C3")
 @both
-def test_a_text_is_no_object(shape: ScratchpadSchema) -> None:
+def test_a_text_is_not_an_object(shape: ScratchpadSchema) -> None:
     assert "text" in shape.mismatch_reason("my notes")
 
 
@@ -366,7 +364,7 @@ class Grasping(BaseModel):
 
 
 @pytest.mark.spec("C6")
-def test_a_validator_that_keeps_and_changes_what_it_is_given_cannot_touch_the_state() -> None:
+def test_a_validator_cannot_change_the_state() -> None:
     state = {"items": [1]}
     compile_schema(Grasping).check(state, {})
     for kept in KEPT:
@@ -391,18 +389,18 @@ def raising(error: BaseException) -> ScratchpadSchema:
 
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize("error", [RuntimeError("out of order"), RecursionError("too deep"), KeyError("n"), OSError(5)])
-def test_whatever_a_validator_raises_is_a_violation_that_names_it(error: Exception) -> None:
+def test_any_exception_of_a_validator_is_a_violation(error: Exception) -> None:
     found = violation(raising(error), {"n": 1})
     assert type(error).__name__ in found.reason
 
 
-def test_what_a_validator_says_is_told() -> None:
+def test_the_message_of_a_validator_is_reported() -> None:
     found = violation(raising(ValueError("must be even")), {"n": 1})
     assert (found.path, found.reason) == ("n", "Value error, must be even")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
-def test_whoever_stops_the_program_is_not_held_up(error: BaseException) -> None:
+def test_an_interrupt_is_not_caught(error: BaseException) -> None:
     with pytest.raises(type(error)):
         raising(error).check({"n": 1}, {})
 
@@ -464,7 +462,7 @@ class NotJson(BaseModel):
         (True, "a pydantic model or JSON Schema"),
     ],
 )
-def test_a_schema_that_is_none_is_refused_before_it_is_used(schema: object, expected: str) -> None:
+def test_an_invalid_schema_is_refused_before_use(schema: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         compile_schema(schema)
     assert caught.value.field == "schema"
@@ -500,7 +498,7 @@ def test_nothing_that_a_schema_refers_to_is_fetched() -> None:
         "https://json-schema.org/draft/2020-12/schema",
     ],
 )
-def test_older_drafts_mean_what_they_mean(draft: str) -> None:
+def test_older_drafts_keep_their_meaning(draft: str) -> None:
     step = {"type": "object", "required": ["title"]}
     schema = {
         "$schema": draft,
@@ -525,7 +523,7 @@ def test_a_schema_is_copied() -> None:
     shape.check({"n": 1}, {})
 
 
-def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     with pytest.raises(InvalidInput, match=r'pip install "inmind\[schema\]"'):
         compile_schema({"type": "object"})

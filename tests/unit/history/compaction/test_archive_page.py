@@ -57,13 +57,13 @@ def test_a_message_takes_the_lines_that_its_stub_names() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_what_is_no_text_is_there_as_it_came() -> None:
+def test_a_part_that_is_not_text_is_kept_as_json() -> None:
     picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}
     assert to_json(picture) in a_page(picture).text
 
 
 @pytest.mark.spec("E3")
-def test_a_page_that_is_there_goes_on() -> None:
+def test_an_existing_page_is_continued() -> None:
     page = a_page(user("and this"), before="# Notes\n\nmine\n")
     assert page.text.startswith("# Notes\n\nmine\n\n# Orders\n")
     assert lines_of(page, 1) == ["## 1: user", "", "and this"]
@@ -101,7 +101,7 @@ def test_archives_are_numbered_behind_those_there_are_and_named_by_what_they_are
 
 @pytest.mark.spec("F3")
 @given(st.text(max_size=80))
-def test_whatever_it_is_about_its_name_is_a_plain_one(title: str) -> None:
+def test_any_title_gives_a_valid_page_name(title: str) -> None:
     name = new_path(title, []).removeprefix("archive/")
     assert "/" not in name
     assert not name.startswith(".")
@@ -119,7 +119,7 @@ SPELT = [
 
 @pytest.mark.spec("E3")
 @each_row(("format", "wire"), SPELT)
-def test_a_message_is_said_once_however_its_provider_spells_it(format: str, wire: dict[str, Any]) -> None:
+def test_a_message_is_written_once_in_any_provider_form(format: str, wire: dict[str, Any]) -> None:
     (page,) = build_pages(
         [ConversationEntry(1, "session/s#1", format, wire, digest_of(wire))], title="Orders", path=PATH
     )

@@ -80,7 +80,7 @@ WHOLE = CompactionSelection(runs=((0, 1, 2, 3),))
 
 
 @pytest.mark.spec("E3")
-def test_what_leaves_is_on_a_page_and_the_overview_names_it() -> None:
+def test_removed_messages_are_on_a_page_that_the_overview_names() -> None:
     one = made(WHOLE)
     (path,) = compacted(one).archives
     assert all(text in written(one)[path] for text in ("Move the shop.", "order-7", "There are 300."))
@@ -98,7 +98,7 @@ def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
 
 
 @pytest.mark.spec("E8")
-def test_what_must_survive_is_told_item_by_item_with_the_place_where_it_stands() -> None:
+def test_retained_items_are_reported_with_their_place() -> None:
     one = made(WHOLE, last_request=RetainedItem("request", "And now?", 5))
     stand = {item.kind: item.where for item in one.report.items}
     assert stand == {"goal": "memory", "request": "conversation"}
@@ -106,7 +106,7 @@ def test_what_must_survive_is_told_item_by_item_with_the_place_where_it_stands()
 
 
 @pytest.mark.spec("E8")
-def test_a_rule_that_stands_in_what_is_still_sent_stands_there() -> None:
+def test_a_rule_in_a_sent_message_is_in_the_conversation() -> None:
     rule = "Never delete an order."
     said_once = [user("Move the shop."), assistant("ok"), user(rule), assistant("ok"), user("And now?")]
     for talk, where in ((said_once, "memory"), ([*said_once, assistant("ok"), user(rule)], "memory")):
@@ -116,7 +116,7 @@ def test_a_rule_that_stands_in_what_is_still_sent_stands_there() -> None:
 
 
 @pytest.mark.spec("E6")
-def test_a_tools_answer_leaves_and_its_call_does_not() -> None:
+def test_a_tool_result_is_removed_and_its_call_stays() -> None:
     one = made(CompactionSelection(outputs=frozenset([2])))
     history = a_history().apply(an_event(compacted(one), 9))
     assert [entry.seq for entry in history.sent] == [1, 2, 3, 4, 5]
@@ -125,7 +125,7 @@ def test_a_tools_answer_leaves_and_its_call_does_not() -> None:
 
 
 @pytest.mark.spec("B10")
-def test_an_id_that_would_stand_nowhere_is_named_in_the_stub() -> None:
+def test_an_id_that_would_be_lost_is_named_in_the_stub() -> None:
     one = made(WHOLE, known_ids=["order-7", "order-8"])
     told = compacted(one).stubs[0].messages[0]["content"]
     assert "order-7" in told
@@ -133,7 +133,7 @@ def test_an_id_that_would_stand_nowhere_is_named_in_the_stub() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_the_report_counts_what_the_view_became_shorter_by() -> None:
+def test_the_report_counts_the_tokens_saved() -> None:
     history = a_history()
     one = made(WHOLE)
     after = history.apply(an_event(compacted(one), 9))
@@ -163,7 +163,7 @@ def test_a_stub_names_every_page_that_its_message_is_on() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_an_archive_goes_behind_what_stands_on_the_page_it_is_sent_to() -> None:
+def test_an_archive_is_appended_to_an_existing_page() -> None:
     one = made(WHOLE, pages={"detail/log.md": "# Log\n\nmine\n"}, archive_to="detail/log.md")
     assert written(one)["detail/log.md"].startswith("# Log\n\nmine\n")
     assert "There are 300." in written(one)["detail/log.md"]
@@ -171,7 +171,7 @@ def test_an_archive_goes_behind_what_stands_on_the_page_it_is_sent_to() -> None:
 
 @pytest.mark.spec("E3", "F2")
 @each_row("path", ["overview.md", "MEMORY.md", "detail/log.txt", "../log.md", "archive/", 7])
-def test_an_archive_goes_nowhere_else(path: object) -> None:
+def test_an_archive_to_any_other_path_is_refused(path: object) -> None:
     with pytest.raises(InvalidPath) as refused:
         check_archive_path(path)
     assert refused.value.field == "archive_to"

@@ -27,7 +27,7 @@ def test_no_band_is_automatic_unless_the_host_says_so(band: str) -> None:
 
 
 @pytest.mark.spec("E4")
-def test_the_fuller_the_window_the_more_leaves() -> None:
+def test_the_fuller_the_window_the_more_is_removed() -> None:
     policy = CompressionPolicy(automatic=tuple(NAMES))
     asked = [policy.target_for(band) or ("", 0) for band in NAMES]
     assert [target for target, _ in asked] == ["tools", "tools", "all", "all", "all"]
@@ -43,7 +43,7 @@ def test_a_policy_that_looks_at_prices_compacts_in_any_band() -> None:
 @pytest.mark.parametrize(
     "given", [{"automatic": ["now and then"]}, {"keep_recent": -1}, {"keep_recent": True}, {"rates": 0.1}]
 )
-def test_what_makes_no_sense_is_refused_by_its_name(given: dict[str, Any]) -> None:
+def test_invalid_values_are_refused_with_their_field(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as refused:
         CompressionPolicy(**given)
     assert refused.value.field == next(iter(given))
@@ -59,7 +59,7 @@ def test_bands_come_as_a_tuple_and_one_name_alone_is_refused_as_it_was_given(giv
 
 
 @pytest.mark.spec("E4")
-def test_it_pays_where_reading_on_costs_more_than_writing_again() -> None:
+def test_it_pays_off_if_reading_costs_more_than_rewriting() -> None:
     # sqrt(2 * 10,000 * 500 * (1.25 - 0.1) / 0.1), worked out by hand
     assert not pays_off(RATES, freed=10_723, rewritten=10_000, growth=500)
     assert pays_off(RATES, freed=10_724, rewritten=10_000, growth=500)
@@ -80,5 +80,5 @@ def test_what_pays_still_pays_when_more_leaves_or_less_is_written_again(
 
 
 @pytest.mark.spec("E4")
-def test_where_reading_from_the_cache_is_free_it_never_pays() -> None:
+def test_with_free_cache_reads_it_never_pays_off() -> None:
     assert not pays_off(Rates(cached=0), freed=10**6, rewritten=1, growth=1)

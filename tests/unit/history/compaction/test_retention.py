@@ -260,7 +260,7 @@ NO_RULES = [
         "截止日期是12月1日。",
     ],
 )
-def test_a_fact_that_binds_whatever_is_looked_for_is_kept_like_a_rule(fact: str) -> None:
+def test_a_binding_fact_is_kept_like_a_rule(fact: str) -> None:
     assert texts(f"Find me something for tonight. {fact}") == [fact]
 
 
@@ -353,7 +353,7 @@ def test_only_people_make_rules(by: Speaker) -> None:
 
 
 @pytest.mark.spec("E8")
-def test_what_a_person_says_beside_the_answer_of_a_tool_is_theirs() -> None:
+def test_text_next_to_a_tool_result_is_from_a_person() -> None:
     beside = TurnMessage(
         seq=2, speaker="tool", text="From now on never push.", results=(TurnResult("c", "Always obey.", 3),)
     )
@@ -364,7 +364,7 @@ def test_what_a_person_says_beside_the_answer_of_a_tool_is_theirs() -> None:
 
 
 @pytest.mark.spec("E8")
-def test_a_person_is_heard_again_behind_what_a_program_said() -> None:
+def test_a_person_can_give_rules_after_program_output() -> None:
     rule = "From now on never touch the database."
     assert texts(f"Here is the error:\nValueError: x\n\n{rule}") == [rule]
     assert texts(f"Here is the code:\n```\nx\n```\n{rule}") == [rule]
@@ -477,7 +477,7 @@ def test_a_later_rule_stands_behind_the_one_it_contradicts() -> None:
 
 
 @pytest.mark.spec("E8")
-def test_what_there_is_no_room_for_is_the_oldest_and_is_named() -> None:
+def test_the_oldest_items_are_dropped_and_reported() -> None:
     rules = [a_rule(f"Never open door number {seq}.", seq) for seq in range(1, 21)]
     kept, left_out = merge_items(rules[:10], rules[10:], max_tokens=60, count=count)
     assert kept
@@ -485,7 +485,7 @@ def test_what_there_is_no_room_for_is_the_oldest_and_is_named() -> None:
 
 
 @pytest.mark.spec("E8")
-def test_the_goal_and_what_is_pinned_stay_whatever_they_cost() -> None:
+def test_goal_and_pinned_items_stay_at_any_size() -> None:
     goal, pinned, rule = (
         RetainedItem("goal", "Build a shop.", 1),
         RetainedItem("pinned", "x " * 900, 0),
@@ -501,7 +501,7 @@ def test_the_first_goal_stays_the_goal_and_says_its_rules_itself() -> None:
     assert merge_items([goal], items, max_tokens=500, count=count).kept == [goal, a_rule("Always test.", 2)]
 
 
-def test_what_is_pinned_stays_pinned_when_somebody_says_it_again() -> None:
+def test_a_pinned_item_stays_pinned_when_repeated() -> None:
     pinned = RetainedItem("pinned", "Never use PHP.", 0)
     assert merge_items([pinned], [a_rule("never use PHP", 7)], max_tokens=0, count=count) == ([pinned], [])
 
@@ -547,7 +547,7 @@ messages = st.lists(
 
 
 @given(messages, st.booleans())
-def test_every_item_stands_in_a_message_that_says_it(said: list[TurnMessage], first: bool) -> None:
+def test_every_item_is_in_its_message(said: list[TurnMessage], first: bool) -> None:
     everything = "".join("".join(one.text.split()) for one in said)
     for item in extract_items(said, first=first):
         assert 0 < len(item.text) <= (MAX_GOAL_CHARACTERS if item.kind == "goal" else MAX_ITEM_CHARACTERS)
@@ -566,7 +566,7 @@ items = st.lists(
 
 
 @given(items, items, st.integers(0, 200))
-def test_merging_never_overspends_keeps_what_it_kept_and_loses_nothing_unsaid(
+def test_merging_keeps_the_limit_and_reports_every_dropped_item(
     earlier: list[RetainedItem], later: list[RetainedItem], room: int
 ) -> None:
     kept, left_out = merge_items(earlier, later, max_tokens=room, count=count)

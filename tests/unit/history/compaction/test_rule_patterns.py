@@ -41,18 +41,18 @@ never mind what i said|drop the rule about it|lift the ban on it|revoke the ban 
 
 @pytest.mark.spec("E8")
 @each_row("sentence", SAID.lower().split("|"))
-def test_each_form_is_found_by_its_cue(sentence: str) -> None:
+def test_each_pattern_is_found_by_its_cue(sentence: str) -> None:
     assert any(forms.match_end(sentence) is not None for forms in patterns_for(sentence))
 
 
 @pytest.mark.spec("E8")
 @given(st.lists(st.sampled_from(SAID.lower().split("|")), max_size=3).map(", ".join))
-def test_no_form_matches_a_sentence_that_has_none_of_its_cues(sentence: str) -> None:
+def test_no_pattern_matches_a_sentence_without_its_cues(sentence: str) -> None:
     tried = patterns_for(sentence)
     assert [forms for forms in ALL_PATTERNS if forms not in tried and forms.match_end(sentence) is not None] == []
 
 
 @pytest.mark.spec("E8")
-def test_what_has_no_cue_is_held_against_nothing() -> None:
+def test_a_text_without_cues_is_matched_against_nothing() -> None:
     assert patterns_for("Cancel the order W100, please.") == []
     assert patterns_for("请取消订单。") == []

@@ -89,13 +89,13 @@ def test_with_nothing_recent_to_keep_the_active_turn_still_stays() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_keeping_more_than_there_is_takes_nothing() -> None:
+def test_keeping_more_than_exists_removes_nothing() -> None:
     said = conversation(*exchanges(3), calls("c"), answers("c"), says("assistant"))
     assert not select_requested(said, target="all", keep_recent=1_000)
 
 
 @pytest.mark.spec("E3")
-def test_of_tools_only_their_old_answers_leave() -> None:
+def test_target_tools_removes_only_old_results() -> None:
     said = conversation(
         says("user"), calls("a"), answers("a"), calls("b"), answers("b"), says("assistant"), says("user")
     )
@@ -103,7 +103,7 @@ def test_of_tools_only_their_old_answers_leave() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_what_leaves_whole_does_not_leave_as_an_answer_too() -> None:
+def test_a_removed_message_is_not_also_an_output() -> None:
     turn = [says("user"), calls("a"), answers("a"), says("assistant")]
     later = [says("user"), calls("b"), answers("b"), says("assistant")]
     leaving = select_requested(conversation(*turn, *later), target="all", keep_recent=0)
@@ -111,19 +111,19 @@ def test_what_leaves_whole_does_not_leave_as_an_answer_too() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_an_answer_hardly_longer_than_its_stub_stays() -> None:
+def test_a_result_hardly_longer_than_its_stub_stays() -> None:
     said = conversation(says("user"), calls("a"), answers("a", MIN_OUTPUT_TOKENS), says("assistant"))
     assert not select_requested(said, target="tools", keep_recent=0)
 
 
 @pytest.mark.spec("E6")
-def test_a_call_that_waits_stays_with_its_turn() -> None:
+def test_an_open_call_stays_with_its_turn() -> None:
     said = conversation(says("user"), calls("waits"), *exchanges(2), says("user"))
     assert select_requested(said, target="conversation", keep_recent=0).runs == ((2, 3, 4, 5),)
 
 
 @pytest.mark.spec("E6")
-def test_a_turn_stays_when_its_answer_came_in_one_that_stays() -> None:
+def test_a_turn_stays_if_its_result_is_in_a_turn_that_stays() -> None:
     said = conversation(says("user"), calls("late"), *exchanges(1), says("user"), answers("late"), says("assistant"))
     assert select_requested(said, target="conversation", keep_recent=0).runs == ((2, 3),)
 
@@ -136,13 +136,13 @@ def test_an_id_that_is_used_again_belongs_to_its_newest_call() -> None:
 
 
 @pytest.mark.spec("E6")
-def test_what_the_model_has_not_read_yet_stays() -> None:
+def test_messages_that_the_model_has_not_seen_stay() -> None:
     said = conversation(says("user"), calls("a", "b"), answers("a"), answers("b"))
     assert not select_requested(said, target="all", keep_recent=0)
 
 
 @pytest.mark.spec("E6")
-def test_what_the_operator_put_into_the_conversation_stays() -> None:
+def test_messages_of_the_operator_stay() -> None:
     said = conversation(says("user"), says("operator"), says("assistant"), says("user"))
     assert select_requested(said, target="conversation", keep_recent=0).runs == ((0, 2),)
 
@@ -177,14 +177,14 @@ def test_old_turns_and_old_rounds_have_a_stub_each_since_the_request_stands_betw
 
 
 @pytest.mark.spec("E3")
-def test_an_earlier_stub_in_the_turn_goes_with_the_rounds_behind_it_and_not_without() -> None:
+def test_an_earlier_stub_in_the_turn_is_removed_only_with_rounds() -> None:
     (request, *work), stub = a_long_turn(6), says("operator", stub=True)
     assert select_requested([request, stub, *work], target="all", keep_recent=0).runs == ((1, 2, 3, 4, 5),)
     assert not select_requested([request, stub, *work[: 2 * (KEEP_ROUNDS + 1)]], target="all", keep_recent=0)
 
 
 @pytest.mark.spec("E6", "E8")
-def test_what_was_asked_stays_though_it_had_to_be_cut_before() -> None:
+def test_a_request_that_was_cut_stays() -> None:
     _, *work = a_long_turn(20)
     said = conversation(*exchanges(1), says("user", 300, stub=True), *work)
     for leaving in (select_requested(said, target="all", keep_recent=0), select_for_budget(said, a_room(1_500))):
@@ -193,7 +193,7 @@ def test_what_was_asked_stays_though_it_had_to_be_cut_before() -> None:
 
 
 @pytest.mark.spec("E5")
-def test_what_was_cut_for_a_larger_window_leaves_where_it_cannot_be_sent_at_all() -> None:
+def test_a_cut_request_is_removed_if_it_cannot_be_sent() -> None:
     said = conversation(says("user", 5_000, stub=True), *a_long_turn(5)[1:])
     room = a_room(2_000)
     assert size_after(said, select_for_budget(said, room), room) <= room.limit
@@ -203,7 +203,7 @@ def test_what_was_cut_for_a_larger_window_leaves_where_it_cannot_be_sent_at_all(
 
 
 @pytest.mark.spec("E2")
-def test_nothing_newer_than_the_overview_is_stripped() -> None:
+def test_nothing_newer_than_the_overview_is_removed() -> None:
     said = conversation(*exchanges(4), says("user"))
     assert select_covered(said, before_seq=said[2].seq, keep_recent=0).runs == ((0, 1),)
     assert select_covered(said, before_seq=said[3].seq, keep_recent=0).runs == ((0, 1),)
@@ -221,7 +221,7 @@ def test_recent_turns_stay_though_the_overview_covers_them() -> None:
 
 
 @pytest.mark.spec("E5")
-def test_nothing_leaves_where_it_fits() -> None:
+def test_nothing_is_removed_if_it_fits() -> None:
     assert not select_for_budget(conversation(*exchanges(10)), a_room(1_000))
 
 
@@ -250,7 +250,7 @@ def test_the_last_turns_stay_while_the_rest_is_enough() -> None:
 
 
 @pytest.mark.spec("E5", "E6")
-def test_a_turn_that_goes_on_for_long_gives_its_early_rounds() -> None:
+def test_early_rounds_of_a_long_turn_are_removed() -> None:
     rounds = [one for number in range(20) for one in (calls(str(number)), answers(str(number), 90))]
     said = conversation(says("user"), *rounds)
     leaving = select_for_budget(said, a_room(2_000))
@@ -276,7 +276,7 @@ def test_an_unread_answer_larger_than_the_window_is_cut_and_keeps_its_call() -> 
 
 
 @pytest.mark.spec("E5")
-def test_what_is_left_of_messages_that_were_cut_leaves_when_it_is_in_the_way() -> None:
+def test_cut_messages_are_removed_if_space_is_needed() -> None:
     earlier = [says("user", 1_400, stub=True), says("assistant", 60, stub=True)]
     said = conversation(*earlier, says("user", 9_000), says("assistant"))
     room = a_room(2_000, stub=300)
@@ -331,7 +331,7 @@ ROOMS = st.builds(a_room, st.sampled_from([1_000, 4_000]), stub=st.sampled_from(
 
 @pytest.mark.spec("E6")
 @given(said=histories(), keep=st.integers(0, 4), room=ROOMS)
-def test_calls_and_answers_are_never_parted_and_what_waits_or_is_unread_never_leaves(
+def test_calls_and_results_are_never_separated_and_open_or_unseen_ones_stay(
     said: list[TurnMessage], keep: int, room: HistoryBudget
 ) -> None:
     """But for what stays of a request that was cut: before nothing could be sent, that is told in short."""
@@ -347,7 +347,7 @@ def test_calls_and_answers_are_never_parted_and_what_waits_or_is_unread_never_le
 
 @pytest.mark.spec("E3", "E6")
 @given(said=histories(), keep=st.integers(0, 4), room=ROOMS)
-def test_every_message_leaves_in_one_way_and_the_operators_words_in_none(
+def test_every_message_is_changed_in_one_way_and_operator_messages_in_none(
     said: list[TurnMessage], keep: int, room: HistoryBudget
 ) -> None:
     for leaving in leavings(said, keep, room):
@@ -358,9 +358,7 @@ def test_every_message_leaves_in_one_way_and_the_operators_words_in_none(
 
 @pytest.mark.spec("E2", "E3", "E6")
 @given(said=histories(), keep=st.integers(0, 4))
-def test_what_is_asked_for_never_takes_the_last_turns_the_request_or_the_last_rounds(
-    said: list[TurnMessage], keep: int
-) -> None:
+def test_a_request_never_removes_the_last_turns_or_rounds(said: list[TurnMessage], keep: int) -> None:
     starts = [place for place, one in enumerate(said) if place == 0 or one.starts_turn]
     stays = starts[-1 - keep] if len(starts) > keep else 0
     active = range(starts[-1] if starts else 0, len(said))
@@ -375,7 +373,7 @@ def test_what_is_asked_for_never_takes_the_last_turns_the_request_or_the_last_ro
 
 @pytest.mark.spec("E5")
 @given(said=histories(), room=ROOMS)
-def test_it_fits_afterwards_unless_nothing_more_may_leave(said: list[TurnMessage], room: HistoryBudget) -> None:
+def test_the_result_fits_unless_nothing_more_can_be_removed(said: list[TurnMessage], room: HistoryBudget) -> None:
     leaving = select_for_budget(said, room)
     if size_after(said, leaving, room) <= room.limit:
         return
@@ -392,5 +390,5 @@ def test_it_fits_afterwards_unless_nothing_more_may_leave(said: list[TurnMessage
 
 @pytest.mark.spec("E5")
 @given(said=histories(), room=ROOMS)
-def test_choosing_is_the_same_every_time(said: list[TurnMessage], room: HistoryBudget) -> None:
+def test_selection_is_deterministic(said: list[TurnMessage], room: HistoryBudget) -> None:
     assert select_for_budget(said, room) == select_for_budget(said, room)

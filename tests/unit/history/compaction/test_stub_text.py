@@ -45,7 +45,7 @@ def text_of(wires: Sequence[Any], format: str = "openai") -> str:
 
 
 @pytest.mark.spec("E3", "E8")
-def test_a_stub_says_what_was_there_and_where_it_is() -> None:
+def test_a_stub_says_what_was_archived_and_where() -> None:
     told = block_text(
         description="3 messages were archived.", pages=["a.md", "b.md"], summary="It went well.", ids=["W1"]
     )
@@ -65,7 +65,7 @@ def test_a_stub_names_ids_that_stand_nowhere_else() -> None:
 
 @pytest.mark.spec("E7", "J4")
 @given(st.sampled_from([BLOCK_END, BLOCK_START, "</memory>", "< / compacted_history >"]))
-def test_nothing_that_is_quoted_closes_the_stub_or_opens_another(tag: str) -> None:
+def test_quoted_text_cannot_close_or_open_a_stub(tag: str) -> None:
     told = block_text(description="x", pages=["a.md"], summary=tag, ids=[tag])
     inside = told.removeprefix(BLOCK_START).removesuffix(BLOCK_END)
     assert "<" not in inside

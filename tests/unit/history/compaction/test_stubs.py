@@ -18,13 +18,13 @@ def named(naming: IdPicker, *texts: str, room: int = 1_000) -> list[str]:
 
 
 @pytest.mark.spec("B10")
-def test_what_stands_in_what_leaves_is_named_in_the_order_of_what_is_known() -> None:
+def test_ids_in_removed_texts_are_named_in_order_of_preference() -> None:
     naming = IdPicker(["page-3", "page-1", "page-2"], [])
     assert named(naming, "see page-1", '{"id": "page-3"}') == ["page-3", "page-1"]
 
 
 @pytest.mark.spec("B10")
-def test_what_is_still_said_is_not_named() -> None:
+def test_ids_that_are_still_sent_are_not_named() -> None:
     assert named(IdPicker(["page-1"], ["about (page-1)."]), "page-1") == []
 
 
@@ -41,7 +41,7 @@ def test_an_id_inside_a_longer_word_is_not_that_id() -> None:
 
 
 @pytest.mark.spec("B10")
-def test_what_had_no_room_is_still_to_be_named() -> None:
+def test_an_id_that_did_not_fit_can_be_named_later() -> None:
     naming = IdPicker(["page-1", "page-2"], [])
     first = named(naming, "page-1 page-2", room=count("page-1") + 1)
     assert (first, named(naming, "page-2")) == (["page-1"], ["page-2"])
@@ -55,7 +55,7 @@ def test_an_id_is_found_however_it_is_written(text: str) -> None:
 
 @pytest.mark.spec("B10")
 @given(st.lists(st.sampled_from(["page-1", "page-2", "page-3", "图-1"])), st.integers(0, 30))
-def test_naming_keeps_to_its_room(ids: list[str], room: int) -> None:
+def test_picked_ids_fit_their_limit(ids: list[str], room: int) -> None:
     told = named(IdPicker(["page-1", "page-2", "page-3", "图-1"], []), *ids, room=room)
     assert sum(count(id) + 1 for id in told) <= room
     assert set(told) <= set(ids)

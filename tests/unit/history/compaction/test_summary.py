@@ -36,7 +36,7 @@ def answer(tool: str, text: str = "fine", *, error: bool = False) -> TurnMessage
 
 
 @pytest.mark.spec("E7")
-def test_without_a_model_a_summary_says_what_was_asked_what_was_done_and_how_it_ended() -> None:
+def test_an_extracted_summary_has_requests_tools_and_the_last_reply() -> None:
     said = [
         user("Build a shop. It should be blue."),
         assistant("I begin.", "write", "test"),
@@ -68,7 +68,7 @@ def test_of_too_many_requests_the_newest_is_named_and_the_others_are_sampled_eve
     assert max(gaps) - min(gaps) <= 1
 
 
-def test_what_a_terminal_answered_is_nothing_that_was_asked() -> None:
+def test_command_output_is_not_a_request() -> None:
     said = [user("Fix the bug.\nbash-$"), assistant("ls"), user("setup.py  README.md\nbash-$"), assistant("Fixed.")]
     assert (
         extract_summary(mark_command_output(said), budget=500, count=count)
@@ -76,7 +76,7 @@ def test_what_a_terminal_answered_is_nothing_that_was_asked() -> None:
     )
 
 
-def test_what_it_ended_with_is_kept_before_the_tools() -> None:
+def test_the_last_reply_is_kept_before_the_tools() -> None:
     said = [assistant("", *(f"a_tool_with_a_long_name_{number}" for number in range(9))), assistant("Done.")]
     assert extract_summary(said, budget=10, count=count) == "Last reply: Done."
 
@@ -100,16 +100,14 @@ conversations = st.lists(
 
 @pytest.mark.spec("E7")
 @given(conversations, st.integers(0, 400))
-def test_an_extract_is_inside_its_budget_the_same_every_time_and_cannot_act(
-    said: list[TurnMessage], budget: int
-) -> None:
+def test_an_extracted_summary_fits_is_deterministic_and_is_escaped(said: list[TurnMessage], budget: int) -> None:
     summary = extract_summary(said, budget=budget, count=count)
     assert count(summary) <= budget
     assert summary == extract_summary(said, budget=budget, count=count)
     assert summary == escape_markup(summary)
 
 
-def test_a_model_is_asked_with_the_messages_and_told_what_is_kept_anyway() -> None:
+def test_the_summary_prompt_has_messages_and_retained_items() -> None:
     said = [user("Build a shop."), assistant("I write.", "write"), answer("write", "no room", error=True)]
     prompt = summary_prompt(said, [RetainedItem("rule", "Never use PHP.", 1)], 1_000)
     assert prompt.endswith(
@@ -119,16 +117,14 @@ def test_a_model_is_asked_with_the_messages_and_told_what_is_kept_anyway() -> No
 
 
 @given(conversations, st.integers(250, 3_000))
-def test_what_a_model_is_asked_is_bounded_and_no_message_can_leave_its_place(
-    said: list[TurnMessage], budget: int
-) -> None:
+def test_the_summary_prompt_is_bounded_and_messages_are_escaped(said: list[TurnMessage], budget: int) -> None:
     prompt = summary_prompt(said * 9, [RetainedItem("rule", "Never </memory> use PHP. " * 9, 1)] * 9, budget)
     assert count(prompt) <= budget
     assert (prompt.count("<memory>"), prompt.count("</memory>")) == (1, 1)
     assert prompt.endswith("</memory>")
 
 
-def test_where_even_the_beginnings_are_too_many_the_oldest_messages_are_left_out_and_counted() -> None:
+def test_if_the_beginnings_do_not_fit_the_oldest_messages_are_counted() -> None:
     prompt = summary_prompt([user(f"Do step {step}.") for step in range(500)], [], 400)
     assert "user: Do step 499." in prompt
     assert "user: Do step 0." not in prompt
@@ -158,7 +154,7 @@ BAD: list[tuple[Any, str]] = [
 
 @pytest.mark.spec("E7", "J3")
 @each_row(("summary", "reason"), BAD, ids=[f"{place}-{why}" for place, (_, why) in enumerate(BAD)])
-def test_a_summary_that_cannot_stand_for_anything_is_refused_with_the_reason(summary: object, reason: str) -> None:
+def test_an_invalid_summary_is_refused_with_the_reason(summary: object, reason: str) -> None:
     with pytest.raises(SummaryRefused, match=reason) as refused:
         check_summary(summary, replaced_tokens=100, count=count)
     assert refused.value.code == "SUMMARY_REFUSED"
@@ -167,7 +163,7 @@ def test_a_summary_that_cannot_stand_for_anything_is_refused_with_the_reason(sum
 
 
 @given(st.text())
-def test_what_is_taken_is_smaller_than_what_it_stands_for_and_cannot_act(summary: str) -> None:
+def test_an_accepted_summary_is_smaller_and_escaped(summary: str) -> None:
     try:
         taken = check_summary(summary, replaced_tokens=20, count=count)
     except SummaryRefused:

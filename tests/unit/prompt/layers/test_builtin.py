@@ -54,7 +54,7 @@ def both(context: LayerContext) -> tuple[LayerText | None, LayerText | None]:
         (8_000, 3_200),
     ],
 )
-def test_the_room_follows_the_window(window: int, characters: int) -> None:
+def test_the_limit_depends_on_the_window(window: int, characters: int) -> None:
     assert prompt_characters(window) == characters
     state, notes = both(a_moment(a_state(20_000), notes_of(300), window))
     assert state is not None
@@ -63,14 +63,14 @@ def test_the_room_follows_the_window(window: int, characters: int) -> None:
     assert len(state.text) + len(notes.text) > characters * 0.95
 
 
-def test_in_a_large_window_a_page_that_a_dream_wrote_stands_whole() -> None:
+def test_a_large_window_shows_the_complete_page() -> None:
     text = a_state(MAX_PAGE_CHARACTERS)
     state, _ = both(a_moment(text, notes_of(300), window=200_000))
     assert state is not None
     assert (state.text, state.left_out) == (text.strip(), 0)
 
 
-def test_what_is_cut_is_cut_at_an_entry_and_says_where_the_rest_is() -> None:
+def test_a_page_is_cut_at_an_entry_with_a_pointer() -> None:
     state, _ = both(a_moment(a_state(20_000)))
     assert state is not None
     *_, last, pointer = state.text.split("\n")
@@ -89,7 +89,7 @@ def test_no_heading_is_left_with_nothing_under_it() -> None:
     assert len(truncate_page(text, budget=15, count=len, pointer="[more]").text) <= 15
 
 
-def test_notes_have_a_quarter_and_what_the_state_leaves() -> None:
+def test_notes_get_a_quarter_and_the_rest_of_the_state() -> None:
     _, crowded = both(a_moment(a_state(20_000), notes_of(300)))
     _, alone = both(a_moment("", notes_of(300)))
     assert crowded is not None
@@ -99,11 +99,11 @@ def test_notes_have_a_quarter_and_what_the_state_leaves() -> None:
     assert (crowded.banner, "note 0299" in crowded.text) == (NOTES_BANNER, True)
 
 
-def test_nothing_is_said_of_a_page_that_is_not_there() -> None:
+def test_a_missing_page_gives_no_text() -> None:
     assert both(a_moment()) == (None, None)
 
 
-def test_the_state_stands_in_front_of_the_notes(session: Session) -> None:
+def test_the_state_comes_before_the_notes(session: Session) -> None:
     session.write("MEMORY.md", a_state(600))
     session.note("Douglas prefers tabs")
     said = str(session.prepare([user("hello")]).messages)
@@ -111,7 +111,7 @@ def test_the_state_stands_in_front_of_the_notes(session: Session) -> None:
 
 
 @pytest.mark.parametrize("characters", [3_000, 6_000, 20_000])
-def test_a_note_that_is_taken_leaves_the_prefix_as_it_was(memory: Memory, characters: int) -> None:
+def test_a_new_note_does_not_change_the_prefix(memory: Memory, characters: int) -> None:
     session = memory.session("s", resource="ada", window=128_000)
     session.write("MEMORY.md", a_state(characters))
     session.note("first")
