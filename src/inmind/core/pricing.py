@@ -67,6 +67,10 @@ class Usage:
             completion=self.completion + times * reported.completion_tokens,
         )
 
+    def __str__(self) -> str:
+        calls = f"{self.calls} call{'' if self.calls == 1 else 's'}"
+        return f"{calls}, {self.tokens:,} tokens, {self.cached_share:.0%} from the cache"
+
     def freeze(self) -> dict[str, Any]:
         return asdict(self)
 

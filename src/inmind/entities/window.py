@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from inmind.core.events.base import Event
@@ -54,6 +54,25 @@ class Entities:
 
     def __getitem__(self, index: int) -> Entity:
         return self.window[index]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.window)) or "no entities"
+
+    def serialize(self) -> dict[str, Any]:
+        """Return the window as JSON, as `Session.export_entities` does."""
+        from inmind.entities.serialize import serialize
+
+        return serialize(self)
+
+    @classmethod
+    def restore(cls, data: object) -> Entities:
+        """Return the entities that `serialize` wrote, in any released version.
+
+        This is a value; `Session.import_entities` adds them to a session.
+        """
+        from inmind.entities.serialize import deserialize
+
+        return cls()._restore(deserialize(data), datetime.now(UTC), "")
 
     def of(self, type: str) -> tuple[Entity, ...]:
         """Return the entities of a type, under any of its names, in singular or plural."""

@@ -67,11 +67,11 @@ class FolderBackend:
         return self._read_file(name)[1]
 
     def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:  # noqa: ARG002 -- a file has its own time
-        from inmind.core.settings import settings_in
+        from inmind.core.settings import parse_settings
 
         data = validate_text(text).encode()
         if name == CONFIG:
-            settings_in(text)
+            parse_settings(text)
         folder = Folder(self.home)
         with folder.lock():
             found, now = self._read_file(name)
@@ -166,7 +166,7 @@ def open_folder(location: object, settings: object, create: bool) -> tuple[Folde
 
     `create`: create the folder if it is missing; else NotFound.
     """
-    from inmind.core.settings import settings_of
+    from inmind.core.settings import load_settings
 
     home = check_home(location)
     if not create and not _has_journal(home):
@@ -177,7 +177,7 @@ def open_folder(location: object, settings: object, create: bool) -> tuple[Folde
         raise UnsafeStorage(place=str(home), reason=os.strerror(error.errno or 0)) from error
     if not os.access(home, os.R_OK | os.X_OK):
         raise UnsafeStorage(place=str(home), reason="permission denied: the folder belongs to another user")
-    in_force = settings_of(home, settings)
+    in_force = load_settings(home, settings)
     return FolderBackend(home.resolve(), SqliteStore(home.resolve() / DATABASE)), in_force
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import SettingsWritten
 from inmind.core.paths import CONFIG, check_database_url, redact_url
-from inmind.core.settings import settings_in
+from inmind.core.settings import parse_settings
 from inmind.core.streams import SETTINGS_STREAM
 from inmind.documents.document import Document, validate_text
 from inmind.errors import Conflict, InvalidInput
@@ -60,7 +60,7 @@ class PostgresBackend:
     def write_config(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
         validate_text(text)
         if name == CONFIG:
-            settings_in(text)
+            parse_settings(text)
         while True:
             events = self.store.read(SETTINGS_STREAM)
             now = _document(events, name)
@@ -149,7 +149,7 @@ def open_database(url: object, settings: object, create: bool) -> tuple[Postgres
 
     backend = open_postgres(check_database_url(url, "home"), create=create)
     try:
-        return backend, settings_in("" if isinstance(settings, Settings) else backend.read_config().text, settings)
+        return backend, parse_settings("" if isinstance(settings, Settings) else backend.read_config().text, settings)
     except BaseException:
         backend.store.close()
         raise

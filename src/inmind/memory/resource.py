@@ -82,6 +82,17 @@ class Resource:
         files = self._context.resource_files(owner, stream)
         return self._context.note_writer(stream, files, owner).add(payload, origin=origin, key=key)
 
+    def withdraw(self, note_id: str, *, key: str | None = None) -> None:
+        """Withdraw a note: it leaves the notes page, prompts and search, and stays in the journal.
+
+        A note withdrawn with `Session.withdraw` can be restored by `undo` of that session; this one cannot.
+        """
+        self._context.check_open()
+        stream = self._context.resource_stream(owner := require_resource(self.name))
+        files = self._context.resource_files(owner, stream)
+        files.read_edits()
+        self._context.note_writer(stream, files, owner).withdraw(note_id, store=self._context.store, key=key)
+
     def notes(self, *, all: bool = False) -> list[Note]:
         """The notes that wait for a dream, in the order of their page.
 

@@ -1,9 +1,9 @@
 """Decides which events of a stream are live after undos, edits and regenerated answers.
 
-An undo retracts the events after its target and can itself be undone. Undoing a dream retracts what the dream made
-and nothing else. A host that regenerates an answer, or whose user edits a message, removes the end of the
-conversation. Retracted events must not be found. Messages that a host dropped from the front or middle to save
-space stay live.
+An undo retracts the events after its target and can itself be undone. Undoing a dream retracts what the dream made and
+nothing else. A withdrawn note is retracted until it is restored. A host that regenerates an answer, or whose user edits
+a message, removes the end of the conversation. Retracted events must not be found. Messages that a host dropped from
+the front or middle to save space stay live.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inmind.core.events.base import Event
+from inmind.core.events.crystals import NoteWithdrawn
 from inmind.core.events.dreams import DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 
@@ -33,6 +34,10 @@ def live_sequence_numbers(events: Sequence[Event]) -> set[int]:
                 conversation, other_live = list(states[to][0]), set(states[to][1])
             case DreamUndone(crystals=crystals):
                 other_live = {seq for seq in other_live if f"{event.stream}#{seq}" not in crystals}
+            case NoteWithdrawn(note=note, withdrawn=withdrawn):
+                stream, _, seq = note.rpartition("#")
+                if stream == event.stream:
+                    other_live = other_live - {int(seq)} if withdrawn else other_live | {int(seq)}
             case MessageAdded():
                 conversation.append(event.seq)
             case HistorySpliced(start=start, stop=stop, inserted=inserted):

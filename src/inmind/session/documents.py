@@ -8,16 +8,8 @@ from typing import Any
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
-from inmind.documents.document import (
-    OVERVIEW_PATH,
-    Documents,
-    Scope,
-    resolve_path,
-    validate_text,
-)
-from inmind.documents.overview.front_matter import (
-    merge_front_matter,
-)
+from inmind.documents.document import OVERVIEW_PATH, Documents, Scope, resolve_path, validate_text
+from inmind.documents.overview.front_matter import merge_front_matter
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.session.context import SessionContext, whole_number
 from inmind.session.derive import EventDeriver

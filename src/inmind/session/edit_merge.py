@@ -14,13 +14,7 @@ from typing import Generic, TypeVar
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.documents.document import (
-    MEMORY_PAGE_PATH,
-    NOTES_PAGE_PATH,
-    RESOURCE_PATHS,
-    Document,
-    Documents,
-)
+from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, RESOURCE_PATHS, Document, Documents
 from inmind.documents.notes_page import parse_notes, parse_remarks, remove_pieces, to_page_note
 from inmind.store.protocol import PublishedVersion, Store
 from inmind.store.stream import Decision, Stream

@@ -9,20 +9,11 @@ from typing import Any
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import UsageReported
-from inmind.core.events.session import (
-    ToolObserved,
-)
+from inmind.core.events.session import ToolObserved
 from inmind.core.messages import get_format
-from inmind.documents.document import (
-    validate_text,
-)
+from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
-from inmind.prompt.ingest import (
-    copy_json_value,
-    copy_messages,
-    message_draft,
-    new_messages,
-)
+from inmind.prompt.ingest import copy_json_value, copy_messages, message_draft, new_messages
 from inmind.session.context import SessionContext, whole_number
 from inmind.session.derive import EventDeriver
 from inmind.session.prompt_history import PromptHistory

@@ -8,15 +8,9 @@ from functools import partial
 from typing import Any
 
 from inmind.core.events.base import Draft, Origin
-from inmind.core.events.session import (
-    MessageAdded,
-    ShownVersions,
-)
+from inmind.core.events.session import MessageAdded, ShownVersions
 from inmind.core.messages.model import Format
-from inmind.documents.document import (
-    NOTES_PAGE_PATH,
-    Document,
-)
+from inmind.documents.document import NOTES_PAGE_PATH, Document
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad

@@ -5,15 +5,30 @@ A note is stored when `add` returns. Its page and its embedding follow in the ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from inmind.core.events.base import Draft
+from inmind.core.events.base import Draft, Event, EventPayload, Origin
 from inmind.core.events.codec import encode_payload
-from inmind.core.events.crystals import NoteAdded
+from inmind.core.events.crystals import CrystalCreated, NoteAdded, NoteWithdrawn
+from inmind.core.events.documents import DocumentWritten
+from inmind.documents.document import NOTES_PAGE_PATH, Document, validate_text
+from inmind.documents.notes_page import PageNote, parse_notes, prepend_notes, remove_pieces, to_page_note
+from inmind.errors import NotFound
 from inmind.search.note import Note, validate_note_origin
 from inmind.session.backend import DocumentFiles
-from inmind.store.stream import Stream, key_for
+from inmind.session.state import ResourceState, SessionState
+from inmind.store.protocol import Store
+from inmind.store.stream import Decision, Stream, key_for
+
+if TYPE_CHECKING:
+    from inmind.session.context import SessionContext
+
+NotesState = SessionState | ResourceState
+"""The state of a stream with notes."""
 
 Submit = Callable[[str, Callable[[], object]], None]
 """Runs a task in the background. Tasks with the same name run once."""
@@ -47,3 +62,104 @@ class NoteWriter:
         """Write the notes page and embed new notes, in the background."""
         self._submit(f"notes of {self._stream.name}", self._files.publish)
         self._schedule_embedding()
+
+    def withdraw(self, id: str, *, store: Store, key: str | None) -> None:
+        """Withdraw a note, in the stream of the notes only: no session can undo it."""
+        note = find_note(store, self._stream.name, id)
+        self._stream.commit(
+            lambda state, _: Decision(withdrawal_drafts(state, note), None), key=key_for(key, "withdraw", id)
+        )
+        self.publish()
+
+
+class NoteWithdrawals:
+    """Withdraws notes for one session, so that `Session.undo` can restore them.
+
+    The event goes into the stream that has the note, and also into the session's stream, which `undo` reverts.
+    """
+
+    def __init__(self, context: SessionContext) -> None:
+        self._stream, self._resource, self._store = context.stream, context.resource, context.store
+        self._anonymous = context.is_anonymous
+
+    def withdraw(self, id: str, *, key: str | None) -> Sequence[Event]:
+        """Withdraw a note. Returns the events appended to the session's stream."""
+        note = find_note(self._store, self._stream.name if self._anonymous else self._resource.name, id)
+        checked_key = key_for(key, "withdraw", id)
+
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
+            if self._anonymous:
+                return Decision(withdrawal_drafts(state, note), None)
+            drafts = withdrawal_drafts(self._resource.state, note)
+            return Decision(drafts[:1], None, companion=drafts)
+
+        self._resource.refresh()
+        return self._stream.commit(decide, key=checked_key, companion=self._resource).events
+
+    def revert_drafts(self, state: SessionState, target: int) -> list[Draft]:
+        """Events for the resource's stream that make its notes as they were when the session was at `target`."""
+        events = self._store.read(self._stream.name, kind=NoteWithdrawn.kind)
+        if self._anonymous or not events:
+            return []
+        before = self._stream.state_at(target).withdrawn_notes
+        on_page = {event.payload.note: event.payload.on_page for event in events if _is_withdrawal(event.payload)}
+        drafts: list[Draft] = []
+        for id in sorted(state.withdrawn_notes ^ before):
+            note = find_note(self._store, self._resource.name, id)
+            resource_state = self._resource.preview(self._resource.state, self._resource.version, drafts, note.at)
+            if id in before:
+                drafts += withdrawal_drafts(resource_state, note)
+            else:
+                drafts += _restore_drafts(resource_state, note, on_page=on_page.get(id, False))
+        return drafts
+
+
+def find_note(store: Store, stream: str, id: str) -> Event:
+    """The event of a note in a stream. Raises NotFound."""
+    name, _, seq = validate_text(id, field="id").rpartition("#")
+    if name == stream and _NUMBER.fullmatch(seq) and int(seq) > 0:
+        for event in store.read(stream, after=int(seq) - 1, until=int(seq)):
+            is_typed = isinstance(event.payload, CrystalCreated) and event.origin is Origin.FILE
+            if is_typed or isinstance(event.payload, NoteAdded):
+                return event
+    raise NotFound(what="note", name=id, hint="session.note returns the id, and resource.notes() lists them")
+
+
+def withdrawal_drafts(state: NotesState, note: Event) -> list[Draft]:
+    """Events that withdraw a note and remove it from the notes page; none if it is withdrawn already."""
+    if note.id in state.withdrawn_notes:
+        return []
+    page, line = state.documents.by_path.get(NOTES_PAGE_PATH), _page_note(note)
+    on_page = page is not None and line is not None and line in parse_notes(page.text)
+    drafts = [Draft(payload=NoteWithdrawn(note.id, on_page=on_page), origin=Origin.OPERATOR)]
+    if page is not None and line is not None and on_page:
+        drafts.append(_page_draft(page, remove_pieces(page.text, [line], [])))
+    return drafts
+
+
+def _restore_drafts(state: NotesState, note: Event, *, on_page: bool) -> list[Draft]:
+    if note.id not in state.withdrawn_notes:
+        return []
+    page, line = state.documents.by_path.get(NOTES_PAGE_PATH), _page_note(note)
+    drafts = [Draft(payload=NoteWithdrawn(note.id, withdrawn=False), origin=Origin.OPERATOR)]
+    if page is not None and line is not None and on_page and line not in parse_notes(page.text):
+        page = replace(page, trust=min(page.trust, note.trust))
+        drafts.append(_page_draft(page, prepend_notes(page.text, [line])))
+    return drafts
+
+
+def _page_draft(page: Document, text: str) -> Draft:
+    """The notes page with another text. Its notes keep their source and trust."""
+    written = DocumentWritten(path=NOTES_PAGE_PATH, text=text)
+    return Draft(payload=written, origin=Origin.OPERATOR, sources=(page.source,), trust=page.trust)
+
+
+def _page_note(note: Event) -> PageNote | None:
+    return to_page_note(note.payload, note.at) if isinstance(note.payload, NoteAdded) else None
+
+
+def _is_withdrawal(payload: EventPayload) -> TypeGuard[NoteWithdrawn]:
+    return isinstance(payload, NoteWithdrawn) and payload.withdrawn
+
+
+_NUMBER = re.compile(r"[0-9]{1,15}")

@@ -17,11 +17,7 @@ from inmind.history import Conversation
 from inmind.history.compaction.report import describe_left_out
 from inmind.history.token_meter import TokenMeter
 from inmind.history.view import View, ViewBuilder
-from inmind.prompt.ingest import (
-    PrepareInput,
-    cache_marks,
-    ingest_events,
-)
+from inmind.prompt.ingest import PrepareInput, cache_marks, ingest_events
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.plan import PlanInput, PromptPlan, plan_prompt
 from inmind.prompt.pressure import measure_pressure

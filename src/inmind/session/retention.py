@@ -5,10 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from inmind.core.events.base import Draft, Origin
-from inmind.core.events.session import (
-    Retained,
-    RetainedItem,
-)
+from inmind.core.events.session import Retained, RetainedItem
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.retention import check_pinned_text, retained_items
 from inmind.history.compaction.select import CompactionSelection

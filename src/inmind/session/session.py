@@ -13,27 +13,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inmind.core.events.base import Draft, Origin
-from inmind.core.events.session import (
-    SessionOpened,
-    SessionTitled,
-)
+from inmind.core.events.session import SessionOpened, SessionTitled
 from inmind.core.messages import get_format
 from inmind.core.text import shorten
-from inmind.documents.document import (
-    OVERVIEW_PATH,
-    validate_text,
-)
-from inmind.documents.overview.front_matter import (
-    parse_front_matter,
-)
+from inmind.documents.document import OVERVIEW_PATH, validate_text
+from inmind.documents.overview.front_matter import parse_front_matter
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.policy import Summarizer
 from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
-from inmind.prompt.ingest import (
-    PrepareInput,
-    copy_json_value,
-)
+from inmind.prompt.ingest import PrepareInput, copy_json_value
 from inmind.prompt.report import Prompt, PromptPreview
 from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note
 from inmind.session.context import SessionConfig, SessionContext, whole_number
@@ -283,6 +272,14 @@ class Session(SessionReader):
         )
         return self._context.notes.add(payload, origin=origin, key=key)
 
+    def withdraw(self, note_id: str, *, key: str | None = None) -> None:
+        """Withdraw a note: it leaves the notes page, prompts and search. `undo` restores it.
+
+        The note stays in the journal, and so do lines that a dream has already written from it.
+        """
+        self._views.read_edits()
+        self._views.publish(self._parts.withdrawals.withdraw(note_id, key=key))
+
     def search(
         self,
         query: str,
@@ -426,7 +423,8 @@ class Session(SessionReader):
 
         Returns that event's number.
 
-        An event is appended and nothing is deleted. Documents of the resource are not changed. Edits that a person
+        An event is appended and nothing is deleted. Documents of the resource are not changed, except that
+        withdrawn notes come back. Edits that a person
         saved in a file are not changes of the session, and stay.
         """
         self._views.read_edits()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from inmind.core.events.base import Event, Origin
 from inmind.core.events.codec import KINDS_SKIPPED_BY_UNDO
+from inmind.core.events.crystals import NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.prompt import PromptPrepared, UsageReported
 from inmind.core.events.session import (
@@ -83,6 +84,8 @@ class SessionState:
     """The lines that memory maintains on the overview."""
     working_tools: frozenset[str] = frozenset()
     """Tools that were observed to succeed, outside of the conversation."""
+    withdrawn_notes: frozenset[str] = frozenset()
+    """Ids of the notes that this session has withdrawn."""
     title: str = ""
     """The title: the last rename, or the first words of the user."""
     model: str = ""
@@ -152,6 +155,7 @@ class SessionFold:
             overview_covers=_overview_coverage(state, event),
             overview_lines=state.overview_lines.apply(event),
             working_tools=_working_tools(state.working_tools, event),
+            withdrawn_notes=_withdrawn_notes(state.withdrawn_notes, event),
             title=title_after(state.title, event),
             model=what.model or state.model if isinstance(what, UsageReported | SessionImported) else state.model,
         )
@@ -187,6 +191,7 @@ class SessionFold:
             "covered": state.overview_covers,
             "noted": [state.overview_lines.freeze(), sorted(state.working_tools)],
             "title": [state.title, state.model],
+            "withdrawn": sorted(state.withdrawn_notes),
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> SessionState:
@@ -207,6 +212,7 @@ class SessionFold:
             overview_covers=frozen["covered"],
             overview_lines=OverviewLog.thaw(frozen["noted"][0]),
             working_tools=frozenset(frozen["noted"][1]),
+            withdrawn_notes=frozenset(frozen.get("withdrawn", ())),
             title=frozen["title"][0],
             model=frozen["title"][1],
         )
@@ -222,6 +228,8 @@ class ResourceState:
     """Levels of affect."""
     dreams: DreamingState = field(default_factory=DreamingState)
     """The state of its dreams."""
+    withdrawn_notes: frozenset[str] = frozenset()
+    """Ids of its notes that were withdrawn."""
 
 
 class ResourceFold:
@@ -241,6 +249,7 @@ class ResourceFold:
             scratchpads=state.scratchpads.apply(event),
             affect=state.affect.apply(event),
             dreams=state.dreams.apply(event),
+            withdrawn_notes=_withdrawn_notes(state.withdrawn_notes, event),
         )
 
     def revert(self, past: ResourceState, present: ResourceState, event: Event) -> ResourceState:  # noqa: ARG002 -- the protocol's
@@ -253,6 +262,7 @@ class ResourceFold:
             "pads": state.scratchpads.freeze(),
             "felt": state.affect.freeze(),
             "dreams": state.dreams.freeze(),
+            "withdrawn": sorted(state.withdrawn_notes),
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> ResourceState:  # noqa: ARG002 -- the protocol's
@@ -261,7 +271,15 @@ class ResourceFold:
             scratchpads=Scratchpads.thaw(frozen["pads"], self._stream),
             affect=AffectState.thaw(frozen["felt"]),
             dreams=DreamingState.thaw(frozen["dreams"]),
+            withdrawn_notes=frozenset(frozen.get("withdrawn", ())),
         )
+
+
+def _withdrawn_notes(before: frozenset[str], event: Event) -> frozenset[str]:
+    payload = event.payload
+    if not isinstance(payload, NoteWithdrawn):
+        return before
+    return before | {payload.note} if payload.withdrawn else before - {payload.note}
 
 
 def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:

@@ -7,13 +7,11 @@ from datetime import datetime
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.session import (
-    HistorySpliced,
-    Reverted,
-)
+from inmind.core.events.session import HistorySpliced, Reverted
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.compaction import Compactor
 from inmind.session.context import SessionContext, whole_number
+from inmind.session.notes import NoteWithdrawals
 from inmind.session.state import SessionState, is_file_edit
 from inmind.store.stream import Decision, key_for
 
@@ -21,8 +19,14 @@ from inmind.store.stream import Decision, key_for
 class SessionUndo:
     """Reverts changes of one session by appending events; nothing is deleted."""
 
-    def __init__(self, context: SessionContext, compactor: Compactor) -> None:
-        self._id, self._stream, self._store, self._compactor = context.id, context.stream, context.store, compactor
+    def __init__(self, context: SessionContext, compactor: Compactor, withdrawals: NoteWithdrawals) -> None:
+        self._id, self._stream, self._store, self._resource = (
+            context.id,
+            context.stream,
+            context.store,
+            context.resource,
+        )
+        self._compactor, self._withdrawals = compactor, withdrawals
 
     def undo(self, *, to: int | None = None, key: str | None = None) -> int:
         """See `Session.undo`."""
@@ -43,9 +47,11 @@ class SessionUndo:
             if to is not None:
                 self._check_batch_end(target)
             reverted = Draft(payload=Reverted(to=target), origin=Origin.USER)
-            return Decision([reverted, *self._file_edits_since(state, target)], target)
+            companion = self._withdrawals.revert_drafts(state, target)
+            return Decision([reverted, *self._file_edits_since(state, target)], target, companion=companion)
 
-        done = self._stream.commit(decide, key=checked_key)
+        self._resource.refresh()
+        done = self._stream.commit(decide, key=checked_key, companion=self._resource)
         if done.result is not None:
             return done.result
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.first)

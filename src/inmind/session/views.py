@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inmind.core.events.base import Event
-from inmind.documents.document import (
-    OVERVIEW_PATH,
-)
-from inmind.documents.overview.front_matter import (
-    front_matter_error,
-    split_front_matter,
-)
+from inmind.documents.document import OVERVIEW_PATH
+from inmind.documents.overview.front_matter import front_matter_error, split_front_matter
 from inmind.session.context import SessionContext
 from inmind.session.overview import OverviewWriter
 

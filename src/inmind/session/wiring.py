@@ -14,6 +14,7 @@ from inmind.session.derive import EventDeriver
 from inmind.session.documents import SessionDocuments
 from inmind.session.host_input import HostInput
 from inmind.session.layer_calls import LayerCalls
+from inmind.session.notes import NoteWithdrawals
 from inmind.session.overview import OverviewWriter
 from inmind.session.prepare import PromptPreparer
 from inmind.session.prompt_history import PromptHistory
@@ -104,8 +105,12 @@ class SessionParts:
         return SessionDocuments(self._context, self.views, self.deriver)
 
     @cached_property
+    def withdrawals(self) -> NoteWithdrawals:
+        return NoteWithdrawals(self._context)
+
+    @cached_property
     def undo(self) -> SessionUndo:
-        return SessionUndo(self._context, self.compactor)
+        return SessionUndo(self._context, self.compactor, self.withdrawals)
 
     @cached_property
     def retention(self) -> Retention:

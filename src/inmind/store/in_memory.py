@@ -76,10 +76,10 @@ class InMemoryStore:
         self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
     ) -> Sequence[tuple[int, Event | None]]:
         with self._open():
-            behind = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
+            later = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
             wanted = (
                 (place, event)
-                for place, event in behind
+                for place, event in later
                 if event.kind in kinds and owner in (None, self._owner(event.stream))
             )
             return list(islice(wanted, limit))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from builders import a_page, an_event, in_mind
+from builders import a_page, an_event, window_with
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import things
@@ -35,7 +35,7 @@ def without_provenance(entities: Entities) -> list[tuple[Any, ...]]:
 
 @given(st.lists(things(), max_size=10))
 def test_a_checkpoint_survives_json(seen: list[EntitySighting]) -> None:
-    entities = in_mind(*seen)
+    entities = window_with(*seen)
     data = json.loads(json.dumps(serialize(entities)))
     assert data["version"] == VERSION
     assert without_provenance(restore(data)) == without_provenance(entities)
@@ -43,7 +43,7 @@ def test_a_checkpoint_survives_json(seen: list[EntitySighting]) -> None:
 
 def test_listed_and_deleted_survive_a_checkpoint() -> None:
     listed, dead = a_page("page-1", how="listed"), a_page("page-2", how="listed")
-    entities = in_mind(listed, dead, a_page("page-2", how="deleted"), a_page("page-3"))
+    entities = window_with(listed, dead, a_page("page-2", how="deleted"), a_page("page-3"))
     assert {thing.id: thing.how for thing in deserialize(serialize(entities))} == {
         "page-1": "listed",
         "page-2": "deleted",
@@ -53,7 +53,7 @@ def test_listed_and_deleted_survive_a_checkpoint() -> None:
 
 def test_omitted_parts_survive_a_checkpoint() -> None:
     items = tuple(EntityPart("item", f"item-{n}", from_same_list=n % 2 == 1) for n in range(MAX_PARTS + 5))
-    entities = in_mind(EntitySighting("order", "#W1234567", parts=items))
+    entities = window_with(EntitySighting("order", "#W1234567", parts=items))
     assert entities[0].parts_left_out == 5
     assert without_provenance(restore(serialize(entities))) == without_provenance(entities)
 
@@ -164,3 +164,10 @@ def test_an_entity_of_a_host_does_not_count_as_listed() -> None:
 def test_an_invalid_entity_is_rejected(entity: Entity) -> None:
     with pytest.raises(InvalidInput):
         sighting_from(entity, "entity")
+
+
+def test_entities_have_serialize_and_restore_as_methods() -> None:
+    data = Entities.restore({"entities": [{"id": "page-1", "type": "page", "name": "Home"}], "version": 1}).serialize()
+    assert (data["version"], [entity["id"] for entity in data["entities"]]) == (VERSION, ["page-1"])
+    assert str(Entities.restore(data)) == 'page-1, "Home"'
+    assert str(Entities()) == "no entities"

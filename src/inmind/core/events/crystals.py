@@ -39,6 +39,18 @@ class NoteAdded(EventPayload):
 
 
 @frozen
+class NoteWithdrawn(EventPayload):
+    """A note was withdrawn: it left the notes page and search. With `withdrawn=False` it came back."""
+
+    kind = "note_withdrawn"
+    note: str
+    """Id of the note's event."""
+    on_page: bool = False
+    """True if the note was on the notes page, so that an undo puts it back there."""
+    withdrawn: bool = True
+
+
+@frozen
 class SearchRecorded(EventPayload):
     """A search and the crystals that it returned."""
 

@@ -52,6 +52,7 @@ class AsyncResource(AsyncWrapper[Resource]):
     sessions = awaited(Resource.sessions)
     note = awaited(Resource.note)
     notes = awaited(Resource.notes)
+    withdraw = awaited(Resource.withdraw)
     search = awaited(Resource.search)
     consolidate = awaited(Resource.consolidate)
     dream = cancellable(Resource.dream)

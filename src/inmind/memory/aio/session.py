@@ -80,6 +80,7 @@ class AsyncSession(AsyncWrapper[Session]):
     # -- notes and documents -------------------------------------------------------------------------------
 
     note = awaited(Session.note)
+    withdraw = awaited(Session.withdraw)
     search = awaited(Session.search)
     overview = awaited_property(Session, lambda session: session.overview)
     front_matter = awaited_property(Session, lambda session: session.front_matter)

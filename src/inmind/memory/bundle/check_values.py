@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from inmind.core.events.base import EventPayload, Trust
-from inmind.core.events.crystals import CrystalCreated, NoteAdded
+from inmind.core.events.crystals import CrystalCreated, NoteAdded, NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten, ScratchpadStarted, ScratchpadWritten, SettingsWritten
 from inmind.core.events.dreams import (
     DreamAnswered,
@@ -28,7 +28,7 @@ from inmind.core.events.dreams import (
 from inmind.core.events.entities import EntitySighting, EntitySightings
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.events.session import Compacted, MessageAdded, SessionOpened, Stub, SystemSet
-from inmind.core.messages import format_named
+from inmind.core.messages import get_format
 from inmind.core.paths import check_name, working_directory
 from inmind.documents.document import resolve_path, validate_text
 from inmind.documents.overview import LANGUAGES
@@ -47,7 +47,7 @@ def check_payload(what: EventPayload) -> None:
     """Raise ValueError or InvalidInput for an invalid payload."""
     match what:
         case MessageAdded(wire=wire, format=format):
-            format_named(format).check(wire, field="wire")
+            get_format(format).check(wire, field="wire")
         case SettingsWritten():
             raise ValueError("settings are not an event of a session or a resource")
         case DocumentWritten(path=path, text=text):
@@ -64,11 +64,15 @@ def check_payload(what: EventPayload) -> None:
             for sighting in sightings:
                 _check_entity(sighting)
         case SystemSet(system=system, format=format):
-            format_named(format).check_system(system, field="system")
+            get_format(format).check_system(system, field="system")
         case Compacted(stubs=stubs):
             _check_stubs(stubs)
         case PromptPrepared(format=format):
-            format_named(format)
+            get_format(format)
+        case NoteWithdrawn(note=note):
+            stream, _, seq = note.rpartition("#")
+            if not stream or not seq.isdecimal():
+                raise ValueError(f"{note[:50]!r} is not the id of a note")
         case NoteAdded() | CrystalCreated():
             if what.category not in KINDS:
                 raise ValueError(f"kind {what.category[:50]!r} is not one of {', '.join(KINDS)}")
@@ -115,7 +119,7 @@ def _check_entity(seen: EntitySighting) -> None:
 def _check_stubs(stubs: Iterable[Stub]) -> None:
     for stub in stubs:
         for wire in stub.messages:
-            format_named(stub.format).check(wire, field="stubs")
+            get_format(stub.format).check(wire, field="stubs")
 
 
 def _check_dream(what: DreamCommitted | DreamUndone) -> None:

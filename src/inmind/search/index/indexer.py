@@ -14,7 +14,7 @@ from datetime import datetime
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event
-from inmind.core.events.crystals import Consolidated, CrystalPinned, SearchRecorded
+from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteWithdrawn, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted, SessionOpened
 from inmind.core.streams import ANONYMOUS, owner_of
@@ -64,6 +64,7 @@ INDEXED_KINDS = (
     "frozen",
     "dreamt",
     "dream_undone",
+    "note_withdrawn",
 )
 """Kinds of events that the index reads."""
 
@@ -106,7 +107,7 @@ class Indexer:
                         owner_of(event.stream, resource)
                     )
                     self._series(event.stream, CONVERSATION_SERIES)
-                case Reverted() | HistorySpliced() | DreamUndone():
+                case Reverted() | HistorySpliced() | DreamUndone() | NoteWithdrawn():
                     self._reverted_streams[event.stream] = event.at
                 case SearchRecorded() | DreamCommitted() | Consolidated() | CrystalPinned():
                     self._apply_lifecycle(event)
@@ -363,7 +364,17 @@ class _Series:
     """Word runs that memory has shown there in these events."""
 
 
-_REVERTIBLE_KINDS = ("message", "splice", "reverted", "dream_undone", "note", "crystallised", "document", "left")
+_REVERTIBLE_KINDS = (
+    "message",
+    "splice",
+    "reverted",
+    "dream_undone",
+    "note",
+    "note_withdrawn",
+    "crystallised",
+    "document",
+    "left",
+)
 """Kinds that can be retracted, and those that retract."""
 
 

@@ -17,10 +17,7 @@ from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import ShownVersions
 from inmind.core.frozen import frozen
 from inmind.core.streams import ANONYMOUS
-from inmind.documents.document import (
-    Scope,
-    resolve_path,
-)
+from inmind.documents.document import Scope, resolve_path
 from inmind.documents.scratchpad.state import ScratchpadState
 from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
@@ -247,3 +244,6 @@ class ToolResult:
     """Pages, and the scratchpad, that the caller now knows in full, with the ids of the events that wrote them."""
     repeated: bool = False
     """The same call was made before with this key; nothing was done again."""
+
+    def __str__(self) -> str:
+        return self.text

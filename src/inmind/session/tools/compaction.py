@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inmind.documents.document import (
-    OVERVIEW_PATH,
-)
+from inmind.documents.document import OVERVIEW_PATH
 from inmind.history.compaction.select import TARGETS
 from inmind.prompt.layers.base import Layer
 from inmind.session.tools.base import (

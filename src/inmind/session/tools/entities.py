@@ -6,9 +6,7 @@ from typing import Any, get_args
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import ToolObserved
-from inmind.documents.document import (
-    validate_text,
-)
+from inmind.documents.document import validate_text
 from inmind.entities.entity import Entity
 from inmind.entities.references.result import Verdict
 from inmind.errors import InvalidInput

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inmind.core.events.base import Draft, Origin
-from inmind.documents.document import (
-    NOTES_PAGE_PATH,
-    Scope,
-    resolve_path,
-)
+from inmind.documents.document import NOTES_PAGE_PATH, Scope, resolve_path
 from inmind.documents.notes_page import format_timestamp
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import DocumentLayer

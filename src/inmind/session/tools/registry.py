@@ -15,12 +15,7 @@ from inmind.core.text import escape_markup
 from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.prompt.ingest import tool_names
 from inmind.prompt.layers.base import Layer
-from inmind.session.tools.base import (
-    MemoryTool,
-    ToolAnswer,
-    ToolContext,
-    ToolDeclaration,
-)
+from inmind.session.tools.base import MemoryTool, ToolAnswer, ToolContext, ToolDeclaration
 from inmind.session.tools.compaction import COMPACT_HISTORY
 from inmind.session.tools.entities import OBSERVE_TOOL, RESOLVE_REFERENCE
 from inmind.session.tools.notes import ADD_NOTE

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inmind.core.events.base import Draft, Origin
-from inmind.documents.document import (
-    Scope,
-)
+from inmind.documents.document import Scope
 from inmind.errors import Conflict, NotFound
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, ScratchpadLayer

@@ -7,9 +7,7 @@ from typing import Any
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import SearchRecorded
 from inmind.core.settings import SOURCES
-from inmind.documents.document import (
-    NOTES_PAGE_PATH,
-)
+from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.search.crystal import KINDS

@@ -124,10 +124,10 @@ def is_alive(connection: Connection, deadline: float) -> bool:
 def conninfo_for(url: str) -> str:
     """Return the driver's connection string for a URL, with our defaults."""
     with suppress(psycopg.Error):
-        told = conninfo_to_dict(plain := driver_url(url))
-        timeout_from_conninfo(told)
+        given = conninfo_to_dict(plain := driver_url(url))
+        timeout_from_conninfo(given)
         usual = {
-            key: value for key, value in {**NETWORK_DEFAULTS, "application_name": "inmind"}.items() if key not in told
+            key: value for key, value in {**NETWORK_DEFAULTS, "application_name": "inmind"}.items() if key not in given
         }
         return make_conninfo(plain, **{**usual, "client_encoding": "UTF8"})
     raise invalid_parameters(url)

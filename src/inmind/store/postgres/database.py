@@ -66,7 +66,7 @@ _GRACE_SECONDS = 1.0
 _LOCK_TIMEOUT = "500ms"
 _PACKAGE = "inmind.store.postgres"
 
-MIGRATIONS = ("0001_journal", "0002_index", "0003_allowances")
+MIGRATIONS = ("0001_journal", "0002_index", "0003_allowances", "0004_note_withdrawals")
 """Named migrations, appended and never edited. A table of the schema records those applied."""
 
 
@@ -293,10 +293,10 @@ class Database:
             self._pool.drop_idle()
         if error.sqlstate in MISSING_OBJECT_STATES:
             self._check_schema_exists()
-        told = translate_error(error, place=self.place, seconds=self._seconds, writing=writing)
-        if error.sqlstate in RETRY_STATES and isinstance(told, StoreBusy) and writing:
-            return TransactionRetry(place=self.place, seconds=self._seconds, reason=told.reason)
-        return told
+        translated = translate_error(error, place=self.place, seconds=self._seconds, writing=writing)
+        if error.sqlstate in RETRY_STATES and isinstance(translated, StoreBusy) and writing:
+            return TransactionRetry(place=self.place, seconds=self._seconds, reason=translated.reason)
+        return translated
 
     def _connect(self, until: float) -> Connection:
         try:
@@ -357,13 +357,13 @@ class Database:
         if version < MIN_VERSION:
             raise UnsafeStorage(place=self.place, reason=f"it is PostgreSQL {version}, and {MIN_VERSION} is needed")
         asked = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY($1)"
-        told = dict(connection.execute(asked, ([*_DURABILITY_SETTINGS, _ENCODING, _ISOLATION],)).fetchall())
+        settings = dict(connection.execute(asked, ([*_DURABILITY_SETTINGS, _ENCODING, _ISOLATION],)).fetchall())
         for name in _DURABILITY_SETTINGS:
-            if told.get(name) == "off":
+            if settings.get(name) == "off":
                 raise UnsafeStorage(place=self.place, reason=f"{name} is off: committed changes may be lost")
-        if (encoding := told.get(_ENCODING)) != "UTF8":
+        if (encoding := settings.get(_ENCODING)) != "UTF8":
             raise UnsafeStorage(place=self.place, reason=f"its encoding is {encoding}, and UTF8 is required")
-        connection.isolation = told.get(_ISOLATION, "")
+        connection.isolation = settings.get(_ISOLATION, "")
 
     def _migrate(self, connection: Connection) -> None:
         """Run the missing migrations, each in one transaction.

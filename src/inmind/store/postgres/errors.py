@@ -117,8 +117,8 @@ def first_line(error: BaseException) -> str:
 
     It leaves out the statement and its values, which may be private.
     """
-    told = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    lines = (told or str(error) or type(error).__name__).strip().splitlines()
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    lines = (primary or str(error) or type(error).__name__).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 

@@ -139,7 +139,9 @@ class Jobs:
             connection.execute(self._sql("lock_queue"))
             room = MAX_QUEUED - connection.execute(self._sql("count_todo")).get
             made = (
-                connection.execute(self._sql("enqueue_due"), (to_microseconds(now), room, max_dreams)).get if room > 0 else 0
+                connection.execute(self._sql("enqueue_due"), (to_microseconds(now), room, max_dreams)).get
+                if room > 0
+                else 0
             )
             if made >= ANALYZE_THRESHOLD:
                 connection.execute(self._sql("analyze"))
@@ -160,7 +162,9 @@ class Jobs:
     ) -> None:
         """Record that an owner was maintained. `waits_for_dream`: its dream waits for a free slot."""
         values = (owner, position, to_microseconds(at), to_microseconds(due), reason, waits_for_dream)
-        self._database.write(lambda connection: connection.execute(self._sql("mark_maintained"), values), retryable=True)
+        self._database.write(
+            lambda connection: connection.execute(self._sql("mark_maintained"), values), retryable=True
+        )
 
     def dreams_ahead(self, owner: str, limit: int) -> int:
         """Number of owners that have waited longer for a dream, at most `limit`."""
@@ -218,7 +222,9 @@ class Jobs:
 
     def failing_owners(self, limit: int) -> list[tuple[str, str, datetime]]:
         """Owners whose maintenance is suspended after failures, the reason, and until when."""
-        return [(name, reason, from_microseconds(due)) for name, reason, due in self._fetch_rows("failing_owners", limit)]
+        return [
+            (name, reason, from_microseconds(due)) for name, reason, due in self._fetch_rows("failing_owners", limit)
+        ]
 
     def active_owners(self, limit: int) -> list[str]:
         """Owners with a running job or a recent event."""

@@ -65,8 +65,8 @@ class OperatorConnection:
 
     def _connect(self) -> Connection:
         """Connect with a custom setting, which a pooler refuses or does not pass on."""
-        told = conninfo_to_dict(settings := conninfo_for(self._url))
-        options = f"{told.get('options') or ''} -c {_DIRECT_SETTING}=said"
+        parameters = conninfo_to_dict(settings := conninfo_for(self._url))
+        options = f"{parameters.get('options') or ''} -c {_DIRECT_SETTING}=said"
         try:
             connection = connect(make_conninfo(settings, options=options.strip()), time.monotonic() + self._seconds)
         except psycopg.Error as error:

@@ -213,7 +213,8 @@ class PostgresStore:
         """
         values = (window.name, window.start_microseconds, amount, limit, window.expired_before)
         return self.database.write(
-            lambda connection: connection.execute(self._sql("try_consume"), values).fetchone() is not None, retryable=True
+            lambda connection: connection.execute(self._sql("try_consume"), values).fetchone() is not None,
+            retryable=True,
         )
 
     def adjust_usage(self, window: RateWindow, amount: int) -> None:

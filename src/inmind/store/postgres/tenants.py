@@ -201,7 +201,9 @@ class TenantRoles(OperatorConnection):
             asked = with_identifiers(f"REVOKE CREATE ON {what} {{}} FROM PUBLIC", of)
             with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
                 connection.execute(asked)
-            if (what, of) in connection.execute(_sql("public_create_grants")).fetchall():  # some refusals are only warnings
+            if (what, of) in connection.execute(
+                _sql("public_create_grants")
+            ).fetchall():  # some refusals are only warnings
                 reason = f"PUBLIC may create objects there; its owner has to run: {asked.as_string(None)}"
                 raise UnsafeStorage(place=self.place, reason=reason)
 

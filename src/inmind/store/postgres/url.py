@@ -43,8 +43,10 @@ class UrlLimits:
 
 
 def limits_in(url: str) -> UrlLimits:
-    told = _own_parameters(url)
-    return UrlLimits(connections=_parse_limit(told, _CONNECTIONS, 1_000), seconds=_parse_limit(told, _SECONDS, 86_400))
+    parameters = _own_parameters(url)
+    return UrlLimits(
+        connections=_parse_limit(parameters, _CONNECTIONS, 1_000), seconds=_parse_limit(parameters, _SECONDS, 86_400)
+    )
 
 
 def invalid_parameters(url: str) -> InvalidInput:
@@ -70,10 +72,10 @@ def driver_url(url: str) -> str:
 
 def url_with_role(url: str, role: str) -> str:
     """Return a URL with the same credential that switches to another role on connecting."""
-    told = _parameters(url)
+    parameters = _parameters(url)
     escaped = "".join(f"\\{letter}" if letter == "\\" or letter.isspace() else letter for letter in role)
-    told["options"] = f"{told.get('options', '')} -c role={escaped}".strip()
-    return _build_url(told)
+    parameters["options"] = f"{parameters.get('options', '')} -c role={escaped}".strip()
+    return _build_url(parameters)
 
 
 def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, str]) -> str:
@@ -81,14 +83,14 @@ def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, 
 
     `defaults`: values that the URL leaves out and that another machine cannot know.
     """
-    told = {name: value for name, value in _parameters(url).items() if name not in _PERSONAL_PARAMETERS}
-    there = {"host": told["hostaddr"]} if "hostaddr" in told else defaults
-    return _build_url({**there, **defaults, **told, "user": role, **({"password": password} if password else {})})
+    parameters = {name: value for name, value in _parameters(url).items() if name not in _PERSONAL_PARAMETERS}
+    there = {"host": parameters["hostaddr"]} if "hostaddr" in parameters else defaults
+    return _build_url({**there, **defaults, **parameters, "user": role, **({"password": password} if password else {})})
 
 
 def _parameters(url: str) -> dict[str, str]:
-    told = {name: str(value) for name, value in conninfo_to_dict(driver_url(url)).items() if value is not None}
-    return {**told, **_own_parameters(url)}
+    parameters = {name: str(value) for name, value in conninfo_to_dict(driver_url(url)).items() if value is not None}
+    return {**parameters, **_own_parameters(url)}
 
 
 def _own_parameters(url: str) -> dict[str, str]:
@@ -104,8 +106,8 @@ def _parse_limit(parameters: Mapping[str, str], name: str, maximum: int) -> int 
     return int(value)
 
 
-def _build_url(told: Mapping[str, str]) -> str:
-    rest = dict(told)
+def _build_url(parameters: Mapping[str, str]) -> str:
+    rest = dict(parameters)
     who = quote(rest.pop("user", ""), safe="")
     who += f":{quote(rest.pop('password'), safe='')}" if "password" in rest else ""
     where = ""

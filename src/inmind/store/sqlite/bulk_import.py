@@ -31,7 +31,9 @@ class SqliteImport:
             self._connection.execute(_sql("add_event"), (number, *row))
             position = self._connection.last_insert_rowid()
             if event.seq == 1:
-                self._connection.execute(_sql("set_owner"), (number, owner_from_first_event(event.stream, event.payload)))
+                self._connection.execute(
+                    _sql("set_owner"), (number, owner_from_first_event(event.stream, event.payload))
+                )
             self._streams[event.stream] = number, event.seq
             return ImportedEvent(position, is_new=True)
         position, *stored = self._connection.execute(_sql("event_at"), (number, event.seq)).fetchone() or (0,)

@@ -37,6 +37,7 @@ MIGRATIONS = (
     "0009_dream_stages",
     "0010_owners",
     "0011_allowances",
+    "0012_note_withdrawals",
 )
 """Named migrations, appended and never edited. The file's user_version is the number of those applied."""
 

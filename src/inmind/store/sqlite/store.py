@@ -265,7 +265,9 @@ class SqliteStore(SqliteConnectionOwner):
     def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
         with self._write_transaction() as connection:
             connection.execute(_sql("delete_expired_usage"), (window.name, window.expired_before))
-            row = connection.execute(_sql("try_consume"), (window.name, window.start_microseconds, amount, limit)).fetchone()
+            row = connection.execute(
+                _sql("try_consume"), (window.name, window.start_microseconds, amount, limit)
+            ).fetchone()
         return row is not None
 
     def adjust_usage(self, window: RateWindow, amount: int) -> None:
