@@ -1,4 +1,4 @@
-"""The exact text a model reads: our user interface. A change here is a change for every user."""
+"""The exact text a model reads. A change here is a change for every user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exact text that a model reads of its own scratchpad."""
+"""The exact text of the scratchpad block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of scratchpads whatever anybody sends: nothing unmentioned is lost, nothing refused leaves a trace."""
+"""Properties of scratchpads for any input: no unmentioned field is lost, a refused update has no effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from builders import an_event
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, create_model
-from scratchpad_model import VALUES, home
+from scratchpad_model import VALUES, merge_child
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import EventPayload, Trust
@@ -332,7 +332,7 @@ def test_a_finished_state_fits_and_loses_nothing_that_is_required(drawn: tuple[O
     for name in schema["required"]:
         less = merge_update(state, {}, [(name,)])
         refused = tried(lambda less=less: shape.check(less, state))
-        if not less:  # all of it is gone, and it begins anew
+        if not less:  # everything was removed, so it starts empty
             assert refused is None
             continue
         assert isinstance(refused, SchemaViolation)
@@ -529,8 +529,8 @@ def test_a_model_and_its_json_schema_take_and_refuse_the_same_updates(kind: Name
         delete = data.draw(st.lists(st.sampled_from(paths_of(state)), max_size=1)) if state else []
         after = cast(Object, plan_object_update(state, update, delete).state)
         missing = lacks(kind, after)
-        anew = [path for path in missing or () if any(path[: len(gone)] == gone != path for gone in delete)]
-        gone = [path for path in missing or () if value_at(state, path) is not ABSENT and path not in anew]
+        restarted = [path for path in missing or () if any(path[: len(gone)] == gone != path for gone in delete)]
+        gone = [path for path in missing or () if value_at(state, path) is not ABSENT and path not in restarted]
         taken = missing is not None and not (after and gone)
         verdicts = [tried(partial(shape.check, after, state, delete)) for shape in both]
         assert [verdict is None for verdict in verdicts] == [taken, taken], (update, delete, verdicts)
@@ -644,7 +644,7 @@ def test_merging_a_child_twice_changes_nothing_the_second_time(states: Sequence[
 @given(VALUES, VALUES, VALUES)
 def test_a_merge_equals_the_reference_model(base: Object, ours: Object, theirs: Object) -> None:
     came = merge_three_way(base, ours, theirs)
-    after, conflicts = home(base, ours, theirs)
+    after, conflicts = merge_child(base, ours, theirs)
     assert applied(ours, came) == after
     assert {clash.path for clash in came.conflicts} == {*conflicts}
 

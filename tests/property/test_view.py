@@ -1,4 +1,4 @@
-"""Remembering what is settled never changes what is sent."""
+"""A cached final prefix never changes what is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which paths are documents, and what a changed file means."""
+"""Document paths, and classification of changed files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of notes: a note is a line, however many lines it has, and a page that is full loses none of a person's."""
+"""The notes page: adding, parsing and removing notes; remarks of people are never lost."""
 
 from __future__ import annotations
 

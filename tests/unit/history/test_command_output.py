@@ -1,4 +1,4 @@
-"""What a command answered is told apart from what a person says, though both come as a user's message."""
+"""Command output is distinguished from words of a person in user messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line grows in constant time and is a value all the same."""
+"""A conversation appends in constant time and is a value."""
 
 from __future__ import annotations
 

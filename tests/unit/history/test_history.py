@@ -1,4 +1,4 @@
-"""What is sent follows from the line and the compactions in force, whatever happens to either."""
+"""The sent messages follow from the conversation and the active compactions."""
 
 from __future__ import annotations
 

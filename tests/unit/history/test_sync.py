@@ -1,4 +1,4 @@
-"""What is new in a host's list, whichever way the host changed it."""
+"""New messages in a host's list, for any kind of edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message of any provider as compaction sees it: who speaks, what is asked of tools, and what they answered."""
+"""Turn messages of any provider: speaker, tool calls and results."""
 
 from __future__ import annotations
 

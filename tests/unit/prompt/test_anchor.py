@@ -1,4 +1,4 @@
-"""When memory in the prefix is sent anew, and what the tail says until then."""
+"""When the anchor moves, and what the tail says until then."""
 
 from __future__ import annotations
 

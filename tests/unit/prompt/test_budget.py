@@ -1,4 +1,4 @@
-"""How the room for memory is shared."""
+"""How the memory budget is divided among layers."""
 
 from __future__ import annotations
 

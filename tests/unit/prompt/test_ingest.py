@@ -1,4 +1,4 @@
-"""A host's copies of replies are known for what they are, and for nothing else that was said."""
+"""A host's copies of replies are recognized, and nothing else is."""
 
 from __future__ import annotations
 

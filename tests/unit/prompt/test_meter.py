@@ -1,4 +1,4 @@
-"""How full the window is, in numbers and in words."""
+"""context_meta and token counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guide tells a model, and which model it is told to."""
+"""The guide and its sentences about offered tools."""
 
 from __future__ import annotations
 

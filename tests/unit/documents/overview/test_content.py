@@ -1,4 +1,4 @@
-"""What of a page stands in the prompt."""
+"""The part of a page that is shown in the prompt."""
 
 from __future__ import annotations
 

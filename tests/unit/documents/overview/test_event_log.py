@@ -1,4 +1,4 @@
-"""What happens is noted on the page, where it is looked for."""
+"""Events are listed on the overview in their section."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Life:
         return self
 
     def written(self, page: str) -> Life:
-        """By somebody who is not memory."""
+        """A write by a person or model."""
         self.seq += 1
         self.noted = self.noted.apply(an_event(DocumentWritten("overview.md", page), seq=self.seq))
         self.page = with_log_lines(page, self.noted, self.language)

@@ -1,4 +1,4 @@
-"""The head of a page is data that is checked and merged, and the rest of the page is nobody's business."""
+"""Front matter is validated and merged; the rest of the page stays unchanged."""
 
 from __future__ import annotations
 

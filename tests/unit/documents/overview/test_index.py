@@ -1,4 +1,4 @@
-"""overview.md names the pages that are not shown."""
+"""overview.md lists the pages that are not in the prompt."""
 
 from __future__ import annotations
 

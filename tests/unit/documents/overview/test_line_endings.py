@@ -1,4 +1,4 @@
-"""A page keeps the mark in front and the line ends that somebody's editor gave it, whatever is changed on it."""
+"""Every edit keeps the byte order mark and line endings of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One section of a page is written, and nothing else of the page."""
+"""Writing one section leaves the rest of the page unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that is paid for in every request says when it has grown too large."""
+"""The size warning of the overview, and fitting lines into a limit."""
 
 from __future__ import annotations
 

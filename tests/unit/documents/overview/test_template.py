@@ -1,4 +1,4 @@
-"""The page a session begins with."""
+"""The overview page of a new session."""
 
 from __future__ import annotations
 

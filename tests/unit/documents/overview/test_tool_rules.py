@@ -1,4 +1,4 @@
-"""What tools did is noted by rule, and what only looks like it is not."""
+"""Rules derive overview events from tool results, and ignore similar ones."""
 
 from __future__ import annotations
 

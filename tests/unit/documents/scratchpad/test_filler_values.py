@@ -1,4 +1,4 @@
-"""What a model meant, told from what it put into the other fields of the form."""
+"""Filler values of a model are distinguished from intended values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be handed in, and where exactly it is refused."""
+"""Valid input is copied; invalid input is refused with its exact path."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def in_objects(levels: int, inside: Any) -> Any:
 
 
 def in_lists(levels: int, inside: Any, *, times: int = 1) -> Any:
-    """Each list holds the one inside it, so many times: large when written out, and a few bytes in memory."""
+    """Nested lists that each repeat the inner one: large as JSON, small in memory."""
     for _ in range(levels):
         inside = [inside] * times
     return inside

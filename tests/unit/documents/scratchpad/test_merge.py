@@ -1,4 +1,4 @@
-"""How an update becomes part of a state, which nobody sees change."""
+"""Merging an update into a state without modifying the old state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child brings home: field by field, and never at the cost of what the parent did meanwhile."""
+"""Three-way merge of a child's scratchpad: no change of the parent is lost."""
 
 from __future__ import annotations
 

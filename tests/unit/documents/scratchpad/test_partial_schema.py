@@ -1,4 +1,4 @@
-"""The schema of a pad that is being filled in: what it no longer asks for, and what it asks for still."""
+"""The partial schema: which requirements are dropped and which stay."""
 
 from __future__ import annotations
 

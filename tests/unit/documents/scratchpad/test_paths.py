@@ -1,4 +1,4 @@
-"""How places in a scratchpad are written, and which place is meant by what a model writes."""
+"""Formatting and parsing of scratchpad paths."""
 
 from __future__ import annotations
 

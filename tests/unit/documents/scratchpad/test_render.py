@@ -1,4 +1,4 @@
-"""What the model reads of its scratchpad, whole and in too little room."""
+"""Rendering a scratchpad, completely and within a budget."""
 
 from __future__ import annotations
 

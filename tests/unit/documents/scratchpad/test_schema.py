@@ -1,4 +1,4 @@
-"""Whether a state fits: the same answers from a pydantic model as from JSON Schema."""
+"""Validation gives the same results for a pydantic model and for JSON Schema."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def test_a_field_required_by_two_alternatives_is_one_problem() -> None:
 
 @pytest.mark.spec("C6")
 def test_what_is_lacking_is_seen_beside_what_is_wrong_only_as_long_as_something_lacks() -> None:
-    """Until `y` is there, nobody has said what `x` is."""
+    """Until `y` is set, the type of `x` is unknown."""
     schema: dict[str, Any] = {
         "required": ["a"],
         "properties": {"a": {}},

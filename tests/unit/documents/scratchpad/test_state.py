@@ -1,4 +1,4 @@
-"""The fold of scratchpads: whatever the journal holds, it adds up."""
+"""The fold of scratchpads accepts any sequence of events."""
 
 from __future__ import annotations
 

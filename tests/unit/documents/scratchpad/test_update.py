@@ -1,4 +1,4 @@
-"""Updates as hosts and models send them, among them the ones that have cost people their notes."""
+"""Updates of hosts and models, including those that must not clear other fields."""
 
 from __future__ import annotations
 

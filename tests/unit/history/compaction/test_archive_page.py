@@ -1,4 +1,4 @@
-"""An archive has every message, complete and as it was said, at the lines that its stub names."""
+"""An archive page has every message verbatim, at the lines that its stub names."""
 
 from __future__ import annotations
 

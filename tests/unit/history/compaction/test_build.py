@@ -1,4 +1,4 @@
-"""A compaction is one decision: the page, the stubs, what must survive, and the overview's own line about it."""
+"""A compaction is one decision: pages, stubs, retained items and the overview line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When memory compacts by itself: in the bands that a host names, and where prices are given, when it pays."""
+"""Automatic compaction: in the bands that a host names, and with rates, when it pays off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must survive is told apart from what merely was said, and stays word for word."""
+"""Retained items are detected and kept verbatim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sentence is held only against the forms that it could have, and that never passes one over."""
+"""The cue check skips only patterns that cannot match."""
 
 from __future__ import annotations
 

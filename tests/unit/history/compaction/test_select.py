@@ -1,4 +1,4 @@
-"""What leaves the view is chosen by sizes alone; pairs, what waits, what is unread and what is recent stay."""
+"""Selection by size; call pairs, open calls, unseen and recent messages stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the view for what was archived: it says where it is, and it cannot act."""
+"""A stub says where the archived text is, and is escaped."""
 
 from __future__ import annotations
 

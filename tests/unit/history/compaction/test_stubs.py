@@ -1,4 +1,4 @@
-"""Ids that would stand nowhere once their messages have left are named, each once and inside the room."""
+"""Ids that would be lost are named in stubs, each once and within the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A summary is bounded, always to be had, and never taken on trust."""
+"""A summary is bounded, always available, and validated."""
 
 from __future__ import annotations
 

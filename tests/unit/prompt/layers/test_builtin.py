@@ -1,4 +1,4 @@
-"""MEMORY.md in a prompt: in front of the notes, by characters, and still while only notes are taken."""
+"""MEMORY.md and notes in a prompt: order, limits by characters, and a stable prefix."""
 
 from __future__ import annotations
 
