@@ -1,4 +1,4 @@
-"""What is felt: raised by what people say and tools do, once and in the same commit, and shown to whoever asks."""
+"""Affect: raised by messages and tools, once and in the same commit, and shown to callers."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_it_is_there_again_after_reopening(home: Home, clock: ManualClock) -> No
 # -- off ---------------------------------------------------------------------------------------------------
 
 
-def test_sessions_of_nobody_feel_nothing(memory: Memory) -> None:
+def test_anonymous_sessions_have_no_affect(memory: Memory) -> None:
     session = memory.session("walk-in")
     session.prepare([THANKS])
     session.observe("deploy", {}, "Error", error=True)
@@ -273,7 +273,7 @@ def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(
 
     with Memory.open(new_home(), clock=clock, settings={"affect.enabled": False}) as off:
         without = lived(off)
-        assert off.resource("ada").affect.spike("reward") is None
+        assert off.resource("ada").affect.spike("reward") is False
         assert (off.resource("ada").affect.levels, off.resource("ada").affect.mood) == (Levels(), "calm")
         assert events(off) == []
         with pytest.raises(InvalidInput):

@@ -55,7 +55,7 @@ def test_what_an_undone_dream_made_is_found_no_more_and_all_else_is(memory: Memo
 
 
 @pytest.mark.embedded
-def test_it_stays_so_when_the_index_is_made_anew(home: Path, clock: ManualClock) -> None:
+def test_it_is_the_same_after_the_index_is_rebuilt(home: Path, clock: ManualClock) -> None:
     with Memory.open(home, clock=clock, embedder=None) as memory:
         (ferry,) = dream(memory, CrystalCreated("The ferry is blue"))
         memory.search("ferry")

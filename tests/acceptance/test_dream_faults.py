@@ -1,4 +1,4 @@
-"""What may happen while somebody dreams: in no phase does anybody who writes wait, and nobody's words are lost."""
+"""Faults during a dream: in no phase does a writer wait, and no writer's words are lost."""
 
 from __future__ import annotations
 
@@ -368,7 +368,7 @@ def test_one_that_took_too_long_and_was_overtaken_changes_nothing(
 @pytest.mark.both_stores
 @before_it_commits
 @pytest.mark.spec("G7")
-def test_one_that_took_too_long_and_nobody_minded_goes_on(memory: Memory, clock: ManualClock, phase: str) -> None:
+def test_a_slow_dream_that_no_other_took_over_continues(memory: Memory, clock: ManualClock, phase: str) -> None:
     dream = dream_disturbed(memory, phase, lambda: clock.advance(seconds=10 * LEASE_DURATION.total_seconds()))
     assert dream.status == "done"
     assert accounted(memory).waiting == []
@@ -432,7 +432,7 @@ def test_a_dream_whose_process_died_is_taken_over_when_its_lease_is_over(
 
 
 @pytest.mark.spec("K22")
-def test_a_dream_that_began_in_the_future_keeps_nobody_out(
+def test_a_dream_started_in_the_future_blocks_no_other(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The clock was wrong then, or is now; and it does not tell how old that dream is."""
@@ -451,7 +451,7 @@ def test_no_lease_holds_for_longer_than_leases_do(
 
 
 @pytest.mark.spec("K22")
-def test_a_dream_that_went_on_in_the_future_keeps_nobody_out(
+def test_a_lease_renewed_in_the_future_blocks_no_other(
     memory: Memory, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It had begun by a clock that was right, and died while that was wrong."""
@@ -687,7 +687,7 @@ def test_a_model_of_a_hosts_own_that_raises_is_left_out(asked: Callable[[Any], M
 
 
 @pytest.mark.spec("B47", "G12")
-def test_a_model_that_hangs_holds_up_a_dream_for_as_long_as_settings_say_and_nobody_else(
+def test_a_hung_model_delays_its_dream_up_to_the_timeout_and_no_writer(
     asked: Callable[..., Memory],
 ) -> None:
     """And what it answers too late is not heard."""

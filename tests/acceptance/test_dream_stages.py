@@ -1,4 +1,4 @@
-"""Each stage of a dream is in the journal: whoever dreams may die behind any of them, and the next one goes on."""
+"""Each stage of a dream is in the journal: the process may die after any of them, and the next one resumes there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from dream_checks import accounted, events_of, folder_of, in_order, shown, text_of, without_header
 from torture import stages
-from torture.harness import SECONDS, Running, ask, run
-from torture.stages import COST, LATER, NOON, NOTES, Paid
+from torture.harness import SECONDS, RunningActor, ask, run
+from torture.stages import COST, LATER, NOON, NOTES, PaidModel
 
 from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
@@ -64,11 +64,11 @@ def asked(calls: Path) -> int:
 def killed(home: str, calls: Path, stage: str, key: str | None = None, *, minutes: int = 0) -> None:
     given: dict[str, Any] = {"home": home, "calls": str(calls), "stage": stage, "key": key, "minutes": minutes}
     ended = run(stages.end_behind, how="SIGKILL", **given)
-    assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.said
+    assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.output
 
 
 def opened(home: str, calls: Path, clock: ManualClock | None = None) -> Memory:
-    return Memory.open(home, clock=clock or ManualClock(LATER), embedder=None, model=Paid(str(calls)))
+    return Memory.open(home, clock=clock or ManualClock(LATER), embedder=None, model=PaidModel(str(calls)))
 
 
 @pytest.fixture
@@ -127,7 +127,9 @@ def test_the_key_of_a_dream_that_was_killed_behind_its_commit_answers_with_it_an
 
 @pytest.mark.parametrize("stage", [*UNPAID, *PAID])
 @pytest.mark.spec("G7", "K20", "K22")
-def test_while_it_holds_nobody_goes_on_with_it_by_its_key_or_without(home: str, calls: Path, stage: str) -> None:
+def test_while_the_lease_holds_no_other_process_resumes_with_or_without_its_key(
+    home: str, calls: Path, stage: str
+) -> None:
     killed(home, calls, stage, key="tonight")
     clock = ManualClock(NOON + LEASE_DURATION - timedelta(seconds=1))
     with opened(home, calls, clock) as memory:
@@ -146,16 +148,16 @@ def test_while_it_holds_nobody_goes_on_with_it_by_its_key_or_without(home: str, 
 @pytest.mark.spec("G7", "J9", "K20")
 def test_of_several_who_find_it_at_once_one_goes_on(home: str, calls: Path) -> None:
     killed(home, calls, "proposed")
-    actors = [Running(stages.dream_at_once, home=home, calls=str(calls)) for _ in range(3)]
+    actors = [RunningActor(stages.dream_at_once, home=home, calls=str(calls)) for _ in range(3)]
     try:
         for actor in actors:
-            actor.hear_until("waiting")
+            actor.receive_until("waiting")
         for actor in actors:
-            actor.go_on()
-        heard = [(actor, actor.hear()) for actor in actors]
+            actor.resume()
+        heard = [(actor, actor.receive()) for actor in actors]
         ahead = [actor for actor, words in heard if words == ["waiting"]]
         assert len(ahead) == 1, heard
-        ahead[0].go_on()
+        ahead[0].resume()
     finally:
         ended = [actor.finish() for actor in actors]
     assert sorted(one.answer for one in ended) == ["DREAM_RUNNING", "DREAM_RUNNING", "done"]
@@ -185,7 +187,7 @@ def test_one_that_is_killed_again_and_again_is_still_one_dream_and_paid_for_once
 
 def killed_behind_an_answer(home: str, calls: Path, *, unusable: int, answers: int = 1) -> None:
     ended = run(stages.end_behind_an_answer, home=home, calls=str(calls), unusable=unusable, answers=answers)
-    assert (ended.killed, ended.all("ending"), asked(calls)) == (True, [["answered"]], answers), ended.said
+    assert (ended.killed, ended.all("ending"), asked(calls)) == (True, [["answered"]], answers), ended.output
 
 
 @pytest.mark.parametrize("place", ["home", "tenant_url"])
@@ -206,7 +208,7 @@ def test_a_dream_killed_behind_an_answer_of_no_use_asks_the_second_question_only
 
 @pytest.mark.parametrize("unusable", [0, 1, 2])
 @pytest.mark.spec("B47", "G7", "G12", "J9")
-def test_a_dream_killed_behind_its_last_answer_asks_nobody(
+def test_a_dream_killed_after_its_last_answer_calls_no_model_again(
     home: str, calls: Path, undisturbed: dict[str, Any], unusable: int
 ) -> None:
     answers = min(2, unusable + 1)
@@ -218,7 +220,7 @@ def test_a_dream_killed_behind_its_last_answer_asks_nobody(
         dream = memory.dream("ada")
         assert (dream.id, dream.status, dream.tokens) == (undisturbed["dream"], "done", left.tokens)
         assert dream.by == ("rules" if unusable == 2 else "paid")
-        assert ("nothing that can be used" in dream.reason) == (unusable == 2)
+        assert ("no usable answer" in dream.reason) == (unusable == 2)
         assert memory.resource("ada").state.dreams.tokens_on(LATER) == answers * sum(COST)
         if unusable < 2:
             assert text_of(memory, MEMORY_PAGE_PATH) == undisturbed["page"]
@@ -231,7 +233,7 @@ def test_an_answer_of_no_use_is_followed_by_rules_where_no_model_may_be_asked_ag
     with Memory.open(home, clock=ManualClock(LATER), embedder=None) as memory:
         dream = memory.dream("ada")
         assert (dream.status, dream.by, dream.tokens, len(dream.notes)) == ("done", "rules", COST, len(NOTES))
-        assert "no model may be asked again" in dream.reason
+        assert "no model is configured to ask again" in dream.reason
     assert asked(calls) == 1
 
 
@@ -240,12 +242,12 @@ def test_an_answer_of_no_use_is_followed_by_rules_where_no_model_may_be_asked_ag
 
 @pytest.mark.parametrize("stage", [*UNPAID, *PAID])
 @pytest.mark.spec("G7", "J9", "K20")
-def test_whoever_comes_back_when_another_has_taken_over_changes_nothing(
+def test_a_former_holder_changes_nothing_after_a_takeover(
     home: str, calls: Path, undisturbed: dict[str, Any], stage: str
 ) -> None:
-    old = Running(stages.end_behind, home=home, calls=str(calls), stage=stage, how="SIGSTOP")
+    old = RunningActor(stages.end_behind, home=home, calls=str(calls), stage=stage, how="SIGSTOP")
     try:
-        old.hear_until("ending")
+        old.receive_until("ending")
         wait_until_stopped(old)
         found = ask(stages.dream, home=home, calls=str(calls), later=True)
         files = contents(home)
@@ -262,18 +264,18 @@ def test_whoever_comes_back_when_another_has_taken_over_changes_nothing(
 
 
 @pytest.mark.spec("G7", "K20")
-def test_whoever_comes_back_while_the_other_is_still_at_it_changes_nothing(home: str, calls: Path) -> None:
-    old = Running(stages.end_behind, home=home, calls=str(calls), stage="proposed", how="SIGSTOP")
-    other = Running(stages.dream_at_once, home=home, calls=str(calls))
+def test_a_former_holder_changes_nothing_during_a_takeover(home: str, calls: Path) -> None:
+    old = RunningActor(stages.end_behind, home=home, calls=str(calls), stage="proposed", how="SIGSTOP")
+    other = RunningActor(stages.dream_at_once, home=home, calls=str(calls))
     try:
-        old.hear_until("ending")
+        old.receive_until("ending")
         wait_until_stopped(old)
-        other.hear_until("waiting")
-        other.go_on()
-        other.hear_until("waiting")  # in the middle of it
+        other.receive_until("waiting")
+        other.resume()
+        other.receive_until("waiting")  # in the middle of it
         os.kill(old.pid, signal.SIGCONT)
         ended = old.finish()
-        other.go_on()
+        other.resume()
     finally:
         old.kill()
         finished = other.finish()
@@ -285,7 +287,7 @@ def test_whoever_comes_back_while_the_other_is_still_at_it_changes_nothing(home:
     assert asked(calls) == 1
 
 
-def wait_until_stopped(actor: Running) -> None:
+def wait_until_stopped(actor: RunningActor) -> None:
     deadline = time.monotonic() + SECONDS
     while Path(f"/proc/{actor.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
         assert time.monotonic() < deadline, "it never stopped"
@@ -300,7 +302,7 @@ def contents(home: str) -> dict[str, str]:
 
 
 @pytest.mark.spec("G7", "J9")
-def test_a_note_that_was_taken_since_waits_where_a_proposal_is_gone_on_with(left: Callable[[str], Memory]) -> None:
+def test_a_later_note_stays_pending_when_a_proposal_is_resumed(left: Callable[[str], Memory]) -> None:
     memory = left("proposed")
     late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
     dream = memory.dream("ada")
@@ -363,7 +365,7 @@ def test_one_that_is_called_off_before_anybody_goes_on_is_over_and_was_paid_for_
 
 
 @pytest.mark.spec("G7", "J9")
-def test_one_that_is_called_off_by_whoever_went_on_was_paid_for_once(left: Callable[[str], Memory]) -> None:
+def test_a_resumed_and_cancelled_dream_was_paid_for_once(left: Callable[[str], Memory]) -> None:
     memory = left("proposed")
     stopped: list[str] = []
 
@@ -377,7 +379,7 @@ def test_one_that_is_called_off_by_whoever_went_on_was_paid_for_once(left: Calla
 
 
 @pytest.mark.spec("G7", "G13", "J9")
-def test_one_that_stands_on_a_dream_that_was_taken_back_is_not_gone_on_with(home: str, calls: Path) -> None:
+def test_a_dream_based_on_an_undone_one_is_not_resumed(home: str, calls: Path) -> None:
     first = ask(stages.dream, home=home, calls=str(calls))
     killed(home, calls, "proposed")
     with opened(home, calls) as memory:
@@ -405,7 +407,7 @@ def test_what_was_proposed_a_day_ago_is_given_up_and_was_paid_for_all_the_same(h
 
 
 @pytest.mark.spec("G7", "J9")
-def test_its_key_goes_on_with_it_however_old_it_is_and_gathers_anew_what_is_too_old(home: str, calls: Path) -> None:
+def test_its_key_resumes_a_dream_of_any_age_and_gathers_old_input_again(home: str, calls: Path) -> None:
     killed(home, calls, "proposed", key="tonight")
     clock = ManualClock(NOON + MAX_RESUME_AGE)
     with opened(home, calls, clock) as memory:
@@ -455,7 +457,7 @@ def happened(memory: Memory, what: EventPayload) -> int:
 
 
 @pytest.mark.spec("G7", "J9", "M40")
-def test_one_that_was_left_in_the_middle_is_gone_on_with_in_another_home(
+def test_an_unfinished_dream_is_resumed_in_another_home(
     left: Callable[[str], Memory], calls: Path, tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
     left("proposed").export(tmp_path / "moved.inmind")
@@ -494,9 +496,7 @@ def test_what_is_proposed_of_words_that_no_page_can_hold_is_taken_elsewhere_too(
 
 
 @pytest.mark.spec("G3", "J9")
-def test_upkeep_goes_on_with_what_was_left_without_waiting_for_the_next_dream(
-    left: Callable[[str], Memory], calls: Path
-) -> None:
+def test_upkeep_resumes_an_unfinished_dream_without_waiting(left: Callable[[str], Memory], calls: Path) -> None:
     memory = left("proposed")
     clock = memory._context.clock  # pyright: ignore[reportPrivateUsage]
     assert isinstance(clock, ManualClock)

@@ -133,7 +133,7 @@ def test_a_note_that_is_taken_during_a_dream_survives_it(memory: Memory, phase: 
 
 
 @pytest.mark.spec("G7", "K20")
-def test_whoever_dreams_meanwhile_is_told_at_once(memory: Memory, home: Home, clock: ManualClock) -> None:
+def test_a_second_dream_fails_at_once_while_one_is_running(memory: Memory, home: Home, clock: ManualClock) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     refused: list[DreamRunning] = []
 
@@ -141,7 +141,7 @@ def test_whoever_dreams_meanwhile_is_told_at_once(memory: Memory, home: Home, cl
         if phase == "propose":
             with (
                 Memory.open(home, clock=clock, embedder=None) as other,
-                pytest.raises(DreamRunning, match="is running") as raised,
+                pytest.raises(DreamRunning, match="is already running") as raised,
             ):
                 other.dream("ada")
             refused.append(raised.value)
@@ -342,7 +342,7 @@ CALLS: dict[str, Callable[[Memory], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_nobody_in_particular_does_not_dream(memory: Memory, call: str) -> None:
+def test_the_default_resource_does_not_dream(memory: Memory, call: str) -> None:
     with pytest.raises(InvalidInput, match="a named resource"):
         CALLS[call](memory)
 
@@ -506,7 +506,7 @@ def test_the_same_key_undoes_once(memory: Memory) -> None:
 
 
 @pytest.mark.spec("G13")
-def test_undoing_works_where_somebody_has_changed_a_line_of_the_dream(memory: Memory) -> None:
+def test_undo_works_after_a_user_changed_a_line_of_the_dream(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     memory.dream("ada")
     person_writes(memory, "MEMORY.md", lambda page: page.replace("tabs over spaces", "tabs, always"))
@@ -621,7 +621,7 @@ def test_a_dream_of_nothing_is_done_and_shows_nothing(memory: Memory) -> None:
     assert memory.home is None or not (memory.home / "resources" / "ada" / "MEMORY.md").exists()
 
 
-def test_nobody_dreams_for_a_resource_that_there_is_not(memory: Memory) -> None:
+def test_an_unknown_resource_cannot_dream(memory: Memory) -> None:
     with pytest.raises(NotFound, match="no resource 'adda'"):
         memory.dream("adda")
     assert memory.resources() == []
@@ -704,7 +704,7 @@ def test_what_was_searched_for_is_a_gap_only_where_nothing_was_found(memory: Mem
     assert "Graz (" not in page
 
 
-def test_nobody_dreams_for_somebody_of_whom_only_a_folder_is_there(memory: Memory) -> None:
+def test_a_resource_with_only_a_folder_cannot_dream(memory: Memory) -> None:
     """J3: to ask for what there is not makes nothing that could be dreamt of."""
     with pytest.raises(NotFound):
         memory.resource("nobody-yet").undo_dream()

@@ -51,7 +51,7 @@ def test_a_page_that_was_open_in_an_editor_during_a_dream_keeps_both(
 
 
 @pytest.mark.embedded
-def test_whoever_saw_what_was_dreamt_may_take_it_away(memory: Memory, session: Session, state: Path) -> None:
+def test_a_user_who_saw_a_dreamt_line_may_remove_it(memory: Memory, session: Session, state: Path) -> None:
     memory.dream("ada")
     lines = [line for line in state.read_text("utf-8").split("\n") if "Tuesdays" not in line]
     state.write_text("\n".join(lines), "utf-8")
@@ -59,7 +59,7 @@ def test_whoever_saw_what_was_dreamt_may_take_it_away(memory: Memory, session: S
 
 
 @pytest.mark.embedded
-def test_an_old_page_that_somebody_brings_back_is_back(memory: Memory, session: Session, state: Path) -> None:
+def test_an_old_page_restored_by_a_user_is_restored(memory: Memory, session: Session, state: Path) -> None:
     old = state.read_text("utf-8")
     memory.dream("ada")
     state.write_text(old, "utf-8")
@@ -84,9 +84,7 @@ def test_notes_that_were_taken_in_do_not_come_back_with_an_old_page(
 
 
 @pytest.mark.embedded
-def test_a_note_that_somebody_has_changed_stays_as_they_have_it(
-    memory: Memory, session: Session, scratch: Path
-) -> None:
+def test_a_note_changed_by_a_user_stays_changed(memory: Memory, session: Session, scratch: Path) -> None:
     opened = scratch.read_text("utf-8")
     memory.dream("ada")
     scratch.write_text(opened.replace("Tuesdays", "Mondays"), "utf-8")
@@ -106,7 +104,7 @@ def test_what_a_dream_wrote_on_the_page_is_not_found_as_if_it_were_news(memory: 
 @pytest.mark.embedded
 @pytest.mark.spec("G7")
 @pytest.mark.usefixtures("session")
-def test_a_remark_that_somebody_writes_on_to_during_a_dream_stays_whole(memory: Memory, scratch: Path) -> None:
+def test_a_remark_extended_during_a_dream_stays_complete(memory: Memory, scratch: Path) -> None:
     page = scratch.read_text("utf-8")
     scratch.write_text(f"{page}\nDo not deploy on Friday\n\nok\n", "utf-8")
 

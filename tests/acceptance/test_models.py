@@ -133,9 +133,7 @@ def test_a_server_that_says_when_to_come_again_is_believed(
 
 
 @pytest.mark.parametrize("after", ["61", "1e9"])
-def test_nobody_waits_for_longer_than_there_is_time(
-    server: ModelServer, model: Model, pauses: list[float], after: str
-) -> None:
+def test_retries_stop_at_the_timeout(server: ModelServer, model: Model, pauses: list[float], after: str) -> None:
     server.will(fails(429, Retry_After=after))
     with pytest.raises(ModelFailed, match="429"):
         model.ask(QUESTION, seconds=60)
@@ -205,7 +203,7 @@ def test_usage_that_is_none_counts_as_nothing(server: ModelServer, model: Model,
 
 
 @pytest.mark.spec("J6")
-def test_nobody_reads_the_key_in_an_error_or_a_repr(server: ModelServer, model: Model) -> None:
+def test_the_key_is_in_no_error_and_no_repr(server: ModelServer, model: Model) -> None:
     said = [fails(401, f"Incorrect API key provided: {KEY}"), Said(f"not JSON but {KEY}")]
     for one in said:
         server.will(one)

@@ -45,7 +45,7 @@ def test_what_is_in_the_wrong_place_is_under_what_is_going_on_where_it_fades_soo
 
 @pytest.mark.spec("J5")
 @each_row("row", TABLE, ids=lambda row: row["text"])
-def test_what_a_tool_delivered_is_said_of_nobody(row: dict[str, Any]) -> None:
+def test_tool_text_is_about_no_person(row: dict[str, Any]) -> None:
     assert classify_section(row["text"], kind="preference", trust=Trust.DATA) is Section.ACTIVE
 
 

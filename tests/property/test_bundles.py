@@ -1,4 +1,4 @@
-"""Whatever has happened: it comes back from its line, and homes that share a past come together in any order."""
+"""Any event survives encoding, and homes with a common past can be merged in any order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pytest
-from bundle_builders import Lines, changed, exported, lived_richly
+from bundle_builders import Lines, change_events, export_home, fill_home_with_all_kinds
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.spec("M40")
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 TEXTS = st.text(max_size=20)
 NUL = "\\u0000"
-"""As JSON has it: no page or name that is shown in prompts can have one."""
+"""In JSON. No page or name that is shown in prompts may contain it."""
 PLAIN = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
 TIMES = st.datetimes(timezones=st.just(UTC))
 WIRES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -91,7 +91,7 @@ def events(draw: st.DrawFn) -> Event:
 
 
 @given(event=events(), position=st.integers(1, 2**40))
-def test_an_event_comes_back_from_its_line(event: Event, position: int) -> None:
+def test_an_event_survives_encoding_and_decoding(event: Event, position: int) -> None:
     line = encode_event_line(position, event).encode()
     assert b"\n" not in line
     assert decode_event_line(line) == (position, event)
@@ -99,13 +99,13 @@ def test_an_event_comes_back_from_its_line(event: Event, position: int) -> None:
 
 @pytest.mark.spec("N67")
 @each_row("kind", KINDS)
-def test_every_kind_that_there_is_is_looked_at_all_the_way_down(kind: str) -> None:
-    """However its fields are declared; so none is let through since nobody knows what it should be."""
+def test_every_kind_of_event_is_type_checked_at_every_level(kind: str) -> None:
+    """No field is skipped because its declared type is unknown."""
     assert type_check(KINDS[kind])(None) == f" has type NoneType, not {KINDS[kind].__name__}"
 
 
 @given(key=TEXTS, request=TEXTS, first=st.integers(1, 99), length=st.integers(0, 9), at=TIMES)
-def test_a_key_comes_back_from_its_line(key: str, request: str, first: int, length: int, at: datetime) -> None:
+def test_a_key_survives_encoding_and_decoding(key: str, request: str, first: int, length: int, at: datetime) -> None:
     receipt = Receipt("session/s", Key(key, request), AppendResult(first=first, last=first - 1 + length, at=at))
     assert decode_receipt_line(encode_receipt_line(receipt).encode()) == receipt
 
@@ -113,15 +113,15 @@ def test_a_key_comes_back_from_its_line(key: str, request: str, first: int, leng
 @given(data=st.binary(max_size=60) | json_values().map(lambda value: str(value).encode("utf-8", "replace")))
 @example(b"[" * 100_000)
 @example(b'{"position":' + b"9" * 5_000)
-def test_a_line_that_is_none_is_refused_and_does_nothing_else(data: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 -- whatever is wrong with it
+def test_an_invalid_line_raises_value_error_and_nothing_else(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 -- the message depends on the fault
         decode_event_line(data)
 
 
-# -- homes that share a past -----------------------------------------------------------------------------------
+# -- homes with a common past -----------------------------------------------------------------------------------
 
 Written = Sequence[tuple[str, int]]
-"""Streams, and how many events each append brings to them."""
+"""Streams, and the number of events that each append adds."""
 
 WRITTEN = st.lists(st.tuples(st.sampled_from(["session/a", "session/b", "resource/r"]), st.integers(1, 3)), max_size=8)
 
@@ -172,16 +172,16 @@ def keys_of(store: Store) -> list[Receipt]:
     return [receipt for stream in store.stream_names("") for receipt in store.receipts(stream, limit=10**9)]
 
 
-FEWER = settings(max_examples=examples(25))
-"""Each of these writes files, and waits for the disk."""
+FEWER_EXAMPLES = settings(max_examples=examples(25))
+"""Each example writes files and waits for the disk."""
 
 
-@FEWER
+@FEWER_EXAMPLES
 @given(before=WRITTEN, since=WRITTEN, newer_first=st.booleans())
-def test_an_older_and_a_newer_bundle_come_together_in_any_order(
+def test_an_older_and_a_newer_bundle_can_be_imported_in_any_order(
     before: Written, since: Written, newer_first: bool
 ) -> None:
-    """As the newer one is by itself: events, keys and places."""
+    """The result is the same as importing the newer one: events, keys and positions."""
     with TemporaryDirectory() as place:
         folder, there, here = Path(place), InMemoryStore(), InMemoryStore()
         write(there, before)
@@ -194,11 +194,9 @@ def test_an_older_and_a_newer_bundle_come_together_in_any_order(
         assert into(newer, here).events == 0
 
 
-@FEWER
+@FEWER_EXAMPLES
 @given(before=WRITTEN, theirs=WRITTEN.filter(bool), ours=WRITTEN.filter(bool))
-def test_homes_that_went_on_apart_are_joined_where_no_stream_parts_and_else_left_alone(
-    before: Written, theirs: Written, ours: Written
-) -> None:
+def test_two_homes_are_merged_unless_a_stream_has_diverged(before: Written, theirs: Written, ours: Written) -> None:
     with TemporaryDirectory() as place:
         folder, there, here = Path(place), InMemoryStore(), InMemoryStore()
         write(there, before)
@@ -220,7 +218,7 @@ def test_homes_that_went_on_apart_are_joined_where_no_stream_parts_and_else_left
 
 
 class Busy(InMemoryStore):
-    """Whenever somebody has asked how far it is, it goes on."""
+    """A store that gets new events whenever its last position is read."""
 
     def last_position(self, *, owner: str | None = None) -> int:
         upto = super().last_position(owner=owner)
@@ -229,10 +227,10 @@ class Busy(InMemoryStore):
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 1_000])
-def test_what_is_stored_after_an_export_has_begun_is_not_in_it(
+def test_events_stored_during_an_export_are_not_exported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int
 ) -> None:
-    """Nor a part of it, wherever a piece ends; nor its key."""
+    """Nor a part of them, for any batch size; nor their keys."""
     monkeypatch.setattr(export_bundle, "BATCH_SIZE", batch_size)
     there, here = Busy(), InMemoryStore()
     write(there, [("session/a", 2), ("session/b", 1), ("session/a", 1)])
@@ -242,10 +240,10 @@ def test_what_is_stored_after_an_export_has_begun_is_not_in_it(
     assert len(all_of(there)) == len(before) + 3
 
 
-# -- what somebody has changed -----------------------------------------------------------------------------------
+# -- changed bundles -----------------------------------------------------------------------------------
 
 Way = tuple[str | int, ...]
-"""To a value inside of a payload."""
+"""The path to a value inside a payload."""
 
 WRONG: Sequence[Any] = (
     *(None, True, -1, 2**62, 10**30, 1e308, float("nan"), "", "\0", "x" * 10, "../../x"),
@@ -257,8 +255,8 @@ CHANGED = settings(max_examples=examples(60))
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rich")
-    lived_richly(folder / "home")
-    return exported(folder / "home", folder / "rich.inmind")
+    fill_home_with_all_kinds(folder / "home")
+    return export_home(folder / "home", folder / "rich.inmind")
 
 
 def inside(value: Any) -> Iterable[tuple[str | int, Any]]:
@@ -281,7 +279,7 @@ def put(value: Any, way: Way, wrong: object) -> None:
 
 
 def change_one(lines: Lines, data: st.DataObject) -> None:
-    """Some value anywhere in some payload; also one that is not written, since it has its default."""
+    """Change any value in any payload, or add one that has its default."""
     kind = data.draw(st.sampled_from(sorted({line["kind"] for line in lines})))
     line = data.draw(st.sampled_from([line for line in lines if line["kind"] == kind]))
     body = json.loads(line["body"])
@@ -294,10 +292,10 @@ def change_one(lines: Lines, data: st.DataObject) -> None:
 @pytest.mark.spec("N67")
 @CHANGED
 @given(data=st.data())
-def test_what_was_brought_in_can_be_lived_with_or_was_refused_whole(rich: Path, data: st.DataObject) -> None:
-    """Searched, opened, prepared, dreamt of and carried on: whatever comes of it is never a defect."""
+def test_a_changed_bundle_is_either_usable_after_the_import_or_refused(rich: Path, data: st.DataObject) -> None:
+    """Searching, opening, preparing, dreaming and continuing raise no unexpected error."""
     with TemporaryDirectory() as place:
-        bundle = changed(rich, Path(place) / "b", lambda lines: change_one(lines, data))
+        bundle = change_events(rich, Path(place) / "b", lambda lines: change_one(lines, data))
         with Memory.open(Path(place) / "home", embedder=None) as memory:
             try:
                 memory.import_bundle(bundle)

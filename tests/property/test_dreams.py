@@ -1,4 +1,4 @@
-"""Whatever agents, people and dreams do to each other, in whichever order: everybody's words are accounted for."""
+"""A state machine of agents, users and dreams in any order: no word of any of them is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done to two memories, one in a folder and one in PostgreSQL: both answer, send and remember the same."""
+"""Two memories, one in a folder and one in PostgreSQL, give the same results for the same calls."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ MESSAGES = st.one_of(
     st.builds(a_result, st.sampled_from(["c1", "c2"]), WORDS),
 )
 FORMATS = st.sampled_from(["openai", "anthropic", "responses"])
-SESSIONS = st.sampled_from(["first", "second", "of-nobody"])
+SESSIONS = st.sampled_from(["first", "second", "anonymous"])
 KEYS = st.none() | st.sampled_from(["k1", "k2"])
 PATHS = st.sampled_from(["overview.md", "detail/plan.md", "MEMORY.md", "memory/scratch.md"])
 
 
 class TwoMemories(RuleBasedStateMachine):
-    """Files are never touched here: what people type into them is tested where there are some."""
+    """Live files are not edited here; that is tested elsewhere."""
 
     embedder: str | None = None
 
@@ -151,7 +151,7 @@ class TwoMemories(RuleBasedStateMachine):
         assert journals[0] == journals[1]
 
     def both(self, id: str, call: Callable[[Session], object]) -> None:
-        resource = None if id == "of-nobody" else "ada"
+        resource = None if id == "anonymous" else "ada"
         self.of_memory(lambda memory: call(memory.session(id, resource=resource, cwd="/w")))
 
     def of_memory(self, call: Callable[[Memory], object]) -> None:
@@ -179,9 +179,11 @@ def _outcome(call: Callable[[Memory], object], memory: Memory) -> object:
 
 
 def _journal(memory: Memory) -> Iterator[object]:
-    """Every event; but for how long a dream took, by whom, how far the journal was then, and where a page was kept that
-    people had written before the first one."""
-    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- what is stored has to be the same, not only what is told
+    """Every event, without values that differ by nature.
+
+    These are the duration and holder of a dream, its journal position, and the backup file of the first page.
+    """
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- stored events have to be equal, not only results
     for stream in store.stream_names(""):
         for event in store.read(stream):
             dreamt = event.kind.startswith(("dream", "seeded"))
@@ -196,13 +198,13 @@ def _journal(memory: Memory) -> Iterator[object]:
 
 
 class TestTwoMemories(TwoMemories.TestCase):
-    """No sequence of calls tells where a memory is kept; the prompts are the same to the byte."""
+    """No sequence of calls reveals the backend; prompts are equal byte for byte."""
 
     settings = settings(parent=settings(), max_examples=examples(8), stateful_step_count=25)
 
 
 class TwoMemoriesThatFindByMeaning(TwoMemories):
-    """With the embedder that the extra brings. What is new is embedded before somebody searches."""
+    """With the embedder of the extra `vectors`. New crystals are embedded before each search."""
 
     embedder = "auto"
 

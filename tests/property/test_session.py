@@ -12,13 +12,23 @@ from typing import Any
 
 import pytest
 from builders import a_call, a_result, assistant, user
-from home_builders import Kind, a_home
+from home_builders import Kind, temporary_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from profiles import examples
 from provider_rules import faults
-from scratchpad_model import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
+from scratchpad_model import (
+    INVALID_UPDATES,
+    PATHS,
+    SCHEMA,
+    VALUES,
+    State,
+    arguments,
+    merge_child,
+    updated,
+    updated_by_model,
+)
 
 from inmind import Memory, Prompt, Recorded, Session, default_layers
 from inmind.core.tokens import estimator
@@ -40,7 +50,9 @@ FORMATS = st.sampled_from(["openai", "openai", "openai", "anthropic", "responses
 TOOLS = [{"type": "function", "function": {"name": "get_page"}}]
 UPDATES = ("working_memory_update", "updateWorkingMemory")
 CALLS = st.one_of(
-    st.tuples(st.sampled_from(UPDATES), arguments() | st.sampled_from(MISFITS) | st.sampled_from(['{"goal": ', "[]"])),
+    st.tuples(
+        st.sampled_from(UPDATES), arguments() | st.sampled_from(INVALID_UPDATES) | st.sampled_from(['{"goal": ', "[]"])
+    ),
     st.tuples(st.just("memory_write"), WORDS.map(lambda text: {"path": "overview.md", "text": text, "append": True})),
     st.tuples(st.sampled_from(["get_page", "no_such_tool", "memory_list"]), st.just("{}")),
 )
@@ -52,7 +64,7 @@ class Home:
     """A child as it was when it came home: how often it had changed, what it held, what was reported of it."""
 
     changes: int
-    pad: Pad
+    pad: State
     conflicts: frozenset[str] = frozenset()
 
 
@@ -61,7 +73,7 @@ class Known:
     """What the scratchpad holds from some event on, and which of its children's have come home."""
 
     seq: int = 0
-    pad: Pad = field(default_factory=dict[str, Any])
+    pad: State = field(default_factory=dict[str, Any])
     home: dict[str, Home] = field(default_factory=dict[str, Home])
 
 
@@ -80,7 +92,7 @@ class AnySession(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._afterwards = ExitStack()
-        self.home = self._afterwards.enter_context(a_home(self.kept_in))
+        self.home = self._afterwards.enter_context(temporary_home(self.kept_in))
         self.clock = ManualClock()
         self.talk: list[dict[str, Any]] = []
         self.page = ""
@@ -94,8 +106,8 @@ class AnySession(RuleBasedStateMachine):
         self.names = count()
         self.done_abroad: set[str] = set()
         """Replies that have changed what the resource owns: no undo takes that back, so it is done once."""
-        self.born: dict[str, Pad] = {}
-        self.children: dict[str, tuple[int, Pad]] = {}
+        self.born: dict[str, State] = {}
+        self.children: dict[str, tuple[int, State]] = {}
 
     @initialize()
     def open(self) -> None:
@@ -141,7 +153,7 @@ class AnySession(RuleBasedStateMachine):
         self.saved.append((self.session.state.seq, self.page))
 
     @rule(values=VALUES, delete=PATHS)
-    def update(self, values: Pad, delete: list[str]) -> None:
+    def update(self, values: State, delete: list[str]) -> None:
         self.session.scratchpad.update(values, delete=delete)
         self._now(updated(self.pad, values, delete))
 
@@ -172,7 +184,7 @@ class AnySession(RuleBasedStateMachine):
         self._record(reply)
 
     @rule(id=CHILDREN, values=VALUES, delete=PATHS)
-    def child_updates(self, id: str, values: Pad, delete: list[str]) -> None:
+    def child_updates(self, id: str, values: State, delete: list[str]) -> None:
         """A child begins with a copy, the first time it is asked for, and goes on by itself."""
         child = self._child(id)
         child.scratchpad.update(values, delete=delete)
@@ -187,7 +199,7 @@ class AnySession(RuleBasedStateMachine):
         last = self.known[-1].home.get(id, Home(-1, self.born[id]))
         changes, theirs = self.children[id]
         assert report.repeated == (last.changes == changes)
-        pad, conflicts = home(last.pad, self.pad, theirs)
+        pad, conflicts = merge_child(last.pad, self.pad, theirs)
         came = last if report.repeated else Home(changes, theirs, frozenset(conflicts))
         assert {clash.path for clash in report.conflicts} == came.conflicts
         self._now(pad, self.known[-1].home | {id: came})
@@ -242,10 +254,10 @@ class AnySession(RuleBasedStateMachine):
         self._afterwards.close()
 
     @property
-    def pad(self) -> Pad:
+    def pad(self) -> State:
         return self.known[-1].pad
 
-    def _now(self, pad: Pad, home: dict[str, Home] | None = None) -> None:
+    def _now(self, pad: State, home: dict[str, Home] | None = None) -> None:
         self.known.append(Known(self.session.state.seq, pad, self.known[-1].home if home is None else home))
 
     def _open(self) -> None:

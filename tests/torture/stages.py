@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from dream_checks import accounted, events_of, in_order, text_of
-from torture.harness import Voice
+from torture.harness import ActorChannel
 
 from inmind import Memory
 from inmind.core.events.dreams import DreamCommitted, DreamProposed, DreamResumed
@@ -46,7 +46,7 @@ NOTES = (
 )
 
 
-class Paid:
+class PaidModel:
     """A model that writes down, outside of all memory, that it was asked. It says two notes in its own words; the rest
     is left to rules."""
 
@@ -74,7 +74,7 @@ class Paid:
 
 
 @dataclass(frozen=True)
-class Found:
+class DreamResult:
     """What there is after a dream."""
 
     dream: int
@@ -90,7 +90,7 @@ class Found:
     version: int
 
 
-def begin(voice: Voice, *, home: str) -> None:
+def begin(voice: ActorChannel, *, home: str) -> None:
     with opened(home, "", NOON) as memory:
         session = memory.session("shop", resource="ada", cwd="/w")
         for text in NOTES:
@@ -99,7 +99,7 @@ def begin(voice: Voice, *, home: str) -> None:
 
 
 def dream(
-    voice: Voice, *, home: str, calls: str, key: str | None = None, later: bool = False, unusable: int = 0
+    voice: ActorChannel, *, home: str, calls: str, key: str | None = None, later: bool = False, unusable: int = 0
 ) -> dict[str, Any]:
     """Undisturbed; `later`: when no lease of noon holds any more."""
     with opened(home, calls, LATER if later else NOON, unusable) as memory:
@@ -111,7 +111,7 @@ def dream(
 
 
 def end_behind(
-    voice: Voice, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
+    voice: ActorChannel, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
 ) -> dict[str, Any]:
     """With a signal that nothing can catch, so many minutes past noon; who is only stopped by it may go on some day."""
 
@@ -125,7 +125,7 @@ def end_behind(
         return told(memory, made.id)
 
 
-def end_behind_an_answer(voice: Voice, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
+def end_behind_an_answer(voice: ActorChannel, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
     """With SIGKILL, as soon as so many answers are in the journal."""
     answered, left = DreamLease.record_answer, iter(range(answers - 1, -1, -1))
 
@@ -135,11 +135,11 @@ def end_behind_an_answer(voice: Voice, *, home: str, calls: str, unusable: int, 
             voice.tell("ending", "answered")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(DreamLease, "answered", ending), opened(home, calls, NOON, unusable) as memory:
+    with patch.object(DreamLease, "record_answer", ending), opened(home, calls, NOON, unusable) as memory:
         memory.dream("ada")
 
 
-def dream_at_once(voice: Voice, *, home: str, calls: str) -> str:
+def dream_at_once(voice: ActorChannel, *, home: str, calls: str) -> str:
     """All of them find it at the same moment; whoever has it stays in the middle until the test lets it go."""
     with opened(home, calls, LATER) as memory:
         voice.wait()
@@ -149,7 +149,7 @@ def dream_at_once(voice: Voice, *, home: str, calls: str) -> str:
             return error.code
 
 
-def _staying(voice: Voice) -> Callable[[str, str], None]:
+def _staying(voice: ActorChannel) -> Callable[[str, str], None]:
     def stay(phase: str, _: str) -> None:
         if phase == "commit":
             voice.wait()
@@ -161,7 +161,7 @@ def told(memory: Memory, dream: int) -> dict[str, Any]:
     made = next(one for one in memory.resource("ada").dreams() if one.id == dream)
     happened = [event.payload for event in events_of(memory)]
     return asdict(
-        Found(
+        DreamResult(
             dream=dream,
             status=made.status,
             by=made.by,
@@ -178,4 +178,4 @@ def told(memory: Memory, dream: int) -> dict[str, Any]:
 
 
 def opened(home: str, calls: str, at: datetime, unusable: int = 0) -> Memory:
-    return Memory.open(home, clock=ManualClock(at), embedder=None, model=Paid(calls, unusable) if calls else None)
+    return Memory.open(home, clock=ManualClock(at), embedder=None, model=PaidModel(calls, unusable) if calls else None)

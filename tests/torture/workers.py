@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from torture.harness import Voice
-from torture.stages import BEHIND, Paid
+from torture.harness import ActorChannel
+from torture.stages import BEHIND, PaidModel
 
 from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, job_queue
@@ -41,7 +41,7 @@ DONE = "done"
 """Behind all stages: its worker knows that the job is done, and the queue does not yet."""
 
 
-class Endless:
+class EndlessModel:
     """A model that never answers."""
 
     name = "endless"
@@ -83,14 +83,14 @@ def a_worker(
     given = {**QUICKLY, **(settings or {})}
     with Memory.open(url, embedder=embedder, model=model, settings=given, clock=clock) as memory:
         house = upkeep_runner_of(memory)
-        yield DatabaseWorker(house, job_queue(house), url, concurrency=most, on_done=told or unheard)
+        yield DatabaseWorker(house, job_queue(house), url, concurrency=most, on_done=told or ignore_heartbeats)
 
 
-def unheard(_: str, __: Upkeep) -> None:
+def ignore_heartbeats(_: str, __: Upkeep) -> None:
     """Nobody wants to know."""
 
 
-def killed_behind(voice: Voice, *, url: str, calls: str, stage: str) -> None:
+def killed_behind(voice: ActorChannel, *, url: str, calls: str, stage: str) -> None:
     """All that is due, until the first dream reaches a stage."""
 
     def kill() -> None:
@@ -108,28 +108,31 @@ def killed_behind(voice: Voice, *, url: str, calls: str, stage: str) -> None:
         if stage == DONE and done.dreams:
             kill()
 
-    model = Paid(calls)
+    model = PaidModel(calls)
     with (
         leases_are_short(),
-        patch.object(DreamLease, "tell", stopping),
+        patch.object(DreamLease, "report_phase", stopping),
         a_worker(url, model=model, told=told) as worker,
     ):
         worker.run_once()
 
 
-def goes_on(voice: Voice, *, url: str, calls: str) -> None:
+def goes_on(voice: ActorChannel, *, url: str, calls: str) -> None:
     """Until it is killed."""
     with (
         leases_are_short(),
         patch("inmind.apps.worker.postgres.RETRY_SECONDS", 0.2),
         a_worker(
-            url, model=Paid(calls), settings={"worker.tries": 100}, told=lambda owner, _: voice.tell("tended", owner)
+            url,
+            model=PaidModel(calls),
+            settings={"worker.tries": 100},
+            told=lambda owner, _: voice.tell("tended", owner),
         ) as worker,
     ):
         worker.run(1.0)
 
 
-def dies_of_a_proposal(voice: Voice, *, url: str, calls: str) -> None:
+def dies_of_a_proposal(voice: ActorChannel, *, url: str, calls: str) -> None:
     """Works until a model has proposed something new here, and that is in the journal."""
     proposed = DreamLease.record_proposal
 
@@ -138,13 +141,13 @@ def dies_of_a_proposal(voice: Voice, *, url: str, calls: str) -> None:
         voice.tell("proposed", lease.dream)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(DreamLease, "proposed", dying):
+    with patch.object(DreamLease, "record_proposal", dying):
         goes_on(voice, url=url, calls=calls)
 
 
-def leaves_in_the_middle(voice: Voice, *, url: str) -> None:
+def leaves_in_the_middle(voice: ActorChannel, *, url: str) -> None:
     """When it is told to by SIGTERM, while a model thinks."""
-    model = Endless(lambda: voice.tell("asked"))
+    model = EndlessModel(lambda: voice.tell("asked"))
     with a_worker(url, model=model) as worker:
         signal.signal(signal.SIGTERM, lambda _, __: worker.stop())
         worker.run(1.0)
@@ -152,7 +155,7 @@ def leaves_in_the_middle(voice: Voice, *, url: str) -> None:
 
 
 def dreams_within(
-    voice: Voice, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]
+    voice: ActorChannel, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]
 ) -> list[tuple[str, str]]:
     """By whom each of these dreams was made, and what became of it; one that has to wait is called off."""
 
@@ -165,7 +168,7 @@ def dreams_within(
         )
         return dream.by, dream.code or dream.status
 
-    with Memory.open(url, embedder=None, model=Paid(calls), settings=limits, clock=ManualClock()) as memory:
+    with Memory.open(url, embedder=None, model=PaidModel(calls), settings=limits, clock=ManualClock()) as memory:
         voice.wait()
         return [dreamt(resource) for resource in resources]
 

@@ -1,4 +1,4 @@
-"""Which sentences want to be answered, which names somebody says, and which replies do not know."""
+"""Questions that expect an answer, names in sentences, and replies that do not know."""
 
 from __future__ import annotations
 

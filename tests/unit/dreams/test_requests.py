@@ -1,4 +1,4 @@
-"""What somebody asks to have done, in a verb and a noun; and what is no task at all."""
+"""Requests as a verb and a noun, and sentences that are no request."""
 
 from __future__ import annotations
 

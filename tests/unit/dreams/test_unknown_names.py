@@ -1,4 +1,4 @@
-"""Which names whoever listens would ask about, and which would bore."""
+"""Names that are worth a question, and names that are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all processes may use together: set aside before, settled behind, never more than there may be."""
+"""Limits shared by all processes: reserved before a call, settled after it, never exceeded."""
 
 from __future__ import annotations
 
