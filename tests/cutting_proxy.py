@@ -50,7 +50,7 @@ class Proxy:
         self._told: dict[str, Any] = conninfo_to_dict(url)
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
         self._lock = threading.Lock()
-        self._ways: set[_Way] = set()
+        self._ways: set[_ProxiedConnection] = set()
         self._threads: list[threading.Thread] = []
         self._cut: Cut | None = None
         self._ended = False
@@ -111,7 +111,7 @@ class Proxy:
                 return
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections += 1
-            way = _Way(self, client)
+            way = _ProxiedConnection(self, client)
             with self._lock:
                 self._ways.add(way)
             if (cut := self._cut) and cut.fires("connect"):
@@ -122,7 +122,7 @@ class Proxy:
             except OSError:  # it is down
                 way.end("reset")
                 continue
-            way.threads = [self._spawn(way.up), self._spawn(way.down)]
+            way.threads = [self._spawn(way.client_to_server), self._spawn(way.server_to_client)]
 
     def _server(self) -> socket.socket:
         host, port = self._told.get("host") or "127.0.0.1", self._told.get("port") or "5432"
@@ -137,12 +137,12 @@ class Proxy:
             cut = self._cut
             return cut if cut and cut.fires(where, sent) else None
 
-    def forget(self, way: _Way) -> None:
+    def forget(self, way: _ProxiedConnection) -> None:
         with self._lock:
             self._ways.discard(way)
 
 
-class _Way:
+class _ProxiedConnection:
     """One connection, there and back. `up`: what a client says up to the point where it waits for an answer."""
 
     def __init__(self, proxy: Proxy, client: socket.socket) -> None:
@@ -153,7 +153,7 @@ class _Way:
         self._lost: Cut | None = None
         """The answer that comes is not to arrive."""
 
-    def up(self) -> None:
+    def client_to_server(self) -> None:
         assert self.server
         pending, statement, began = b"", b"", False
         with suppress(OSError):
@@ -183,7 +183,7 @@ class _Way:
             return cut.how == "silence"
         return True
 
-    def down(self) -> None:
+    def server_to_client(self) -> None:
         assert self.server
         pending = b""
         with suppress(OSError):

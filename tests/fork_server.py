@@ -34,7 +34,7 @@ SECONDS = 120.0
 """After this long something hangs."""
 
 
-class Warm:
+class ForkServer:
     """A process that `module:function` has made ready, and that lives as long as this one."""
 
     def __init__(self, ready: str, *, env: Mapping[str, str] | None = None) -> None:
@@ -48,9 +48,9 @@ class Warm:
             self._process = subprocess.Popen(serving, env=env, stdin=subprocess.PIPE, pass_fds=[number])
         atexit.register(self._leave)
 
-    def fork(self, function: str, request: Any, *descriptors: int) -> Forked:
+    def fork(self, function: str, request: Any, *descriptors: int) -> ForkedProcess:
         """Let a process of its own call `module:function` with the request and with these descriptors."""
-        return Forked(self.address, function, request, descriptors)
+        return ForkedProcess(self.address, function, request, descriptors)
 
     def start(
         self,
@@ -59,7 +59,7 @@ class Warm:
         streams: Sequence[int],
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-    ) -> Forked:
+    ) -> ForkedProcess:
         """Begin what `python -c` does with the code, on these three streams."""
         environment = dict(os.environ if env is None else env)
         return self.fork(
@@ -84,7 +84,7 @@ class Warm:
             process = self.start(code, *arguments, streams=streams, cwd=cwd, env=env)
             for theirs in (given, out, err):
                 theirs.close()
-            heard = [_Heard(said), _Heard(complained)]
+            heard = [_StreamReader(said), _StreamReader(complained)]
             with contextlib.suppress(BrokenPipeError):
                 ours.write(stdin)
             ours.close()
@@ -103,7 +103,7 @@ class Warm:
         self._folder.cleanup()
 
 
-class Forked:
+class ForkedProcess:
     """A process that was forked, by the connection over which it and its keeper tell of it. It leads a session."""
 
     def __init__(self, address: str, function: str, request: Any, descriptors: Sequence[int]) -> None:
@@ -141,7 +141,7 @@ def text(said: bytes) -> str:
     return io.TextIOWrapper(io.BytesIO(said)).read()
 
 
-class _Heard:
+class _StreamReader:
     """A stream, read to its end while others are."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -183,7 +183,7 @@ def serve(listening: socket.socket, ready: str) -> None:
         asking, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            _keep(asking)
+            _fork_and_wait(asking)
             return
         asking.close()
         with contextlib.suppress(ChildProcessError):
@@ -191,7 +191,7 @@ def serve(listening: socket.socket, ready: str) -> None:
                 pass
 
 
-def _keep(asking: socket.socket) -> None:
+def _fork_and_wait(asking: socket.socket) -> None:
     """Fork the process that was asked for, wait for it, tell how it ended. Returns in that process."""
     size, descriptors, _, _ = socket.recv_fds(asking, 8, 16)
     wanted, said = int.from_bytes(size, "big"), b""
@@ -279,7 +279,7 @@ _last: list[int] = []
 def ask(address: str, code: str, arguments: Sequence[str]) -> NoReturn:
     """Be the command that is asked for, for whoever has started this process: its streams, its end."""
     request = [code, arguments, str(Path.cwd()), dict(os.environ)]
-    ended = Forked(address, "fork_server:program", request, [0, 1, 2]).wait()
+    ended = ForkedProcess(address, "fork_server:program", request, [0, 1, 2]).wait()
     if ended < 0:
         os.kill(os.getpid(), -ended)
     sys.exit(ended)

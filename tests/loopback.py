@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Any
 
 
-class Quiet(BaseHTTPRequestHandler):
+class QuietHandler(BaseHTTPRequestHandler):
     """A test's output is its own."""
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -17,7 +17,7 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening(handler: type[Quiet]) -> Generator[str]:
+def listening(handler: type[QuietHandler]) -> Generator[str]:
     """Its address. It has ended when this ends."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import server_reaper
-from postgres import nobody, wait_until
+from postgres import unprivileged_user, wait_until
 
 
 def free_port() -> int:
@@ -35,7 +35,7 @@ def pooler(folder: Path, config: str, *, port: int, **files: str) -> Generator[N
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        **server_reaper.somebody(nobody() or 0),
+        **server_reaper.as_unprivileged_user(unprivileged_user() or 0),
     ) as running:
         try:
             wait_until(lambda: running.poll() is not None or answers(port), "the pooler does not start", seconds=10)

@@ -29,7 +29,7 @@ from typing import IO, Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import server_reaper
-from server_reaper import SECONDS, is_locked, locked
+from server_reaper import SECONDS, is_locked, lock_file
 
 from inmind import Memory
 
@@ -61,7 +61,7 @@ def missing() -> str | None:
     """Why no server can be started here, if none can."""
     if find_spec(_PACKAGE) is None:
         return f"there are no programs of PostgreSQL here: {_PACKAGE} has no wheel for this platform"
-    if os.geteuid() == 0 and nobody() is None:
+    if os.geteuid() == 0 and unprivileged_user() is None:
         return "PostgreSQL refuses to be run by root, and there is no user `nobody` to run it"
     return None
 
@@ -88,7 +88,7 @@ class Run:
         roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
         run = cls(Path(tempfile.mkdtemp(prefix="inmind-", dir=_MEMORY if roomy and not on_disk else None)))
         run.folder.chmod(0o711)
-        run._held = locked(run.going_on)
+        run._held = lock_file(run.going_on)
         return run
 
     def end(self) -> None:
@@ -99,12 +99,12 @@ class Run:
         self._held = None
         for kept in self.folder.glob("*/kept"):
             with suppress(FileNotFoundError):
-                locked(kept).close()
+                lock_file(kept).close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def shared(self) -> Server:
         """The server of all, started by whoever needs it first."""
-        with locked(self.folder / "shared.lock"):
+        with lock_file(self.folder / "shared.lock"):
             server = Server(self, "shared")
             if not server.is_running:
                 server.start()
@@ -130,7 +130,7 @@ class Run:
         if os.geteuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in package.parents):
             return package / _INSTALLED / "bin"
         copy = self.folder / "programs"
-        with locked(self.folder / "programs.lock"):
+        with lock_file(self.folder / "programs.lock"):
             if not copy.exists():
                 for part in (Path(_PACKAGE, _INSTALLED), Path(f"{_PACKAGE}.libs")):
                     shutil.copytree(package.parent / part, copy / part, symlinks=True)
@@ -139,7 +139,7 @@ class Run:
     def template(self) -> Path:
         """A data directory in which nothing has happened: it is copied in a tenth of the time that making it takes."""
         made = self.folder / "template"
-        with locked(self.folder / "template.lock"):
+        with lock_file(self.folder / "template.lock"):
             if not made.exists():
                 self._init(made)
         return made
@@ -148,13 +148,13 @@ class Run:
         making, password = self.folder / "making", self.folder / "password"
         making.mkdir(mode=0o700)
         password.write_text(PASSWORD)
-        owner = nobody() if os.geteuid() == 0 else os.geteuid()
+        owner = unprivileged_user() if os.geteuid() == 0 else os.geteuid()
         assert owner is not None
         os.chown(making, owner, -1)
         asked = [self.programs() / "initdb", "-D", making, "-U", SUPERUSER, "--pwfile", password]
         asked += ["--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
         asked += [f"--wal-segsize={self.segment}", "--no-sync", "--no-instructions"]
-        to = server_reaper.somebody(owner)
+        to = server_reaper.as_unprivileged_user(owner)
         done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS, check=False, **to)
         assert done.returncode == 0, done.stderr
         making.rename(made)
@@ -237,7 +237,7 @@ class Server:
         return int(self._told()[6].split()[1])
 
     def _told(self) -> list[str]:
-        return server_reaper.told(self.folder)
+        return server_reaper.read_status(self.folder)
 
     def _wait_until_gone(self) -> None:
         wait_until(lambda: not self.is_running, f"the server in {self.folder} does not end")
@@ -275,28 +275,28 @@ class Tenants:
             self._admin.execute(f"DROP OWNED BY {name} CASCADE; DROP ROLE {name}".encode())
 
     @contextmanager
-    def swept(self) -> Generator[str]:
+    def reused(self) -> Generator[str]:
         """The URL of a tenant with an empty memory, of whom nothing is left afterwards but the tables.
 
         To make those takes longer than most tests do. Whoever has changed them is not handed on.
         """
-        url, furnished = self._swept.pop() if self._swept else self._furnished()
+        url, furnished = self._swept.pop() if self._swept else self._create_tables()
         try:
             yield url
         finally:
             name = urlsplit(url).username or ""
             self._end_connections(name)
-            if self._furniture(name) == furnished:
+            if self._table_definitions(name) == furnished:
                 self._admin.execute(_SWEEP.replace("{name}", name).encode())
                 self._swept.append((url, furnished))
 
-    def _furnished(self) -> tuple[str, Any]:
+    def _create_tables(self) -> tuple[str, Any]:
         url = self._afterwards.enter_context(self.fresh())
         with Memory.open(url) as memory:
             memory.search("nothing")
-        return url, self._furniture(urlsplit(url).username or "")
+        return url, self._table_definitions(urlsplit(url).username or "")
 
-    def _furniture(self, name: str) -> Any:
+    def _table_definitions(self, name: str) -> Any:
         return self._admin.execute(_FURNITURE.replace("{name}", name).encode()).fetchall()
 
     def _end_connections(self, name: str) -> None:
@@ -376,7 +376,7 @@ def _a_free_port() -> int:
             return port
 
 
-def nobody() -> int | None:
+def unprivileged_user() -> int | None:
     """Who runs what refuses to be run by root."""
     with suppress(KeyError):
         return pwd.getpwnam("nobody").pw_uid

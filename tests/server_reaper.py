@@ -32,7 +32,7 @@ def keep(going_on: Path, folder: Path, owner: int, command: Sequence[str]) -> in
     hearing, telling = os.pipe()
     if not os.fork():
         os.close(hearing)
-        _be_the_keeper(going_on, folder, owner, command, telling)
+        _run_keeper(going_on, folder, owner, command, telling)
     os.close(telling)
     postmaster, until = os.read(hearing, 20).decode(), time.monotonic() + SECONDS
     while not _is_ready(folder, postmaster):
@@ -43,7 +43,7 @@ def keep(going_on: Path, folder: Path, owner: int, command: Sequence[str]) -> in
     return 0
 
 
-def locked(path: Path) -> IO[bytes]:
+def lock_file(path: Path) -> IO[bytes]:
     """The file, locked for this process until it is closed. A record lock: children do not have it."""
     file = path.open("ab")
     fcntl.lockf(file, fcntl.LOCK_EX)
@@ -62,25 +62,25 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def told(folder: Path) -> list[str]:
+def read_status(folder: Path) -> list[str]:
     """What the server of a folder says of itself, line by line: its process first, at last whether it is ready."""
     with suppress(FileNotFoundError):
         return (folder / "data/postmaster.pid").read_text().splitlines()
     return []
 
 
-def somebody(uid: int) -> dict[str, Any]:
+def as_unprivileged_user(uid: int) -> dict[str, Any]:
     """How a program is started by this user: only root has to say so, as whom PostgreSQL refuses to run."""
     return {"user": uid, "group": uid, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
-def _be_the_keeper(going_on: Path, folder: Path, owner: int, command: Sequence[str], telling: int) -> None:
-    kept = locked(folder / "kept")
+def _run_keeper(going_on: Path, folder: Path, owner: int, command: Sequence[str], telling: int) -> None:
+    kept = lock_file(folder / "kept")
     os.setsid()
     with open(os.devnull, "rb") as nothing, (folder / "log").open("ab") as log:
         for descriptor, file in enumerate([nothing, log, log]):
             os.dup2(file.fileno(), descriptor)
-    server = subprocess.Popen(command, **somebody(owner))
+    server = subprocess.Popen(command, **as_unprivileged_user(owner))
     os.write(telling, str(server.pid).encode())
     os.close(telling)
     threading.Thread(target=_end_with_the_run, args=(going_on, server), daemon=True).start()
@@ -93,12 +93,12 @@ def _be_the_keeper(going_on: Path, folder: Path, owner: int, command: Sequence[s
 
 def _end_with_the_run(going_on: Path, server: subprocess.Popen[bytes]) -> None:
     with suppress(FileNotFoundError):
-        locked(going_on).close()
+        lock_file(going_on).close()
     server.send_signal(IMMEDIATE)
 
 
 def _is_ready(folder: Path, postmaster: str) -> bool:
-    lines = told(folder)
+    lines = read_status(folder)
     return len(lines) > 7 and lines[0] == postmaster and lines[7].strip() == "ready"
 
 

@@ -1,4 +1,4 @@
-"""Homes that are carried elsewhere, whoever writes to them meanwhile and wherever that is stopped."""
+"""Actors that export and import homes while other processes write, and are killed meanwhile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bundle_builders import fill_home, read_events, read_keys
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.session_steps import sound
 
 import inmind.memory.bundle.export_bundle
@@ -21,8 +21,8 @@ KEPT = ("resources/ada/MEMORY.md.damaged-1", "sessions/--w--/old.jsonl")
 """Files that come with it; of which one is a session as soon as it is there."""
 
 
-def begin(voice: Voice, *, folder: str) -> None:
-    """A bundle, and beside it a home that has something in it already: part of that, and something of its own."""
+def begin(voice: ActorChannel, *, folder: str) -> None:
+    """Create a bundle, and a home that contains part of it and some other events."""
     place, source = Path(folder), Path(f"{folder}-source")
     fill_home(source)
     with Memory.open(source, embedder=None) as memory:
@@ -38,27 +38,27 @@ def begin(voice: Voice, *, folder: str) -> None:
     voice.tell("begun")
 
 
-def bring_in(voice: Voice, *, folder: str) -> None:
+def bring_in(voice: ActorChannel, *, folder: str) -> None:
     with Memory.open(Path(folder) / "used", embedder=None) as memory:
         memory.import_bundle(Path(folder) / BUNDLE)
         voice.tell("done")
 
 
-def bring_in_new(voice: Voice, *, folder: str) -> None:
-    """By the command, which makes a home that is not there."""
+def bring_in_new(voice: ActorChannel, *, folder: str) -> None:
+    """Import with the command line, which creates the home."""
     select_place(Path(folder) / "new")
     import_(str(Path(folder) / BUNDLE))
     voice.tell("done")
 
 
-def carry_out(voice: Voice, *, folder: str) -> None:
+def carry_out(voice: ActorChannel, *, folder: str) -> None:
     with Memory.open(Path(folder) / "used", embedder=None) as memory:
         memory.export(Path(folder) / "out.inmind")
         voice.tell("done")
 
 
-def look(_: Voice, *, folder: str) -> dict[str, Any]:
-    """Each home that there is, and what is in it."""
+def look(_: ActorChannel, *, folder: str) -> dict[str, Any]:
+    """The content of each existing home."""
     found: dict[str, Any] = {}
     for home in (Path(folder) / "used", Path(folder) / "new"):
         if home.exists():
@@ -75,8 +75,8 @@ def look(_: Voice, *, folder: str) -> dict[str, Any]:
     return found
 
 
-def write_on(voice: Voice, *, home: str, name: str) -> None:
-    """For ever, in batches, with keys, also in what its resource shares with the others'; each thing is told."""
+def write_on(voice: ActorChannel, *, home: str, name: str) -> None:
+    """Write forever, in batches with keys, also to the shared resource; report each write."""
     session = Memory.open(home, embedder=None).session(name, resource="ada", cwd="/w")
     for number in itertools.count():
         session.add([{"role": "user", "content": f"{name} {number} {part}"} for part in range(3)], key=f"add {number}")
@@ -85,8 +85,8 @@ def write_on(voice: Voice, *, home: str, name: str) -> None:
         voice.tell("wrote", number)
 
 
-def export_often(voice: Voice, *, home: str, to: str, times: int) -> None:
-    """In pieces that end anywhere, in the middle of what others have just stored together too."""
+def export_often(voice: ActorChannel, *, home: str, to: str, times: int) -> None:
+    """Export repeatedly, in batches that end anywhere, also inside of batches of others."""
     inmind.memory.bundle.export_bundle.BATCH_SIZE = 7
     with Memory.open(home, embedder=None) as memory:
         for number in range(times):

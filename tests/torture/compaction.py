@@ -1,7 +1,7 @@
-"""A session whose window is full, the prompt that compacts it, and what has to be true wherever that was stopped.
+"""A session with a full window, the prompt that compacts it, and checks after it was killed.
 
-Three commits make such a prompt: what the host has handed in, the compaction, the prompt itself. Each is there whole or
-not at all; and of the compaction that means pages, index and stubs, in the journal and in the files.
+Such a prompt makes three commits: the host's messages, the compaction, the prompt. Each is stored completely or not at
+all; for the compaction that means pages, index and stubs, in the journal and in the files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provider_rules import faults
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.session_steps import sound
 
 from inmind import Memory, Session
@@ -26,20 +26,20 @@ BEFORE = 4
 TURNS = 16
 
 
-def fill(voice: Voice, *, home: str) -> None:
+def fill(voice: ActorChannel, *, home: str) -> None:
     with Memory.open(home, clock=ManualClock()) as memory:
         _session(memory).prepare(_talk(BEFORE))
     voice.tell("filled")
 
 
-def overflow(voice: Voice, *, home: str) -> None:
+def overflow(voice: ActorChannel, *, home: str) -> None:
     with Memory.open(home, clock=ManualClock()) as memory:
         _session(memory).prepare(_talk(TURNS))
         voice.tell("done")
 
 
-def overflow_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
-    """Undisturbed: what has happened then, and behind which of it a commit ended."""
+def overflow_and_tell(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+    """Run undisturbed; report the events and where each commit ended."""
     with Memory.open(home, clock=ManualClock()) as memory:
         session = _session(memory)
         found = session.state.seq
@@ -50,8 +50,8 @@ def overflow_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
         return {"ends": ends, "journal": _journal(session), "left": _left(session)}
 
 
-def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
-    """How many of the commits are there; then the host asks again, and all is as if nothing had been stopped."""
+def check(voice: ActorChannel, *, home: str, told: dict[str, Any], done: bool) -> int:
+    """Return how many commits were made; then prepare again and check that the result is complete."""
     with Memory.open(home, clock=ManualClock()) as memory:
         session = _session(memory)
         version = session.state.seq
@@ -89,7 +89,7 @@ def _journal(session: Session) -> list[list[str]]:
 
 
 def _left(session: Session) -> dict[str, Any]:
-    """What a host finds behind such a prompt, whenever it was made."""
+    """The state after such a prompt."""
     return {
         "messages": list(session.state.conversation.wires),
         "view": list(session.state.history.sent.wires),
@@ -98,7 +98,7 @@ def _left(session: Session) -> dict[str, Any]:
 
 
 def _agree(session: Session, home: Path) -> None:
-    """Pages, index, stubs and files tell of the same compactions."""
+    """Check that pages, index, stubs and files describe the same compactions."""
     made = [event.payload for event in session.events() if isinstance(event.payload, Compacted)]
     pages = {path for one in made for path in one.archives}
     folder = home / "sessions" / "--w--" / "move" / "working-memory"

@@ -1,4 +1,4 @@
-"""Actors that die at one chosen place between the journal and the file, and the person who is faster."""
+"""Actors that die at a chosen point between the journal and the file, and a person who saves first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.writers import opened, session_of
 
 import inmind.store.atomic_files as files
@@ -23,10 +23,14 @@ PLACES = ("committed", "written", "ready", "displaced", "shown", "marked")
 it has been exchanged, and what stood there not looked at yet; it stands; the journal knows that it stands."""
 
 
-def die_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: str | None, other: str | None) -> None:
-    """Write a document and die on the way; `saved` is what a person puts into the file right before that.
+def die_at(
+    voice: ActorChannel, *, home: str, place: str, path: str, text: str, saved: str | None, other: str | None
+) -> None:
+    """Write a document and die on the way.
 
-    `other`: what somebody else, in a live process, commits in the same moment.
+    `saved`: what a person writes to the file right before.
+
+    `other`: what another live process commits at the same moment.
     """
     memory = opened(home)
     session = session_of(memory)
@@ -66,8 +70,8 @@ def die_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: 
     session.write(path, text, origin=Origin.USER)
 
 
-def save_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: str) -> dict[str, Any]:
-    """The same without the death: a person saves in the middle of our write, once, and the call goes on."""
+def save_at(voice: ActorChannel, *, home: str, place: str, path: str, text: str, saved: str) -> dict[str, Any]:
+    """Without the death: a person saves once during our write, and the call continues."""
     memory = opened(home)
     session = session_of(memory)
     session.read(path)
@@ -101,7 +105,7 @@ def save_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved:
     return answer
 
 
-def look(voice: Voice, *, home: str, path: str) -> dict[str, Any]:
+def look(voice: ActorChannel, *, home: str, path: str) -> dict[str, Any]:
     memory = opened(home)
     session = session_of(memory)
     text = session.read(path)
@@ -119,7 +123,7 @@ def look(voice: Voice, *, home: str, path: str) -> dict[str, Any]:
     return answer
 
 
-def begin(voice: Voice, *, home: str, path: str, texts: list[str]) -> None:
+def begin(voice: ActorChannel, *, home: str, path: str, texts: list[str]) -> None:
     memory = opened(home)
     session = session_of(memory)
     for text in texts:
@@ -134,7 +138,7 @@ def file_of(home: str, path: str) -> Path:
 
 
 def versions(session: Any, path: str) -> list[list[str]]:
-    """Every text that the document has had, with where it came from."""
+    """Every text of the document, with its origin."""
     stream = "resource/ada" if path == "MEMORY.md" else "session/s"
     events = session._store.read(stream, kind="document")
     return [
@@ -172,8 +176,8 @@ def _after(owner: Any, name: str, act: Callable[[], None]) -> None:
 # -- strange files -----------------------------------------------------------------------------------------
 
 
-def meet_special(voice: Voice, *, home: str, path: str, again: bool, newer: str) -> dict[str, Any]:
-    """Read, write and read a document in whose place something strange stands."""
+def meet_special(voice: ActorChannel, *, home: str, path: str, again: bool, newer: str) -> dict[str, Any]:
+    """Read, write and read a document whose file is replaced by a special file."""
     memory = opened(home)
     session = session_of(memory)
     if again:
@@ -191,8 +195,8 @@ def meet_special(voice: Voice, *, home: str, path: str, again: bool, newer: str)
     return {"texts": texts, "notices": notices}
 
 
-def save_slowly(voice: Voice, *, file: str, home: str, text: str) -> dict[str, Any]:
-    """An editor that empties the file, and writes it while somebody is already looking."""
+def save_slowly(voice: ActorChannel, *, file: str, home: str, text: str) -> dict[str, Any]:
+    """An editor that truncates the file and writes it while another process already reads."""
     memory = opened(home)
     session = session_of(memory)
     session.read("overview.md")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.session_steps import sound
 from torture.writers import opened, session_of
 
@@ -22,8 +22,8 @@ from inmind.session.session import Session
 # -- a disk that does not confirm --------------------------------------------------------------------------
 
 
-def go_on_regardless(voice: Voice, *, home: str) -> None:
-    """Do one thing after the other, telling how each went; what fails is not tried again."""
+def go_on_regardless(voice: ActorChannel, *, home: str) -> None:
+    """Run all steps and report the result of each; a failed step is not retried."""
     try:
         memory = opened(home)
         session = session_of(memory)
@@ -50,8 +50,8 @@ def go_on_regardless(voice: Voice, *, home: str) -> None:
     memory.close()
 
 
-def after_all(voice: Voice, *, home: str) -> dict[str, Any]:
-    """From a new process: what is there, and whether it can be written again."""
+def after_all(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+    """Check from a new process what is stored, and whether it can be written again."""
     memory = opened(home)
     session = session_of(memory)
     before = said(session)
@@ -83,8 +83,8 @@ def said(session: Session) -> list[str]:
 # -- a disk that may only be read --------------------------------------------------------------------------
 
 
-def look_in(voice: Voice, *, home: str) -> list[str]:  # noqa: ARG001 -- every actor is given one
-    """How a home answers to somebody who wants nothing but to look: the code of the refusal, and its words."""
+def look_in(voice: ActorChannel, *, home: str) -> list[str]:  # noqa: ARG001 -- every actor is given one
+    """Open a home for reading; return the code and message of the error."""
     try:
         with opened(home) as memory:
             return [str(len(memory.sessions())), ""]
@@ -97,10 +97,10 @@ def look_in(voice: Voice, *, home: str) -> list[str]:  # noqa: ARG001 -- every a
 BIG = 40_000
 
 
-def fill_up(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
-    """On a small disk: leave so little room, do everything, make room, do everything again.
+def fill_up(voice: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
+    """On a small disk: leave little space, run everything, free space, run everything again.
 
-    Nobody opens anything anew in between, and after each round another process looks at the whole home.
+    Nothing is reopened in between, and after each round another process checks the whole home.
     """
     ballast = Path(home).parent / "ballast"
     memory = opened(home)
@@ -121,8 +121,8 @@ def fill_up(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
     return rounds
 
 
-def limit_size(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
-    """The same with files that may not grow beyond a size: a write is cut in the middle, and only then refused."""
+def limit_size(voice: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
+    """The same with a file size limit: a write is cut in the middle before it is refused."""
     memory = opened(home)
     session = session_of(memory)
     session.write("overview.md", "first\n")
@@ -142,10 +142,10 @@ def limit_size(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
     return rounds
 
 
-def search_when_full(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
-    """On a small disk: say much, leave so little room, search, make room, search again.
+def search_when_full(voice: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
+    """On a small disk: write much, leave little space, search, free space, search again.
 
-    The journal has everything by then; only the index has to grow. With no room at all it is made from the beginning.
+    The journal is complete by then; only the index has to grow. Without any space it is rebuilt.
     """
     ballast = Path(home).parent / "ballast"
     memory = Memory.open(home, embedder=None)
@@ -184,7 +184,7 @@ def look_at(home: str) -> None:
 
 
 def _try_all(session: Session, name: str, home: str) -> list[str]:
-    """Every kind of writing. What is refused is refused as STORAGE_FULL and has changed nothing."""
+    """Every kind of write. A refused one raises STORAGE_FULL and has changed nothing."""
     steps: dict[str, Callable[[], object]] = {
         "add": lambda: session.add([{"role": "user", "content": name + "x" * BIG}]),
         "write": lambda: session.write("overview.md", name + "y" * BIG),
@@ -223,7 +223,7 @@ def _everything(session: Session) -> list[Any]:
 
 
 def _agree(session: Session, home: str) -> None:
-    """Files and journal, after the next call has brought them together."""
+    """Check files against the journal after the next call has synchronised them."""
     folder = Path(home, "sessions/--w--/s")
     for path in session.documents():
         file = Path(home, "resources/ada", path) if path == "MEMORY.md" else folder / "working-memory" / path
@@ -234,7 +234,7 @@ def _agree(session: Session, home: str) -> None:
 
 
 def _fill(ballast: Path, left: int) -> None:
-    """Take up all room but so much."""
+    """Use all space except this much."""
     with ballast.open("wb", buffering=0) as file:
         for size in (65_536, 4_096):
             try:

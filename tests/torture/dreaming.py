@@ -1,8 +1,7 @@
-"""A resource that has much to dream of, the dream that is stopped, and what has to be true wherever that was.
+"""A resource with material for a dream, the dream that is killed, and checks after it.
 
-A dream is several commits: what people had written before the first one, that it has begun, has gathered, has proposed
-and was checked, and all that it does. Each is there whole or not at all; and of the last that means the page, the notes
-that it took in, and the crystals, together.
+A dream makes several commits: adopting the page, started, gathered, proposed, checked, and the result. Each is stored
+completely or not at all; for the last that means the page, the processed notes and the crystals together.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 from builders import home_of
 from dream_checks import accounted, events_of, folder_of, found, in_order, pages_of, shown, text_of
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.session_steps import sound
 
 import inmind.jobs.dreaming.lease
@@ -48,8 +47,8 @@ WAITING = (
 )
 
 
-def begin(voice: Voice, *, home: str, first: bool) -> None:
-    """Something to dream of: for the first time, below what somebody has written by hand, or once more."""
+def begin(voice: ActorChannel, *, home: str, first: bool) -> None:
+    """Write material: for the first dream, below a page written by hand, or for another one."""
     with opened(home, NOON - timedelta(hours=3)) as memory:
         session = memory.session("shop", resource="ada", cwd="/w")
         page = folder_of(home) / MEMORY_PAGE_PATH
@@ -70,14 +69,14 @@ def begin(voice: Voice, *, home: str, first: bool) -> None:
     voice.tell("begun")
 
 
-def dream(voice: Voice, *, home: str) -> None:
+def dream(voice: ActorChannel, *, home: str) -> None:
     with opened(home) as memory:
         memory.dream("ada")
         voice.tell("done")
 
 
-def dream_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
-    """Undisturbed: what has happened then, behind which of it a commit ended, and what the page said all along."""
+def dream_and_tell(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+    """Run undisturbed; report the events, where each commit ended, and every text of the page."""
     with opened(home) as memory:
         before = len(events_of(memory))
         assert memory.dream("ada").status == "done"
@@ -89,8 +88,8 @@ def dream_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
         return {"ends": ends, "journal": _journal(memory), "pages": pages_of(memory), "taken": taken, "asked": asked}
 
 
-def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
-    """How many of the commits are there; then somebody dreams again, and all is as if nothing had been stopped."""
+def check(voice: ActorChannel, *, home: str, told: dict[str, Any], done: bool) -> int:
+    """Return how many commits were made; then dream again and check that the result is complete."""
     page = (folder_of(home) / MEMORY_PAGE_PATH).read_text("utf-8")
     assert page in told["pages"], f"neither the old page nor the new one: {page!r}"
     with opened(home) as memory:
@@ -110,7 +109,7 @@ def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
 
 
 def go_on(home: str, told: dict[str, Any]) -> None:
-    """Somebody dreams after the lease: of a note more, and else as the dream that nobody disturbed."""
+    """Dream after the lease: with one more note, and otherwise the same result as undisturbed."""
     with opened(home, LATER) as memory:
         late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
         left = memory.resource("ada").state.dreams.running
@@ -133,7 +132,7 @@ def go_on(home: str, told: dict[str, Any]) -> None:
     sound(Path(home))
 
 
-def die_in(voice: Voice, *, home: str, phase: str) -> None:
+def die_in(voice: ActorChannel, *, home: str, phase: str) -> None:
     with opened(home) as memory:
 
         def die(now: str, _: str) -> None:
@@ -147,8 +146,8 @@ def die_in(voice: Voice, *, home: str, phase: str) -> None:
 # -- many at once -------------------------------------------------------------------------------------------
 
 
-def dream_at_once(voice: Voice, *, home: str) -> list[str]:
-    """Whoever is first stays in the middle of it until the test lets it go."""
+def dream_at_once(voice: ActorChannel, *, home: str) -> list[str]:
+    """The first process waits in the middle of its dream until the test lets it continue."""
     with opened(home) as memory:
         voice.wait()
 
@@ -162,7 +161,7 @@ def dream_at_once(voice: Voice, *, home: str) -> list[str]:
             return [error.code]
 
 
-def note_many(voice: Voice, *, home: str, number: int) -> list[str]:
+def note_many(voice: ActorChannel, *, home: str, number: int) -> list[str]:
     with opened(home) as memory:
         session = memory.session("other", resource="ada", cwd="/w")
         ids = [session.note(f"Boat number {n} is called {'abcdefghij'[n % 10] * 4}").id for n in range(number)]
@@ -170,7 +169,7 @@ def note_many(voice: Voice, *, home: str, number: int) -> list[str]:
     return ids
 
 
-def look(voice: Voice, *, home: str) -> dict[str, Any]:
+def look(voice: ActorChannel, *, home: str) -> dict[str, Any]:
     with opened(home) as memory:
         _hold_promises(memory)
         account = accounted(memory)
@@ -183,8 +182,8 @@ def look(voice: Voice, *, home: str) -> dict[str, Any]:
 # -- a disk that fails, or is full --------------------------------------------------------------------------
 
 
-def dream_regardless(voice: Voice, *, home: str) -> str:
-    """Whatever the disk does; answers with what the dream said, if it failed."""
+def dream_regardless(voice: ActorChannel, *, home: str) -> str:
+    """Dream on a failing disk; return the error of the dream, if it failed."""
     try:
         with opened(home) as memory:
             memory.dream("ada")
@@ -195,10 +194,10 @@ def dream_regardless(voice: Voice, *, home: str) -> str:
     return ""
 
 
-def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
-    """When it comes to commit no file may get longer than the journal's log and so much; answers with what it said.
+def dream_without_room(voice: ActorChannel, *, home: str, room: int) -> list[str]:
+    """Limit the file size at commit to the log and this much; return the result.
 
-    Then there is room again: nothing has been opened anew, and the next dream is due when the lease is over.
+    Then the limit is removed. Nothing was reopened, and the next dream is due after the lease.
     """
     clock = ManualClock(NOON)
     with opened(home, clock=clock) as memory:
@@ -239,8 +238,7 @@ def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
 
 
 def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) -> Memory:
-    """With a dreamer for whom no time passes, and who is called by it: how long a dream took, and whose it was, stands
-    in the journal, which is compared."""
+    """Open with a fixed clock and holder: duration and holder are in the journal, which is compared."""
 
     def called(_: int) -> str:
         return str(at)
@@ -252,7 +250,7 @@ def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) 
 
 def _hold_promises(memory: Memory) -> None:
     session = memory.session("shop", resource="ada", cwd="/w")
-    page = session.read(MEMORY_PAGE_PATH)  # whoever looks brings files and journal together
+    page = session.read(MEMORY_PAGE_PATH)  # reading synchronises files and journal
     shown(memory)
     in_order(memory)
     accounted(memory)

@@ -1,4 +1,4 @@
-"""Actors that fork with an open memory, as servers that load everything before they split do."""
+"""Actors that fork with an open memory, like servers that preload before they fork."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.writers import opened, session_of
 
 from inmind import Memory
@@ -21,8 +21,8 @@ from inmind.session.session import Session
 faulthandler.register(signal.SIGUSR1)
 
 
-def both_write(voice: Voice, *, home: str, number: int, exit: str) -> None:
-    """Parent and child go on with the session that was open when they were one."""
+def both_write(voice: ActorChannel, *, home: str, number: int, exit: str) -> None:
+    """Parent and child continue with the session that was open before the fork."""
     memory = opened(home)
     session = session_of(memory)
     session.add([_message("before", 0)])
@@ -37,7 +37,7 @@ def both_write(voice: Voice, *, home: str, number: int, exit: str) -> None:
         if exit == "closed":
             memory.close()
         if exit != "killed":
-            sys.exit(0)  # through every destructor, with all that was inherited
+            sys.exit(0)  # runs the destructors of everything inherited
         os.kill(os.getpid(), signal.SIGKILL)
     _reap([pid], killed=exit == "killed")
     session.add([_message("after", 0)])
@@ -45,8 +45,8 @@ def both_write(voice: Voice, *, home: str, number: int, exit: str) -> None:
     voice.tell("done")
 
 
-def pool_writes(voice: Voice, *, home: str, number: int) -> None:
-    """By multiprocessing, which forks, runs a function, and ends the child by its own rules."""
+def pool_writes(voice: ActorChannel, *, home: str, number: int) -> None:
+    """With multiprocessing, which forks, runs a function, and ends the child in its own way."""
     memory = opened(home)
     session = session_of(memory)
     session.add([_message("before", 0)])
@@ -63,8 +63,8 @@ def pool_writes(voice: Voice, *, home: str, number: int) -> None:
     voice.tell("done")
 
 
-def fork_amid_writes(voice: Voice, *, home: str, forks: int) -> int:
-    """Other threads are in the middle of everything whenever a fork happens."""
+def fork_amid_writes(voice: ActorChannel, *, home: str, forks: int) -> int:
+    """Fork while other threads write."""
     memory = opened(home)
     stop = threading.Event()
     written = [0, 0, 0]
@@ -103,8 +103,11 @@ def fork_amid_writes(voice: Voice, *, home: str, forks: int) -> int:
     return sum(written)
 
 
-def leave_it_to_the_child(voice: Voice, *, home: str) -> None:
-    """As a daemon does: open, fork, and the parent is gone. The child takes its locks with nobody to share them."""
+def leave_it_to_the_child(voice: ActorChannel, *, home: str) -> None:
+    """Like a daemon: open, fork, and end the parent.
+
+    The child shares its locks with no process.
+    """
     memory = opened(home)
     session = session_of(memory)
     session.add([_message("parent", 0)])
@@ -120,8 +123,8 @@ def leave_it_to_the_child(voice: Voice, *, home: str) -> None:
     os._exit(0)
 
 
-def locks_of_a_child(voice: Voice, *, home: str) -> dict[str, bool]:
-    """Whether the system knows of a lock that the child holds on the database."""
+def locks_of_a_child(voice: ActorChannel, *, home: str) -> dict[str, bool]:
+    """Return whether the system knows of a lock of the child on the database."""
     memory = opened(home)
     session = session_of(memory)
     session.overview  # noqa: B018 -- so that the connection has been used
@@ -165,7 +168,7 @@ def _message(name: str, n: int) -> dict[str, Any]:
 
 
 def _reap(pids: list[int], *, killed: bool = False) -> None:
-    """Wait for children, but not for ever: one that hangs is ended and told of."""
+    """Wait for children with a timeout; a hanging one is killed and reported."""
     waiting = dict.fromkeys(pids)
     deadline = time.monotonic() + 40
     while waiting and time.monotonic() < deadline:

@@ -1,9 +1,8 @@
-"""How a fault is made, and how its consequences are looked at: always from another process.
+"""Fault injection, and checks of the consequences from another process.
 
-An actor is a plain function in one of this folder's modules. It runs in a process of its own and tells what it has
-done over a socket, so that what it told before it died is known exactly; `send` on a socket is also none of the
-system calls that faults are injected into. Whatever the dice decide comes from one seed, which is printed: set
-TORTURE_SEED to see the same again.
+An actor is a function in one of this folder's modules. It runs in a separate process and reports over a socket, so that
+its reports before its death are known exactly; `send` on a socket is not one of the system calls that faults are
+injected into. All random choices come from one seed, which is printed: set TORTURE_SEED to repeat a run.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import pytest
-from fork_server import Warm
+from fork_server import ForkServer
 
 TESTS = Path(__file__).parents[1]
 SECONDS = 60.0
@@ -48,8 +47,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Voice:
-    """An actor's end of the wire."""
+class ActorChannel:
+    """An actor's end of the socket."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -59,7 +58,7 @@ class Voice:
         self._socket.sendall(json.dumps(words).encode() + b"\n")
 
     def wait(self) -> None:
-        """Until the test says go on: a barrier for several actors."""
+        """Wait for the test: a barrier for several actors."""
         self.tell("waiting")
         if not self._socket.recv(1):
             sys.exit("the test has gone away")
@@ -67,11 +66,11 @@ class Voice:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an actor ended, and everything it told before."""
+    """How an actor ended, and everything that it reported."""
 
     code: int
     told: list[list[Any]]
-    said: str
+    output: str
     calls: list[str] = field(default_factory=list[str])
     """The lines of the trace, when there was one."""
 
@@ -81,31 +80,31 @@ class Outcome:
 
     @property
     def answer(self) -> Any:
-        assert self.code == 0, f"the actor failed ({self.code}): {self.said}"
+        assert self.code == 0, f"the actor failed ({self.code}): {self.output}"
         return self.told[-1][1]
 
     def all(self, word: str) -> list[list[Any]]:
         return [words[1:] for words in self.told if words[0] == word]
 
 
-class Running:
-    """An actor at work, in a process that has opened nothing yet."""
+class RunningActor:
+    """An actor in a process that has not opened anything yet."""
 
     def __init__(self, actor: Actor, *, fresh: bool = False, wrapped: Sequence[str] = (), **arguments: Any) -> None:
-        """`fresh`: with an interpreter of its own, to its regular end; `wrapped`: the command to run that under."""
+        """`fresh`: in a new interpreter, to its regular end; `wrapped`: the command to run it with."""
         self._socket, theirs = socket.socketpair()
         self._socket.settimeout(SECONDS)
         self._incoming = b""
         self._told: list[list[Any]] = []
         name = f"{actor.__module__}:{actor.__name__}"
         if fresh or wrapped:
-            self._process: _Process = _Started(wrapped, name, arguments, theirs)
+            self._process: _Process = _StartedProcess(wrapped, name, arguments, theirs)
         else:
-            self._process = _Forked(name, arguments, theirs)
+            self._process = _ForkedProcess(name, arguments, theirs)
         theirs.close()
 
-    def hear(self) -> list[Any] | None:
-        """The next thing it tells; None when it has nothing more to tell."""
+    def receive(self) -> list[Any] | None:
+        """The next report; None if there is none."""
         while b"\n" not in self._incoming:
             more = self._socket.recv(1 << 16)
             if not more:
@@ -115,14 +114,14 @@ class Running:
         self._told.append(json.loads(line))
         return self._told[-1]
 
-    def hear_until(self, word: str) -> list[Any]:
-        while (words := self.hear()) is not None:
+    def receive_until(self, word: str) -> list[Any]:
+        while (words := self.receive()) is not None:
             if words[0] == word:
                 return words[1:]
-        said = self.finish().said
+        said = self.finish().output
         raise AssertionError(f"the actor ended without {word!r}: {said}")
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._socket.send(b"!")
 
     @property
@@ -133,14 +132,14 @@ class Running:
         self._process.kill()
 
     def abandon(self) -> None:
-        """The test has failed already."""
+        """Kill it: the test has already failed."""
         self.kill()
         with contextlib.suppress(OSError, ValueError, AssertionError):
             self.finish()
 
     def finish(self) -> Outcome:
         try:
-            while self.hear() is not None:
+            while self.receive() is not None:
                 pass
             code, said = self._process.end()
         except (TimeoutError, subprocess.TimeoutExpired) as late:
@@ -149,7 +148,7 @@ class Running:
             raise AssertionError(f"the actor hangs; it told {self._told[-3:]} and said {said}") from late
         finally:
             self._socket.close()
-        return Outcome(code=code, told=self._told, said=said)
+        return Outcome(code=code, told=self._told, output=said)
 
 
 class _Process(Protocol):
@@ -159,8 +158,8 @@ class _Process(Protocol):
     def end(self) -> tuple[int, str]: ...
 
 
-class _Started:
-    """With an interpreter of its own."""
+class _StartedProcess:
+    """A new interpreter."""
 
     def __init__(self, wrapped: Sequence[str], name: str, arguments: dict[str, Any], voice: socket.socket) -> None:
         self._process = subprocess.Popen(
@@ -177,7 +176,7 @@ class _Started:
         return self._process.pid
 
     def kill(self) -> None:
-        """The whole group: what it was wrapped in, and what it has started itself."""
+        """Kill the whole group: the wrapper, and the processes it started."""
         os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> tuple[int, str]:
@@ -185,8 +184,8 @@ class _Started:
         return self._process.returncode, said.decode(errors="replace")
 
 
-class _Forked:
-    """Forked off a process that has imported all of this folder."""
+class _ForkedProcess:
+    """A fork of a process that has imported all modules of this folder."""
 
     def __init__(self, name: str, arguments: dict[str, Any], voice: socket.socket) -> None:
         self._said = TemporaryFile()  # noqa: SIM115 -- closed by `end`
@@ -208,37 +207,37 @@ class _Forked:
 
 
 @cache
-def _stage() -> Warm:
-    return Warm("torture.harness:set_stage", env=_environment())
+def _stage() -> ForkServer:
+    return ForkServer("torture.harness:set_stage", env=_environment())
 
 
 def run(actor: Actor, **arguments: Any) -> Outcome:
-    return Running(actor, **arguments).finish()
+    return RunningActor(actor, **arguments).finish()
 
 
 def ask(actor: Actor, **arguments: Any) -> Any:
-    """What an actor answers, when nothing is meant to go wrong."""
+    """Run an actor without faults and return its result."""
     return run(actor, **arguments).answer
 
 
-def together(actors: Sequence[Running]) -> list[Outcome]:
-    """Let all of them go at the same moment, then wait for each."""
+def run_together(actors: Sequence[RunningActor]) -> list[Outcome]:
+    """Release all actors at the same moment, then wait for each."""
     try:
         for actor in actors:
-            actor.hear_until("waiting")
+            actor.receive_until("waiting")
     except BaseException:
         for actor in actors:
             actor.abandon()
         raise
     for actor in actors:
-        actor.go_on()
-    ended = side_by_side(Running.finish, actors)
-    assert [one.code for one in ended] == [0] * len(ended), "\n".join(one.said for one in ended if one.code)
+        actor.resume()
+    ended = in_threads(RunningActor.finish, actors)
+    assert [one.code for one in ended] == [0] * len(ended), "\n".join(one.output for one in ended if one.code)
     return ended
 
 
-def side_by_side(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Threads, since the work is done by other processes: to wait for one must not hold up another."""
+def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Run in threads: the work is done by other processes, which must not wait for each other."""
     with ThreadPoolExecutor(max_workers=max(len(items), 1)) as pool:
         return list(pool.map(function, items))
 
@@ -252,7 +251,7 @@ def two_at_a_time(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 @dataclass(frozen=True, order=True)
-class Point:
+class CallPoint:
     """Right before the number-th call of this name."""
 
     call: str
@@ -263,28 +262,28 @@ class Point:
 
 
 def traced(actor: Actor, inject: str = "", *, trace: Path, **arguments: Any) -> Outcome:
-    """Run under strace, with a fault if one is given, from the actor's first own call on.
+    """Run under strace, optionally with a fault, from the actor's first own call on.
 
-    strace counts each kind of call apart, so `when=3` over several kinds is the first third call of any of them:
-    a point names one kind.
+    strace counts each kind of call separately, so `when=3` over several kinds is the first third call of any of them: a
+    point names one kind.
     """
-    running = Running(held, name=f"{actor.__module__}:{actor.__name__}", arguments=arguments)
-    running.hear_until("waiting")
+    running = RunningActor(held, name=f"{actor.__module__}:{actor.__name__}", arguments=arguments)
+    running.receive_until("waiting")
     command = ["strace", "-f", "-o", str(trace), "-e", f"trace={','.join(WRITING)}", "-p", str(running.pid)]
     if inject:
         command += ["-e", f"inject={inject}"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as strace:
         assert strace.stderr
         said = strace.stderr.readline()
-        running.go_on()
+        running.resume()
         ended = running.finish()
     assert "attached" in said, said
     lines = trace.read_text(errors="replace").splitlines()
-    return Outcome(code=ended.code, told=ended.told, said=ended.said, calls=lines)
+    return Outcome(code=ended.code, told=ended.told, output=ended.output, calls=lines)
 
 
-def held(voice: Voice, *, name: str, arguments: dict[str, Any]) -> Any:
-    """An actor that waits until a tracer has been attached to it, which most systems allow only if it agrees."""
+def held(voice: ActorChannel, *, name: str, arguments: dict[str, Any]) -> Any:
+    """An actor that waits for a tracer to attach, which most systems allow only with its consent."""
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1 % (1 << 64)), 0, 0, 0)
     voice.wait()
     return _actor(name)(voice, **arguments)
@@ -293,20 +292,20 @@ def held(voice: Voice, *, name: str, arguments: dict[str, Any]) -> Any:
 _PR_SET_PTRACER = 0x59616D61
 
 
-def points_of(outcome: Outcome) -> list[Point]:
-    """Every place at which this run could have been stopped, in the order in which it came by them."""
+def points_of(outcome: Outcome) -> list[CallPoint]:
+    """Every point at which this run can be stopped, in order."""
     passed: Counter[str] = Counter()
-    points: list[Point] = []
+    points: list[CallPoint] = []
     for line in outcome.calls:
         name = line.split(None, 1)[1].split("(", 1)[0] if "(" in line else ""
         if name in WRITING:
             passed[name] += 1
-            points.append(Point(name, passed[name]))
+            points.append(CallPoint(name, passed[name]))
     return points
 
 
-def some(points: Sequence[Point], number: int, dice: random.Random) -> list[Point]:
-    """The first and the last, and others from all over the run."""
+def sample_points(points: Sequence[CallPoint], number: int, dice: random.Random) -> list[CallPoint]:
+    """The first, the last, and others from the whole run."""
     if len(points) <= number:
         return list(points)
     inner = range(1, len(points) - 1)
@@ -327,12 +326,12 @@ def _why_no_strace() -> str:
     return ""
 
 
-def idle(voice: Voice) -> None:
+def idle(voice: ActorChannel) -> None:
     voice.tell("done")
 
 
 def need_strace() -> None:
-    """At a desk it may be missing; a build that skips all this would be green and would have tested nothing."""
+    """Skip locally if strace is missing; on CI fail, since a skip would test nothing."""
     if why := _why_no_strace():
         if os.environ.get("CI"):
             pytest.fail(why)
@@ -354,7 +353,7 @@ def need_namespaces() -> None:
         pytest.skip(why)
 
 
-def dice() -> random.Random:
+def seeded_random() -> random.Random:
     seed = int(os.environ.get("TORTURE_SEED") or random.SystemRandom().randrange(1 << 32))
     print(f"TORTURE_SEED={seed}")
     return random.Random(seed)
@@ -371,8 +370,8 @@ _OURSELVES = (sys.executable, "-m", "torture.harness")
 
 
 def act(name: str, descriptor: int, arguments: dict[str, Any]) -> None:
-    """The actor's process: find the function, run it, tell its answer."""
-    voice = Voice(descriptor)
+    """The actor's process: find the function, run it, report its result."""
+    voice = ActorChannel(descriptor)
     voice.tell("answer", _actor(name)(voice, **arguments))
 
 
@@ -382,7 +381,7 @@ def _actor(name: str) -> Actor:
 
 
 def set_stage() -> None:
-    """Everything has been imported, and nothing opened."""
+    """Import everything and open nothing."""
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         if not path.stem.startswith("test_") and path.stem != "conftest":
             importlib.import_module(".".join(path.relative_to(TESTS).with_suffix("").parts))
@@ -396,7 +395,7 @@ def play(request: list[Any], voice: int, said: int) -> NoReturn:
         name, arguments = request
         act(name, voice, arguments)
         code = 0
-    except BaseException:  # whatever it is belongs into the report
+    except BaseException:  # any error goes into the report
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Killing: at each system call of an actor, and at random moments, which no list of system calls can name."""
+"""Kills at each system call of an actor, and at random moments between them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import time
 from pathlib import Path
 
 from torture import writers
-from torture.harness import Actor, Point, Running, ask, points_of, run, some, traced, two_at_a_time
+from torture.harness import Actor, CallPoint, RunningActor, ask, points_of, run, sample_points, traced, two_at_a_time
 
 
 def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str = "") -> None:
-    """Writers follow each other on one home; each first looks for everything that any of them had told."""
+    """Run writers on one home one after another; each first checks everything reported before."""
     told: list[str] = []
     for _ in range(kills):
-        writer = Running(writers.write_on, home=str(home), seed=dice.randrange(1 << 32), library=library)
-        (seen,) = writer.hear_until("seen")
+        writer = RunningActor(writers.write_on, home=str(home), seed=dice.randrange(1 << 32), library=library)
+        (seen,) = writer.receive_until("seen")
         missing, unheard = set(told) - set(seen), set(seen) - set(told)
         assert not missing, f"told and lost: {sorted(missing)}"
         assert len(unheard) <= 1, f"one call can have been on its way, not {sorted(unheard)}"
@@ -24,7 +24,7 @@ def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str 
         time.sleep(dice.random() * 0.08)
         writer.kill()
         ended = writer.finish()
-        assert ended.killed, f"the writer ended before it was killed: {ended.said}"
+        assert ended.killed, f"the writer ended before it was killed: {ended.output}"
         told += [text for (text,) in ended.all("wrote")]
     there = ask(writers.look, home=str(home), library=library)
     print(f"{kills} kills, {len(told)} told, {len(there)} there")
@@ -33,9 +33,9 @@ def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str 
 
 
 def kill_at_calls(start: Path, *, tell: Actor, act: Actor, check: Actor, number: int, dice: random.Random) -> None:
-    """End an actor at system calls, one after another, each on a copy of a home, and look at what it left.
+    """Kill an actor at system calls, one after another, each on a copy of a home, and check it.
 
-    `tell` does the same and says what there is to expect; `check` answers with how many of its commits were made.
+    `tell` runs the same undisturbed and reports what to expect; `check` returns how many of its commits were made.
     """
     folder = start.parent
 
@@ -44,21 +44,21 @@ def kill_at_calls(start: Path, *, tell: Actor, act: Actor, check: Actor, number:
 
     told = ask(tell, home=fresh("reference"))
     whole = traced(act, home=fresh("counted"), trace=folder / "counted.trace")
-    assert whole.code == 0, whole.said
+    assert whole.code == 0, whole.output
     points = points_of(whole)
     assert len(points) > 40, f"only {len(points)} calls were seen: is anything written at all?"
 
-    def kill(point: Point) -> int:
+    def kill(point: CallPoint) -> int:
         home = fresh(f"home-{point}")
         inject = f"{point.call}:signal=SIGKILL:when={point.number}"
         ended = traced(act, inject, home=home, trace=folder / f"{point}.trace")
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
         looked = run(check, home=home, told=told, done=bool(ended.all("done")))
-        assert looked.code == 0, f"killed at {point}:\n{looked.said}"
+        assert looked.code == 0, f"killed at {point}:\n{looked.output}"
         shutil.rmtree(home)
         return looked.answer
 
-    chosen = some(points, number, dice)
+    chosen = sample_points(points, number, dice)
     print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
     commits = two_at_a_time(kill, chosen)
     assert {0, len(told["ends"]) - 1} < set(commits), f"all kills fell behind the commits {sorted(set(commits))}"

@@ -1,4 +1,4 @@
-"""Actors that meet stores of another age: older schemas, newer ones, and libraries that are not safe."""
+"""Actors with stores of older and newer schemas, and with unsafe SQLite libraries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.session_steps import connected, sound
 from torture.writers import opened, session_of
 
@@ -28,8 +28,8 @@ from inmind.store.sqlite.store import SqliteStore
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def make_old(voice: Voice, *, home: str, steps: int) -> None:
-    """A store as it was after so many migrations, with something in it."""
+def make_old(voice: ActorChannel, *, home: str, steps: int) -> None:
+    """Create a store as it was after this many migrations, with some content."""
     Path(home).mkdir(parents=True, exist_ok=True)
     sqlite.MIGRATIONS = MIGRATIONS[:steps]
     if steps == 0:
@@ -52,13 +52,13 @@ def make_old(voice: Voice, *, home: str, steps: int) -> None:
     voice.tell("made", steps)
 
 
-def migrate(voice: Voice, *, home: str) -> None:
-    """Nothing but opening: that is where it happens."""
+def migrate(voice: ActorChannel, *, home: str) -> None:
+    """Open the store, which migrates it."""
     SqliteStore(Path(home) / "inmind.db").close()
     voice.tell("migrated")
 
 
-def migrate_together(voice: Voice, *, home: str, name: str) -> None:
+def migrate_together(voice: ActorChannel, *, home: str, name: str) -> None:
     voice.wait()
     store = SqliteStore(Path(home) / "inmind.db")
     while True:
@@ -71,11 +71,11 @@ def migrate_together(voice: Voice, *, home: str, name: str) -> None:
     store.close()
 
 
-def migrate_and_die(voice: Voice, *, home: str, steps: int) -> list[int]:
-    """Before each statement that a migration runs, one after another: a child that dies right there.
+def migrate_and_die(voice: ActorChannel, *, home: str, steps: int) -> list[int]:
+    """Kill a child before each statement of a migration.
 
-    The children are forked from here, where nothing is open; each gets an old store of its own. From the oldest on all
-    steps are gone through. From any other it is the first one: whoever died in a later one left a store of that age.
+    The children are forked from here, where nothing is open; each gets an old store. From the oldest store all
+    migrations are covered, from any other the first one: death in a later one leaves a store of that version.
     """
     died: list[int] = []
     old, new = Path(home, "old"), Path(home, "new.db")
@@ -96,12 +96,12 @@ def migrate_and_die(voice: Voice, *, home: str, steps: int) -> list[int]:
 
 
 def _age(place: Path) -> int:
-    """Looked up in a copy: whoever opens it next is to find it as it was left."""
+    """The schema version, read from a copy: the next process must find the store unchanged."""
     with TemporaryDirectory() as folder:
         return describe(shutil.copytree(place, Path(folder, "copy")) / "inmind.db")[1]
 
 
-def _die_at_statement(voice: Voice, place: Path, number: int) -> None:
+def _die_at_statement(voice: ActorChannel, place: Path, number: int) -> None:
     left = [number]
 
     def watch(connection: Any) -> None:
@@ -129,8 +129,8 @@ def ask_child(act: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def look(voice: Voice, *, home: str, steps: int, new: Path | None = None) -> list[str]:
-    """Whatever happened: it opens, it is of today as a new one is, and everything that was in it is in it."""
+def look(voice: ActorChannel, *, home: str, steps: int, new: Path | None = None) -> list[str]:
+    """Check that the store opens, has the current schema, and has its content."""
     path = Path(home) / "inmind.db"
     store = SqliteStore(path)
     texts = [event.payload.text for event in store.read("s") if isinstance(event.payload, DocumentWritten)]
@@ -167,8 +167,8 @@ def describe(path: Path) -> tuple[list[Any], int]:
 # -- a newer schema ----------------------------------------------------------------------------------------
 
 
-def make_newer(voice: Voice, *, home: str) -> None:
-    """By an inmind of tomorrow, which keeps one table more."""
+def make_newer(voice: ActorChannel, *, home: str) -> None:
+    """Create a store of a newer inmind with one more table."""
     with Memory.open(home) as memory:
         session = session_of(memory)
         session.write("overview.md", "from tomorrow\n")
@@ -182,7 +182,7 @@ def make_newer(voice: Voice, *, home: str) -> None:
     voice.tell("made")
 
 
-def dump(voice: Voice, *, home: str) -> list[Any]:
+def dump(voice: ActorChannel, *, home: str) -> list[Any]:
     """Every row of every table, and every live file."""
     connection = connected(Path(home) / "inmind.db")
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1")]
@@ -194,8 +194,8 @@ def dump(voice: Voice, *, home: str) -> list[Any]:
     return [version, rows, files]
 
 
-def meet_newer(voice: Voice, *, home: str) -> dict[str, Any]:
-    """By an inmind of today: everything that reads, then everything that writes."""
+def meet_newer(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+    """Open it with this inmind: every read, then every write."""
     memory = opened(home)
     session = session_of(memory)
     reads = {
@@ -232,7 +232,7 @@ def meet_newer(voice: Voice, *, home: str) -> dict[str, Any]:
 # -- an unsafe library -------------------------------------------------------------------------------------
 
 
-def open_with(voice: Voice, *, home: str, library: str) -> dict[str, Any]:
+def open_with(voice: ActorChannel, *, home: str, library: str) -> dict[str, Any]:
     memory = opened(home, library=library)
     session = session_of(memory)
     session.add([{"role": "user", "content": library}])

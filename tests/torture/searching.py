@@ -8,15 +8,15 @@ import signal
 import threading
 from typing import Any
 
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.writers import session_of
 
 from inmind import Memory
 from inmind.testing import ManualClock
 
 
-def write_and_wait(voice: Voice, *, home: str, how: str, text: str) -> None:
-    """Tell what was written as soon as it is acknowledged, and go on until the end comes from outside."""
+def write_and_wait(voice: ActorChannel, *, home: str, how: str, text: str) -> None:
+    """Report each acknowledged write, and continue until killed."""
     session = session_of(Memory.open(home, embedder=None))
     if how == "note":
         id = session.note(text).id
@@ -27,18 +27,18 @@ def write_and_wait(voice: Voice, *, home: str, how: str, text: str) -> None:
     voice.wait()
 
 
-def note(_: Voice, *, home: str, text: str) -> str:
+def note(_: ActorChannel, *, home: str, text: str) -> str:
     with Memory.open(home, embedder=None) as memory:
         return session_of(memory).note(text).id
 
 
-def search(_: Voice, *, home: str, query: str, resource: str | None = None, limit: int = 10) -> list[str]:
+def search(_: ActorChannel, *, home: str, query: str, resource: str | None = None, limit: int = 10) -> list[str]:
     with Memory.open(home, embedder=None) as memory:
         return [hit.crystal.id for hit in memory.resource(resource).search(query, limit=limit)]
 
 
-def consolidate_once_and_wait(voice: Voice, *, home: str, days: int) -> None:
-    """One batch, and then the end comes from outside."""
+def consolidate_once_and_wait(voice: ActorChannel, *, home: str, days: int) -> None:
+    """Run one batch, and wait to be killed."""
     memory = Memory.open(home, clock=_in(days), embedder=None)
     done = memory.resource("ada").consolidate(seconds=0)
     assert not done.finished
@@ -46,7 +46,7 @@ def consolidate_once_and_wait(voice: Voice, *, home: str, days: int) -> None:
     voice.wait()
 
 
-def consolidate(_: Voice, *, home: str, days: int) -> dict[str, Any]:
+def consolidate(_: ActorChannel, *, home: str, days: int) -> dict[str, Any]:
     with Memory.open(home, clock=_in(days), embedder=None) as memory:
         done = memory.resource("ada").consolidate()
     return {"expired": done.expired, "finished": done.finished}
@@ -58,12 +58,12 @@ def _in(days: int) -> ManualClock:
     return clock
 
 
-def search_texts(_: Voice, *, home: str, query: str) -> list[str]:
+def search_texts(_: ActorChannel, *, home: str, query: str) -> list[str]:
     with Memory.open(home, embedder=None) as memory:
         return _texts(memory, query)
 
 
-def search_again(voice: Voice, *, home: str) -> list[str]:
+def search_again(voice: ActorChannel, *, home: str) -> list[str]:
     """Search, let something happen, note and search; and once more."""
     memory = Memory.open(home, embedder=None)
     voice.tell("found", _texts(memory, "ferry"))
@@ -78,8 +78,8 @@ def search_again(voice: Voice, *, home: str) -> list[str]:
     return found
 
 
-def note_and_search(voice: Voice, *, home: str, name: str, number: int) -> None:
-    """Find each thing right after it was noted, whatever others do meanwhile."""
+def note_and_search(voice: ActorChannel, *, home: str, name: str, number: int) -> None:
+    """Find each note right after it was written, whatever other processes do."""
     memory = Memory.open(home, embedder=None)
     session = session_of(memory, name)
     voice.wait()
@@ -90,8 +90,8 @@ def note_and_search(voice: Voice, *, home: str, name: str, number: int) -> None:
     memory.close()
 
 
-def search_in_both(voice: Voice, *, home: str) -> None:
-    """Parent and child go on with the index that was open when they were one."""
+def search_in_both(voice: ActorChannel, *, home: str) -> None:
+    """Parent and child continue with the index that was open before the fork."""
     memory = Memory.open(home, embedder=None)
     session = session_of(memory)
     session.note("The ferry: before")
@@ -113,8 +113,8 @@ def _texts(memory: Memory, query: str) -> list[str]:
     return sorted(hit.crystal.text for hit in memory.resource("ada").search(query))
 
 
-def note_and_search_on(voice: Voice, *, home: str, name: str) -> None:
-    """For ever: note, tell it, find it, tell that."""
+def note_and_search_on(voice: ActorChannel, *, home: str, name: str) -> None:
+    """Forever: note, report, search, report."""
     session = session_of(Memory.open(home, embedder=None), name)
     for number in itertools.count():
         id = session.note(f"The ferry {name} has made trip {number}").id
@@ -124,14 +124,14 @@ def note_and_search_on(voice: Voice, *, home: str, name: str) -> None:
         voice.tell("found", id)
 
 
-def known(_: Voice, *, home: str, ids: list[str]) -> list[str]:
-    """Those of them that deep memory has."""
+def known(_: ActorChannel, *, home: str, ids: list[str]) -> list[str]:
+    """Those of them that search finds."""
     with Memory.open(home, embedder=None) as memory:
         return [id for id in ids if memory.get(id).lifecycle]
 
 
-def fork_amid_searches(voice: Voice, *, home: str, forks: int) -> None:
-    """While threads write and search, this one forks; each child searches too, whatever lock was held just then."""
+def fork_amid_searches(voice: ActorChannel, *, home: str, forks: int) -> None:
+    """Fork while threads write and search; each child searches too, whatever lock was held."""
     memory = Memory.open(home, embedder=None)
     session = session_of(memory)
     session.note("The ferry leaves at nine")

@@ -1,8 +1,7 @@
-"""A short life of one session, in steps, and what has to be true of a home after each of them.
+"""A short session in steps, and checks of the home after each step.
 
-Every step is one thing that a host or a person does. Run undisturbed, it gives the states that are allowed: a life
-that was ended between two steps has to be found in the one state or in the other; also where a step changes what the
-resource owns.
+Every step is one action of a host or a person. Run undisturbed, it gives the allowed states: a session that was killed
+between two steps must be in one or the other; also if a step changes the resource.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from torture.harness import Voice
+from torture.harness import ActorChannel
 
 import inmind.session.meta_file
 import inmind.store.stream
@@ -33,7 +32,7 @@ inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS = 5
 inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES = 4
 
 
-class Life:
+class SessionScript:
     def __init__(self, home: Path, name: str) -> None:
         self.home, self.name = home, name
         self._memory: Memory | None = None
@@ -54,7 +53,7 @@ class Life:
 
     @property
     def child(self) -> Session:
-        """A helper with a copy of the scratchpad that is its own."""
+        """A child session with its own copy of the scratchpad."""
         return self.session.spawn(f"{self.name}-child")
 
     @property
@@ -62,7 +61,7 @@ class Life:
         return self.home / "sessions" / "--w--" / self.name
 
     def reply(self, *calls: tuple[str, dict[str, Any]]) -> State:
-        """A model's reply, always under the same id."""
+        """A model's reply, always with the same id."""
         made = [
             {"id": f"call-{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
             for name, given in calls
@@ -76,74 +75,74 @@ class Life:
         self._memory = self._session = None
 
     def person_saves(self, file: Path, text: str) -> None:
-        """As most editors do it: a new file beside, then over the old one."""
+        """Save like most editors: write a new file, then rename it over the old one."""
         beside = file.with_name(file.name + "~")
         beside.write_text(text, "utf-8")
         os.replace(beside, file)
 
 
-def begin(life: Life) -> None:
+def begin(life: SessionScript) -> None:
     assert life.session.id == life.name
 
 
-def ask_first(life: Life) -> None:
+def ask_first(life: SessionScript) -> None:
     life.session.prepare([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Plan the move."}])
 
 
-def write_overview(life: Life) -> None:
+def write_overview(life: SessionScript) -> None:
     life.session.write("overview.md", f"# {life.name}\n- boxes: 12\n")
 
 
-def person_edits_overview(life: Life) -> None:
+def person_edits_overview(life: SessionScript) -> None:
     life.person_saves(life.folder / "working-memory" / "overview.md", f"# {life.name}\n- boxes: 13, says Ada\n")
 
 
-def answer(life: Life) -> None:
+def answer(life: SessionScript) -> None:
     life.session.add([{"role": "assistant", "content": "Thirteen boxes.", "id": "m1"}], key="answer")
 
 
-def observe(life: Life) -> None:
+def observe(life: SessionScript) -> None:
     life.session.observe("movers_book", {"day": "Friday"}, {"id": "van-7"}, id="call-1")
 
 
-def write_memory(life: Life) -> None:
+def write_memory(life: SessionScript) -> None:
     life.session.write("MEMORY.md", f"# Ada\nlast: {life.name}\n")
 
 
-def write_detail(life: Life) -> None:
+def write_detail(life: SessionScript) -> None:
     life.session.write("detail/boxes.md", "kitchen 4\nbooks 9\n")
 
 
-def undo_detail(life: Life) -> None:
+def undo_detail(life: SessionScript) -> None:
     life.session.undo()
 
 
-def person_edits_memory(life: Life) -> None:
+def person_edits_memory(life: SessionScript) -> None:
     life.person_saves(life.home / "resources" / "ada" / "MEMORY.md", f"# Ada\nlikes: tea\nlast: {life.name}\n")
 
 
-def ask_again(life: Life) -> None:
+def ask_again(life: SessionScript) -> None:
     life.session.prepare()
 
 
-def report(life: Life) -> None:
+def report(life: SessionScript) -> None:
     life.session.report_usage(prompt_tokens=400, cached_tokens=100, completion_tokens=20)
 
 
-def rewrite_overview(life: Life) -> None:
+def rewrite_overview(life: SessionScript) -> None:
     life.session.write("overview.md", f"# {life.name}\n- done\n")
 
 
-def undo(life: Life) -> None:
+def undo(life: SessionScript) -> None:
     life.session.undo()
 
 
-def note(life: Life) -> None:
+def note(life: SessionScript) -> None:
     life.session.scratchpad.update(f"{life.name}: thirteen boxes")
 
 
-def model_notes(life: Life) -> None:
-    """In one reply: what is the resource's, what is the session's, and a tool that nobody has."""
+def model_notes(life: SessionScript) -> None:
+    """In one reply: a change of the resource, one of the session, and an unknown tool."""
     recorded = life.session.record(
         life.reply(
             ("working_memory_update", {"text": f"{life.name}: a van on Friday", "append": True}),
@@ -154,15 +153,15 @@ def model_notes(life: Life) -> None:
     assert [result["content"][:5] for result in recorded.results].count("Error") == 0
 
 
-def spawn(life: Life) -> None:
+def spawn(life: SessionScript) -> None:
     assert life.child.id
 
 
-def child_notes(life: Life) -> None:
+def child_notes(life: SessionScript) -> None:
     life.child.scratchpad.update(f"{life.name}: keys are with Mei", append=True)
 
 
-def child_model_notes(life: Life) -> None:
+def child_model_notes(life: SessionScript) -> None:
     life.child.record(
         life.reply(
             ("working_memory_update", {"text": f"{life.name}: lift is out of order", "append": True}),
@@ -171,15 +170,15 @@ def child_model_notes(life: Life) -> None:
     )
 
 
-def child_comes_home(life: Life) -> None:
+def child_comes_home(life: SessionScript) -> None:
     life.session.merge_back(life.child)
 
 
-def close(life: Life) -> None:
+def close(life: SessionScript) -> None:
     life.close()
 
 
-STEPS: list[Callable[[Life], None]] = [
+STEPS: list[Callable[[SessionScript], None]] = [
     begin,
     ask_first,
     write_overview,
@@ -207,17 +206,17 @@ STEPS: list[Callable[[Life], None]] = [
 # -- actors ------------------------------------------------------------------------------------------------
 
 
-def live(voice: Voice, *, home: str, name: str) -> None:
-    life = Life(Path(home), name)
+def live(voice: ActorChannel, *, home: str, name: str) -> None:
+    life = SessionScript(Path(home), name)
     for number, step in enumerate(STEPS, start=1):
         voice.tell("begin", number)
         step(life)
         voice.tell("done", number)
 
 
-def live_and_tell(voice: Voice, *, home: str, name: str) -> list[State | None]:
-    """Undisturbed, with the state after each step; the first is the one before any."""
-    life = Life(Path(home), name)
+def live_and_tell(voice: ActorChannel, *, home: str, name: str) -> list[State | None]:
+    """Run undisturbed and report the state before and after each step."""
+    life = SessionScript(Path(home), name)
     states = [state_of(life)]
     for step in STEPS:
         step(life)
@@ -227,9 +226,9 @@ def live_and_tell(voice: Voice, *, home: str, name: str) -> list[State | None]:
     return states
 
 
-def check(voice: Voice, *, home: str, name: str, states: list[State | None], done: int, begun: int) -> int:
-    """Find the home in the state before or after the step it was stopped in, whole; then live on to the end."""
-    life = Life(Path(home), name)
+def check(voice: ActorChannel, *, home: str, name: str, states: list[State | None], done: int, begun: int) -> int:
+    """Check that the home is in the state before or after the interrupted step; then run to the end."""
+    life = SessionScript(Path(home), name)
     found = state_of(life)
     last = max(done, begun)
     allowed = [number for number in range(done, last + 1) if found == states[number]]
@@ -249,8 +248,8 @@ def check(voice: Voice, *, home: str, name: str, states: list[State | None], don
 # -- looking -----------------------------------------------------------------------------------------------
 
 
-def state_of(life: Life) -> State | None:
-    """Everything that a host can see; None for a session that has not begun."""
+def state_of(life: SessionScript) -> State | None:
+    """Everything that a host can see; None for a session that does not exist."""
     begun = [info.id for info in life.memory.sessions()]
     if life.name not in begun:
         return None
@@ -277,8 +276,8 @@ def state_of_session(session: Session) -> State:
     }
 
 
-def consistent(life: Life) -> None:
-    """The files say what the journal says, and nothing lies about."""
+def consistent(life: SessionScript) -> None:
+    """Check that files match the journal and no leftovers exist."""
     session = life.session
     for path in session.documents():
         file = life.home / "resources" / "ada" / path
@@ -312,5 +311,5 @@ def sound(home: Path) -> None:
 
 
 def connected(path: Path) -> Any:
-    """Past the store; its own annotations need a newer Python than ours."""
+    """A connection without the store; apsw's annotations need a newer Python."""
     return apsw.Connection(str(path))

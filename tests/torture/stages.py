@@ -1,4 +1,4 @@
-"""A dream that is stopped right behind one of its stages, in a process of its own, and those who find it so."""
+"""A dream that is stopped right after one of its stages, in a separate process, and those that resume it."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ NOTES = (
 
 
 class PaidModel:
-    """A model that writes down, outside of all memory, that it was asked. It says two notes in its own words; the rest
-    is left to rules."""
+    """A model that records each request in a file.
+
+    It rewrites two notes; the rest is left to rules.
+    """
 
     name = "paid"
 
     def __init__(self, calls: str, unusable: int = 0) -> None:
-        """`unusable`: so many of its first answers are."""
+        """`unusable`: number of unusable answers at the start."""
         self._calls, self._unusable = Path(calls), unusable
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
@@ -75,7 +77,7 @@ class PaidModel:
 
 @dataclass(frozen=True)
 class DreamResult:
-    """What there is after a dream."""
+    """The state after a dream."""
 
     dream: int
     status: str
@@ -101,7 +103,7 @@ def begin(voice: ActorChannel, *, home: str) -> None:
 def dream(
     voice: ActorChannel, *, home: str, calls: str, key: str | None = None, later: bool = False, unusable: int = 0
 ) -> dict[str, Any]:
-    """Undisturbed; `later`: when no lease of noon holds any more."""
+    """Run undisturbed; `later`: after all leases have expired."""
     with opened(home, calls, LATER if later else NOON, unusable) as memory:
         made = memory.dream("ada", key=key)
         voice.tell("done")
@@ -113,7 +115,7 @@ def dream(
 def end_behind(
     voice: ActorChannel, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
 ) -> dict[str, Any]:
-    """With a signal that nothing can catch, so many minutes past noon; who is only stopped by it may go on some day."""
+    """Stop or kill the process after a stage, this many minutes past noon; a stopped one may continue."""
 
     def stop(phase: str, _: str) -> None:
         if phase == BEHIND[stage]:
@@ -126,7 +128,7 @@ def end_behind(
 
 
 def end_behind_an_answer(voice: ActorChannel, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
-    """With SIGKILL, as soon as so many answers are in the journal."""
+    """Kill the process when this many answers are in the journal."""
     answered, left = DreamLease.record_answer, iter(range(answers - 1, -1, -1))
 
     def ending(lease: DreamLease, reply: ModelReply, **given: Any) -> None:
@@ -140,7 +142,7 @@ def end_behind_an_answer(voice: ActorChannel, *, home: str, calls: str, unusable
 
 
 def dream_at_once(voice: ActorChannel, *, home: str, calls: str) -> str:
-    """All of them find it at the same moment; whoever has it stays in the middle until the test lets it go."""
+    """All processes find it at once; the one that gets it waits until the test lets it continue."""
     with opened(home, calls, LATER) as memory:
         voice.wait()
         try:

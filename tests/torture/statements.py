@@ -1,4 +1,4 @@
-"""Actors that watch every statement that reaches SQLite."""
+"""Actors that record every statement that SQLite executes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from torture.harness import Voice
-from torture.session_steps import STEPS, Life
+from torture.harness import ActorChannel
+from torture.session_steps import STEPS, SessionScript
 from torture.writers import opened, session_of
 
 from inmind.core.events.base import Draft, Origin
@@ -20,8 +20,8 @@ from inmind.store.stream import Decision
 CHANGING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP")
 
 
-def watch_a_life(voice: Voice, *, home: str) -> dict[str, Any]:
-    """Which transactions there were, and what was changed outside of any."""
+def watch_a_life(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+    """Record the transactions, and changes outside of any."""
     begins: list[str] = []
     outside: list[str] = []
     seen: list[str] = []
@@ -39,15 +39,15 @@ def watch_a_life(voice: Voice, *, home: str) -> dict[str, Any]:
         connection.exec_trace = trace
 
     apsw.connection_hooks.append(watch)
-    life = Life(Path(home), "life")
+    life = SessionScript(Path(home), "life")
     for step in STEPS:
         step(life)
     voice.tell("lived")
     return {"begins": begins, "outside": outside, "changes": sum(seen.count(word) for word in CHANGING)}
 
 
-def read_then_write(voice: Voice, *, home: str, name: str, number: int, library: str = "") -> dict[str, int]:
-    """On the bare store: read everything, decide on it, append; again when somebody was faster."""
+def read_then_write(voice: ActorChannel, *, home: str, name: str, number: int, library: str = "") -> dict[str, int]:
+    """On the bare store: read everything, decide, append; retry on a conflict."""
     if library:
         apsw.sqlite_lib_version = lambda: library
     store = SqliteStore(Path(home) / "inmind.db")
@@ -67,8 +67,8 @@ def read_then_write(voice: Voice, *, home: str, name: str, number: int, library:
     return {"conflicts": conflicts}
 
 
-def increase(voice: Voice, *, home: str, number: int) -> None:
-    """A counter in a document, by the loop that retries by itself."""
+def increase(voice: ActorChannel, *, home: str, number: int) -> None:
+    """Increment a counter in a document with the commit loop."""
     memory = opened(home)
     session = session_of(memory)
     stream = session._stream  # pyright: ignore[reportPrivateUsage] -- the built-in operations all go through it
@@ -84,7 +84,7 @@ def increase(voice: Voice, *, home: str, number: int) -> None:
     memory.close()
 
 
-def count(voice: Voice, *, home: str) -> int:
+def count(voice: ActorChannel, *, home: str) -> int:
     memory = opened(home)
     counted = int(session_of(memory).read("detail/count"))
     memory.close()
@@ -92,7 +92,7 @@ def count(voice: Voice, *, home: str) -> int:
     return counted
 
 
-def read_all(voice: Voice, *, home: str) -> list[str]:
+def read_all(voice: ActorChannel, *, home: str) -> list[str]:
     store = SqliteStore(Path(home) / "inmind.db")
     events = store.read("s")
     assert [event.seq for event in events] == list(range(1, len(events) + 1))

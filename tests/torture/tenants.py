@@ -1,4 +1,4 @@
-"""Tenants that are moved, by somebody who is killed while it does that."""
+"""Moves of tenants by a process that is killed on the way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from psycopg import Connection, Cursor
-from torture.harness import Voice
+from torture.harness import ActorChannel
 
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.apps.tenants.move import TenantCopy, move, open_store
@@ -22,9 +22,11 @@ from inmind.store.tenants import Tenants
 NAME = "ada"
 
 
-def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = True, die: bool = False) -> int:
-    """Answers with how many steps of the database that took; before the one with this number it is killed. `die`: in
-    the last round, while nobody else can write to what is moved."""
+def carry(voice: ActorChannel, *, here: str, there: str, step: int = -1, erase: bool = True, die: bool = False) -> int:
+    """Move a tenant; returns the number of database statements, or is killed before this one.
+
+    `die`: in the last round, while the source is locked.
+    """
     counted = _counting(step) if "://" in f"{here}{there}" else None
 
     def tell(address: str, _: TenantCopy) -> None:
@@ -42,14 +44,14 @@ def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = 
     return counted[0] if counted is not None else 0
 
 
-def drop(voice: Voice, *, here: str) -> None:
+def drop(voice: ActorChannel, *, here: str) -> None:
     with tenants_at(here) as tenants:
         tenants.erase(NAME)
     voice.tell("done")
 
 
-def look(_: Voice, *, place: str) -> dict[str, Any] | None:
-    """All that a tenant has in a place; None where there is no such tenant, or none that could be opened."""
+def look(_: ActorChannel, *, place: str) -> dict[str, Any] | None:
+    """All content of a tenant in a place; None if it does not exist or cannot be opened."""
     with tenants_at(place) as tenants:
         try:
             with tenants.open_as_operator(NAME) as memory, open_store(memory) as store:
@@ -60,7 +62,7 @@ def look(_: Voice, *, place: str) -> dict[str, Any] | None:
 
 
 def _all(store: Store) -> dict[str, Any]:
-    """But for how far dreams have read: this life has none."""
+    """Without read positions of dreams: there are none here."""
     return {
         stream: [
             [event_row(event) for event in store.read(stream)],
@@ -75,7 +77,7 @@ def tenants_at(place: str) -> Tenants:
 
 
 def _counting(step: int) -> list[int]:
-    """A step is what a database is told, by whoever is at work here."""
+    """Count the statements of this process."""
     passed = [0]
 
     def counted(real: Any) -> Any:

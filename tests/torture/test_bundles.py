@@ -1,4 +1,4 @@
-"""Carried elsewhere under load and under fire: one moment of a home, and all of a bundle or none of it.
+"""Exports and imports under load and with kills: a consistent export, a complete import or none.
 
 The tables of faults call these M40, N67 and C02.
 """
@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 from bundle_builders import import_into_home, read_events, read_keys
 from torture import bundles
-from torture.harness import Actor, Point, Running, ask, dice, need_strace, points_of, some, traced, two_at_a_time
+from torture.harness import (
+    Actor,
+    CallPoint,
+    RunningActor,
+    ask,
+    need_strace,
+    points_of,
+    sample_points,
+    seeded_random,
+    traced,
+    two_at_a_time,
+)
 
 KINDS = pytest.mark.parametrize(
     "act",
@@ -26,7 +37,7 @@ KINDS = pytest.mark.parametrize(
 
 
 def kill_at_calls(start: Path, act: Actor, *, number: int, dice: random.Random) -> None:
-    """End it at system calls, one after another; what is there then is as before or as after, and again is as after."""
+    """Kill it at system calls, one after another; the state is that before or after, and a retry completes it."""
     ask(bundles.begin, folder=str(start))
     before = ask(bundles.look, folder=str(start))
 
@@ -34,17 +45,17 @@ def kill_at_calls(start: Path, act: Actor, *, number: int, dice: random.Random) 
         return shutil.copytree(start, start.parent / name).as_posix()
 
     whole = traced(act, folder=fresh("counted"), trace=start.parent / "counted.trace")
-    assert whole.code == 0, whole.said
+    assert whole.code == 0, whole.output
     after = ask(bundles.look, folder=str(start.parent / "counted"))
     assert after != before
     points = points_of(whole)
     assert len(points) > 10, f"only {len(points)} calls were seen: is anything written at all?"
 
-    def kill(point: Point) -> bool:
+    def kill(point: CallPoint) -> bool:
         folder = fresh(f"at-{point}")
         inject = f"{point.call}:signal=SIGKILL:when={point.number}"
         ended = traced(act, inject, folder=folder, trace=start.parent / f"{point}.trace")
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
         left: dict[str, Any] = ask(bundles.look, folder=folder)
         if left != before:
             assert _without_files(left) == _without_files(after), f"killed at {point}: in between"
@@ -52,20 +63,20 @@ def kill_at_calls(start: Path, act: Actor, *, number: int, dice: random.Random) 
             assert left == after, f"killed at {point}: a file is missing"
         if act is not bundles.carry_out:
             again = traced(act, folder=folder, trace=start.parent / f"{point}.again")
-            assert again.code == 0, again.said
+            assert again.code == 0, again.output
             assert ask(bundles.look, folder=folder) == after
             assert not list(Path(folder).rglob(".inmind-arriving-*"))
             assert not list(Path(folder).glob(".inmind-bundle-*"))
         shutil.rmtree(folder)
         return left == after
 
-    chosen = some(points, number, dice)
+    chosen = sample_points(points, number, dice)
     print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
     assert set(two_at_a_time(kill, chosen)) == {False, True}
 
 
 def _without_files(found: dict[str, Any]) -> dict[str, Any]:
-    """They get their names after the journal has what they come with, never before."""
+    """Files get their names after the journal has their events, never before."""
     return {name: told if name == "out" else told[:2] for name, told in found.items()}
 
 
@@ -75,7 +86,7 @@ def test_an_import_killed_at_a_system_call_is_complete_or_absent(tmp_path: Path,
     need_strace()
     start = tmp_path / "start"
     start.mkdir()
-    kill_at_calls(start, act, number=5, dice=dice())
+    kill_at_calls(start, act, number=5, dice=seeded_random())
 
 
 @pytest.mark.torture
@@ -85,23 +96,23 @@ def test_an_import_killed_at_any_system_call_is_complete_or_absent(tmp_path: Pat
     need_strace()
     start = tmp_path / "start"
     start.mkdir()
-    kill_at_calls(start, act, number=1_000_000, dice=dice())
+    kill_at_calls(start, act, number=1_000_000, dice=seeded_random())
 
 
 @pytest.mark.spec("M40")
 def test_an_export_during_writes_of_four_processes_is_consistent(tmp_path: Path) -> None:
-    """No batch is cut in two, no key is there without its events, and it can be brought in elsewhere."""
+    """No batch is split, no key is without its events, and it can be imported."""
     home, times = tmp_path / "home", 3
-    writing = [Running(bundles.write_on, home=str(home), name=f"writer {number}") for number in range(4)]
+    writing = [RunningActor(bundles.write_on, home=str(home), name=f"writer {number}") for number in range(4)]
     try:
         for writer in writing:
-            writer.hear_until("wrote")
-        exporting = Running(bundles.export_often, home=str(home), to=str(tmp_path), times=times)
+            writer.receive_until("wrote")
+        exporting = RunningActor(bundles.export_often, home=str(home), to=str(tmp_path), times=times)
         sizes: list[int] = []
         for number in range(times):
-            exporting.hear_until("exported")
+            exporting.receive_until("exported")
             for writer in writing:
-                writer.hear_until("wrote")
+                writer.receive_until("wrote")
             import_into_home(tmp_path / str(number), tmp_path / f"copy-{number}")
             sizes.append(len(read_events(tmp_path / f"copy-{number}")))
         assert exporting.finish().code == 0

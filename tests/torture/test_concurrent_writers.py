@@ -1,4 +1,4 @@
-"""Many processes on one home: nothing lost, nothing twice, and nobody hears of a locked database.
+"""Many processes on one home: nothing lost, nothing duplicated, and no "database is locked".
 
 The tables of faults call these K14, K16 and K17.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from builders import Home
 from torture import statements, writers
-from torture.harness import Running, ask, together
+from torture.harness import RunningActor, ask, run_together
 
 pytestmark = pytest.mark.both_stores
 
@@ -22,21 +22,21 @@ def crowd(home: str, *, each: int) -> None:
     """Writers of messages and observations, one that prepares, two that write the same documents."""
     ask(writers.begin_document, home=home, path="MEMORY.md", text="# many\n")
     ask(writers.begin_document, home=home, path="overview.md", text="# many\n")
-    adding = [Running(writers.add_many, home=home, name=f"w{n}", number=each) for n in range(PROCESSES)]
-    preparing = Running(writers.prepare_many, home=home, number=max(5, each // 5))
+    adding = [RunningActor(writers.add_many, home=home, name=f"w{n}", number=each) for n in range(PROCESSES)]
+    preparing = RunningActor(writers.prepare_many, home=home, number=max(5, each // 5))
     writing = [
-        Running(writers.write_many, home=home, name=f"d{n}", path=path, number=max(5, each // 10))
+        RunningActor(writers.write_many, home=home, name=f"d{n}", path=path, number=max(5, each // 10))
         for path in ("overview.md", "MEMORY.md")
         for n in range(2)
     ]
-    *_, prepared, d0, d1, d2, d3 = together([*adding, preparing, *writing])
+    *_, prepared, d0, d1, d2, d3 = run_together([*adding, preparing, *writing])
     found = ask(writers.census, home=home)
 
     wanted = [f"w{name}-{n}" for name in range(PROCESSES) for n in range(each)]
     assert len(wanted) == PROCESSES * each
     assert sorted(found["said"] + found["observed"]) == sorted(wanted)
     assert found["shown"] == found["said"], "messages.jsonl tells another story"
-    for name in range(PROCESSES):  # each one's own are in its order
+    for name in range(PROCESSES):  # events of each writer are in order
         own = [id for id in found["said"] if id.startswith(f"w{name}-")]
         assert own == sorted(own, key=lambda id: int(id.split("-")[1]))
     calls = prepared.answer
@@ -61,7 +61,7 @@ def test_eight_processes_write_one_session_for_long(tmp_path: Path) -> None:
 
 
 def test_every_write_transaction_begins_immediate(tmp_path: Path) -> None:
-    """K16: one that begins as a reader can find out too late that it was overtaken."""
+    """K16: one that starts as a reader notices too late that another writer was first."""
     seen = ask(statements.watch_a_life, home=str(tmp_path / "home"))
     assert set(seen["begins"]) == {"BEGIN IMMEDIATE"}
     assert len(seen["begins"]) > 10
@@ -72,10 +72,10 @@ def test_every_write_transaction_begins_immediate(tmp_path: Path) -> None:
 def race(home: str, *, each: int, library: str = "") -> None:
     Path(home).mkdir()
     racing = [
-        Running(statements.read_then_write, home=home, name=f"w{n}", number=each, library=library)
+        RunningActor(statements.read_then_write, home=home, name=f"w{n}", number=each, library=library)
         for n in range(PROCESSES)
     ]
-    conflicts = sum(ended.answer["conflicts"] for ended in together(racing))
+    conflicts = sum(ended.answer["conflicts"] for ended in run_together(racing))
     texts = ask(statements.read_all, home=home)
     assert sorted(text.split()[0] for text in texts) == sorted(
         f"w{n}-{k}" for n in range(PROCESSES) for k in range(each)
@@ -86,7 +86,7 @@ def race(home: str, *, each: int, library: str = "") -> None:
 
 
 def test_read_then_write_in_eight_processes_is_never_refused_as_busy(tmp_path: Path) -> None:
-    """K16, J2: being overtaken is a Conflict, before anything was written, and never a busy database."""
+    """K16, J2: a conflict is detected before anything is written, and never reported as busy."""
     race(str(tmp_path / "home"), each=12)
 
 
@@ -98,12 +98,12 @@ def test_read_then_write_in_eight_processes_for_long(tmp_path: Path, library: st
 
 
 def count_up(home: str, *, each: int) -> None:
-    together([Running(statements.increase, home=home, number=each) for _ in range(PROCESSES)])
+    run_together([RunningActor(statements.increase, home=home, number=each) for _ in range(PROCESSES)])
     assert ask(statements.count, home=home) == PROCESSES * each
 
 
 def test_a_decision_is_made_again_on_the_newest_state(tmp_path: Path) -> None:
-    """A3, K16, J2: eight processes count in one document and lose no step."""
+    """A3, K16, J2: eight processes count in one document without lost updates."""
     count_up(str(tmp_path / "home"), each=10)
 
 
@@ -116,13 +116,13 @@ def test_decisions_are_made_again_for_long(tmp_path: Path) -> None:
 @pytest.mark.spec("K17", "A3", "J2", "J8")
 @pytest.mark.parametrize("path", ["overview.md", "MEMORY.md", "detail/plan.md"])
 def test_of_two_writers_on_one_version_one_wins_and_the_other_gets_both_texts(home: Home, path: str) -> None:
-    """And the winner's text is what everybody reads."""
+    """And all processes read the winner's text."""
     home = str(home)
     base = ask(writers.begin_document, home=home, path=path, text="base\n")
     for turn in range(4):
         texts = [f"{turn} left\n", f"{turn} right\n"]
-        pair = [Running(writers.write_once, home=home, path=path, text=text, base=base) for text in texts]
-        answers = [ended.answer for ended in together(pair)]
+        pair = [RunningActor(writers.write_once, home=home, path=path, text=text, base=base) for text in texts]
+        answers = [ended.answer for ended in run_together(pair)]
         (won,) = [index for index, answer in enumerate(answers) if "version" in answer]
         lost = answers[1 - won]
         assert lost == {

@@ -1,8 +1,8 @@
-"""Live files that were hurt, replaced or edited in any way: never taken for an empty wish, never fatal.
+"""Live files that were damaged, replaced or edited in any way: never read as empty, never fatal.
 
-The tables of faults call the damage C05. Whatever stands where a document's file should be, the journal has the last
-good text; it is shown again, what stood there is kept beside, and it is said once. What a person really wrote is
-taken in, however their editor writes it.
+The tables of faults call the damage C05. Whatever is at the path of a document, the journal has the last good text: it
+is written again, the damaged file is saved aside, and this is reported once. An edit of a person is read, however the
+editor writes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PATHS = ("overview.md", "MEMORY.md", "detail/boxes.md", "memory/scratch.md")
 
 
 class Home:
-    """A home that can be left and entered again."""
+    """A home that can be closed and opened again."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -77,7 +77,7 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    monkeypatch.setattr("inmind.session.live_files._EDITOR_GRACE_NANOSECONDS", 5_000_000)  # nobody here saves slowly
+    monkeypatch.setattr("inmind.session.live_files._EDITOR_GRACE_NANOSECONDS", 5_000_000)  # no slow saves here
     home = Home(tmp_path / "home")
     yield home
     home.memory.close()
@@ -96,7 +96,7 @@ def warnings(log: pytest.LogCaptureFixture) -> list[str]:
 def test_a_damaged_file_is_restored_saved_aside_and_reported_once(
     home: Home, damage: str, path: str, when: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """C05, A5: not read as "the user deleted all", neither by the next start nor by the next call."""
+    """C05, A5: not read as a deletion, neither by the next start nor by the next call."""
     home.session.write(path, GOOD)
     if when == "at start-up":
         home.leave()
@@ -125,7 +125,7 @@ def test_a_damaged_file_is_restored_saved_aside_and_reported_once(
 
 
 def test_damage_is_an_event_and_not_a_version(home: Home) -> None:
-    """A5: the journal says what was found and where it is kept; the document is what it was."""
+    """A5: the journal records what was found and where it was saved; the document is unchanged."""
     version = home.session.write("overview.md", GOOD)
     home.file("overview.md").write_bytes(b"")
     assert home.session.documents()["overview.md"] == version
@@ -135,7 +135,7 @@ def test_damage_is_an_event_and_not_a_version(home: Home) -> None:
 
 
 def test_damage_that_happens_twice_is_reported_twice(home: Home, caplog: pytest.LogCaptureFixture) -> None:
-    """C05: another damage is another story; the same one again in the same process is the same."""
+    """C05: different damage is reported again; the same damage in the same process is not."""
     home.session.write("overview.md", GOOD)
     for damage in (b"", b"\x00", b""):
         home.file("overview.md").write_bytes(damage)
@@ -147,7 +147,7 @@ def test_damage_that_happens_twice_is_reported_twice(home: Home, caplog: pytest.
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("when", ["at start-up", "between calls"])
 def test_a_deleted_file_is_restored(home: Home, path: str, when: str) -> None:
-    """C05, A5: a file's absence is not a decision to forget."""
+    """C05, A5: a missing file is not a decision to forget."""
     home.session.write(path, GOOD)
     if when == "at start-up":
         home.leave()
@@ -161,7 +161,7 @@ def test_a_deleted_file_is_restored(home: Home, path: str, when: str) -> None:
 
 
 def test_all_files_may_be_deleted(home: Home) -> None:
-    """C05, J1: the database alone is the whole memory."""
+    """C05, J1: the database alone is the complete memory."""
     for path in PATHS:
         home.session.write(path, GOOD)
     home.session.add([{"role": "user", "content": "hello"}])
@@ -212,7 +212,7 @@ SPECIAL: list[Callable[[Path], None]] = [a_folder, a_link, a_dangling_link, a_pi
 def test_a_special_file_is_left_alone_and_nothing_hangs(
     tmp_path: Path, special: Callable[[Path], None], path: str, when: str
 ) -> None:
-    """C05, F54: in a process of its own, since what this is about is a call that never comes back."""
+    """C05, F54: in a separate process, since a failure would be a call that never returns."""
     place = str(tmp_path / "home")
     file = crashes.file_of(place, path)
     ask(crashes.begin, home=place, path=path, texts=[GOOD])
@@ -238,7 +238,7 @@ def test_a_special_file_is_left_alone_and_nothing_hangs(
 @pytest.mark.parametrize("name", ["messages.jsonl", "meta.json", ".lock"])
 @pytest.mark.parametrize("special", SPECIAL)
 def test_no_live_file_can_make_a_call_hang_or_fail(tmp_path: Path, special: Callable[[Path], None], name: str) -> None:
-    """C05: a view may lag, a call must not fail."""
+    """C05: a file may lag, a call must not fail."""
     place = str(tmp_path / "home")
     ask(crashes.begin, home=place, path="overview.md", texts=[GOOD])
     file = Path(place, "sessions/--w--/s", name)
@@ -262,7 +262,7 @@ def test_an_unreadable_file_does_not_count_as_empty(home: Home) -> None:
 
 
 def test_a_new_empty_file_is_not_damage(home: Home) -> None:
-    """A5: editors and `touch` make an empty file first; it is not damage, and it is not taken away."""
+    """A5: editors and `touch` create an empty file first; it is not removed."""
     file = home.file("detail/plan.md")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
@@ -273,7 +273,7 @@ def test_a_new_empty_file_is_not_damage(home: Home) -> None:
 
 
 def test_an_image_placed_there_stays(home: Home) -> None:
-    """A5: what could never be a document is a person's business; it is said once and left alone."""
+    """A5: a file that cannot be a document is reported once and left alone."""
     file = home.file("detail/photo.png")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
@@ -284,7 +284,7 @@ def test_an_image_placed_there_stays(home: Home) -> None:
 
 
 def test_the_same_text_after_an_undo_is_a_new_document(home: Home) -> None:
-    """C04, A5: an undo took the file away; the person who makes it again, word for word, means it."""
+    """C04, A5: an undo removed the file; a person who creates it again, word for word, wants it."""
     home.session.write("detail/plan.md", "the plan\n")
     home.session.undo()
     file = home.file("detail/plan.md")
@@ -322,7 +322,7 @@ def deleted_and_made_again(file: Path, text: str) -> None:
 
 
 def with_the_old_times(file: Path, text: str) -> None:
-    """Same size, same modification time: what a copy that keeps times leaves."""
+    """Same size and modification time, like a copy that preserves times."""
     times = os.stat(file)
     renamed_over(file, text)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -353,7 +353,7 @@ EDITS = [
 def test_an_edit_is_read_however_the_editor_writes(
     home: Home, edit: Callable[[Path, str], None], path: str, settled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A5, C04: of the same length too, and also when nothing but the change time of the file tells."""
+    """A5, C04: also with the same length, and if only the change time of the file differs."""
     if settled:  # as if the file had stood there long enough for its times to be trusted
         monkeypatch.setattr("inmind.store.file_operations.MIN_SIGNATURE_AGE_NANOSECONDS", -1)
     home.session.write(path, GOOD)
@@ -373,7 +373,7 @@ def test_an_edit_is_read_however_the_editor_writes(
 
 
 def test_an_editor_that_truncates_before_writing_is_given_time(home: Home) -> None:
-    """C05, A5: half of a save looks like damage, and the other half would go into a file nobody sees."""
+    """C05, A5: a half-saved file looks damaged, and the rest would go to a file that was replaced."""
     home.session.write("overview.md", GOOD)
     found = ask(crashes.save_slowly, file=str(home.file("overview.md")), home=str(home.place), text=NEWER)
     assert found == {"text": NEWER, "file": NEWER, "aside": []}
@@ -381,7 +381,7 @@ def test_an_editor_that_truncates_before_writing_is_given_time(home: Home) -> No
 
 @pytest.mark.parametrize("path", ["overview.md", "MEMORY.md"])
 def test_an_edit_is_an_event_with_its_origin(home: Home, path: str) -> None:
-    """A1, A5: from a file, so that nobody takes it for the model's own words."""
+    """A1, A5: origin file, so that it is not attributed to the model."""
     home.session.write(path, GOOD, origin=Origin.ASSISTANT)
     renamed_over(home.file(path), NEWER)
     home.session.read(path)
@@ -389,7 +389,7 @@ def test_an_edit_is_an_event_with_its_origin(home: Home, path: str) -> None:
 
 
 def test_a_file_of_an_unknown_document_is_not_created(home: Home) -> None:
-    """J3: and asking for it makes none."""
+    """J3: reading it creates none."""
     with pytest.raises(NotFound):
         home.session.read("detail/none.md")
     assert not home.file("detail/none.md").exists()

@@ -1,4 +1,4 @@
-"""Disks that do not confirm, that may only be read, or that are full: said as what it is, and nothing is lost over it.
+"""Disks that do not confirm, are read-only, or are full: reported correctly, and nothing is lost.
 
 The tables of faults call these C06 and D09.
 """
@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from torture import disks
 from torture.harness import (
+    CallPoint,
     Outcome,
-    Point,
-    Running,
+    RunningActor,
     ask,
-    dice,
     need_namespaces,
     need_strace,
     points_of,
-    some,
+    sample_points,
+    seeded_random,
     traced,
     two_at_a_time,
 )
@@ -36,12 +36,12 @@ SAID = {"say one": "one", "say two": "two", "say three": "three"}
 
 
 def fail_at_calls(folder: Path, calls: tuple[str, ...], *, number: int, dice: random.Random) -> None:
-    """One call fails with EIO, the next ones succeed again, as a disk's do."""
+    """One call fails with EIO and the next ones succeed, as on real disks."""
     whole = traced(disks.go_on_regardless, home=str(folder / "counted"), trace=folder / "counted.trace")
-    assert whole.code == 0, whole.said
+    assert whole.code == 0, whole.output
     points = [point for point in points_of(whole) if point.call in calls]
     assert len(points) > 10
-    chosen = some(points, number, dice)
+    chosen = sample_points(points, number, dice)
     print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
     codes = [code for codes in two_at_a_time(partial(fail_at, folder), chosen) for code in codes]
     print({code: codes.count(code) for code in sorted(set(codes))})
@@ -49,7 +49,7 @@ def fail_at_calls(folder: Path, calls: tuple[str, ...], *, number: int, dice: ra
     assert "READ_ONLY" in codes, "a store went on writing after the disk had failed it"
 
 
-def fail_at(folder: Path, point: Point) -> list[str]:
+def fail_at(folder: Path, point: CallPoint) -> list[str]:
     home = folder / f"home-{point}"
     ended = traced(
         disks.go_on_regardless,
@@ -57,13 +57,13 @@ def fail_at(folder: Path, point: Point) -> list[str]:
         home=str(home),
         trace=folder / f"{point}.trace",
     )
-    assert ended.code == 0, f"at {point}: {ended.said}"
+    assert ended.code == 0, f"at {point}: {ended.output}"
     assert any("(INJECTED)" in line for line in ended.calls), f"at {point} nothing fired"
     steps: dict[str, str] = dict(ended.all("step"))
     failed = [name for name, code in steps.items() if code]
     if failed:
-        in_passing = steps[failed[0]] == "READ_ONLY" and "could not be made durable" in ended.said
-        assert steps[failed[0]] == "NOT_DURABLE" or in_passing, f"at {point}: {steps} {ended.said}"
+        in_passing = steps[failed[0]] == "READ_ONLY" and "could not be made durable" in ended.output
+        assert steps[failed[0]] == "NOT_DURABLE" or in_passing, f"at {point}: {steps} {ended.output}"
         later = list(steps)[list(steps).index(failed[0]) + 1 :]
         assert all(steps[name] == "READ_ONLY" for name in later), f"at {point}: {steps}"
     check_reads(ended, steps, point)
@@ -71,8 +71,8 @@ def fail_at(folder: Path, point: Point) -> list[str]:
     return list(steps.values())
 
 
-def check_reads(ended: Outcome, steps: dict[str, str], point: Point) -> None:
-    """Reading goes on, and shows what was acknowledged and nothing else."""
+def check_reads(ended: Outcome, steps: dict[str, str], point: CallPoint) -> None:
+    """Reads work, and show what was acknowledged and nothing else."""
     reads = ended.all("read")
     assert len(reads) == len(steps) - 1, f"at {point}"
     if reads:
@@ -81,8 +81,8 @@ def check_reads(ended: Outcome, steps: dict[str, str], point: Point) -> None:
         assert (overview == "written\n") == (not steps["write"]), f"at {point}"
 
 
-def check_after(found: dict[str, Any], steps: dict[str, str], point: Point) -> None:
-    """What was acknowledged is there. What failed may be: the disk did not say. What was refused is not."""
+def check_after(found: dict[str, Any], steps: dict[str, str], point: CallPoint) -> None:
+    """Acknowledged writes are stored, failed ones may be, refused ones are not."""
     for name, word in SAID.items():
         _there(word in found["said"], steps.get(name, "READ_ONLY"), f"{name} at {point}")
     _there(found["overview"] == "written\n", steps.get("write", "READ_ONLY"), f"write at {point}")
@@ -99,15 +99,15 @@ def _there(there: bool, code: str, what: str) -> None:
 
 
 def test_a_sync_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
-    """C06, J1: and no retry reports a success that was none."""
+    """C06, J1: and no retry reports a false success."""
     need_strace()
-    fail_at_calls(tmp_path, SYNCS, number=20, dice=dice())
+    fail_at_calls(tmp_path, SYNCS, number=20, dice=seeded_random())
 
 
 def test_a_write_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
-    """C06, J1: the other way in which a disk fails."""
+    """C06, J1: the same for a failed write."""
     need_strace()
-    fail_at_calls(tmp_path, WRITES, number=20, dice=dice())
+    fail_at_calls(tmp_path, WRITES, number=20, dice=seeded_random())
 
 
 @pytest.mark.torture
@@ -115,7 +115,7 @@ def test_a_write_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path
 def test_every_call_may_fail_once(tmp_path: Path, calls: tuple[str, ...]) -> None:
     """C06, J1: each of them."""
     need_strace()
-    fail_at_calls(tmp_path, calls, number=1_000_000, dice=dice())
+    fail_at_calls(tmp_path, calls, number=1_000_000, dice=seeded_random())
 
 
 # -- read-only ---------------------------------------------------------------------------------------------
@@ -124,7 +124,11 @@ def test_every_call_may_fail_once(tmp_path: Path, calls: tuple[str, ...]) -> Non
 def on_a_read_only_disk(home: Path) -> list[str]:
     need_namespaces()
     script = f"mount --bind '{home}' '{home}' && mount -o remount,bind,ro '{home}' && exec \"$@\""
-    return Running(disks.look_in, wrapped=["unshare", "-Urm", "sh", "-c", script, "sh"], home=str(home)).finish().answer
+    return (
+        RunningActor(disks.look_in, wrapped=["unshare", "-Urm", "sh", "-c", script, "sh"], home=str(home))
+        .finish()
+        .answer
+    )
 
 
 def without_the_right_to_write(home: Path) -> list[str]:
@@ -141,7 +145,7 @@ def without_the_right_to_write(home: Path) -> list[str]:
 
 @pytest.mark.parametrize("look", [on_a_read_only_disk, without_the_right_to_write])
 def test_a_read_only_home_is_not_reported_as_damaged(tmp_path: Path, look: Callable[[Path], list[str]]) -> None:
-    """J1: a journal that nobody else has open cannot be opened without writing; nothing is wrong with it."""
+    """J1: opening a journal requires writing if no other process has it open."""
     home = tmp_path / "home"
     assert ask(disks.look_in, home=str(home)) == ["0", ""]
     code, said = look(home)
@@ -170,25 +174,25 @@ def on_a_small_disk(folder: Path, actor: Any, room: list[int], *, size: str) -> 
     mount.mkdir()
     script = f"mount -t tmpfs -o size={size} tmpfs '{mount}' && exec \"$@\""
     wrapped = ["unshare", "-Urm", "sh", "-c", script, "sh"]
-    return Running(actor, wrapped=wrapped, home=str(mount / "home"), room=room).finish().answer
+    return RunningActor(actor, wrapped=wrapped, home=str(mount / "home"), room=room).finish().answer
 
 
 ROOM = [0, 4_096, 8_192, 20_480, 45_056, 61_440, 90_112, 131_072, 200_000]
 
 
 def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
-    """D09, J1: everything is whole, reading goes on, and writing too as soon as there is room."""
+    """D09, J1: everything is intact, reads work, and writes too once there is space."""
     fill(tmp_path, ROOM, size="24m")
 
 
 @pytest.mark.torture
 def test_a_disk_full_at_every_page_is_reported_and_loses_nothing(tmp_path: Path) -> None:
-    """D09, J1: so much room and a page more, and a page more."""
+    """D09, J1: with one more page of space each time."""
     fill(tmp_path, list(range(0, 262_144, 4_096)), size="96m")
 
 
 def test_a_file_size_limit_is_reported_as_full(tmp_path: Path) -> None:
-    """D09, J1: here a write gets half way before it fails."""
+    """D09, J1: here a write is partly done before it fails."""
     rounds = ask(disks.limit_size, home=str(tmp_path / "home"), room=[0, 100, 5_000, 20_000, 39_000, 50_000, 120_000])
     check_rounds(rounds)
 

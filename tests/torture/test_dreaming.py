@@ -1,4 +1,4 @@
-"""Killed while it dreams: the page, the notes and the crystals are as before or as after, and the next dream goes on.
+"""Kills during a dream: page, notes and crystals are as before or as after, and the next dream resumes.
 
 The tables of faults call these C02, C04, C06, K20, K22 and D09.
 """
@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 from torture import dreaming
-from torture.harness import Point, Running, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
+from torture.harness import (
+    CallPoint,
+    RunningActor,
+    ask,
+    need_strace,
+    points_of,
+    run,
+    sample_points,
+    seeded_random,
+    traced,
+    two_at_a_time,
+)
 from torture.kills import kill_at_calls
 
 from inmind.jobs.dreaming.runner import PHASES
@@ -23,7 +34,7 @@ KINDS = pytest.mark.parametrize(
 
 
 def kill_while_dreaming(folder: Path, *, first: bool, number: int, dice: random.Random) -> None:
-    """End a dream at system calls, one after another, and look at what it left."""
+    """Kill a dream at system calls, one after another, and check the result."""
     start = folder / "start"
     ask(dreaming.begin, home=str(start), first=first)
     actors = {"tell": dreaming.dream_and_tell, "act": dreaming.dream, "check": dreaming.check}
@@ -35,7 +46,7 @@ def kill_while_dreaming(folder: Path, *, first: bool, number: int, dice: random.
 def test_a_dream_killed_at_a_system_call_loses_and_duplicates_no_note(tmp_path: Path, first: bool) -> None:
     """C02: at calls from all over the dream."""
     need_strace()
-    kill_while_dreaming(tmp_path, first=first, number=16, dice=dice())
+    kill_while_dreaming(tmp_path, first=first, number=16, dice=seeded_random())
 
 
 @pytest.mark.torture
@@ -44,22 +55,20 @@ def test_a_dream_killed_at_a_system_call_loses_and_duplicates_no_note(tmp_path: 
 def test_a_dream_killed_at_any_system_call_loses_and_duplicates_no_note(tmp_path: Path, first: bool) -> None:
     """C02: at every writing call."""
     need_strace()
-    kill_while_dreaming(tmp_path, first=first, number=1_000_000, dice=dice())
+    kill_while_dreaming(tmp_path, first=first, number=1_000_000, dice=seeded_random())
 
 
 @KINDS
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.spec("G7", "K22")
-def test_a_dream_killed_in_any_phase_is_resumed_after_its_lease(
-    tmp_path: Path, first: bool, phase: str
-) -> None:
+def test_a_dream_killed_in_any_phase_is_resumed_after_its_lease(tmp_path: Path, first: bool, phase: str) -> None:
     """C04: also between the journal and the files."""
     start, home = tmp_path / "start", tmp_path / "home"
     ask(dreaming.begin, home=str(start), first=first)
     shutil.copytree(start, home)
     told = ask(dreaming.dream_and_tell, home=str(start))
     ended = run(dreaming.die_in, home=str(home), phase=phase)
-    assert (ended.code, ended.all("dying")) == (9, [[phase]]), ended.said
+    assert (ended.code, ended.all("dying")) == (9, [[phase]]), ended.output
     commits = ask(dreaming.check, home=str(home), told=told, done=False)
     assert commits == len(told["ends"]) - len(PHASES) + PHASES.index(phase)
 
@@ -68,18 +77,18 @@ def test_a_dream_killed_in_any_phase_is_resumed_after_its_lease(
 def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     ask(dreaming.begin, home=home, first=False)
-    actors = [Running(dreaming.dream_at_once, home=home) for _ in range(5)]
+    actors = [RunningActor(dreaming.dream_at_once, home=home) for _ in range(5)]
     try:
         for actor in actors:
-            actor.hear_until("waiting")
+            actor.receive_until("waiting")
         for actor in actors:
-            actor.go_on()
-        heard = [(actor, actor.hear()) for actor in actors]
+            actor.resume()
+        heard = [(actor, actor.receive()) for actor in actors]
         dreaming_now = [actor for actor, words in heard if words == ["waiting"]]
         assert len(dreaming_now) == 1, heard
         assert [words for _, words in heard].count(["answer", ["DREAM_RUNNING"]]) == 4, heard
         late = ask(dreaming.note_many, home=home, number=20)
-        dreaming_now[0].go_on()
+        dreaming_now[0].resume()
     finally:
         ended = [actor.finish() for actor in actors]
     assert sorted(one.answer[0] for one in ended) == ["DREAM_RUNNING"] * 4 + ["done"]
@@ -90,7 +99,7 @@ def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tmp
 
 @pytest.mark.spec("G6", "G7", "J1")
 def test_a_dream_with_one_disk_failure_has_changed_all_or_nothing(tmp_path: Path) -> None:
-    """C06: writing stops until somebody opens it anew, and then the next dream goes on."""
+    """C06: writing stops until the memory is reopened, and then the next dream resumes."""
     need_strace()
     start = tmp_path / "start"
     ask(dreaming.begin, home=str(start), first=False)
@@ -102,17 +111,17 @@ def test_a_dream_with_one_disk_failure_has_changed_all_or_nothing(tmp_path: Path
     whole = traced(dreaming.dream, home=fresh("counted"), trace=tmp_path / "counted.trace")
     points = [point for point in points_of(whole) if point.call in ("pwrite64", "fdatasync", "fsync")]
 
-    def fail(point: Point) -> str:
+    def fail(point: CallPoint) -> str:
         home = fresh(f"home-{point}")
         inject = f"{point.call}:error=EIO:when={point.number}"
         ended = traced(dreaming.dream_regardless, inject, home=home, trace=tmp_path / f"{point}.trace")
-        assert ended.code == 0, f"at {point}: {ended.said}"
+        assert ended.code == 0, f"at {point}: {ended.output}"
         assert any("(INJECTED)" in line for line in ended.calls), f"at {point} nothing fired"
         looked = run(dreaming.check, home=home, told=told, done=bool(ended.all("done")))
-        assert looked.code == 0, f"failed at {point} ({ended.answer}):\n{looked.said}"
+        assert looked.code == 0, f"failed at {point} ({ended.answer}):\n{looked.output}"
         return ended.answer
 
-    codes = two_at_a_time(fail, some(points, 16, dice()))
+    codes = two_at_a_time(fail, sample_points(points, 16, seeded_random()))
     print(Counter(codes))
     assert {"NOT_DURABLE", ""} <= {*codes}
 
@@ -121,7 +130,7 @@ ROOM = [0, 10_000, 14_000, 18_000, 22_000, 30_000, 120_000]
 
 
 def test_a_dream_on_a_full_disk_changes_nothing_and_works_later(tmp_path: Path) -> None:
-    """D09, G6, J1: in the middle of its commit, with less and less in the way."""
+    """D09, G6, J1: in the middle of its commit, at several sizes."""
     start = tmp_path / "start"
     ask(dreaming.begin, home=str(start), first=False)
 

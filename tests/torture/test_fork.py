@@ -1,7 +1,7 @@
-"""A memory that was open when the process forked: both sides go on, and neither harms the other.
+"""A memory that was open when the process forked: parent and child continue without harming each other.
 
-The tables of faults call this K23. SQLite forbids to use a connection in a child, or even to close it there; and it
-remembers in its own memory which locks the process holds, which is no longer true of the child.
+The tables of faults call this K23. SQLite forbids using, or even closing, a connection in a child; and it remembers in
+memory which locks the process holds, which is wrong in the child.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from torture import forks, writers
-from torture.harness import Running, ask
+from torture.harness import RunningActor, ask
 
 
 def ids(name: str, number: int) -> list[str]:
@@ -21,10 +21,10 @@ def ids(name: str, number: int) -> list[str]:
     "exit", [*(pytest.param(exit, marks=pytest.mark.exhaustive) for exit in ("sys.exit", "closed")), "killed"]
 )
 def test_parent_and_child_continue_to_write(tmp_path: Path, exit: str) -> None:
-    """K23, J2: however the child ends, also through the destructors of all that it inherited."""
+    """K23, J2: however the child ends, also with the destructors of everything inherited."""
     home, number = str(tmp_path / "home"), 20
-    ended = Running(forks.both_write, fresh=True, home=home, number=number, exit=exit).finish()
-    assert ended.code == 0, ended.said
+    ended = RunningActor(forks.both_write, fresh=True, home=home, number=number, exit=exit).finish()
+    assert ended.code == 0, ended.output
     found = ask(writers.census, home=home)
     assert sorted(found["said"]) == sorted(["before-0", "after-0", *ids("parent", number), *ids("child", number)])
     assert sorted(found["observed"]) == sorted(f"{name}-o{n}" for name in ("parent", "child") for n in range(number))
@@ -33,10 +33,10 @@ def test_parent_and_child_continue_to_write(tmp_path: Path, exit: str) -> None:
 
 
 def test_children_of_multiprocessing_continue_to_write(tmp_path: Path) -> None:
-    """K23, J2: the way in which most people fork."""
+    """K23, J2: the most common way to fork."""
     home, number = str(tmp_path / "home"), 8
-    ended = Running(forks.pool_writes, fresh=True, home=home, number=number).finish()
-    assert ended.code == 0, ended.said
+    ended = RunningActor(forks.pool_writes, fresh=True, home=home, number=number).finish()
+    assert ended.code == 0, ended.output
     found = ask(writers.census, home=home)
     names = ("parent", "child0", "child1", "child2")
     wanted = ["before-0", "after-0", *(id for name in names for id in ids(name, number))]
@@ -44,7 +44,7 @@ def test_children_of_multiprocessing_continue_to_write(tmp_path: Path) -> None:
 
 
 def fork_amid(home: str, *, times: int) -> None:
-    ended = Running(forks.fork_amid_writes, home=home, forks=times).finish()
+    ended = RunningActor(forks.fork_amid_writes, home=home, forks=times).finish()
     written = ended.answer
     assert len(ended.all("forked")) == times
     found = ask(writers.census, home=home)
@@ -59,36 +59,36 @@ def fork_amid(home: str, *, times: int) -> None:
 
 
 def test_forks_during_the_writes_of_other_threads(tmp_path: Path) -> None:
-    """K23, J2: whatever lock a thread held at that moment, no child waits for it for ever."""
+    """K23, J2: whatever lock a thread held, no child waits for it forever."""
     fork_amid(str(tmp_path / "home"), times=25)
 
 
 @pytest.mark.torture
 def test_many_forks_during_the_writes_of_other_threads(tmp_path: Path) -> None:
-    """K23, J2: a lock that is held for a microsecond is met once in a long while."""
+    """K23, J2: a lock that is held for a microsecond is rarely hit."""
     fork_amid(str(tmp_path / "home"), times=300)
 
 
 def test_a_child_loses_nothing_when_its_parent_is_gone(tmp_path: Path) -> None:
-    """K23, J1: a third process that comes and goes would delete the log under a child that holds no lock."""
+    """K23, J1: a third process would delete the log of a child that holds no lock."""
     home = str(tmp_path / "home")
-    actor = Running(forks.leave_it_to_the_child, fresh=True, home=home)
-    actor.hear_until("waiting")
-    for _ in range(2):  # comes, sees, and is the last one out as far as the system knows
+    actor = RunningActor(forks.leave_it_to_the_child, fresh=True, home=home)
+    actor.receive_until("waiting")
+    for _ in range(2):  # opens and closes, as the last process as far as the system knows
         assert ask(writers.census, home=home)["said"] == ["parent-0", "child-0"]
-    actor.go_on()
-    told = [actor.hear_until("wrote")[0] for _ in range(3)]
+    actor.resume()
+    told = [actor.receive_until("wrote")[0] for _ in range(3)]
     assert told == ["child-1", "child-2", "child-3"]
     found = ask(writers.census, home=home)
     assert found["said"] == ["parent-0", "child-0", *told]
-    actor.hear_until("waiting")
-    actor.go_on()
+    actor.receive_until("waiting")
+    actor.resume()
     actor.finish()
     assert ask(writers.census, home=home)["said"] == ["parent-0", "child-0", *told]
 
 
 def test_a_child_has_its_own_locks(tmp_path: Path) -> None:
-    """K23: what SQLite believes about locks after a fork has to be true."""
+    """K23: SQLite's view of its locks must be right after a fork."""
     if not Path("/proc/locks").exists():
         pytest.skip("this system does not tell who holds a lock")
     found = ask(forks.locks_of_a_child, home=str(tmp_path / "home"))

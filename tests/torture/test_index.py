@@ -1,6 +1,6 @@
-"""The index under faults: full disks, kills, forks and damage while several processes use it.
+"""The index with full disks, kills, forks and damage while several processes use it.
 
-The tables of faults call the damage M39. Whatever becomes of it, what was acknowledged is found again.
+The tables of faults call the damage M39. Whatever happens, acknowledged content is found again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from torture import disks, searching
-from torture.harness import Running, ask, dice
+from torture.harness import RunningActor, ask, seeded_random
 from torture.test_disks import on_a_small_disk
 
 
@@ -37,12 +37,12 @@ def kill_those_who_search(home: str, *, kills: int, seeded: random.Random) -> No
     acknowledged: list[str] = []
     amid = 0
     for number in range(kills):
-        writer = Running(searching.note_and_search_on, home=home, name=f"k{number}")
+        writer = RunningActor(searching.note_and_search_on, home=home, name=f"k{number}")
         for _ in range(seeded.randrange(1, 12)):
-            writer.hear_until("noted")
+            writer.receive_until("noted")
         writer.kill()
         ended = writer.finish()
-        assert ended.killed, f"it ended before it could be killed: {ended.said}"
+        assert ended.killed, f"it ended before it could be killed: {ended.output}"
         acknowledged += [id for (id,) in ended.all("noted")]
         amid += len(ended.all("noted")) > len(ended.all("found"))
     assert ask(searching.known, home=home, ids=acknowledged) == acknowledged
@@ -52,30 +52,30 @@ def kill_those_who_search(home: str, *, kills: int, seeded: random.Random) -> No
 
 @pytest.mark.spec("J1", "M39")
 def test_a_process_killed_during_a_search_damages_nothing(tmp_path: Path) -> None:
-    kill_those_who_search(str(tmp_path / "home"), kills=6, seeded=dice())
+    kill_those_who_search(str(tmp_path / "home"), kills=6, seeded=seeded_random())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J1", "M39")
 def test_many_processes_killed_during_searches_damage_nothing(tmp_path: Path) -> None:
-    kill_those_who_search(str(tmp_path / "home"), kills=150, seeded=dice())
+    kill_those_who_search(str(tmp_path / "home"), kills=150, seeded=seeded_random())
 
 
 def hurt_what_others_use(home: Path, *, times: int, seeded: random.Random) -> None:
-    users = [Running(searching.note_and_search_on, home=str(home), name=f"u{n}") for n in range(3)]
+    users = [RunningActor(searching.note_and_search_on, home=str(home), name=f"u{n}") for n in range(3)]
     try:
         for _ in range(times):
             for one in users:
-                one.hear_until("noted")
+                one.receive_until("noted")
             hurt(home / "index.db", seeded)
         for one in users:
-            for _ in range(2):  # all that was under way when the last harm was done, and one that was not
-                one.hear_until("found")
+            for _ in range(2):  # everything that was running at the last damage, and one more
+                one.receive_until("found")
     finally:
         for one in users:
             one.kill()
     ended = [one.finish() for one in users]
-    assert all(one.killed for one in ended), "\n".join(one.said for one in ended if not one.killed)
+    assert all(one.killed for one in ended), "\n".join(one.output for one in ended if not one.killed)
     acknowledged = [id for one in ended for (id,) in one.all("noted")]
     assert ask(searching.known, home=str(home), ids=acknowledged) == acknowledged
 
@@ -97,24 +97,24 @@ def hurt(index: Path, seeded: random.Random) -> None:
 
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_while_several_processes_use_it_recovers_for_all(tmp_path: Path) -> None:
-    hurt_what_others_use(tmp_path / "home", times=6, seeded=dice())
+    hurt_what_others_use(tmp_path / "home", times=6, seeded=seeded_random())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_repeatedly_recovers(tmp_path: Path) -> None:
-    hurt_what_others_use(tmp_path / "home", times=150, seeded=dice())
+    hurt_what_others_use(tmp_path / "home", times=150, seeded=seeded_random())
 
 
 @pytest.mark.spec("J2", "K23")
 def test_forks_during_the_searches_of_other_threads(tmp_path: Path) -> None:
-    ended = Running(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=15).finish()
-    assert ended.code == 0, ended.said
+    ended = RunningActor(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=15).finish()
+    assert ended.code == 0, ended.output
     assert len(ended.all("forked")) == 15
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "K23")
 def test_many_forks_during_the_searches_of_other_threads(tmp_path: Path) -> None:
-    ended = Running(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=400).finish()
-    assert ended.code == 0, ended.said
+    ended = RunningActor(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=400).finish()
+    assert ended.code == 0, ended.output

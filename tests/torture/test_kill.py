@@ -1,6 +1,6 @@
-"""Killed at any moment: what was acknowledged is there, what was not is there whole or not at all.
+"""Kills at any moment: acknowledged changes are stored, others completely or not at all.
 
-The tables of faults call this C02. The next start repairs by itself; a person does nothing.
+The tables of faults call this C02. The next start repairs by itself.
 """
 
 from __future__ import annotations
@@ -11,12 +11,22 @@ from pathlib import Path
 
 import pytest
 from torture import session_steps
-from torture.harness import Point, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
+from torture.harness import (
+    CallPoint,
+    ask,
+    need_strace,
+    points_of,
+    run,
+    sample_points,
+    seeded_random,
+    traced,
+    two_at_a_time,
+)
 from torture.kills import kill_at_random
 
 
 def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Random) -> None:
-    """End a life at system calls, one after another, and look at what it left."""
+    """Kill a session at system calls, one after another, and check the result."""
     start = folder / "start"
     start.mkdir()
     if existing:
@@ -27,11 +37,11 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
 
     states = ask(session_steps.live_and_tell, home=fresh("reference"), name="life")
     whole = traced(session_steps.live, home=fresh("counted"), name="life", trace=folder / "counted.trace")
-    assert whole.code == 0, whole.said
+    assert whole.code == 0, whole.output
     points = points_of(whole)
     assert len(points) > 200, f"only {len(points)} calls were seen: is anything written at all?"
 
-    def kill(point: Point) -> int:
+    def kill(point: CallPoint) -> int:
         home = fresh(f"home-{point}")
         ended = traced(
             session_steps.live,
@@ -40,15 +50,15 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
             name="life",
             trace=folder / f"{point}.trace",
         )
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
         done = max((number for (number,) in ended.all("done")), default=0)
         begun = max((number for (number,) in ended.all("begin")), default=0)
         looked = run(session_steps.check, home=home, name="life", states=states, done=done, begun=begun)
-        assert looked.code == 0, f"killed at {point}, in step {begun}:\n{looked.said}"
+        assert looked.code == 0, f"killed at {point}, in step {begun}:\n{looked.output}"
         shutil.rmtree(home)
         return begun
 
-    chosen = some(points, number, dice)
+    chosen = sample_points(points, number, dice)
     print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
     steps = two_at_a_time(kill, chosen)
     assert len(set(steps)) > 3, f"all kills fell into the steps {sorted(set(steps))}"
@@ -57,7 +67,7 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
 def test_a_session_killed_at_a_system_call_is_in_the_state_before_or_after(tmp_path: Path) -> None:
     """C02, J1: a new home and a used one, at calls from all over the run."""
     need_strace()
-    seeded = dice()
+    seeded = seeded_random()
     for existing in (False, True):
         folder = tmp_path / str(existing)
         folder.mkdir()
@@ -68,7 +78,7 @@ def test_a_session_killed_at_a_system_call_is_in_the_state_before_or_after(tmp_p
 def test_a_session_killed_at_more_system_calls_is_in_the_state_before_or_after(tmp_path: Path) -> None:
     """C02, J1: more calls of a used home."""
     need_strace()
-    kill_at_calls(tmp_path, existing=True, number=16, dice=dice())
+    kill_at_calls(tmp_path, existing=True, number=16, dice=seeded_random())
 
 
 @pytest.mark.torture
@@ -76,15 +86,15 @@ def test_a_session_killed_at_more_system_calls_is_in_the_state_before_or_after(t
 def test_a_session_killed_at_every_system_call_is_in_the_state_before_or_after(tmp_path: Path, existing: bool) -> None:
     """C02, J1: every writing call of every step."""
     need_strace()
-    kill_at_calls(tmp_path, existing=existing, number=1_000_000, dice=dice())
+    kill_at_calls(tmp_path, existing=existing, number=1_000_000, dice=seeded_random())
 
 
 def test_a_writer_killed_at_random_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """C02, J1: also between calls, where only memory is written."""
-    kill_at_random(tmp_path / "home", kills=25, dice=dice())
+    kill_at_random(tmp_path / "home", kills=25, dice=seeded_random())
 
 
 @pytest.mark.torture
 def test_writers_killed_at_random_for_long_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """C02, J1: many kills of one home."""
-    kill_at_random(tmp_path / "home", kills=400, dice=dice())
+    kill_at_random(tmp_path / "home", kills=400, dice=seeded_random())

@@ -1,7 +1,7 @@
-"""Between the journal and the file: whoever dies there, and whoever saves there, nothing is mistaken.
+"""Kills and saves between the journal and the file.
 
-The tables of faults call this C04. What was committed is shown by the next one who opens; what a person saved wins,
-whenever that was, and is a version of its own.
+The tables of faults call this C04. The next process that opens publishes what was committed; what a person saved wins,
+whenever it was, and is a separate version.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def started(folder: Path, path: str) -> str:
 
 def died(home: str, place: str, path: str, *, saved: str | None = None, other: str | None = None) -> None:
     ended = run(crashes.die_at, home=home, place=place, path=path, text=NEW, saved=saved, other=other)
-    assert ended.code == 9, f"it never came to {place!r}: {ended.code} {ended.said}"
+    assert ended.code == 9, f"it never came to {place!r}: {ended.code} {ended.output}"
     assert ended.all("dying") == [[place]]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
 @pytest.mark.parametrize("place", PLACES)
 def test_the_next_process_publishes_what_was_committed(tmp_path: Path, place: str, path: str) -> None:
-    """C04, J1: and tells of no edit that nobody made."""
+    """C04, J1: and reports no edit."""
     home = started(tmp_path, path)
     died(home, place, path)
     found = ask(crashes.look, home=home, path=path)
@@ -44,7 +44,7 @@ def test_the_next_process_publishes_what_was_committed(tmp_path: Path, place: st
 @pytest.mark.parametrize("path", DOCUMENTS)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_person_who_saves_at_that_moment_wins(tmp_path: Path, place: str, path: str) -> None:
-    """C04, A5: their words are the newest version, and what was committed is kept before them."""
+    """C04, A5: their text is the newest version, and the committed one comes before it."""
     home = started(tmp_path, path)
     died(home, place, path, saved=MINE)
     found = ask(crashes.look, home=home, path=path)
@@ -55,7 +55,7 @@ def test_a_person_who_saves_at_that_moment_wins(tmp_path: Path, place: str, path
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_concurrent_commit_is_not_undone_by_a_stale_copy(tmp_path: Path, place: str) -> None:
-    """C04: the file shows a version that was never confirmed, older than the newest; it is nobody's edit."""
+    """C04: the file shows an unconfirmed version older than the newest; it is not an edit."""
     home = started(tmp_path, "overview.md")
     died(home, place, "overview.md", other=OTHER)
     found = ask(crashes.look, home=home, path="overview.md")
@@ -66,7 +66,7 @@ def test_a_concurrent_commit_is_not_undone_by_a_stale_copy(tmp_path: Path, place
 
 @pytest.mark.parametrize("place", PLACES)
 def test_an_old_version_restored_by_a_person_is_an_edit(tmp_path: Path, place: str) -> None:
-    """C04, A5: word for word what stood there two versions ago, and still their decision."""
+    """C04, A5: the exact text of two versions ago, and still their decision."""
     home = started(tmp_path, "overview.md")
     died(home, place, "overview.md", saved="- oldest\n")
     found = ask(crashes.look, home=home, path="overview.md")
@@ -76,7 +76,7 @@ def test_an_old_version_restored_by_a_person_is_an_edit(tmp_path: Path, place: s
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_save_during_our_write_is_not_overwritten(tmp_path: Path, place: str) -> None:
-    """A5, C04: nobody dies, both write: the call succeeds, and the person's words are on top."""
+    """A5, C04: both write: the call succeeds, and the person's text is the newest version."""
     home = started(tmp_path, "overview.md")
     found = ask(crashes.save_at, home=home, place=place, path="overview.md", text=NEW, saved=MINE)
     assert (found["text"], found["file"]) == (MINE, MINE)
@@ -85,7 +85,7 @@ def test_a_save_during_our_write_is_not_overwritten(tmp_path: Path, place: str) 
 
 
 def test_files_left_by_killed_writers_are_cleaned_up(tmp_path: Path) -> None:
-    """C02, C04, J1: ours goes; what may be a person's only copy becomes a version first."""
+    """C02, C04, J1: ours are removed; a possible only copy of a person's text becomes a version first."""
     home = started(tmp_path, "overview.md")
     folder = Path(home, "sessions/--w--/s")
     detail = folder / "working-memory" / "detail"

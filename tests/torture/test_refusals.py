@@ -1,8 +1,8 @@
-"""What cannot be stored is refused as what it is, and nothing else suffers for it.
+"""Values that cannot be stored are refused, without other effects.
 
-A value that is too large or a rule that was broken says nothing of the disk: the store goes on writing. A name cannot
-lead out of its folder. What cannot be folded never becomes an event. And a key stands for one request, also for one
-that changed nothing.
+A value that is too large, or a violated constraint, is not a disk failure: the store continues to write. A name cannot
+lead out of its folder. An event that cannot be folded is not stored. And a key belongs to one request, also to one that
+changed nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def misses_a_table(store: SqliteStore) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
-    """A store whose database takes no large values, since the real limit is a gigabyte."""
+    """A store that accepts no large values, since the real limit is a gigabyte."""
 
     def shrink(connection: Any) -> None:
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, 100_000)
@@ -76,7 +76,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteSto
 def test_a_value_refused_by_the_database_is_not_a_disk_failure(
     small: SqliteStore, refuses: Callable[[SqliteStore], None]
 ) -> None:
-    """C06, A3: nothing of it is stored, and the next write is taken."""
+    """C06, A3: nothing is stored, and the next write succeeds."""
     with pytest.raises(StoreError, match="nothing was stored") as caught:
         refuses(small)
     assert not isinstance(caught.value, NotDurable)
@@ -120,7 +120,7 @@ def test_no_name_leads_out_of_its_folder(tmp_path: Path, write: str, name: str) 
 
 
 class Texts:
-    """Folds what documents say, one after another; a tail is more than it can bear."""
+    """Folds the texts of documents; it fails on a TailChanged."""
 
     version = 1
 
@@ -166,7 +166,7 @@ def back(to: int) -> Draft:
 
 
 def test_an_event_that_cannot_be_folded_is_never_stored(store: Store, stream: Stream[tuple[str, ...]]) -> None:
-    """A2, A3: it would close the stream for ever, at this start and at every later one."""
+    """A2, A3: it would make the stream unreadable."""
     with pytest.raises(ZeroDivisionError):
         stream.append(written("four"), a_tail(), written("five"), key=Key("k", "r"))
     assert (store.version("s"), stream.version, stream.state) == (3, 3, ("one", "two", "three"))
@@ -177,7 +177,7 @@ def test_an_event_that_cannot_be_folded_is_never_stored(store: Store, stream: St
 
 @pytest.mark.parametrize("to", [-1, 4, 99])
 def test_a_revert_to_a_future_event_is_refused(store: Store, stream: Stream[tuple[str, ...]], to: int) -> None:
-    """A4: and such an event would not be folded by anybody else either."""
+    """A4: such an event could not be folded."""
     with pytest.raises(NotFound):
         stream.append(back(to))
     assert (store.version("s"), stream.state) == (3, ("one", "two", "three"))
@@ -202,7 +202,7 @@ def nothing(stream: Stream[tuple[str, ...]], request: str) -> Any:
 
 
 def test_a_request_without_changes_consumes_its_key(store: Store, stream: Stream[tuple[str, ...]]) -> None:
-    """A6, K25: the same again gets the same answer, another request is refused, whatever happened in between."""
+    """A6, K25: the same request gets the same result, another one is refused, whatever happened between."""
     first = nothing(stream, "one")
     assert (first.appended.first, first.appended.last, first.answer) == (4, 3, "nothing to do")
     stream.append(written("four"))
@@ -215,7 +215,7 @@ def test_a_request_without_changes_consumes_its_key(store: Store, stream: Stream
 
 
 def test_a_decision_without_changes_uses_the_newest_state(store: Store, stream: Stream[tuple[str, ...]]) -> None:
-    """A3, A6: a key is not kept for a decision that somebody else has overtaken."""
+    """A3, A6: no key is stored for a decision on a stale state."""
     Stream(store, "s", Texts(), ManualClock()).append(written("four"))
     seen: list[int] = []
 

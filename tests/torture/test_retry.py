@@ -1,6 +1,6 @@
-"""A reply that was lost, and the retry: one effect, one answer, for ever.
+"""A retry after a lost reply: one effect and always the same result.
 
-The tables of faults call this K25. The process dies right after its commit, before it can answer or show anything.
+The tables of faults call this K25. The process dies right after its commit, before it can return or publish anything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tmp_path: Path
     """K25, A6: after a restart, as often as one likes; with other arguments the key is refused."""
     home = str(tmp_path / "home")
     ended = run(writers.lose_reply, home=home, call=call)
-    assert ended.killed, f"it never died: {ended.code} {ended.said}"
+    assert ended.killed, f"it never died: {ended.code} {ended.output}"
     assert ended.all("calling") == [[call]]
     first = ask(writers.retry, home=home, call=call)
     assert first["before"] == first["after"], "the retry did it again"
@@ -35,10 +35,10 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tmp_path: Path
 @pytest.mark.spec("C8", "A6", "J1")
 @pytest.mark.parametrize("call", ["record", "record_id", "merge_back"])
 def test_a_change_of_resource_and_session_is_one_commit_and_done_once(tmp_path: Path, call: str) -> None:
-    """K25: it dies after its first commit, and there is nothing left to do."""
+    """K25: it dies after its first commit, and nothing is left to do."""
     home = str(tmp_path / "home")
     ended = run(writers.lose_reply, home=home, call=call, scratchpad="resource")
-    assert ended.killed, f"it never died: {ended.code} {ended.said}"
+    assert ended.killed, f"it never died: {ended.code} {ended.output}"
     first = ask(writers.retry, home=home, call=call, scratchpad="resource")
     assert first["before"] == first["after"], "the retry did it again, or found half of it"
     assert first["notes"] == "once"
@@ -48,7 +48,7 @@ def test_a_change_of_resource_and_session_is_one_commit_and_done_once(tmp_path: 
 
 @pytest.mark.parametrize("call", writers.CALLS)
 def test_a_key_is_unknown_in_another_home(tmp_path: Path, call: str) -> None:
-    """K25: two homes are strangers."""
+    """K25: homes are independent."""
     run(writers.lose_reply, home=str(tmp_path / "one"), call=call)
     before, after = ask(writers.call_in, home=str(tmp_path / "other"), call=call)
     assert after > before
@@ -56,7 +56,7 @@ def test_a_key_is_unknown_in_another_home(tmp_path: Path, call: str) -> None:
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "half a pair \ud800", 7])
 def test_a_key_that_cannot_be_stored_is_refused_before_anything_is_stored(tmp_path: Path, key: Any) -> None:
-    """K25, J3: what could not be recognised again must not be accepted now."""
+    """K25, J3: a key that could not be recognised later is refused."""
     with Memory.open(tmp_path) as memory:
         session = memory.session("s", cwd="/w")
         before = len(session.events())

@@ -1,4 +1,4 @@
-"""Stores of another age, and SQLite libraries that cannot be trusted with a log.
+"""Stores of older and newer schemas, and SQLite libraries with unsafe write-ahead logs.
 
 The tables of faults call these M35, M36 and M41.
 """
@@ -14,15 +14,15 @@ import pytest
 from tables import each_row
 from torture import schemas
 from torture.harness import (
-    Point,
-    Running,
+    CallPoint,
+    RunningActor,
     ask,
-    dice,
     need_strace,
     points_of,
     run,
-    some,
-    together,
+    run_together,
+    sample_points,
+    seeded_random,
     traced,
     two_at_a_time,
 )
@@ -44,7 +44,7 @@ SOME_AGES = [age if age in (0, AGES[-1]) else pytest.param(age, marks=pytest.mar
 
 @pytest.mark.parametrize("steps", AGES)
 def test_a_migration_killed_before_any_statement_is_run_again(tmp_path: Path, steps: int) -> None:
-    """M35, J1: old or new, each step with its mark in one commit; the next one who opens goes on from there."""
+    """M35, J1: each migration is one commit with its version; the next process continues from there."""
     died = ask(schemas.migrate_and_die, home=str(tmp_path), steps=steps)
     print(f"{len(died)} statements from schema {steps}")
     assert len(died) > 10, "the migration was never met"
@@ -58,18 +58,18 @@ def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Rando
         return shutil.copytree(old, folder / name).as_posix()
 
     whole = traced(schemas.migrate, home=fresh("counted"), trace=folder / "counted.trace")
-    assert whole.code == 0, whole.said
+    assert whole.code == 0, whole.output
     points = points_of(whole)
-    chosen = some(points, number, dice)
+    chosen = sample_points(points, number, dice)
     print(f"{len(chosen)} of {len(points)} points from schema {steps}")
 
-    def kill(point: Point) -> None:
+    def kill(point: CallPoint) -> None:
         home = fresh(f"home-{point}")
         inject = f"{point.call}:signal=SIGKILL:when={point.number}"
         ended = traced(schemas.migrate, inject, home=home, trace=folder / f"{point}.trace")
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
         looked = run(schemas.look, home=home, steps=steps)
-        assert looked.code == 0, f"killed at {point}:\n{looked.said}"
+        assert looked.code == 0, f"killed at {point}:\n{looked.output}"
         shutil.rmtree(home)
 
     two_at_a_time(kill, chosen)
@@ -79,7 +79,7 @@ def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Rando
 def test_a_migration_killed_at_a_system_call_is_run_again(tmp_path: Path, steps: int) -> None:
     """M35, C02, J1: at calls from all over it."""
     need_strace()
-    kill_migrations(tmp_path, steps=steps, number=4, dice=dice())
+    kill_migrations(tmp_path, steps=steps, number=4, dice=seeded_random())
 
 
 @pytest.mark.torture
@@ -87,7 +87,7 @@ def test_a_migration_killed_at_a_system_call_is_run_again(tmp_path: Path, steps:
 def test_a_migration_killed_at_every_system_call_is_run_again(tmp_path: Path, steps: int) -> None:
     """M35, C02, J1: at each of them."""
     need_strace()
-    kill_migrations(tmp_path, steps=steps, number=1_000_000, dice=dice())
+    kill_migrations(tmp_path, steps=steps, number=1_000_000, dice=seeded_random())
 
 
 # -- two at once, and too new ------------------------------------------------------------------------------
@@ -97,14 +97,14 @@ def migrate_at_once(folder: Path, *, steps: int, processes: int) -> None:
     home = str(folder)
     ask(schemas.make_old, home=home, steps=steps)
     names = [f"p{n}" for n in range(processes)]
-    together([Running(schemas.migrate_together, home=home, name=name) for name in names])
+    run_together([RunningActor(schemas.migrate_together, home=home, name=name) for name in names])
     texts = ask(schemas.look, home=home, steps=steps)
     assert sorted(text for text in texts if text.startswith("p")) == names
 
 
 @pytest.mark.parametrize("steps", SOME_AGES)
 def test_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path: Path, steps: int) -> None:
-    """M36, J2: one of them does it, all of them go on."""
+    """M36, J2: one of them migrates, all continue."""
     for turn in range(3):
         migrate_at_once(tmp_path / str(turn), steps=steps, processes=2)
 
@@ -118,7 +118,7 @@ def test_many_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path:
 
 
 def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> None:
-    """M36: every write is refused with what to do about it, and nothing has changed."""
+    """M36: every write is refused with the next step, and nothing has changed."""
     home = str(tmp_path / "home")
     ask(schemas.make_newer, home=home)
     before = ask(schemas.dump, home=home)
@@ -140,7 +140,7 @@ def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> No
 
 
 def test_an_open_home_refuses_writes_after_a_newer_inmind_migrated_it(tmp_path: Path) -> None:
-    """M36: it is told by its very next write, and goes on reading."""
+    """M36: its next write is refused, and reads still work."""
     store = SqliteStore(tmp_path / "inmind.db")
     draft = Draft(payload=DocumentWritten(path="overview.md", text="of old"), origin=Origin.USER)
     store.append("session/s", [draft], expected=0, at=schemas.WHEN)
@@ -180,38 +180,38 @@ def test_an_open_home_refuses_writes_after_a_newer_inmind_migrated_it(tmp_path: 
     ],
 )
 def test_only_safe_sqlite_versions_use_a_write_ahead_log(library: str, mode: str) -> None:
-    """M41: those in which the bug was fixed, with what was fixed in old lines of releases."""
+    """M41: versions with the fix, including maintenance releases of older lines."""
     assert journal_mode(library) == mode
 
 
 def test_the_sqlite_of_this_python_is_checked_too() -> None:
-    """M41: it is not the one that is used, but it is the reason why."""
+    """M41: it is not used, and this is the reason."""
     version = sqlite3.sqlite_version_info
     fixed = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51, 0) or (3, 44, 6) <= version < (3, 45, 0)
     assert journal_mode(sqlite3.sqlite_version) == ("wal" if fixed else "delete")
 
 
 def test_an_unsafe_library_uses_no_log_and_logs_a_warning(tmp_path: Path) -> None:
-    """M41: at start, once, with the version and what to do; and a home can go from one to the other and back."""
+    """M41: once at start, with version and next step; and a home can switch between the modes."""
     home = str(tmp_path / "home")
     safe = run(schemas.open_with, home=home, library="3.51.3")
-    assert (safe.answer["mode"], safe.said) == ("wal", "")
+    assert (safe.answer["mode"], safe.output) == ("wal", "")
     for library in ("3.40.1", "3.50.6"):
         unsafe = run(schemas.open_with, home=home, library=library)
         assert unsafe.answer["mode"] == "delete"
         assert unsafe.answer["beside"] == ["inmind.db"]
-        assert unsafe.said.count(f"SQLite {library}") == 1
-        assert "apsw 3.51.3" in unsafe.said
+        assert unsafe.output.count(f"SQLite {library}") == 1
+        assert "apsw 3.51.3" in unsafe.output
     back = ask(schemas.open_with, home=home, library="3.51.3")
     assert (back["mode"], back["said"]) == ("wal", ["3.51.3", "3.40.1", "3.50.6", "3.51.3"])
 
 
 def test_without_a_log_a_killed_writer_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    """M41, C02, J1: the rollback journal keeps the same promises, only slower."""
-    kill_at_random(tmp_path / "home", kills=10, dice=dice(), library="3.40.1")
+    """M41, C02, J1: the rollback journal has the same guarantees, but is slower."""
+    kill_at_random(tmp_path / "home", kills=10, dice=seeded_random(), library="3.40.1")
 
 
 @pytest.mark.torture
 def test_without_a_log_writers_killed_for_long_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """M41, C02, J1: many kills of one home."""
-    kill_at_random(tmp_path / "home", kills=200, dice=dice(), library="3.40.1")
+    kill_at_random(tmp_path / "home", kills=200, dice=seeded_random(), library="3.40.1")

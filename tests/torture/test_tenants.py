@@ -1,4 +1,4 @@
-"""A tenant is moved and erased under fire: at every moment one of two places has all of it, and again is as once.
+"""Moving and erasing tenants with kills: at every moment one of two places is complete, and a retry is safe.
 
 The tables of faults call this M40 and C02.
 """
@@ -14,7 +14,7 @@ import pytest
 from postgres import Run, Server
 from tenant_builders import lived, made
 from torture import tenants
-from torture.harness import ask, dice, need_strace, points_of, run, some, traced
+from torture.harness import ask, need_strace, points_of, run, sample_points, seeded_random, traced
 
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.store.tenants import Tenants
@@ -53,15 +53,15 @@ def test_a_move_killed_at_a_system_call_leaves_a_complete_tenant_or_none(tmp_pat
         return both if act is tenants.carry else {"here": both["here"]}
 
     whole = traced(act, trace=tmp_path / "counted.trace", **places("counted"))
-    assert whole.code == 0, whole.said
+    assert whole.code == 0, whole.output
     points = points_of(whole)
     assert len(points) > 20
-    chosen, left_in = some(points, 10, dice()), set[bool]()
+    chosen, left_in = sample_points(points, 10, seeded_random()), set[bool]()
     for point in chosen:
         where = places(f"at-{point}")
         inject = f"{point.call}:signal=SIGKILL:when={point.number}"
         ended = traced(act, inject, trace=tmp_path / f"{point}.trace", **where)
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
         here = ask(tenants.look, place=where["here"])
         assert here in (before, None), f"killed at {point}: half of it is left"
         left_in.add(here is not None)
@@ -95,10 +95,10 @@ def test_a_move_killed_between_statements_leaves_one_complete_place(
     one, other = (server.url(tcp=True) for server in servers)
     homes = str(tmp_path / "homes")
     here, there = {"into a database": (homes, one), "out of one": (one, homes)}.get(way, (one, other))
-    kill_at(here, there, -1)  # the first makes more than all others: what is the server's
+    kill_at(here, there, -1)  # the first one also creates objects of the server
     points = range(kill_at(here, there, -1))
     assert len(points) > 20
-    for step in [*dice().sample(points, 3), points[-1]]:
+    for step in [*seeded_random().sample(points, 3), points[-1]]:
         kill_at(here, there, step)
 
 
@@ -120,13 +120,13 @@ def test_a_move_killed_in_the_last_round_leaves_the_source_usable(
 
 
 def kill_at(here: str, there: str, step: int) -> int:
-    """Begin anew, be killed, look, call again, look, and leave nothing."""
+    """Start over, be killed, check, call again, check, and clean up."""
     places = {"here": here, "there": there}
     with tenants.tenants_at(here) as source, tenants.tenants_at(there) as target:
         a_tenant(source)
         before = ask(tenants.look, place=here)
         ended = run(tenants.carry, step=step, **places)
-        assert ended.killed == (step >= 0), f"before statement {step}: {ended.code} {ended.said}"
+        assert ended.killed == (step >= 0), f"before statement {step}: {ended.code} {ended.output}"
         found = ask(tenants.look, place=here), ask(tenants.look, place=there)
         assert before in found, f"before statement {step} neither has it"
         again = ask_again(places)
@@ -140,7 +140,7 @@ def kill_at(here: str, there: str, step: int) -> int:
 
 
 def ask_again(places: dict[str, str]) -> list[str]:
-    """How it was refused, if it was."""
+    """Call again; return the error, if there was one."""
     ended = run(tenants.carry, **places)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     return [code for code, _ in ended.all("refused")]

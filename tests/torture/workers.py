@@ -1,4 +1,4 @@
-"""Workers on a database in processes of their own, that end where a test wants them to."""
+"""Workers on a database in separate processes that end where a test wants them to."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def a_worker(
 
 
 def ignore_heartbeats(_: str, __: Upkeep) -> None:
-    """Nobody wants to know."""
+    """Ignore the report."""
 
 
 def killed_behind(voice: ActorChannel, *, url: str, calls: str, stage: str) -> None:
-    """All that is due, until the first dream reaches a stage."""
+    """Run all due jobs until the first dream reaches a stage, and die."""
 
     def kill() -> None:
         voice.tell("ending", stage)
@@ -118,7 +118,7 @@ def killed_behind(voice: ActorChannel, *, url: str, calls: str, stage: str) -> N
 
 
 def goes_on(voice: ActorChannel, *, url: str, calls: str) -> None:
-    """Until it is killed."""
+    """Run until killed."""
     with (
         leases_are_short(),
         patch("inmind.apps.worker.postgres.RETRY_SECONDS", 0.2),
@@ -133,7 +133,7 @@ def goes_on(voice: ActorChannel, *, url: str, calls: str) -> None:
 
 
 def dies_of_a_proposal(voice: ActorChannel, *, url: str, calls: str) -> None:
-    """Works until a model has proposed something new here, and that is in the journal."""
+    """Work until a new proposal is in the journal, and die."""
     proposed = DreamLease.record_proposal
 
     def dying(lease: DreamLease, proposal: Proposal) -> None:
@@ -146,7 +146,7 @@ def dies_of_a_proposal(voice: ActorChannel, *, url: str, calls: str) -> None:
 
 
 def leaves_in_the_middle(voice: ActorChannel, *, url: str) -> None:
-    """When it is told to by SIGTERM, while a model thinks."""
+    """Stop on SIGTERM while a model call is running."""
     model = EndlessModel(lambda: voice.tell("asked"))
     with a_worker(url, model=model) as worker:
         signal.signal(signal.SIGTERM, lambda _, __: worker.stop())
@@ -157,7 +157,7 @@ def leaves_in_the_middle(voice: ActorChannel, *, url: str) -> None:
 def dreams_within(
     voice: ActorChannel, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]
 ) -> list[tuple[str, str]]:
-    """By whom each of these dreams was made, and what became of it; one that has to wait is called off."""
+    """Proposer and outcome of each of these dreams; one that has to wait is cancelled."""
 
     def dreamt(resource: str) -> tuple[str, str]:
         told: list[str] = []

@@ -1,4 +1,4 @@
-"""Actors that write: alone until they are killed, or many at once."""
+"""Actors that write: one until it is killed, or many at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from torture.harness import Voice
+from torture.harness import ActorChannel
 from torture.session_steps import sound
 
 from inmind import Memory, default_layers
@@ -28,7 +28,7 @@ NOTED = "noted"
 
 
 def opened(home: str, *, library: str = "") -> Memory:
-    """`library`: the SQLite that shall be thought to be linked."""
+    """`library`: the SQLite version to pretend."""
     if library:
         apsw.sqlite_lib_version = lambda: library
     return Memory.open(home)
@@ -40,7 +40,7 @@ def session_of(memory: Memory, id: str = "s", *, scratchpad: Scope = "thread") -
 
 
 def a_reply(name: str, text: str) -> dict[str, Any]:
-    """A model that says the name and appends the text to its scratchpad."""
+    """A reply with this name that appends the text to the scratchpad."""
     function = {"name": "working_memory_update", "arguments": json.dumps({"text": text, "append": True})}
     call = {"id": f"call-{name}", "type": "function", "function": function}
     message = {"role": "assistant", "content": name, "tool_calls": [call]}
@@ -50,8 +50,8 @@ def a_reply(name: str, text: str) -> dict[str, Any]:
 # -- one that is killed ------------------------------------------------------------------------------------
 
 
-def write_on(voice: Voice, *, home: str, seed: int, library: str = "") -> None:
-    """Writes for ever and tells each thing once it is acknowledged. First of all it tells what it finds."""
+def write_on(voice: ActorChannel, *, home: str, seed: int, library: str = "") -> None:
+    """Report what is stored, then write forever and report each acknowledged write."""
     session = session_of(opened(home, library=library), scratchpad="resource")
     voice.tell("seen", written(session))
     dice = random.Random(seed)
@@ -73,7 +73,7 @@ def write_on(voice: Voice, *, home: str, seed: int, library: str = "") -> None:
         voice.tell("wrote", name)
 
 
-def look(voice: Voice, *, home: str, library: str = "") -> list[str]:
+def look(voice: ActorChannel, *, home: str, library: str = "") -> list[str]:
     memory = opened(home, library=library)
     session = session_of(memory, scratchpad="resource")
     there = written(session)
@@ -90,7 +90,7 @@ def look(voice: Voice, *, home: str, library: str = "") -> list[str]:
 
 
 def written(session: Session) -> list[str]:
-    """The names of all things that were written, each whole; of documents, also those that were overwritten."""
+    """Names of all complete writes; for documents, including overwritten versions."""
     events = session.events()
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     names: list[str] = []
@@ -118,7 +118,7 @@ def written(session: Session) -> list[str]:
 
 
 def check_replies(session: Session) -> None:
-    """What a reply notes on the resource's scratchpad is there if, and only if, the reply is in the session."""
+    """A scratchpad line of a reply exists if, and only if, the reply is in the session."""
     noted = [line.removesuffix(f" {NOTED}") for line in scratchpad_lines(session) if line.endswith(NOTED)]
     messages = [event.payload.wire for event in session.events() if isinstance(event.payload, MessageAdded)]
     recorded = [wire["content"] for wire in messages if wire["role"] == "assistant"]
@@ -139,8 +139,8 @@ def memory_versions(session: Session) -> list[str]:
 # -- many at once ------------------------------------------------------------------------------------------
 
 
-def add_many(voice: Voice, *, home: str, name: str, number: int) -> None:
-    """Messages and observations in turn, each with an id, each sent twice: a retry must change nothing."""
+def add_many(voice: ActorChannel, *, home: str, name: str, number: int) -> None:
+    """Messages and observations alternately, each with an id and sent twice: a retry changes nothing."""
     memory = opened(home)
     session = session_of(memory)
     voice.wait()
@@ -154,7 +154,7 @@ def add_many(voice: Voice, *, home: str, name: str, number: int) -> None:
     memory.close()
 
 
-def prepare_many(voice: Voice, *, home: str, number: int) -> list[int]:
+def prepare_many(voice: ActorChannel, *, home: str, number: int) -> list[int]:
     memory = opened(home)
     session = session_of(memory)
     voice.wait()
@@ -163,8 +163,8 @@ def prepare_many(voice: Voice, *, home: str, number: int) -> list[int]:
     return calls
 
 
-def write_many(voice: Voice, *, home: str, name: str, path: str, number: int) -> int:
-    """A line more, again and again: read, decide, write, and from the start when somebody was faster."""
+def write_many(voice: ActorChannel, *, home: str, name: str, path: str, number: int) -> int:
+    """Append lines: read, decide, write; start over on a conflict."""
     memory = opened(home)
     session = session_of(memory)
     voice.wait()
@@ -181,8 +181,8 @@ def write_many(voice: Voice, *, home: str, name: str, path: str, number: int) ->
     return conflicts
 
 
-def write_once(voice: Voice, *, home: str, path: str, text: str, base: int) -> dict[str, Any]:
-    """Two of these are started on the same version of a document."""
+def write_once(voice: ActorChannel, *, home: str, path: str, text: str, base: int) -> dict[str, Any]:
+    """Two of these start at the same version of a document."""
     memory = opened(home)
     session = session_of(memory)
     voice.wait()
@@ -200,7 +200,7 @@ def write_once(voice: Voice, *, home: str, path: str, text: str, base: int) -> d
         memory.close()
 
 
-def read_once(voice: Voice, *, home: str, path: str) -> dict[str, Any]:
+def read_once(voice: ActorChannel, *, home: str, path: str) -> dict[str, Any]:
     memory = opened(home)
     session = session_of(memory)
     text, version = session.read(path), session.documents()[path]
@@ -209,7 +209,7 @@ def read_once(voice: Voice, *, home: str, path: str) -> dict[str, Any]:
     return {"text": text, "version": version}
 
 
-def begin_document(voice: Voice, *, home: str, path: str, text: str) -> int:
+def begin_document(voice: ActorChannel, *, home: str, path: str, text: str) -> int:
     memory = opened(home)
     version = session_of(memory).write(path, text)
     memory.close()
@@ -217,8 +217,8 @@ def begin_document(voice: Voice, *, home: str, path: str, text: str) -> int:
     return version
 
 
-def census(voice: Voice, *, home: str) -> dict[str, Any]:
-    """Everything that the many have written."""
+def census(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+    """Everything that all writers have written."""
     memory = opened(home)
     session = session_of(memory)
     events = session.events()
@@ -284,8 +284,8 @@ OTHERS: dict[str, Callable[[Session, str], Any]] = {
 }
 
 
-def lose_reply(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread") -> None:
-    """Dies right after the first commit of the call, before it could answer or show anything."""
+def lose_reply(voice: ActorChannel, *, home: str, call: str, scratchpad: Scope = "thread") -> None:
+    """Die right after the first commit of the call, before it returns."""
     memory = opened(home)
     session = begun(memory, scratchpad)
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- the reply is lost between it and its caller
@@ -301,7 +301,7 @@ def lose_reply(voice: Voice, *, home: str, call: str, scratchpad: Scope = "threa
 
 
 def begun(memory: Memory, scratchpad: Scope = "thread") -> Session:
-    """A session with something to go on from: a prompt, a page, and a child that has something to bring home."""
+    """A session with a prompt, a page, and a child with changes to merge back."""
     session = session_of(memory, scratchpad=scratchpad)
     session.prepare([{"role": "user", "content": "before"}])
     session.write("overview.md", "before")
@@ -309,8 +309,8 @@ def begun(memory: Memory, scratchpad: Scope = "thread") -> Session:
     return session
 
 
-def retry(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread") -> dict[str, Any]:
-    """The same again, twice; then something else under the same key."""
+def retry(voice: ActorChannel, *, home: str, call: str, scratchpad: Scope = "thread") -> dict[str, Any]:
+    """The same call twice; then another one with the same key."""
     memory = opened(home)
     session = session_of(memory, scratchpad=scratchpad)
     before = counts(session)
@@ -330,13 +330,13 @@ def retry(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread") -
 
 
 def counts(session: Session) -> dict[str, int]:
-    """Events of each stream."""
+    """Number of events of each stream."""
     store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own yet
     return {stream: store.version(stream) for stream in store.stream_names("")}
 
 
-def call_in(voice: Voice, *, home: str, call: str) -> list[int]:
-    """The same key in a home where nobody has used it."""
+def call_in(voice: ActorChannel, *, home: str, call: str) -> list[int]:
+    """The same key in a home where it was not used."""
     memory = opened(home)
     session = begun(memory)
     before = counts(session)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from torture.harness import Voice
+from torture.harness import ActorChannel
 
 from inmind.core.events.base import Draft, Event, Origin, Trust
 from inmind.core.events.documents import DocumentWritten
@@ -73,7 +73,7 @@ def names(store: Store, stream: str = STREAM) -> list[str]:
     return [_text(event) for event in events]
 
 
-def census(voice: Voice, *, url: str, stream: str = STREAM) -> list[str]:
+def census(voice: ActorChannel, *, url: str, stream: str = STREAM) -> list[str]:
     """As somebody sees it who was not there."""
     store = PostgresStore.open(url)
     found = names(store, stream)
@@ -102,7 +102,7 @@ def _text(event: Event) -> str:
 # -- amid kills --------------------------------------------------------------------------------------------
 
 
-def write_on(voice: Voice, *, url: str, name: str, seed: int) -> None:
+def write_on(voice: ActorChannel, *, url: str, name: str, seed: int) -> None:
     """Writes until it is killed, whatever becomes of the server, and tells of each thing what it was told.
 
     A thing with a key is asked for again until there is an answer.
@@ -146,7 +146,7 @@ def _patiently(open: Callable[[], PostgresStore]) -> PostgresStore:
 # -- many at once ------------------------------------------------------------------------------------------
 
 
-def count_up(voice: Voice, *, url: str, threads: int, each: int) -> int:
+def count_up(voice: ActorChannel, *, url: str, threads: int, each: int) -> int:
     """Threads that read one number, add one and write it, by the loop that all of inmind decides by."""
     store = PostgresStore.open(url, max_connections=threads)
     decided = [0] * threads
@@ -167,7 +167,7 @@ def count_up(voice: Voice, *, url: str, threads: int, each: int) -> int:
     return sum(decided)
 
 
-def cross(voice: Voice, *, url: str, first: str, second: str, name: str, each: int, pairs: int) -> None:
+def cross(voice: ActorChannel, *, url: str, first: str, second: str, name: str, each: int, pairs: int) -> None:
     """Two streams at once, this one beside that one; of several pairs, one after the other."""
     store = PostgresStore.open(url)
     voice.wait()
@@ -177,7 +177,7 @@ def cross(voice: Voice, *, url: str, first: str, second: str, name: str, each: i
     store.close()
 
 
-def open_fresh(voice: Voice, *, url: str) -> list[str]:
+def open_fresh(voice: ActorChannel, *, url: str) -> list[str]:
     """A schema that nobody has made yet, several at once."""
     voice.wait()
     store = PostgresStore.open(url)
@@ -199,7 +199,7 @@ def _all_of(threads: list[threading.Thread], running: Sequence[threading.Thread]
 # -- forks -------------------------------------------------------------------------------------------------
 
 
-def both_write(voice: Voice, *, url: str, number: int, exit: str) -> None:
+def both_write(voice: ActorChannel, *, url: str, number: int, exit: str) -> None:
     """Parent and child go on with the store that was open when they were one."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
@@ -220,7 +220,7 @@ def both_write(voice: Voice, *, url: str, number: int, exit: str) -> None:
     voice.tell("done")
 
 
-def fork_amid_writes(voice: Voice, *, url: str, forks: int) -> int:
+def fork_amid_writes(voice: ActorChannel, *, url: str, forks: int) -> int:
     """Other threads are in the middle of everything whenever a fork happens."""
     store = PostgresStore.open(url)
     stop, written = threading.Event(), [0, 0]
@@ -249,7 +249,7 @@ def fork_amid_writes(voice: Voice, *, url: str, forks: int) -> int:
     return sum(written)
 
 
-def fork_in_a_transaction(voice: Voice, *, url: str) -> dict[str, list[str]]:
+def fork_in_a_transaction(voice: ActorChannel, *, url: str) -> dict[str, list[str]]:
     """The child leaves the block as if it were its own, and then does something itself."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
@@ -273,7 +273,7 @@ def fork_in_a_transaction(voice: Voice, *, url: str) -> dict[str, list[str]]:
     return {"child": json.loads(os.read(here, 1_000))}
 
 
-def leave_a_lock(voice: Voice, *, url: str) -> None:
+def leave_a_lock(voice: ActorChannel, *, url: str) -> None:
     """Killed in the middle of a transaction, with a child that lives on."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)

@@ -14,7 +14,7 @@ SECRET = "its own"
 """Everybody's password."""
 
 
-class Own:
+class OwnServer:
     """A server that is nobody else's, and roles in it by any name."""
 
     def __init__(self, server: Server) -> None:
@@ -44,8 +44,8 @@ class Own:
 
 
 @pytest.fixture(scope="module")
-def own(postgres_run: Run) -> Generator[Own]:
+def own(postgres_run: Run) -> Generator[OwnServer]:
     """Few connections, so that they run out; deadlocks are found at once; and it tells what it is asked."""
     with postgres_run.server(max_connections="24", deadlock_timeout="10ms", log_statement="all") as server:
         server.start()
-        yield Own(server)
+        yield OwnServer(server)

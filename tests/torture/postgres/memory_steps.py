@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from torture.harness import Voice
+from torture.harness import ActorChannel
 
 from inmind import Memory
 from inmind.core.events.crystals import NoteAdded
@@ -21,7 +21,7 @@ def opened(url: str, at: datetime = NOON) -> Memory:
     return Memory.open(url, clock=ManualClock(at), embedder=None)
 
 
-def note_many(voice: Voice, *, url: str, name: str, number: int) -> list[str]:
+def note_many(voice: ActorChannel, *, url: str, name: str, number: int) -> list[str]:
     """Each sent twice, since a retry must change nothing; half of them by a session."""
     texts = [f"{name}-{n}" for n in range(number)]
     with opened(url) as memory:
@@ -36,7 +36,7 @@ def note_many(voice: Voice, *, url: str, name: str, number: int) -> list[str]:
     return texts
 
 
-def noted(voice: Voice, *, url: str) -> list[str]:
+def noted(voice: ActorChannel, *, url: str) -> list[str]:
     """All notes of a resource, in their order."""
     with opened(url) as memory:
         store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own
@@ -50,7 +50,7 @@ def noted(voice: Voice, *, url: str) -> list[str]:
     return texts
 
 
-def begin(voice: Voice, *, url: str) -> None:
+def begin(voice: ActorChannel, *, url: str) -> None:
     """Something to dream of."""
     with opened(url, NOON - timedelta(hours=3)) as memory:
         for number in range(6):
@@ -58,7 +58,7 @@ def begin(voice: Voice, *, url: str) -> None:
     voice.tell("begun")
 
 
-def dream_at_once(voice: Voice, *, url: str) -> list[str]:
+def dream_at_once(voice: ActorChannel, *, url: str) -> list[str]:
     """Whoever is first stays in the middle of it until the test lets it go."""
     with opened(url) as memory:
         voice.wait()
@@ -73,7 +73,7 @@ def dream_at_once(voice: Voice, *, url: str) -> list[str]:
             return [error.code]
 
 
-def dreamt(voice: Voice, *, url: str) -> dict[str, Any]:
+def dreamt(voice: ActorChannel, *, url: str) -> dict[str, Any]:
     with opened(url) as memory:
         told = {
             "dreams": [dream.status for dream in memory.resource(RESOURCE).dreams()],

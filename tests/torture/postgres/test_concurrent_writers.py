@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from torture.harness import Running, ask, side_by_side, together
+from torture.harness import RunningActor, ask, in_threads, run_together
 from torture.postgres.actors import STREAM, a_page, census, count_up, cross, names, now, open_fresh, put
-from torture.postgres.conftest import Own
+from torture.postgres.conftest import OwnServer
 
 from inmind import Memory
 from inmind.errors import Conflict, ReadOnly, StoreBusy
@@ -26,8 +26,8 @@ PROCESSES, THREADS = 4, 4
 
 
 def race(url: str, *, each: int) -> None:
-    clients = [Running(count_up, url=url, threads=THREADS, each=each) for _ in range(PROCESSES)]
-    decided = sum(ended.answer for ended in together(clients))
+    clients = [RunningActor(count_up, url=url, threads=THREADS, each=each) for _ in range(PROCESSES)]
+    decided = sum(ended.answer for ended in run_together(clients))
     total = PROCESSES * THREADS * each
     assert ask(census, url=url) == [str(number) for number in range(1, total + 1)]
     assert decided > total, "nobody was ever overtaken"
@@ -47,7 +47,7 @@ def test_sixteen_clients_increment_one_number_for_long(tenant_url: str) -> None:
 
 @pytest.mark.spec("P31")
 @pytest.mark.parametrize("made", [True, False], ids=["old streams", "new streams"])
-def test_appends_to_two_streams_in_either_order_do_not_deadlock(own: Own, made: bool) -> None:
+def test_appends_to_two_streams_in_either_order_do_not_deadlock(own: OwnServer, made: bool) -> None:
     """The server finds a circle after ten milliseconds here, and would write that down."""
     url, each, deadlocks = own.tenant(f"cross {made}"), 30, own.server.log.count("deadlock detected")
     store = PostgresStore.open(url)
@@ -57,10 +57,10 @@ def test_appends_to_two_streams_in_either_order_do_not_deadlock(own: Own, made: 
     ways = [("resource/left", "resource/right"), ("resource/right", "resource/left")] * 2
     pairs = 1 if made else each
     actors = [
-        Running(cross, url=url, first=first, second=second, name=f"w{n}", each=each // pairs, pairs=pairs)
+        RunningActor(cross, url=url, first=first, second=second, name=f"w{n}", each=each // pairs, pairs=pairs)
         for n, (first, second) in enumerate(ways)
     ]
-    together(actors)
+    run_together(actors)
     for pair in range(pairs):
         left, right = (ask_names(url, f"resource/{side}{pair or ''}") for side in ("left", "right"))
         assert left == right
@@ -123,7 +123,7 @@ class Boxes:
 
 
 @pytest.mark.spec("P31")
-def test_of_two_deadlocked_transactions_one_is_retried(own: Own) -> None:
+def test_of_two_deadlocked_transactions_one_is_retried(own: OwnServer) -> None:
     """A circle of the test's own making, since ours makes none: 40P01."""
     boxes, deadlocks = Boxes(own.tenant("circle")), own.server.log.count("deadlock detected")
     barrier = threading.Barrier(2)
@@ -132,7 +132,7 @@ def test_of_two_deadlocked_transactions_one_is_retried(own: Own) -> None:
         if boxes.calls <= 2:
             barrier.wait(timeout=10)
 
-    side_by_side(lambda order: boxes.crossed(order, meet), [(1, 2), (2, 1)])
+    in_threads(lambda order: boxes.crossed(order, meet), [(1, 2), (2, 1)])
     boxes.store.close()
     assert own.server.log.count("deadlock detected") == deadlocks + 1, "nobody waited in a circle"
     assert boxes.calls == 3
@@ -140,7 +140,7 @@ def test_of_two_deadlocked_transactions_one_is_retried(own: Own) -> None:
 
 
 @pytest.mark.spec("P31")
-def test_many_serialization_failures_end_with_each_transaction_done_once(own: Own) -> None:
+def test_many_serialization_failures_end_with_each_transaction_done_once(own: OwnServer) -> None:
     """40001, again and again, by eight at once."""
     boxes, each = Boxes(own.tenant("storm")), 5
 
@@ -148,7 +148,7 @@ def test_many_serialization_failures_end_with_each_transaction_done_once(own: Ow
         for _ in range(each):
             boxes.read_then_written()
 
-    side_by_side(many, range(8))
+    in_threads(many, range(8))
     boxes.store.close()
     assert boxes.calls > 8 * each, "nobody stood in anybody's way"
     assert ask_boxes(own, "storm")[0] == 8 * each
@@ -157,7 +157,7 @@ def test_many_serialization_failures_end_with_each_transaction_done_once(own: Ow
 
 @pytest.mark.spec("P31")
 @pytest.mark.parametrize("code", ["40001", "40P01"])
-def test_a_transaction_that_always_fails_to_serialize_reports_a_busy_store(own: Own, code: str) -> None:
+def test_a_transaction_that_always_fails_to_serialize_reports_a_busy_store(own: OwnServer, code: str) -> None:
     boxes = Boxes(own.tenant(f"never {code}"), seconds=2)
     began = time.monotonic()
 
@@ -179,14 +179,14 @@ def test_a_transaction_that_always_fails_to_serialize_reports_a_busy_store(own: 
     boxes.store.close()
 
 
-def ask_boxes(own: Own, tenant: str) -> list[object]:
+def ask_boxes(own: OwnServer, tenant: str) -> list[object]:
     return [number for (number,) in own.ask(f'SELECT number FROM "{tenant}".boxes ORDER BY id')]
 
 
 @pytest.mark.spec("M36")
 def test_of_several_processes_that_open_a_new_schema_one_creates_it(tenant_url: str) -> None:
-    opening = [Running(open_fresh, url=tenant_url) for _ in range(4)]
-    assert [ended.answer for ended in together(opening)] == [list(MIGRATIONS)] * 4
+    opening = [RunningActor(open_fresh, url=tenant_url) for _ in range(4)]
+    assert [ended.answer for ended in run_together(opening)] == [list(MIGRATIONS)] * 4
     assert len(set(ask(census, url=tenant_url))) == 4
 
 
@@ -232,7 +232,7 @@ def test_an_open_store_refuses_writes_after_a_newer_inmind_migrated_it(tenant_ur
 
 
 @pytest.mark.spec("M36", "J8")
-def test_locks_outside_a_schema_do_not_block_its_creation(own: Own) -> None:
+def test_locks_outside_a_schema_do_not_block_its_creation(own: OwnServer) -> None:
     url = own.tenant("held up", options="-c lock_timeout=5s")
     with psycopg.connect(own.tenant("stranger")) as stranger:
         for text in ("inmind held up", "inmind index of held up"):
@@ -256,7 +256,7 @@ def test_of_two_appends_at_one_version_one_wins(tenant_url: str) -> None:
             return conflict.stream, conflict.expected, conflict.actual
         return f"n{number}"
 
-    told = side_by_side(write, range(8))
+    told = in_threads(write, range(8))
     store.close()
     assert told.count((STREAM, 0, 1)) == 7
     assert ask(census, url=tenant_url) == [name for name in told if isinstance(name, str)]

@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 from postgres import Run
-from torture.harness import Running, ask, dice
+from torture.harness import RunningActor, ask, seeded_random
 from torture.postgres.actors import census, put, write_on
-from torture.postgres.conftest import Own
+from torture.postgres.conftest import OwnServer
 
 from inmind.errors import UnsafeStorage
 from inmind.store.postgres import PostgresStore
@@ -20,16 +20,16 @@ from inmind.store.postgres import PostgresStore
 WRITERS = 3
 
 
-class Heard:
+class WriterLog:
     """A writer, and all that it has told so far, heard by a thread."""
 
     def __init__(self, url: str, name: str, seed: int) -> None:
         self.told: list[list[str]] = []
-        self._actor = Running(write_on, url=url, name=name, seed=seed)
-        self._actor.hear_until("waiting")
+        self._actor = RunningActor(write_on, url=url, name=name, seed=seed)
+        self._actor.receive_until("waiting")
         self._thread = threading.Thread(target=self._hear)
         self._more = threading.Condition()
-        self._actor.go_on()
+        self._actor.resume()
         self._thread.start()
 
     def wait_for(self, number: int) -> None:
@@ -47,20 +47,20 @@ class Heard:
         assert self._actor.finish().killed
 
     def _hear(self) -> None:
-        while (words := self._actor.hear()) is not None:
+        while (words := self._actor.receive()) is not None:
             with self._more:
                 self.told.append(words)
                 self._more.notify_all()
 
 
 def crash(run: Run, *, times: int) -> None:
-    luck = dice()
+    luck = seeded_random()
     with run.server() as server:
         server.start()
-        own = Own(server)
+        own = OwnServer(server)
         url = own.tenant("ada")
         PostgresStore.open(url).close()
-        writers = [Heard(url, f"w{n}", luck.randrange(1 << 32)) for n in range(WRITERS)]
+        writers = [WriterLog(url, f"w{n}", luck.randrange(1 << 32)) for n in range(WRITERS)]
         try:
             for _ in range(times):
                 for writer in writers:
@@ -106,7 +106,7 @@ def test_acknowledged_events_survive_a_hundred_crashes(postgres_run: Run) -> Non
 
 @pytest.mark.spec("P30")
 @pytest.mark.parametrize("setting", ["fsync", "synchronous_commit", "full_page_writes"])
-def test_a_server_that_may_lose_commits_is_refused(own: Own, setting: str) -> None:
+def test_a_server_that_may_lose_commits_is_refused(own: OwnServer, setting: str) -> None:
     """With the setting's name, and before anything is made; and taken as soon as that has changed."""
     url = own.tenant(f"lost {setting}")
     own.server.settings[setting] = "off"
@@ -125,7 +125,7 @@ def test_a_server_that_may_lose_commits_is_refused(own: Own, setting: str) -> No
 
 
 @pytest.mark.spec("P30")
-def test_a_role_that_may_lose_commits_is_refused(own: Own) -> None:
+def test_a_role_that_may_lose_commits_is_refused(own: OwnServer) -> None:
     """On a server that is safe: by the role's own settings, by those of its URL, and amid use each new connection."""
     url = own.tenant("hasty")
     own.tell("ALTER ROLE hasty SET synchronous_commit = off")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 import pytest
 from cutting_proxy import How, Proxy, Where
 from postgres import Tenants
-from torture.harness import ask, dice
+from torture.harness import ask, seeded_random
 from torture.postgres.actors import STREAM, a_key, a_page, adopt, census, names, now, put
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
@@ -114,7 +114,10 @@ def test_a_failed_connection_is_reported_and_works_later(proxy: Proxy, store: Po
 def test_a_connection_dropped_while_idle_is_reopened(
     tenant_url: str, proxy: Proxy, store: PostgresStore, how: How, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a firewall does after ten minutes, also without a word. Not even a call without a key hears of it."""
+    """As a firewall does after ten minutes, also without a word.
+
+    Not even a call without a key hears of it.
+    """
     monkeypatch.setattr(connection, "PROBE_AFTER_SECONDS", 0.0)
     before = proxy.connections
     assert proxy.drop(how) >= 1
@@ -126,9 +129,7 @@ def test_a_connection_dropped_while_idle_is_reopened(
 
 
 @pytest.mark.spec("P33")
-def test_an_old_connection_is_reopened(
-    proxy: Proxy, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_connection_is_reopened(proxy: Proxy, store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of a server may have come to mean another one."""
     before = proxy.connections
     assert names(store) == names(store)
@@ -140,9 +141,7 @@ def test_an_old_connection_is_reopened(
 
 @pytest.mark.spec("P29", "P33")
 @pytest.mark.parametrize("call", ["read", "write"])
-def test_no_call_exceeds_its_timeout_if_the_network_is_silent(
-    proxy: Proxy, store: PostgresStore, call: str
-) -> None:
+def test_no_call_exceeds_its_timeout_if_the_network_is_silent(proxy: Proxy, store: PostgresStore, call: str) -> None:
     """By connections that are there, and by those that it makes itself."""
     assert proxy.drop("silence") >= 1
     began = time.monotonic()
@@ -194,7 +193,7 @@ def test_an_import_is_stored_completely_or_not_and_only_its_commit_can_be_unknow
 
 def cut_at_random(url: str, proxy: Proxy, *, times: int) -> None:
     """Whatever is cut wherever: what was acknowledged is there once, what was refused is not there."""
-    luck, store = dice(), PostgresStore.open(proxy.url, seconds=SECONDS)
+    luck, store = seeded_random(), PostgresStore.open(proxy.url, seconds=SECONDS)
     acknowledged: list[str] = []
     refused: list[str] = []
     unknown: list[str] = []

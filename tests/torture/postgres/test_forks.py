@@ -7,7 +7,7 @@ has it open the server does not notice that the other is gone.
 from __future__ import annotations
 
 import pytest
-from torture.harness import Running, ask
+from torture.harness import RunningActor, ask
 from torture.postgres.actors import (
     both_write,
     census,
@@ -26,8 +26,8 @@ from inmind.store.postgres import PostgresStore
     "exit", [*(pytest.param(exit, marks=pytest.mark.exhaustive) for exit in ("sys.exit", "closed")), "killed"]
 )
 def test_parent_and_child_continue_to_write(tenant_url: str, exit: str) -> None:
-    ended = Running(both_write, fresh=True, url=tenant_url, number=10, exit=exit).finish()
-    assert ended.code == 0, ended.said
+    ended = RunningActor(both_write, fresh=True, url=tenant_url, number=10, exit=exit).finish()
+    assert ended.code == 0, ended.output
     wanted = [f"{name}-{n}" for name in ("parent", "child") for n in range(10)]
     assert sorted(ask(census, url=tenant_url)) == sorted(["before", *wanted, "after"])
 
@@ -36,7 +36,7 @@ def test_parent_and_child_continue_to_write(tenant_url: str, exit: str) -> None:
 def test_a_fork_during_the_writes_of_other_threads(tenant_url: str) -> None:
     """Whatever lock a thread held at that moment, no child waits for it for ever."""
     forks = 12
-    ended = Running(fork_amid_writes, url=tenant_url, forks=forks).finish()
+    ended = RunningActor(fork_amid_writes, url=tenant_url, forks=forks).finish()
     written = ended.answer
     assert written, "no thread wrote anything"
     found = ask(census, url=tenant_url)
@@ -55,11 +55,11 @@ def test_a_child_forked_inside_a_transaction_cannot_end_it(tenant_url: str) -> N
 
 @pytest.mark.spec("K23", "P33")
 def test_locks_of_a_killed_parent_are_released_although_its_child_lives(tenant_url: str) -> None:
-    actor = Running(leave_a_lock, fresh=True, url=tenant_url)
-    actor.hear_until("waiting")
+    actor = RunningActor(leave_a_lock, fresh=True, url=tenant_url)
+    actor.receive_until("waiting")
     store = PostgresStore.open(tenant_url, seconds=5)
     put(store, "by another", keyed=False)
     assert names(store) == ["before", "by another"]
     store.close()
-    actor.go_on()
+    actor.resume()
     assert actor.finish().all("child lived") == [[]]

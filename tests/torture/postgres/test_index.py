@@ -16,7 +16,7 @@ from builders import user
 from postgres import wait_until
 from psycopg import sql
 from torture import searching
-from torture.harness import Running, ask, dice, together
+from torture.harness import RunningActor, ask, run_together, seeded_random
 
 from inmind import Memory
 
@@ -54,7 +54,7 @@ def assert_taken_in_once(url: str, ids: list[str]) -> None:
 @pytest.mark.spec("J2", "M39")
 def test_several_processes_that_index_at_once_index_nothing_twice(tenant_url: str) -> None:
     ids = with_a_backlog(tenant_url)
-    running = [Running(searching.search, home=tenant_url, query="ferry trip 7", resource="ada") for _ in range(3)]
+    running = [RunningActor(searching.search, home=tenant_url, query="ferry trip 7", resource="ada") for _ in range(3)]
     found = [one.finish().answer for one in running]
     assert found[0] == found[1] == found[2]
     assert found[0][0] == ids[7]
@@ -65,7 +65,7 @@ def test_several_processes_that_index_at_once_index_nothing_twice(tenant_url: st
 def test_every_process_finds_its_new_notes(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None):
         pass
-    together([Running(searching.note_and_search, home=tenant_url, name=f"n{n}", number=12) for n in range(3)])
+    run_together([RunningActor(searching.note_and_search, home=tenant_url, name=f"n{n}", number=12) for n in range(3)])
 
 
 @pytest.mark.spec("J1", "M39")
@@ -79,7 +79,7 @@ def test_a_process_killed_while_indexing_leaves_the_rest_to_the_next(tenant_url:
             holding.execute("SELECT FROM owners WHERE name = 'ada' FOR UPDATE")
         else:
             holding.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE".encode())
-        killed = Running(searching.search, home=tenant_url, query="ferry", resource="ada")
+        killed = RunningActor(searching.search, home=tenant_url, query="ferry", resource="ada")
         with in_schema(tenant_url) as looking:
             waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = current_user"
             wait_until(lambda: looking.execute(waits).fetchone() == (1,), "it never came to that table")
@@ -92,25 +92,25 @@ def test_a_process_killed_while_indexing_leaves_the_rest_to_the_next(tenant_url:
 def kill_those_who_search(url: str, *, kills: int, seeded: random.Random) -> None:
     acknowledged: list[str] = []
     for number in range(kills):
-        writer = Running(searching.note_and_search_on, home=url, name=f"k{number}")
+        writer = RunningActor(searching.note_and_search_on, home=url, name=f"k{number}")
         for _ in range(seeded.randrange(1, 8)):
-            writer.hear_until("noted")
+            writer.receive_until("noted")
         writer.kill()
         ended = writer.finish()
-        assert ended.killed, f"it ended before it could be killed: {ended.said}"
+        assert ended.killed, f"it ended before it could be killed: {ended.output}"
         acknowledged += [id for (id,) in ended.all("noted")]
     assert ask(searching.known, home=url, ids=acknowledged) == acknowledged
 
 
 @pytest.mark.spec("J1", "M39")
 def test_a_process_killed_during_a_search_damages_nothing(tenant_url: str) -> None:
-    kill_those_who_search(tenant_url, kills=4, seeded=dice())
+    kill_those_who_search(tenant_url, kills=4, seeded=seeded_random())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J1", "M39")
 def test_many_processes_killed_during_searches_damage_nothing(tenant_url: str) -> None:
-    kill_those_who_search(tenant_url, kills=100, seeded=dice())
+    kill_those_who_search(tenant_url, kills=100, seeded=seeded_random())
 
 
 HARM = (
@@ -124,12 +124,12 @@ HARM = (
 
 
 def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None:
-    users = [Running(searching.note_and_search_on, home=url, name=f"u{n}") for n in range(2)]
+    users = [RunningActor(searching.note_and_search_on, home=url, name=f"u{n}") for n in range(2)]
     harm = 0
     try:
         for _ in range(times):
             for one in users:
-                one.hear_until("noted")
+                one.receive_until("noted")
             with in_schema(url) as connection:
                 try:
                     connection.execute(seeded.choice(HARM).encode())
@@ -138,12 +138,12 @@ def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None
                     pass  # it is being made anew just now
         for one in users:
             for _ in range(2):  # all that was under way when the last harm was done, and one that was not
-                one.hear_until("found")
+                one.receive_until("found")
     finally:
         for one in users:
             one.kill()
     ended = [one.finish() for one in users]
-    assert all(one.killed for one in ended), "\n".join(one.said for one in ended if not one.killed)
+    assert all(one.killed for one in ended), "\n".join(one.output for one in ended if not one.killed)
     acknowledged = [id for one in ended for (id,) in one.all("noted")]
     assert ask(searching.known, home=url, ids=acknowledged) == acknowledged
     assert harm, "no harm was done"
@@ -151,10 +151,10 @@ def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None
 
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_while_several_processes_use_it_recovers_for_all(tenant_url: str) -> None:
-    hurt_what_others_use(tenant_url, times=5, seeded=dice())
+    hurt_what_others_use(tenant_url, times=5, seeded=seeded_random())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_repeatedly_recovers(tenant_url: str) -> None:
-    hurt_what_others_use(tenant_url, times=100, seeded=dice())
+    hurt_what_others_use(tenant_url, times=100, seeded=seeded_random())

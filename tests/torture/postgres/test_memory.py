@@ -16,9 +16,9 @@ from mcp_client import called
 from postgres import Tenants
 from terminal import command, inmind
 from torture import writers
-from torture.harness import Running, ask, dice, run, together
+from torture.harness import RunningActor, ask, run, run_together, seeded_random
 from torture.postgres import memory_steps
-from torture.postgres.conftest import Own
+from torture.postgres.conftest import OwnServer
 
 from inmind.store.postgres import PostgresStore
 
@@ -27,7 +27,7 @@ def crowd(url: str, folder: Path, *, processes: int, each: int, doors: int) -> N
     """Writers, and beside them people at a command line and a client of the MCP server."""
     ask(memory_steps.begin, url=url)
     before = ask(memory_steps.noted, url=url)
-    running = [Running(memory_steps.note_many, url=url, name=f"w{n}", number=each) for n in range(processes)]
+    running = [RunningActor(memory_steps.note_many, url=url, name=f"w{n}", number=each) for n in range(processes)]
 
     def by_command(number: int) -> str:
         ran = inmind("--db", url, "note", f"cli-{number}", "--resource", memory_steps.RESOURCE)
@@ -37,7 +37,7 @@ def crowd(url: str, folder: Path, *, processes: int, each: int, doors: int) -> N
     with ThreadPoolExecutor(2) as pool:
         asked = pool.submit(lambda: asyncio.run(by_mcp(url, folder, doors)))
         typed = pool.submit(lambda: [by_command(number) for number in range(doors)])
-        written = [text for ended in together(running) for text in ended.answer]
+        written = [text for ended in run_together(running) for text in ended.answer]
         beside = [*typed.result(), *asked.result()]
     found = ask(memory_steps.noted, url=url)
     assert len(written) == processes * each
@@ -69,19 +69,19 @@ def test_eight_processes_a_command_line_and_a_server_take_1600_notes(tenant_url:
 @pytest.mark.spec("K20", "G7", "J9")
 def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tenant_url: str) -> None:
     ask(memory_steps.begin, url=tenant_url)
-    actors = [Running(memory_steps.dream_at_once, url=tenant_url) for _ in range(5)]
+    actors = [RunningActor(memory_steps.dream_at_once, url=tenant_url) for _ in range(5)]
     try:
         for actor in actors:
-            actor.hear_until("waiting")
+            actor.receive_until("waiting")
         for actor in actors:
-            actor.go_on()
-        heard = [(actor, actor.hear()) for actor in actors]
+            actor.resume()
+        heard = [(actor, actor.receive()) for actor in actors]
         dreaming = [actor for actor, words in heard if words == ["waiting"]]
         assert len(dreaming) == 1, heard
         assert [words for _, words in heard].count(["answer", ["DREAM_RUNNING"]]) == 4, heard
-        writer = Running(memory_steps.note_many, url=tenant_url, name="late", number=10)
-        late = together([writer])[0].answer
-        dreaming[0].go_on()
+        writer = RunningActor(memory_steps.note_many, url=tenant_url, name="late", number=10)
+        late = run_together([writer])[0].answer
+        dreaming[0].resume()
     finally:
         ended = [actor.finish() for actor in actors]
     assert sorted(one.answer[0] for one in ended) == ["DREAM_RUNNING"] * 4 + ["done"]
@@ -102,14 +102,14 @@ def retried(url: str, call: str) -> None:
 
 def lost(url: str, call: str) -> None:
     ended = run(writers.lose_reply, home=url, call=call)
-    assert ended.killed, f"it never died: {ended.code} {ended.said}"
+    assert ended.killed, f"it never died: {ended.code} {ended.output}"
     assert ended.all("calling") == [[call]]
 
 
 @pytest.mark.spec("K25", "A6", "J8")
 def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tenants: Tenants) -> None:
     """Some of all the calls there are, other ones each time."""
-    for call in dice().sample(sorted(writers.CALLS), 4):
+    for call in seeded_random().sample(sorted(writers.CALLS), 4):
         with tenants.fresh() as url:
             lost(url, call)
             retried(url, call)
@@ -127,7 +127,7 @@ def test_a_retry_of_any_call_has_one_effect_and_one_result(tenants: Tenants, cal
 
 
 @pytest.mark.spec("K25", "P30", "J8")
-def test_a_retry_after_a_server_restart_finds_the_first_result(own: Own) -> None:
+def test_a_retry_after_a_server_restart_finds_the_first_result(own: OwnServer) -> None:
     url = own.tenant("retried")
     PostgresStore.open(url).close()
     lost(url, "record")

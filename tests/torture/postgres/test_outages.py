@@ -17,9 +17,9 @@ import psycopg
 import pytest
 from postgres import wait_until
 from tables import each_row
-from torture.harness import ask, side_by_side
+from torture.harness import ask, in_threads
 from torture.postgres.actors import STREAM, a_key, a_page, census, names, now, put
-from torture.postgres.conftest import SECRET, Own
+from torture.postgres.conftest import SECRET, OwnServer
 
 from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, ReadOnly, StoreBusy, StoreError, StoreUnavailable
@@ -60,7 +60,7 @@ def works(call: Callable[[], object]) -> bool:
 
 
 @pytest.mark.spec("P33")
-def test_a_server_that_turns_read_only_is_read_and_recovers_alone(own: Own) -> None:
+def test_a_server_that_turns_read_only_is_read_and_recovers_alone(own: OwnServer) -> None:
     with opened(own.tenant("turned")) as store:
         put(store, "before", keyed=False)
         own.tell("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
@@ -81,7 +81,7 @@ def test_a_server_that_turns_read_only_is_read_and_recovers_alone(own: Own) -> N
 
 
 @pytest.mark.spec("P33")
-def test_a_connection_to_a_read_only_server_is_not_kept(own: Own) -> None:
+def test_a_connection_to_a_read_only_server_is_not_kept(own: OwnServer) -> None:
     """As after a failover: a connection made anew leads to whoever writes now."""
     with opened(own.tenant("moved")) as store:
         put(store, "before", keyed=False)
@@ -94,7 +94,7 @@ def test_a_connection_to_a_read_only_server_is_not_kept(own: Own) -> None:
 
 
 @pytest.mark.spec("P33")
-def test_nothing_is_created_on_a_read_only_server(own: Own) -> None:
+def test_nothing_is_created_on_a_read_only_server(own: OwnServer) -> None:
     url = own.tenant("too early")
     own.tell('ALTER ROLE "too early" SET default_transaction_read_only = on')
     refused(lambda: PostgresStore.open(url, seconds=SECONDS), ReadOnly)
@@ -104,7 +104,7 @@ def test_nothing_is_created_on_a_read_only_server(own: Own) -> None:
 
 
 @pytest.mark.spec("P33", "P29")
-def test_a_restart_during_use_is_reported_and_recovered_from(own: Own) -> None:
+def test_a_restart_during_use_is_reported_and_recovered_from(own: OwnServer) -> None:
     """Ten connections of one process, all dead at once: the next call must not look at them one by one."""
     url, errors, acknowledged = own.tenant("amid"), list[str](), list[str]()
     with opened(url, most=10) as store:
@@ -147,7 +147,7 @@ def test_a_restart_during_use_is_reported_and_recovered_from(own: Own) -> None:
 
 
 @pytest.mark.spec("P33")
-def test_a_process_whose_connections_are_all_in_use_is_busy(own: Own) -> None:
+def test_a_process_whose_connections_are_all_in_use_is_busy(own: OwnServer) -> None:
     with opened(own.tenant("full"), most=2, seconds=SOON) as store:
         put(store, "before", keyed=False)
         held, done = threading.Barrier(3), threading.Event()
@@ -171,7 +171,7 @@ def test_a_process_whose_connections_are_all_in_use_is_busy(own: Own) -> None:
 
 
 @pytest.mark.spec("P33")
-def test_a_server_without_free_connections_is_reported_and_retried(own: Own) -> None:
+def test_a_server_without_free_connections_is_reported_and_retried(own: OwnServer) -> None:
     url = own.tenant("crowd")
     with opened(url) as store, ExitStack() as crowd:
         put(store, "before", keyed=False)
@@ -188,7 +188,7 @@ def test_a_server_without_free_connections_is_reported_and_retried(own: Own) -> 
 
 @pytest.mark.spec("P33")
 @pytest.mark.parametrize("held", ["a stream", "an owner", "the table"])
-def test_a_row_locked_by_another_is_busy_and_no_statement_keeps_waiting(own: Own, held: str) -> None:
+def test_a_row_locked_by_another_is_busy_and_no_statement_keeps_waiting(own: OwnServer, held: str) -> None:
     name = f"held {held}"
     url = own.tenant(name)
     statements = {
@@ -217,7 +217,7 @@ def test_a_row_locked_by_another_is_busy_and_no_statement_keeps_waiting(own: Own
 
 @pytest.mark.spec("P33")
 @pytest.mark.parametrize("code", ["57014", "53200", "53400", "55P03"])
-def test_a_busy_store_reports_the_reason(own: Own, code: str) -> None:
+def test_a_busy_store_reports_the_reason(own: OwnServer, code: str) -> None:
     raising = f"DO $$ BEGIN RAISE EXCEPTION 'its own words' USING ERRCODE = '{code}'; END $$"
     with opened(own.tenant(f"why {code}")) as store:
         for ask_or_tell in (store.database.read, store.database.write):
@@ -233,7 +233,7 @@ def nobody_listens() -> int:
 
 @pytest.mark.spec("P33", "N57")
 @pytest.mark.parametrize("wrong", ["password", "database", "user", "port", "socket"])
-def test_a_refused_login_is_reported_at_once_without_the_password(own: Own, wrong: str) -> None:
+def test_a_refused_login_is_reported_at_once_without_the_password(own: OwnServer, wrong: str) -> None:
     if wrong not in {row[0] for row in own.ask("SELECT rolname FROM pg_roles")}:
         own.tenant(f"no {wrong}")
     secret, port = "tell nobody", own.server.port
@@ -282,7 +282,7 @@ def assert_untold(error: InmindError, *secrets: str) -> None:
 
 
 @pytest.mark.spec("P33")
-def test_idle_connections_are_closed(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_are_closed(own: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """All but one, by whoever comes next; and one that has grown old while nobody came is not used."""
 
     def there() -> int:
@@ -296,7 +296,7 @@ def test_idle_connections_are_closed(own: Own, monkeypatch: pytest.MonkeyPatch) 
             with store.database.transaction():
                 held.wait(timeout=10)
 
-        side_by_side(hold, range(4))
+        in_threads(hold, range(4))
         names(store)
         assert there() == 4
         monkeypatch.setattr(pool, "MAX_IDLE_SECONDS", 0.0)
@@ -311,7 +311,7 @@ def test_idle_connections_are_closed(own: Own, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.spec("P33", "J8")
-def test_a_url_sets_the_number_of_connections_and_the_timeout(own: Own) -> None:
+def test_a_url_sets_the_number_of_connections_and_the_timeout(own: OwnServer) -> None:
     url = own.tenant("limited")
     with Memory.open(f"{url}&inmind_connections=1&inmind_seconds=1", embedder=None) as memory:
         store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- to hold the only connection

@@ -16,9 +16,9 @@ import pgbouncer
 import psycopg
 import pytest
 from postgres import wait_until
-from torture.harness import ask, side_by_side
+from torture.harness import ask, in_threads
 from torture.postgres.actors import STREAM, a_page, adopt, census, names, now, put
-from torture.postgres.conftest import Own
+from torture.postgres.conftest import OwnServer
 from torture.postgres.test_outages import works
 
 from inmind.errors import StoreBusy, StoreUnavailable, UnsafeStorage
@@ -42,7 +42,7 @@ STRANGE = [
 
 @pytest.mark.spec("N59", "J8")
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_tenant_may_have_any_name(own: Own, name: str) -> None:
+def test_a_tenant_may_have_any_name(own: OwnServer, name: str) -> None:
     url = own.tenant(name)
     store = PostgresStore.open(url)
     assert store.database.schema == name
@@ -77,7 +77,7 @@ TRIES = [
 
 
 @pytest.mark.spec("J8", "N57")
-def test_one_tenant_cannot_read_count_change_or_delete_anothers(own: Own) -> None:
+def test_one_tenant_cannot_read_count_change_or_delete_anothers(own: OwnServer) -> None:
     """By any statement of its own, as far as its credential reaches."""
     ada, eve = own.tenant("ada"), own.tenant("eve")
     for url, text in ((ada, "ada's own"), (eve, "eve's own")):
@@ -96,7 +96,7 @@ def test_one_tenant_cannot_read_count_change_or_delete_anothers(own: Own) -> Non
 @pytest.mark.parametrize(
     "options", ["-csearch_path=bea,public", "-crole=bea", "-c search_path=bea -c row_security=off"]
 )
-def test_only_a_credential_leads_to_another_tenant(own: Own, options: str) -> None:
+def test_only_a_credential_leads_to_another_tenant(own: OwnServer, options: str) -> None:
     if not own.ask("SELECT FROM pg_roles WHERE rolname = 'bea'"):
         store = PostgresStore.open(own.tenant("bea"))
         put(store, "bea's own", keyed=True)
@@ -116,7 +116,7 @@ def test_only_a_credential_leads_to_another_tenant(own: Own, options: str) -> No
 
 
 @pytest.mark.spec("J8")
-def test_a_schema_of_another_role_is_refused(own: Own) -> None:
+def test_a_schema_of_another_role_is_refused(own: OwnServer) -> None:
     """Who may make schemas could make one of another's name, to read what is put there."""
     own.tenant("squatter")
     url = own.tenant("late")
@@ -129,7 +129,7 @@ def test_a_schema_of_another_role_is_refused(own: Own) -> None:
 
 
 @pytest.mark.spec("J8")
-def test_a_role_without_create_rights_gets_a_clear_error(own: Own) -> None:
+def test_a_role_without_create_rights_gets_a_clear_error(own: OwnServer) -> None:
     url = own.tenant("poor")
     own.tell("REVOKE CREATE ON DATABASE postgres FROM poor")
     with pytest.raises(UnsafeStorage, match="may not"):
@@ -161,7 +161,7 @@ def use_everything(store: PostgresStore, name: str) -> None:
 
 
 @pytest.mark.spec("J8")
-def test_no_statement_changes_session_state(own: Own) -> None:
+def test_no_statement_changes_session_state(own: OwnServer) -> None:
     """So that a pooler may send each transaction by another one: the server's own log of every statement says so."""
     url = own.tenant("watched")
     before = len(own.server.log)
@@ -176,7 +176,7 @@ def test_no_statement_changes_session_state(own: Own) -> None:
 
 
 @contextmanager
-def pooler(own: Own, folder: Path, *roles: str) -> Generator[int]:
+def pooler(own: OwnServer, folder: Path, *roles: str) -> Generator[int]:
     """In transaction mode, with one connection to the server for each role."""
     port, users = pgbouncer.free_port(), "".join(f'"{role}" ""\n' for role in roles)
     config = (
@@ -190,7 +190,7 @@ def pooler(own: Own, folder: Path, *roles: str) -> Generator[int]:
 
 
 @pytest.mark.spec("J8")
-def test_two_tenants_through_a_transaction_pooler(own: Own) -> None:
+def test_two_tenants_through_a_transaction_pooler(own: OwnServer) -> None:
     """Many threads over one connection to the server each: all is there, and nothing is in the other's."""
     with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool1", "pool2") as port:
         urls = {name: f"postgresql://{name}@127.0.0.1:{port}/postgres?sslmode=disable" for name in ("pool1", "pool2")}
@@ -202,7 +202,7 @@ def test_two_tenants_through_a_transaction_pooler(own: Own) -> None:
             name, number = task
             use_everything(stores[name], f"{name} {number}")
 
-        side_by_side(use, [(name, number) for number in range(4) for name in urls])
+        in_threads(use, [(name, number) for number in range(4) for name in urls])
         for store in stores.values():
             store.close()
     for name in urls:
@@ -213,7 +213,7 @@ def test_two_tenants_through_a_transaction_pooler(own: Own) -> None:
 
 
 @pytest.mark.spec("P30", "J8")
-def test_a_statement_that_a_pooler_never_sent_is_reported_as_not_stored(own: Own) -> None:
+def test_a_statement_that_a_pooler_never_sent_is_reported_as_not_stored(own: OwnServer) -> None:
     """It had no connection for who asked, or none at all: that is no reason to wonder whether it was done."""
     with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool3") as port:
         url = f"postgresql://pool3@127.0.0.1:{port}/postgres?sslmode=disable"

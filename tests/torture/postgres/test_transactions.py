@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from postgres import wait_until
-from torture.harness import ask, side_by_side
+from torture.harness import ask, in_threads
 from torture.postgres.actors import STREAM, add_pages, adopt, census, names, now, put
-from torture.postgres.conftest import Own
+from torture.postgres.conftest import OwnServer
 from torture.postgres.test_outages import SOON, opened
 
 from inmind import Memory
@@ -29,7 +29,7 @@ def is_past(seconds: float) -> Callable[[], bool]:
 
 
 @pytest.mark.spec("J8")
-def test_a_consistent_read_may_last_longer_than_a_call(own: Own) -> None:
+def test_a_consistent_read_may_last_longer_than_a_call(own: OwnServer) -> None:
     """Each question has its own time: so what reads all of a large memory ends."""
     with opened(own.tenant("slow"), seconds=SOON) as store:
         put(store, "one", keyed=False)
@@ -40,7 +40,7 @@ def test_a_consistent_read_may_last_longer_than_a_call(own: Own) -> None:
 
 
 @pytest.mark.spec("J8")
-def test_an_import_may_last_longer_than_a_call(own: Own) -> None:
+def test_an_import_may_last_longer_than_a_call(own: OwnServer) -> None:
     with opened(own.tenant("slowly"), seconds=SOON) as store:
         with store.bulk_import() as adoption:
             add_pages(adoption, STREAM)
@@ -52,7 +52,7 @@ def test_an_import_may_last_longer_than_a_call(own: Own) -> None:
 
 
 @pytest.mark.spec("P31")
-def test_a_transaction_rolled_back_by_the_server_is_not_reported_as_committed(own: Own) -> None:
+def test_a_transaction_rolled_back_by_the_server_is_not_reported_as_committed(own: OwnServer) -> None:
     """COMMIT of a failed transaction is answered with ROLLBACK, and with no error."""
     with opened(own.tenant("undone")) as store:
 
@@ -86,7 +86,7 @@ def test_each_of_several_concurrent_imports_sees_its_own_events(tenant_url: str)
 
 @pytest.mark.spec("P30")
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_with_another_encoding_is_refused(own: Own, encoding: str) -> None:
+def test_a_database_with_another_encoding_is_refused(own: OwnServer, encoding: str) -> None:
     name = encoding.lower()
     url = own.tenant(f"in {encoding}").replace("/postgres?", f"/{name}?")
     own.tell(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
@@ -96,7 +96,7 @@ def test_a_database_with_another_encoding_is_refused(own: Own, encoding: str) ->
 
 
 @pytest.mark.spec("P34")
-def test_texts_do_not_depend_on_the_client_encoding_of_a_role(own: Own) -> None:
+def test_texts_do_not_depend_on_the_client_encoding_of_a_role(own: OwnServer) -> None:
     url = own.tenant("abroad")
     own.tell("ALTER ROLE abroad SET client_encoding = 'LATIN1'")
     for told in ("", "&client_encoding=LATIN1"):
@@ -107,7 +107,7 @@ def test_texts_do_not_depend_on_the_client_encoding_of_a_role(own: Own) -> None:
 
 @pytest.mark.spec("P31")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_a_role_with_another_isolation_level_writes_like_others(own: Own, level: str) -> None:
+def test_a_role_with_another_isolation_level_writes_like_others(own: OwnServer, level: str) -> None:
     url = own.tenant(f"by {level}")
     own.tell(f"ALTER ROLE \"by {level}\" SET default_transaction_isolation = '{level}'")
     with opened(url, most=8, seconds=10) as store:
@@ -122,16 +122,14 @@ def test_a_role_with_another_isolation_level_writes_like_others(own: Own, level:
                 )
             adopt(store, f"resource/from elsewhere {name}")
 
-        side_by_side(write, range(6))
+        in_threads(write, range(6))
         assert len(set(names(store))) == 30
         one = Key(value="once", request="once")
-        side_by_side(lambda _: store.append("resource/none", [], expected=0, at=now(), key=one), range(6))
+        in_threads(lambda _: store.append("resource/none", [], expected=0, at=now(), key=one), range(6))
 
 
 @pytest.mark.spec("M36", "P33")
-def test_a_migration_that_waits_for_a_reader_blocks_no_other(
-    own: Own, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_that_waits_for_a_reader_blocks_no_other(own: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
     url, ours = own.tenant("older"), database.MIGRATIONS
     monkeypatch.setattr(database, "MIGRATIONS", ours[:1])
     with opened(url) as store:
@@ -152,7 +150,7 @@ def test_a_migration_that_waits_for_a_reader_blocks_no_other(
 
 
 @pytest.mark.spec("J8")
-def test_an_import_sends_events_in_batches(own: Own, tmp_path: Path) -> None:
+def test_an_import_sends_events_in_batches(own: OwnServer, tmp_path: Path) -> None:
     with Memory.open(tmp_path / "home", embedder=None) as memory:
         session = memory.session("of ada", resource="ada")
         for number in range(40):

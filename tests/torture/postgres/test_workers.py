@@ -12,8 +12,8 @@ import pytest
 from dream_checks import accounted, in_order
 from postgres import Run, Server, wait_until
 from torture import workers
-from torture.harness import SECONDS, Running, dice
-from torture.postgres.conftest import Own
+from torture.harness import SECONDS, RunningActor, seeded_random
+from torture.postgres.conftest import OwnServer
 from torture.workers import NOTES, asked, fill
 
 from inmind import Memory
@@ -27,21 +27,21 @@ DONE = "SELECT count(*) FROM events WHERE kind = 'dreamt'"
 def test_when_workers_and_the_server_die_each_dream_runs_once_and_is_paid_once(
     postgres_run: Run, tmp_path: Path, many: int, crashes: int
 ) -> None:
-    luck = dice()
+    luck = seeded_random()
     resources, calls = [f"r{number:03}" for number in range(many)], tmp_path / "calls"
     with postgres_run.server() as server:
         server.start()
-        url = Own(server).tenant("ada")
+        url = OwnServer(server).tenant("ada")
         fill(url, *resources)
         written = [many * len(NOTES)]
         for _ in resources:  # each dies as soon as something is paid for
-            doomed = Running(workers.dies_of_a_proposal, url=url, calls=str(calls))
-            doomed.hear_until("proposed")
+            doomed = RunningActor(workers.dies_of_a_proposal, url=url, calls=str(calls))
+            doomed.receive_until("proposed")
             assert doomed.finish().killed
             crash(server, luck)
             note(url, resources, written)
         assert asked(calls) == many
-        running = [Running(workers.goes_on, url=url, calls=str(calls)) for _ in range(2)]
+        running = [RunningActor(workers.goes_on, url=url, calls=str(calls)) for _ in range(2)]
         try:
             for _ in range(crashes):
                 before = count(url, DONE)
