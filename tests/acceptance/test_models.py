@@ -177,7 +177,7 @@ def test_a_refusal_is_final_and_no_redirect_is_followed(server: ModelServer, mod
 )
 def test_an_answer_of_another_shape_is_a_failure(server: ModelServer, model: Model, body: str | bytes) -> None:
     server.will(Said(body))
-    with pytest.raises(ModelFailed, match="did not answer with a JSON object|the response has no text"):
+    with pytest.raises(ModelFailed, match=r"did not answer with a JSON object|the response has no text"):
         model.ask(QUESTION, seconds=60)
 
 

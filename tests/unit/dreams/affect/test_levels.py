@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.dreams.affect.levels import BASELINES, SPIKES, Levels
+from inmind.dreams.affect.levels import BASELINES, SPIKES, Levels, describe_mood
 
 pytestmark = pytest.mark.spec("G9")
 
@@ -90,3 +90,14 @@ def test_decay_does_not_depend_on_the_number_of_reads(raised: list[tuple[str, in
     there = start + timedelta(seconds=one + two)
     stopped = levels.decayed_to(start + timedelta(seconds=one)).decayed_to(there)
     assert tuple(stopped.by_name.values()) == pytest.approx(tuple(levels.decayed_to(there).by_name.values()))
+
+
+# -- mood in words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spike", "words"),
+    [("reward", "motivated"), ("error", "tense"), ("social", "socially engaged"), ("urgency", "tense")],
+)
+def test_one_spike_is_already_seen(spike: str, words: str) -> None:
+    assert describe_mood(Levels().spiked(spike, WHEN)) == words
