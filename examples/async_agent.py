@@ -1,8 +1,8 @@
-"""An agent on an event loop: two helpers at once, a user who loses patience, and nothing that is lost or said twice.
+"""An async agent with two concurrent helpers and a cancelled call. Nothing is lost or stored twice.
 
-The names are those of the synchronous memory, awaited. The model is a list of replies that were written down, so this
-runs without a network or a key; `reply` stands where `await client.chat.completions.create(...)` would. With a client
-at hand, `inmind.wrap(AsyncOpenAI(), session)` is shorter still.
+The names are those of the sync memory, awaited. The model is a list of scripted replies, so this runs without a network
+or a key; `reply` stands for `await client.chat.completions.create(...)`. With a client,
+`inmind.wrap(AsyncOpenAI(), session)` is shorter.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ PAGES = {"page-1": {"id": "page-1", "title": "Welcome"}, "page-2": {"id": "page-
 
 
 async def reply(session: AsyncSession, request: Message) -> Message:
-    """The next thing that this agent's model says, by how much of its conversation is in the request."""
+    """The next scripted reply, chosen by the length of the conversation in the request."""
     await asyncio.sleep(0)  # the network
     spoken = [message for message in request["messages"] if message["role"] == "assistant"]
     return SCRIPT[session.id][len(spoken)]
 
 
 async def turn(session: AsyncSession, question: str) -> str:
-    """Everything between a question and its answer."""
+    """One turn: from a question to its answer."""
     await session.add([{"role": "user", "content": question}], key=question)
     while True:
         prompt = await session.prepare()
@@ -55,8 +55,8 @@ async def turn(session: AsyncSession, question: str) -> str:
             return recorded.text
 
 
-async def helped(desk: AsyncSession, name: str) -> str:
-    """A helper has a conversation of its own, and takes home what it has found."""
+async def run_helper(desk: AsyncSession, name: str) -> str:
+    """A helper has its own conversation, and its findings are merged back."""
     helper = await desk.spawn(name)
     found = await turn(helper, f"Look through the {name} page.")
     await desk.merge_back(helper)
@@ -67,7 +67,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         async with AsyncMemory.open(home) as memory:
             desk = await memory.session("desk", resource="ada")
-            for found in await asyncio.gather(helped(desk, "english"), helped(desk, "chinese")):
+            for found in await asyncio.gather(run_helper(desk, "english"), run_helper(desk, "chinese")):
                 print(found)
             print("In mind:", ", ".join(sorted(entity.id for entity in (await desk.entities).window)))
 

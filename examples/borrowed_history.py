@@ -1,9 +1,9 @@
-"""A host that keeps its own list of messages, and lends it to inmind before each call.
+"""A host that keeps its own list of messages and passes it to inmind before each call.
 
-The loop is the one that most agents have: ask the model, carry out its tool calls, ask again. Two lines of it are about
-memory. This host carries out no tools but its own, so the model is offered none of memory's; task_scratchpad.py shows a
-host that does. The model is a function with its answers written down, so this runs without a network or a key; in its
-place would stand `client.chat.completions.create(model=..., **prompt.request)`.
+The loop is that of most agents: call the model, run its tool calls, call it again. Two lines of it are about memory.
+This host runs only its own tools, so the model is offered no memory tools; task_scratchpad.py shows a host that runs
+them. The model is a function with scripted answers, so this runs without a network or a key; it stands for
+`client.chat.completions.create(model=..., **prompt.request)`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {
 
 
 def model(prompt: Prompt, script: Iterator[Message]) -> Message:
-    """Stands in for the provider's client, which would be sent `prompt.request`."""
+    """Stands for the provider's client, which would be sent `prompt.request`."""
     if prompt.messages[-1]["role"] not in {"user", "tool"}:
         raise ValueError("a model is asked by a user or a tool")
     return next(script)
@@ -34,7 +34,7 @@ def find_order(arguments: str) -> str:
 
 
 def answer(session: Session, messages: list[Message], script: Iterator[Message]) -> str:
-    """One turn: everything between a user's message and the answer to it."""
+    """One turn: from a user message to its answer."""
     while True:
         prompt = session.prepare(messages, tools=TOOLS)
         report = prompt.report
@@ -42,7 +42,7 @@ def answer(session: Session, messages: list[Message], script: Iterator[Message])
         reply = model(prompt, script)
         messages.append(reply)
         if not reply.get("tool_calls"):
-            session.add([reply])  # the next `prepare` would bring it too, but there may be none
+            session.add([reply])  # the next `prepare` would store it too, but there may be none
             return str(reply["content"])
         for call in reply["tool_calls"]:
             result = find_order(call["function"]["arguments"])

@@ -1,8 +1,8 @@
-"""An assistant for a web site: people say "it", "the other one", "that section", and the tools want ids.
+"""An assistant for a web site: people say "it", "the other one", "that section", and the tools need ids.
 
-The site is a small one in this process, with real state and real errors. What memory does is in the lines marked
-`memory`: it says which thing is meant, asks where several could be, and stops a call with an id that nobody ever gave.
-At the end what the model knows of the site is held against the site.
+The site runs in this process, with real state and real errors. The lines marked `memory` resolve what is meant, ask if
+several entities fit, and stop a call with an id that was never seen. At the end the entities of the session are
+compared with the site.
 
     python examples/cms_agent.py                                     # scripted: no key, no network
     python examples/cms_agent.py --model gpt-5-mini                  # with OPENAI_API_KEY
@@ -16,8 +16,8 @@ import sys
 import tempfile
 
 from world.cms import Cms
-from world.loop import Agent, spelt
-from world.model import asked_for
+from world.loop import Agent, format_call
+from world.model import open_model
 from world.scripted import calls, id_of, says
 
 from inmind import HostCall, Memory, Session
@@ -71,7 +71,7 @@ SCRIPT = (
 
 
 def talk(agent: Agent, text: str) -> None:
-    """One turn. Where the words could mean several things the person is asked, and the model is not."""
+    """One turn. If the words fit several entities, the user is asked instead of the model."""
     tell("\nyou", text)
     meant = agent.session.resolve(text)
     for reference in meant.references:
@@ -87,14 +87,14 @@ def talk(agent: Agent, text: str) -> None:
 
 
 def called(call: HostCall, result: str) -> None:
-    tell("tool", spelt(call))
+    tell("tool", format_call(call))
     told = json.loads(result)
     if not told["success"]:
         tell("", f"refused: {told['error']}")
 
 
 def compare(session: Session, cms: Cms) -> bool:
-    """Whether all that is in mind stands in the last prompt, and is as it is on the site."""
+    """Check that all entities of the window are in the last prompt, and match the site."""
     sent = json.dumps(session.prompt(session.usage.calls).request)
     agree = len(session.entities) > 0
     tell("\nmemory", "what the model was told of the site, and what the site says:")
@@ -113,7 +113,7 @@ def tell(who: str, text: str) -> None:
 def main() -> None:
     cms = Cms()
     with (
-        asked_for(__doc__ or "", SCRIPT) as model,
+        open_model(__doc__ or "", SCRIPT) as model,
         tempfile.TemporaryDirectory() as home,
         Memory.open(home, embedder=None) as memory,
     ):

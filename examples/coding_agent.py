@@ -1,14 +1,14 @@
-"""A coding agent whose run is more than twice as long as its window, on a real project with real tests.
+"""A coding agent whose run is more than twice as long as its context window, on a real project with real tests.
 
-It makes the failing tests of a small project pass, in dozens of calls; one run of the tests alone says more than a
-third of what the window takes. Nothing in its loop is about that: `prepare` archives what is old before the window is
-full, and what must last is kept elsewhere. The plan is on a scratchpad with a schema, the overview is written by what
-happens, files are known by their paths, and the rule not to touch a test is retained word for word.
+It makes the failing tests of a small project pass, in dozens of calls; the output of one test run is more than a third
+of the window. Its loop has no code for that: `prepare` archives old messages before the window is full. The plan is on
+a scratchpad with a schema, the overview is written from events, files are entities with their paths, and the rule not
+to touch a test is retained word for word.
 
     python examples/coding_agent.py                                     # scripted: no key, no network
     python examples/coding_agent.py --model claude-sonnet-4-5           # with ANTHROPIC_API_KEY
 
-What a real model writes is run on this machine, with the rights of whoever runs this, in a temporary folder.
+Code that a real model writes is run on this machine, with your rights, in a temporary folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 from world.loop import Agent, Tool, arguments_of
-from world.model import Provider, asked_for
+from world.model import Provider, open_model
 from world.project import Project
 from world.scripted import Move, calls, found, says
 
@@ -35,7 +35,7 @@ from inmind.types import Rates
 
 WINDOW, RESERVE = 16_000, 2_000
 RATES = Rates.per_million(input=3.00)
-"""Dollars, as common price lists have it: cache reads a tenth, cache writes a quarter more."""
+"""Dollars, as in common price lists: cache reads cost a tenth, cache writes a quarter more."""
 
 SYSTEM = "You work on a Python project with the tools. Keep your plan current with working_memory_update."
 TASK = "The tests of this project fail. Find out why, module by module, and mend it. Never change a file below tests/."
@@ -141,8 +141,8 @@ SCRIPT = (
 )
 
 
-def called(call: HostCall, result: str) -> None:
-    """A line for each call; of a run of the tests, how it ended."""
+def describe_call(call: HostCall, result: str) -> None:
+    """One line per call; for a test run, its result."""
     given = arguments_of(call)
     about = given.get("path") or given.get("words") or ""
     ended = re.search(r"^(OK|FAILED.*)$", result, re.MULTILINE) if call.name == "run_tests" else None
@@ -169,8 +169,8 @@ def show_what_lasted(session: Session, project: Project) -> None:
     print(f"Files known by their paths: {known} of {len(paths)}")
 
 
-def take_one_back(session: Session, provider: Provider) -> None:
-    """Compaction changes what is sent, not what was said: in a larger window the last one is undone."""
+def undo_last_compaction(session: Session, provider: Provider) -> None:
+    """Undo the last compaction in a larger window: compaction changes only what is sent."""
     if not session.state.history.compactions:
         return
     before = results_in(session.prepare(format=provider))
@@ -185,8 +185,8 @@ def results_in(prompt: Prompt) -> int:
 
 
 def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> None:
-    """What this run has cost, and what agents without memory would pay for the same conversation."""
-    messages = said_without_memory([entry.wire for entry in session.state.conversation], provider)
+    """The cost of this run, and the cost of the same conversation without memory."""
+    messages = without_memory_messages([entry.wire for entry in session.state.conversation], provider)
     declared = [tool.declared(provider) for tool in tools]
     recording = Recording(name=session.id, format=provider, messages=messages, system=SYSTEM, tools=declared)
     (other,) = replay([recording], window=WINDOW)
@@ -196,8 +196,8 @@ def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> N
     print(f"Without, in the same window:        {bare.did_not_fit} of {calls} calls do not fit at all")
 
 
-def said_without_memory(messages: Sequence[Wire], provider: Provider) -> list[Wire]:
-    """A conversation without what the model asked of its memory."""
+def without_memory_messages(messages: Sequence[Wire], provider: Provider) -> list[Wire]:
+    """The conversation without calls of memory tools."""
     spoken = FORMATS[provider]
     read = [spoken.read(wire) for wire in messages]
     ours = {call.id for one in read if any(is_memory_tool(call.name) for call in one.calls) for call in one.calls}
@@ -217,7 +217,7 @@ def bill(ledger: Usage) -> str:
 
 def main() -> None:
     with (
-        asked_for(__doc__ or "", SCRIPT) as model,
+        open_model(__doc__ or "", SCRIPT) as model,
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as home,
         Memory.open(home, embedder=None) as memory,
@@ -226,13 +226,15 @@ def main() -> None:
         tools = project.tools()
         layers = default_layers(ScratchpadLayer(schema=Plan))
         session = memory.session("tally", resource="ada", layers=layers, window=WINDOW, reserve=RESERVE)
-        agent = Agent(session=session, model=model, system=SYSTEM, tools=tools, on_prompt=prepared, on_result=called)
+        agent = Agent(
+            session=session, model=model, system=SYSTEM, tools=tools, on_prompt=prepared, on_result=describe_call
+        )
         for text in (TASK, QUESTION):
             print(text)
             print(agent.answer(text))
         show_what_lasted(session, project)
         show_price(session, model.provider, tools)
-        take_one_back(memory.session("tally", layers=layers, window=128_000), model.provider)
+        undo_last_compaction(memory.session("tally", layers=layers, window=128_000), model.provider)
         passed, untouched = project.run_tests().endswith("exit code 0"), project.tests_are_untouched()
     print(f"\nThe tests pass: {said(passed)}. No test was changed: {said(untouched)}.")
     sys.exit(not (passed and untouched))

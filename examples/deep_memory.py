@@ -1,8 +1,7 @@
-"""What was said weeks ago, in another session, is found again: by the line before it, and as it was known then.
+"""Search finds what was said weeks ago in another session, with its context, and as it was known then.
 
-An agent of a team talks about its gateway in March, notes what it learns, and is asked about it in May. Nothing here
-asks a model, and no vectors are made: words, neighbours and days are enough for this much. The clock is told the time,
-so that it is always the same May.
+An agent of a team talks about its gateway in March, notes what it learns, and is asked about it in May. No model and no
+embedder is used. The clock is set by the script, so that the dates are always the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""An agent that works for weeks, and whose MEMORY.md stays a page: by rules, without a model.
+"""An agent that works for weeks while its MEMORY.md stays one page: by rules, without a model.
 
-It takes notes in passing; every night it dreams. What is said anew takes the place of what it overrules, what a person
-writes on the page stays, and what has faded leaves for a line that says how to find it again. A dream can be taken
-back. The clock is told the time, so that it is always the same spring.
+It takes notes during the day and dreams every night. Newer facts replace older ones, edits of people stay, and faded
+lines are replaced by a pointer that says how to find them. A dream can be undone. The clock is set by the script, so
+that the dates are always the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A coding agent whose run is longer than its window: what leaves the view can be read again, and brought back.
+"""A coding agent whose run is longer than its context window: archived messages can be read again and restored.
 
-Nothing in the loop is about the window. When three quarters of it are full, `prepare` archives what is old, and what
-stays in its place says where it is. The model, whose moves are written down, needs one of the outputs once more and
-follows that. Then the session goes on with a model that has room for everything, and the compactions are taken back.
-The project that is looked into is made up.
+The loop has no code for the window. When three quarters of it are full, `prepare` archives old messages, and a stub
+says where they are. The scripted model needs one of the outputs again and reads it. Then the session continues with a
+model that has room for everything, and the compactions are undone. The project is invented.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ TASK = "Nobody with a space in his name can log in. Find out why. Never touch an
 FILES = ("urls.py", "users.py", "forms.py", "views.py", "session.py", "settings.py", "vendor/slugs.py")
 TOOLS = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
 
-AGAIN = "again: "
-MOVES = (*FILES, f"{AGAIN}users.py", "users.py makes a slug of the name before it looks for the user.")
+REREAD_PREFIX = "again: "
+MOVES = (*FILES, f"{REREAD_PREFIX}users.py", "users.py makes a slug of the name before it looks for the user.")
 
 
 def work(session: Session, moves: Iterable[str]) -> None:
@@ -45,11 +44,11 @@ def work(session: Session, moves: Iterable[str]) -> None:
 
 
 def reply(prompt: Prompt, move: str) -> Message:
-    """Stands in for `client.chat.completions.create(model=..., **prompt.request)`."""
+    """Stands for `client.chat.completions.create(model=..., **prompt.request)`."""
     if move in FILES:
         return calls(prompt, "read_file", path=move)
-    if move.startswith(AGAIN):
-        return calls(prompt, "memory_read", path=place_in(stub(prompt)))
+    if move.startswith(REREAD_PREFIX):
+        return calls(prompt, "memory_read", path=archive_path(stub(prompt)))
     return {"role": "assistant", "content": move}
 
 
@@ -59,8 +58,8 @@ def calls(prompt: Prompt, name: str, **arguments: Any) -> Message:
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-def place_in(stub: str) -> str:
-    """Where the messages are that a stub stands for."""
+def archive_path(stub: str) -> str:
+    """The path of the archive page that a stub names."""
     found = re.search(r"archive/\S+\.md", stub)
     if found is None:
         raise ValueError(f"{stub} does not say where they are")
@@ -77,7 +76,7 @@ def outputs(prompt: Prompt) -> list[Any]:
 
 
 def stub(prompt: Prompt) -> str:
-    """What is sent in the place of messages; empty while all of them are."""
+    """The stub that is sent instead of archived messages; empty if there is none."""
     said = (str(message["content"]) for message in prompt.messages)
     return next((text for text in said if text.startswith("<compacted_history>")), "")
 

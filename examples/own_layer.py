@@ -1,7 +1,7 @@
-"""A layer of the host's own: which tools have failed lately, so that the model does not try the same thing again.
+"""A custom layer: tools that failed recently, so that the model does not repeat the same call.
 
-A layer says what the model should read and from which events it has that. How much room it gets, how its text is
-escaped and whether the provider's cache survives it is decided elsewhere, which is why it is this short.
+A layer returns a text for the model and the events it comes from. The budget, escaping and cache placement are handled
+by the prompt, so a layer is short.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FAILED = "Error:"
 
 
 class FailuresLayer(PlainLayer):
-    """Reads the conversation and nothing else, so the same conversation always shows the same block."""
+    """Reads only the conversation, so the same conversation always gives the same block."""
 
     name = "failures"
     slot = 130
@@ -33,7 +33,7 @@ def results(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def exchange(id: str, result: str) -> list[dict[str, Any]]:
-    """A call of a tool and what came back."""
+    """A tool call and its result."""
     function = {"name": "deploy", "arguments": "{}"}
     return [
         {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]},

@@ -1,9 +1,9 @@
-"""A support agent that asks two specialists, and knows its customer again days later.
+"""A support agent that consults two specialists, and recognises its customer days later.
 
-The desk talks to the customer. It consults sub-agents, one for orders and one for refunds, who each get as much of its
-memory as they need: a copy of the case that they may change, a view, or nothing. When they come home their changes are
-merged, and where both have said something else the report has both. What is noted belongs to the customer and not to
-the conversation: a dream makes a page of it overnight, and the next conversation begins with that page.
+The desk talks to the customer. It consults sub-agents, one for orders and one for refunds, which each get the part of
+its memory that they need: a copy of the case, a view, or nothing. Their changes are merged back, and the report has
+both values of a conflict. Notes belong to the customer, not to the conversation: a dream writes them to a page
+overnight, and the next conversation starts with that page.
 
     python examples/support_agent.py                                     # scripted: no key, no network
     python examples/support_agent.py --model gpt-5-mini                  # with OPENAI_API_KEY
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pydantic import BaseModel
-from world.loop import TEXT, Agent, Json, Tool, spelt
-from world.model import Model, asked_for
-from world.scripted import Sent, calls, found, says
+from world.loop import TEXT, Agent, Json, Tool, format_call
+from world.model import Model, open_model
+from world.scripted import Request, calls, found, says
 from world.shop import Shop
 
 from inmind import HostCall, Memory, Session, default_layers
@@ -48,7 +48,7 @@ class Case(BaseModel):
 
 @dataclass(frozen=True)
 class Specialist:
-    """A sub-agent: what it is told to be, what it may call, and what it gets of the desk's memory, layer by layer."""
+    """A sub-agent: its instructions, its tools, and what it inherits of each layer."""
 
     system: str
     tools: tuple[str, ...]
@@ -67,13 +67,13 @@ SPECIALISTS = {
         {"working-memory": "fork", "entities": "view", "overview": "none"},
     ),
 }
-"""Either has a copy of the case, to change. Of the things in mind orders has a copy too, and refunds a view."""
+"""Both get a copy of the case. Of the entities, orders gets a copy and refunds a view."""
 
 UPDATE, NOTE = "working_memory_update", "working_memory_note"
 REFUND = r"rf-\d+"
 
 
-def refunded(sent: Sent) -> str:
+def refunded(sent: Request) -> str:
     return f"Ada's broken teapot of order W2041 is paid back by refund {sent.find(REFUND)}: 38.00."
 
 
@@ -87,7 +87,7 @@ SCRIPT = (
     calls("track_parcel", order_id=found(r'"id": "(W\d+)", "customer": "ada", "item": "two mugs"')),
     calls(UPDATE, facts=["W2057, the mugs, is in customs"], next_step="Write to her when customs are through."),
     says("The mugs of W2057 are in customs."),
-    # refunds, which is a digit too generous at first
+    # refunds, with one digit too many at first
     calls("create_refund", order_id=found(r"teapot of (W\d+)"), amount=380.0),
     calls("create_refund", order_id=found(r"teapot of (W\d+)"), amount=38.0),
     calls(UPDATE, facts=["W2041, the teapot, is paid back"], next_step="Tell her that her money is on its way."),
@@ -103,7 +103,7 @@ SCRIPT = (
 
 
 class Desk:
-    """The agent that the customer talks to, in one conversation."""
+    """The agent that talks to the customer, in one conversation."""
 
     def __init__(self, session: Session, model: Model, shop: Shop) -> None:
         self._session, self._model, self._shop = session, model, shop
@@ -117,8 +117,8 @@ class Desk:
         print(f"desk      {self._agent.answer(text)}")
 
     def consult(self, *tasks: str) -> Json:
-        """All of them begin with the case as it is now; then what each has changed is brought home, one by one."""
-        # Named by the call that asks for them: a desk that has died and asks again has the same children.
+        """All specialists start with the current case; then the changes of each are merged back."""
+        # The id is that of the tool call: after a crash, a repeated call gets the same child session.
         call = self._session.usage.calls
         children = {
             name: self._session.spawn(f"{self._session.id}.{name}-{call}", policy=specialist.policy)
@@ -149,7 +149,7 @@ def called(call: HostCall, result: str) -> None:
     if call.name == "consult":
         return
     told = json.loads(result)
-    print(f"    {spelt(call)}" + ("" if told["success"] else f": refused, {told['error']}"))
+    print(f"    {format_call(call)}" + ("" if told["success"] else f": refused, {told['error']}"))
 
 
 def show(report: MergeReport) -> None:
@@ -173,7 +173,7 @@ def main() -> None:
     clock = ManualClock(datetime(2026, 3, 2, 9, tzinfo=UTC))
     shop = Shop(clock)
     with (
-        asked_for(__doc__ or "", SCRIPT) as model,
+        open_model(__doc__ or "", SCRIPT) as model,
         tempfile.TemporaryDirectory() as home,
         Memory.open(home, embedder=None, clock=clock) as memory,
     ):

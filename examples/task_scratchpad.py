@@ -1,8 +1,8 @@
-"""An agent that keeps its task on a scratchpad: a goal, the steps that are done, what stands in the way.
+"""An agent that keeps its task on a scratchpad: a goal, the finished steps, the blockers.
 
-The loop is the whole of a host with memory: `prepare` says what to send, `record` takes the reply and carries out what
-the model asked of its memory, and the host runs its own tools. The model is a list of replies that were written down,
-so this runs without a network or a key. It pads its updates, as models do, and once it sends what does not fit.
+The loop is a complete host with memory: `prepare` returns the request, `record` stores the reply and runs the memory
+tools that the model called, and the host runs its own tools. The model is a list of scripted replies, so this runs
+without a network or a key. It fills unused fields, as models do, and once it sends an invalid update.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Task(BaseModel):
 
 
 def ask(session: Session, question: str, script: Iterator[Message]) -> None:
-    """One turn: everything between a user's message and the answer to it."""
+    """One turn: from a user message to its answer."""
     print(question)
     session.add([{"role": "user", "content": question}])
     while True:
@@ -45,7 +45,7 @@ def ask(session: Session, question: str, script: Iterator[Message]) -> None:
 
 
 def model(request: Message, script: Iterator[Message]) -> Message:
-    """Stands in for `client.chat.completions.create(model=..., **request)`."""
+    """Stands for `client.chat.completions.create(model=..., **request)`."""
     if "working_memory_update" not in json.dumps(request["tools"]):
         raise ValueError("a model that is not offered its memory cannot use it")
     return next(script)
@@ -67,7 +67,7 @@ def says(text: str) -> Message:
 UPDATE = "working_memory_update"
 PLANNING = [
     calls("a1", UPDATE, current_goal="Deploy v2", completed_steps=["write tests"], blockers=["no approval"]),
-    calls("a2", UPDATE, completed_steps=["write tests", "ask Mei"], blockers=[]),  # fills in what it has no news of
+    calls("a2", UPDATE, completed_steps=["write tests", "ask Mei"], blockers=[]),  # fills fields that have not changed
     says("I have asked Mei, and wait for her approval."),
 ]
 HELPING = [

@@ -1,7 +1,7 @@
-"""An assistant for a small web site: people say "it", tools want ids, and the model once makes one up.
+"""An assistant for a small web site: people say "it", tools need ids, and the model invents one.
 
-The tools and the model are scripted, so that this runs anywhere. What is real is the memory between them: it takes the
-ids out of what the tools answer, says what people mean, and finds the id that nobody ever gave.
+Tools and model are scripted, so this runs anywhere. The memory between them is real: it extracts the ids from tool
+results, resolves what people mean, and flags the id that was never seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small makers of what tests are about; each names only what its test cares for."""
+"""Builders of test data. Each takes only the values that a test is about."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from inmind.history import Conversation
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 Home = Path | str
-"""Where a memory is: a folder, or the URL of a database."""
+"""A home folder, or the URL of a database."""
 
 
 def home_of(memory: Memory) -> Path:
-    """The folder of a memory that has one."""
+    """The home folder of a memory."""
     assert memory.home is not None
     return memory.home
 
 
 def page_of(memory: Memory, path: str, *, resource: str = "ada") -> str:
-    """A page of a resource, as a person reads it: the file that shows it, or what a database has."""
+    """A page of a resource: its live file, or the page in a database."""
     if memory.home:
         return (memory.home / "resources" / resource / path).read_text("utf-8")
     return memory.page(path, resource=resource).text
 
 
 def person_writes(memory: Memory, path: str, edit: Callable[[str], str], *, resource: str = "ada") -> None:
-    """A person changes a page of a resource: its file, or the page that a database has."""
+    """Edit a page of a resource as a person: in its live file, or in a database."""
     if memory.home:
         file = memory.home / "resources" / resource / path
         file.write_text(edit(file.read_text("utf-8")), "utf-8")
@@ -47,7 +47,7 @@ def person_writes(memory: Memory, path: str, edit: Callable[[str], str], *, reso
 
 
 def configure(home: Home, text: str) -> None:
-    """Let `config.toml` say this from now on."""
+    """Write `config.toml`."""
     if isinstance(home, Path):
         (home / "config.toml").write_text(text)
         return
@@ -73,7 +73,7 @@ def a_result(id: str, text: str = "ok") -> dict[str, Any]:
 
 
 def turns(number: int, words: int = 10) -> list[dict[str, Any]]:
-    """A conversation of so many exchanges, ending with a user's message."""
+    """A conversation with this number of exchanges, ending with a user message."""
     said: list[dict[str, Any]] = []
     for turn in range(number):
         said += [user(f"question {turn} " + "word " * words), assistant(f"answer {turn} " + "word " * words)]
@@ -104,15 +104,15 @@ def a_block(text: str, layer: str = "overview") -> AnchoredBlock:
     return AnchoredBlock(layer=layer, text=text)
 
 
-def seen_by(
+def entities_of_call(
     tool: str, result: Any, arguments: Any = None, rules: EntityRules = DEFAULT_RULES
 ) -> tuple[EntitySighting, ...]:
-    """What a call that succeeded brings to mind."""
+    """The entities of a successful call."""
     return sightings_from_result(ToolObserved(tool, {} if arguments is None else arguments, result), rules)
 
 
-def in_mind(*things: EntitySighting) -> Entities:
-    """A window into which these came one after the other, the first of them first."""
+def window_with(*things: EntitySighting) -> Entities:
+    """A window that saw these entities one after the other."""
     entities = Entities()
     for seq, thing in enumerate(things, start=1):
         entities = entities.apply(an_event(EntitiesSeen((thing,)), seq))

@@ -1,4 +1,4 @@
-"""Homes to export, what is in them, and bundles as nobody's export would have made them."""
+"""Homes to export, their contents, and bundles that no export would write."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ JOURNAL, KEYS, MANIFEST = "journal.jsonl", "keys.jsonl", "manifest.json"
 Lines = list[dict[str, Any]]
 
 
-def lived(home: Path, *, session: str = "shop", resource: str = "ada", dreams: bool = True) -> None:
-    """Something of everything: talk, notes, a dream, a key, a page."""
+def fill_home(home: Path, *, session: str = "shop", resource: str = "ada", dreams: bool = True) -> None:
+    """Some of everything: messages, a note, a dream, a key, a page."""
     with Memory.open(home, embedder=None) as memory:
         opened = memory.session(session, resource=resource, cwd="/w")
         opened.add([{"role": "user", "content": f"Where is the harbour of {session}?"}], key="asked")
@@ -33,9 +33,9 @@ def lived(home: Path, *, session: str = "shop", resource: str = "ada", dreams: b
         opened.add([{"role": "assistant", "content": "In the north."}, {"role": "user", "content": "And the boat?"}])
 
 
-def lived_richly(home: Path) -> None:
-    """Events of most kinds that there are."""
-    lived(home)
+def fill_home_with_all_kinds(home: Path) -> None:
+    """Events of most kinds."""
+    fill_home(home)
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("rich", resource="ada", cwd="/w", window=20_000)
         for turn in range(8):
@@ -57,8 +57,8 @@ def lived_richly(home: Path) -> None:
         session.undo()
 
 
-def events_in(home: Path) -> list[Event]:
-    """All of them, in the order in which they were stored."""
+def read_events(home: Path) -> list[Event]:
+    """All events in the order in which they were stored."""
     store = SqliteStore(home / DATABASE)
     try:
         return [event for _, event in store.events_since(0, kinds=list(KINDS), limit=10**9) if event]
@@ -66,14 +66,14 @@ def events_in(home: Path) -> list[Event]:
         store.close()
 
 
-def by_stream(home: Path) -> dict[str, list[Event]]:
+def events_by_stream(home: Path) -> dict[str, list[Event]]:
     streams: dict[str, list[Event]] = {}
-    for event in events_in(home):
+    for event in read_events(home):
         streams.setdefault(event.stream, []).append(event)
     return streams
 
 
-def keys_in(home: Path) -> list[Receipt]:
+def read_keys(home: Path) -> list[Receipt]:
     store = SqliteStore(home / DATABASE)
     try:
         return [receipt for stream in store.stream_names("") for receipt in store.receipts(stream, limit=10**9)]
@@ -81,41 +81,41 @@ def keys_in(home: Path) -> list[Receipt]:
         store.close()
 
 
-def exported(home: Path, to: Path, **options: Any) -> Path:
+def export_home(home: Path, to: Path, **options: Any) -> Path:
     with Memory.open(home, embedder=None) as memory:
         memory.export(to, **options)
     return to
 
 
-def imported(bundle: Path, home: Path, **options: Any) -> Any:
+def import_into_home(bundle: Path, home: Path, **options: Any) -> Any:
     with Memory.open(home, embedder=None) as memory:
         return memory.import_bundle(bundle, **options)
 
 
-def entries_of(bundle: Path) -> dict[str, bytes]:
+def read_entries(bundle: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(bundle) as zip:
         return {name: zip.read(name) for name in zip.namelist()}
 
 
-def packed(
+def write_bundle_file(
     to: Path, entries: Mapping[str, bytes], *, honest: bool = True, compression: int = zipfile.ZIP_DEFLATED
 ) -> Path:
-    """A bundle of these entries; `honest`: with a manifest that tells of them as they are."""
-    said = dict(entries)
+    """A bundle with these entries. `honest`: with a manifest that matches them."""
+    contents = dict(entries)
     if honest:
-        manifest = json.loads(said.pop(MANIFEST))
-        hashes = {n: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()} for n, d in said.items()}
-        manifest |= {"entries": hashes, "events": len(said[JOURNAL].splitlines())}
-        said[MANIFEST] = json.dumps(manifest).encode()
+        manifest = json.loads(contents.pop(MANIFEST))
+        hashes = {n: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()} for n, d in contents.items()}
+        manifest |= {"entries": hashes, "events": len(contents[JOURNAL].splitlines())}
+        contents[MANIFEST] = json.dumps(manifest).encode()
     with zipfile.ZipFile(to, "w", compression=compression) as zip:
-        for name, data in said.items():
+        for name, data in contents.items():
             zip.writestr(name, data)
     return to
 
 
-def changed(bundle: Path, to: Path, change: Callable[[Lines], object]) -> Path:
-    """The same bundle with its events changed by hand, and everything else true of it."""
-    entries = entries_of(bundle)
+def change_events(bundle: Path, to: Path, change: Callable[[Lines], object]) -> Path:
+    """A copy of the bundle with changed events and a matching manifest."""
+    entries = read_entries(bundle)
     lines: Lines = [json.loads(line) for line in entries[JOURNAL].splitlines()]
     change(lines)
-    return packed(to, {**entries, JOURNAL: "".join(json.dumps(line) + "\n" for line in lines).encode()})
+    return write_bundle_file(to, {**entries, JOURNAL: "".join(json.dumps(line) + "\n" for line in lines).encode()})

@@ -1,4 +1,4 @@
-"""Homes for those whom no fixture reaches: state machines make one for each of their lives.
+"""Homes for state machines, which cannot use fixtures.
 
 On PostgreSQL the test has to use the fixture `tenants`.
 """
@@ -17,14 +17,14 @@ from postgres import Tenants
 Kind = Literal["sqlite", "postgres"]
 
 tenants: list[Tenants] = []
-"""Of the server that the tests share, while there is one."""
+"""Of the server that all tests share."""
 
 
 @contextmanager
-def a_home(kind: Kind) -> Generator[Home]:
-    """Where a memory can be, with nothing in it; nothing is left of it afterwards."""
+def temporary_home(kind: Kind) -> Generator[Home]:
+    """An empty home or database, removed at the end."""
     if kind == "postgres":
-        with tenants[-1].swept() as url:
+        with tenants[-1].reused() as url:
             yield url
     else:
         with TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""What hypothesis draws from: single messages of each format, and conversations mixed from all of them.
+"""Strategies for hypothesis: single messages of each format, and conversations mixed from all of them.
 
-Ids and words come from small pools on purpose: accidents (an id used twice, a result without a call, a result
-that comes late) are what pairing is for, and in a large pool they would hardly ever happen.
+Ids and words come from small pools: collisions (an id used twice, a result without a call, a late result) are what
+pairing has to handle, and with large pools they would hardly ever happen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Wires = st.SearchStrategy[dict[str, Any]]
 WORDS = st.sampled_from(["hello", "Add a hero section", "关于我们", "Error: not found", "a\n\nb", "</page>", "", "  "])
 IDS = st.sampled_from(["call_1", "call_2", "call_3", "functions.get:0", "功能"])
 NAMES = st.sampled_from(["get_page", "run_sql"])
-# Calls without ids go by names of their own: nobody mixes both forms for one tool in one conversation.
+# Calls without ids have other tool names: no host mixes both forms for one tool in one conversation.
 LEGACY_NAMES = st.sampled_from(["old_lookup", "old_write"])
 ARGUMENTS = st.sampled_from(['{"id": "page-1"}', "{}", "", '{"a":', "[1]", '{"n": NaN}', '"\\ud800"'])
 OBJECTS = st.sampled_from([{}, {"id": "page-1"}, {"_raw": "{}"}, {"_raw": "no json"}, {"deep": {"list": [1, None]}}])
@@ -26,7 +26,7 @@ URLS = st.sampled_from(["https://example.com/a.png", "data:image/png;base64,iVBO
 
 
 def wire(**fields: Any) -> Wires:
-    """An object with some fields drawn and the others given."""
+    """An object with some fields drawn and the others fixed."""
     drawn: dict[str, st.SearchStrategy[Any]] = {
         name: field if isinstance(field, st.SearchStrategy) else st.just(field) for name, field in fields.items()
     }
@@ -116,13 +116,13 @@ def said(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> ParsedMe
 
 
 def conversations(*formats: str) -> st.SearchStrategy[list[ParsedMessage]]:
-    """Messages in any order: most of these no provider would take as they are."""
+    """Messages in any order. Providers would refuse most of these."""
     return st.lists(said(formats or tuple(FORMATS)), max_size=12)
 
 
 @st.composite
 def well_formed(draw: st.DrawFn, name: str) -> list[dict[str, Any]]:
-    """A conversation as its provider would have it: the user begins, every call has one id and one result."""
+    """A conversation that its provider accepts: user first, one id and one result per call."""
     wires: list[dict[str, Any]] = []
     for turn in range(draw(st.integers(1, 4))):
         wires.append({"role": "user", "content": f"turn {turn}"})
@@ -159,7 +159,7 @@ def json_values() -> st.SearchStrategy[Any]:
 
 
 def any_things() -> st.SearchStrategy[EntitySighting]:
-    """Sightings with any text in every field, as a store has to give them back."""
+    """Sightings with any text in every field, which a store has to return unchanged."""
     part = st.builds(EntityPart, st.text(), st.text(), st.text(), st.booleans())
     return st.builds(
         EntitySighting,
@@ -176,7 +176,7 @@ def any_things() -> st.SearchStrategy[EntitySighting]:
 
 
 def things() -> st.SearchStrategy[EntitySighting]:
-    """Sightings of a few things that keep meeting: renamed, deleted, seen again, one being a part of another."""
+    """Sightings of a few entities: renamed, deleted, seen again, one a part of another."""
     ids = st.sampled_from(["page-1", "page-2", "7", "W#1", "图-1"])
     types = st.sampled_from(["page", "media", "image", "order", "reference"])
     names = st.sampled_from(["", "About Us", "Home", 'A "quoted" one', "关于我们"])

@@ -43,14 +43,18 @@ PAGES: Mapping[str, Page] = {
     "prompt": Page(
         "Prompt types",
         "The prompt, the recorded reply, and their cost.",
-        ("Prompt", "PromptPreview", "Report", "Explanation", "Usage", "Rates", "Recorded", "HostCall", "ToolResult", "wrap"),
+        (
+            *("Prompt", "PromptPreview", "Report", "Explanation", "Usage", "Rates", "Recorded", "HostCall"),
+            *("ToolResult", "wrap"),
+        ),
     ),
     "layers": Page(
         "Layers",
         "Parts of memory that take a place in the prompt.",
         (
             *("Layer", "PlainLayer", "TextLayer", "DocumentLayer", "ScratchpadLayer", "EntityLayer", "NotesLayer"),
-            *("StateLayer", "default_layers", "Slot", "Budget", "LayerContext", "LayerText", "Draft", "DocumentWritten"),
+            *("StateLayer", "default_layers", "Slot", "Budget", "LayerContext", "LayerText", "Draft"),
+            "DocumentWritten",
         ),
     ),
     "entities": Page(

@@ -1,1 +1,1 @@
-"""What stands around the three agents: a model to ask, the loop that asks it, and something to work on."""
+"""Shared parts of the example agents: a model, the agent loop, and something to work on."""

@@ -1,7 +1,7 @@
 """A content management system in one process: pages with sections, collections with entries, images.
 
-It is small and means it. Every id comes from here, what is gone stays gone, an image that a section shows cannot be
-deleted, and whoever asks for something that there is not is told so.
+All ids come from here. Deleted things stay deleted, an image that a section shows cannot be deleted, and a request for
+something that does not exist fails.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from world.loop import TEXT, Tool, ToolFailed
 
 Json = dict[str, Any]
 
-NAMED_BY = {"page": "title", "section": "heading", "collection": "name", "entry": "title", "image": "filename"}
-"""Under which field each kind of thing has its name."""
+NAME_FIELDS = {"page": "title", "section": "heading", "collection": "name", "entry": "title", "image": "filename"}
+"""The field with the name of each kind of thing."""
 
 IMAGES = ("lake-dawn.jpg", "lake-noon.jpg", "lake-night.jpg", "forest.jpg", "harbour.jpg")
 
@@ -32,12 +32,12 @@ class Cms:
             self._make("image", filename)
 
     def name_of(self, id: str) -> str | None:
-        """What a thing is called now; None where it is not there."""
+        """The current name of a thing; None if it does not exist."""
         thing = self.things.get(id)
-        return thing[NAMED_BY[thing["kind"]]] if thing else None
+        return thing[NAME_FIELDS[thing["kind"]]] if thing else None
 
     def tools(self) -> list[Tool]:
-        """What an agent may do here."""
+        """The tools of an agent."""
         page, section, entry, image = ({name: TEXT} for name in ("pageId", "pageSectionId", "entryId", "imageId"))
         return [
             Tool("cms_createPage", "Create a page.", {"title": TEXT}, self.create_page),
@@ -60,38 +60,38 @@ class Cms:
         ]
 
     def create_page(self, title: str) -> Json:
-        return _done(self._make("page", title))
+        return _ok(self._make("page", title))
 
     def get_page(self, page: str) -> Json:
-        shown = _done(self._the("page", page))
-        return {**shown, "sections": [_shown(section) for section in self._sections_of(page)]}
+        shown = _ok(self._the("page", page))
+        return {**shown, "sections": [_public(section) for section in self._sections_of(page)]}
 
     def update_page(self, page: str, title: str) -> Json:
         self._the("page", page)["title"] = title
-        return _done(self.things[page])
+        return _ok(self.things[page])
 
     def delete_page(self, page: str) -> Json:
         gone = self._the("page", page)
         for section in list(self._sections_of(page)):
             del self.things[section["id"]]
         del self.things[page]
-        return _done(gone)
+        return _ok(gone)
 
     def add_section(self, page: str, heading: str) -> Json:
         self._the("page", page)
-        return _done(self._make("section", heading, pageId=page))
+        return _ok(self._make("section", heading, pageId=page))
 
     def get_section(self, section: str) -> Json:
-        return _done(self._the("section", section))
+        return _ok(self._the("section", section))
 
     def search_images(self, query: str) -> Json:
         images = (thing for thing in self.things.values() if thing["kind"] == "image")
-        return {"success": True, "matches": [_shown(one) for one in images if query.lower() in one["filename"]]}
+        return {"success": True, "matches": [_public(one) for one in images if query.lower() in one["filename"]]}
 
     def set_image(self, section: str, image: str) -> Json:
         self._the("image", image)
         self._the("section", section)["imageId"] = image
-        return _done(self.things[section])
+        return _ok(self.things[section])
 
     def delete_image(self, image: str) -> Json:
         gone = self._the("image", image)
@@ -99,23 +99,23 @@ class Cms:
             if thing.get("imageId") == image:
                 raise ToolFailed(f"{gone['filename']} is shown in the section {thing['heading']!r} ({thing['id']})")
         del self.things[image]
-        return _done(gone)
+        return _ok(gone)
 
     def create_collection(self, name: str) -> Json:
-        return _done(self._make("collection", name))
+        return _ok(self._make("collection", name))
 
     def create_entry(self, collection: str, title: str) -> Json:
         self._the("collection", collection)
-        return _done(self._make("entry", title, collectionId=collection, status="draft"))
+        return _ok(self._make("entry", title, collectionId=collection, status="draft"))
 
     def publish_entry(self, entry: str) -> Json:
         self._the("entry", entry)["status"] = "published"
-        return _done(self.things[entry])
+        return _ok(self.things[entry])
 
     def _make(self, kind: str, name: str, **more: str) -> Json:
         self._made[kind] += 1
         id = f"{_PREFIX.get(kind, kind)}-{100 + self._made[kind]}"
-        self.things[id] = {"kind": kind, "id": id, NAMED_BY[kind]: name, **more}
+        self.things[id] = {"kind": kind, "id": id, NAME_FIELDS[kind]: name, **more}
         return self.things[id]
 
     def _the(self, kind: str, id: str) -> Json:
@@ -131,9 +131,9 @@ class Cms:
 _PREFIX = {"section": "sec", "collection": "col", "image": "img"}
 
 
-def _done(thing: Json) -> Json:
-    return {"success": True, thing["kind"]: _shown(thing)}
+def _ok(thing: Json) -> Json:
+    return {"success": True, thing["kind"]: _public(thing)}
 
 
-def _shown(thing: Json) -> Json:
+def _public(thing: Json) -> Json:
     return {name: value for name, value in thing.items() if name != "kind"}

@@ -1,7 +1,7 @@
-"""The loop that every agent runs: ask the model, carry out what it calls, ask again, until it only talks.
+"""The agent loop: call the model, run its tool calls, repeat until it answers without calls.
 
-Four calls of it are about memory. `add` keeps what was said, `prepare` says what to send, `record` takes the reply and
-carries out what the model asks of its memory, `check_call` finds ids that nobody ever gave. All else is any agent's.
+Four calls of it are about memory. `add` stores a message, `prepare` returns the request, `record` stores the reply and
+runs the memory tools, `check_call` finds ids that were never seen. The rest is the same in any agent.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from world.model import Model, Provider
 
 Json = dict[str, Any]
 
-MOST_ROUNDS = 60
-"""Of one turn. Whoever has no answer by then will not find one."""
+MAX_ROUNDS = 60
+"""Per turn. A model without an answer by then will not find one."""
 
 TEXT: Json = {"type": "string"}
 NUMBER: Json = {"type": "number"}
 
 
 class ToolFailed(Exception):
-    """The tool could not do it. The model is told why, in these words."""
+    """The tool failed. The model gets this text as the reason."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that the model may call. `run` is given the parameters in the order of their declaration."""
+    """A tool for the model. `run` gets the parameters in the order of their declaration."""
 
     name: str
     description: str
@@ -55,19 +55,19 @@ _KINDS = {"string": str, "number": int | float}
 
 
 def arguments_of(call: HostCall) -> Json:
-    """What a call was given; nothing, where a model has written something else than an object."""
+    """The arguments of a call; empty if the model has not sent an object."""
     given: object = call.arguments
     return cast(Json, given) if isinstance(given, dict) else {}
 
 
-def spelt(call: HostCall) -> str:
-    """A call as people write one."""
+def format_call(call: HostCall) -> str:
+    """A call as source code."""
     given = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments_of(call).items())
     return f"{call.name}({', '.join(given)})"
 
 
 def nothing(*_: object) -> None:
-    """Nobody watches."""
+    """The default callback."""
 
 
 @dataclass(kw_only=True)
@@ -80,33 +80,33 @@ class Agent:
     on_result: Callable[[HostCall, str], object] = nothing
 
     def answer(self, request: str) -> str:
-        """One turn: everything between what a person says and the answer to it."""
+        """One turn: from a user message to its answer."""
         self._keep({"role": "user", "content": request})
         tools = [tool.declared(self.model.provider) for tool in self.tools]
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             prompt = self.session.prepare(system=self.system, tools=tools, format=self.model.provider)
             self.on_prompt(prompt)
             recorded = self.session.record(self.model.ask(prompt))
             for call in recorded.host_calls:
                 result = self._result(call)
-                self._keep(self._told(call, result))
+                self._keep(self._result_message(call, result))
                 self.on_result(call, result)
             if not recorded.results and not recorded.host_calls:
                 return recorded.text
-        return f"(no answer within {MOST_ROUNDS} rounds)"
+        return f"(no answer within {MAX_ROUNDS} rounds)"
 
     def _keep(self, message: Json) -> None:
         self.session.add([message], format=self.model.provider)
 
-    def _told(self, call: HostCall, result: str) -> Json:
-        """What came of a call, in the words of its provider."""
+    def _result_message(self, call: HostCall, result: str) -> Json:
+        """The tool result as a message in the format of the provider."""
         if self.model.provider == "anthropic":
             block = {"type": "tool_result", "tool_use_id": call.id, "content": result}
             return {"role": "user", "content": [block]}
         return {"role": "tool", "tool_call_id": call.id, "content": result}
 
     def _result(self, call: HostCall) -> str:
-        """What the model is told: what the tool says, or why it was not even asked."""
+        """The text for the model: the tool's result, or the reason why it was not run."""
         check = self.session.check_call(call.name, call.arguments)
         if not check.ok:
             return failure("; ".join(str(each) for each in check.findings if each.status in ("unknown", "deleted")))

@@ -1,7 +1,7 @@
-"""The model that an agent asks: the one that you name, or one whose moves are written down.
+"""The model of an agent: a real one, or a scripted one.
 
-Either is a server that is sent the same request, so nothing in the agents knows which of them it is. A host that has a
-client library does without this file: `client.chat.completions.create(model=…, **prompt.request)`.
+Both are servers that get the same request, so the agents need not know which it is. A host with a client library does
+not need this file: `client.chat.completions.create(model=…, **prompt.request)`.
 """
 
 from __future__ import annotations
@@ -15,43 +15,43 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from inmind import InmindError, Prompt
-from inmind.core.http import Server, bearer
-from world.scripted import Move, scripted
+from inmind.core.http import HttpEndpoint, bearer
+from world.scripted import Move, serve_script
 
 Provider = Literal["openai", "anthropic"]
 
-SECONDS = 120
-"""For one answer."""
-MOST_TOKENS = 4_096
-"""Of one answer: small models may never find an end by themselves."""
+TIMEOUT_SECONDS = 120
+"""Per reply."""
+MAX_TOKENS = 4_096
+"""Per reply: small models may not stop by themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
     name: str
     provider: Provider
-    server: Server
+    server: HttpEndpoint
 
     def ask(self, prompt: Prompt) -> dict[str, Any]:
         """The provider's reply as it came, which is what `session.record` takes."""
         if self.provider == "anthropic":
-            body = {"model": self.name, "max_tokens": MOST_TOKENS, **prompt.request}
-            return self.server.ask("v1/messages", body, headers=_anthropic, seconds=SECONDS)
-        body = {"model": self.name, "max_completion_tokens": MOST_TOKENS, **prompt.request}
-        return self.server.ask("chat/completions", body, headers=bearer, seconds=SECONDS)
+            body = {"model": self.name, "max_tokens": MAX_TOKENS, **prompt.request}
+            return self.server.request("v1/messages", body, headers=_anthropic, seconds=TIMEOUT_SECONDS)
+        body = {"model": self.name, "max_completion_tokens": MAX_TOKENS, **prompt.request}
+        return self.server.request("chat/completions", body, headers=bearer, seconds=TIMEOUT_SECONDS)
 
 
 @contextmanager
-def asked_for(about: str, script: Sequence[Move]) -> Generator[Model]:
-    """The model that the command line names; without a name the script, which needs neither a network nor a key.
+def open_model(about: str, script: Sequence[Move]) -> Generator[Model]:
+    """The model named on the command line; by default the script.
 
-    What goes wrong inside ends the program with one line.
+    The script needs no network and no key. An error ends the program with one line.
     """
     options = _options(about)
     try:
         if options.model is None:
-            with scripted(script) as url:
-                yield Model(name="scripted", provider="openai", server=Server(url=url))
+            with serve_script(script) as url:
+                yield Model(name="scripted", provider="openai", server=HttpEndpoint(url=url))
         else:
             yield _named(options.model, options.provider, options.base_url)
     except InmindError as error:
@@ -78,9 +78,9 @@ def _options(about: str) -> argparse.Namespace:
 def _named(name: str, provider: Provider | None, url: str | None) -> Model:
     if (provider or ("anthropic" if name.startswith("claude") else "openai")) == "anthropic":
         place = url or os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
-        return Model(name=name, provider="anthropic", server=Server(url=place, key_env="ANTHROPIC_API_KEY"))
+        return Model(name=name, provider="anthropic", server=HttpEndpoint(url=place, key_env="ANTHROPIC_API_KEY"))
     place = url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-    return Model(name=name, provider="openai", server=Server(url=place, key_env="OPENAI_API_KEY"))
+    return Model(name=name, provider="openai", server=HttpEndpoint(url=place, key_env="OPENAI_API_KEY"))
 
 
 def _anthropic(key: str) -> dict[str, str]:

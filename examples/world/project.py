@@ -1,7 +1,7 @@
-"""A small Python project whose tests fail, in a folder of its own, and what an agent may do there.
+"""A small Python project with failing tests, in its own folder, and the tools of an agent for it.
 
-All of it is real: files are read and edited on disk, and the tests run in a process of their own. `tally` adds up
-expenses out of CSV; each of its five modules has something wrong with it.
+Everything is real: files are read and edited on disk, and the tests run in a separate process. `tally` adds up expenses
+from CSV; each of its five modules has a bug.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from textwrap import dedent
 
 from world.loop import TEXT, Tool, ToolFailed
 
-SECONDS = 60
+TIMEOUT_SECONDS = 60
 """For all tests."""
 
 
@@ -72,15 +72,21 @@ class Project:
         return f"{path} is changed."
 
     def run_tests(self) -> str:
-        # A cached module of the same second and size would hide an edit; positions in a line make no line any clearer.
+        # A cached module of the same second and size would hide an edit. Columns would only lengthen tracebacks.
         python = [sys.executable, "-B", "-X", "no_debug_ranges", "-m", "unittest", "--verbose"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         try:
             ran = subprocess.run(  # noqa: S603 -- the project that this module has written
-                python, cwd=self.root, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+                python,
+                cwd=self.root,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ToolFailed(f"the tests have not ended after {SECONDS} seconds") from error
+            raise ToolFailed(f"the tests have not ended after {TIMEOUT_SECONDS} seconds") from error
         said = ran.stderr.replace(f"{self.root}/", "")
         return f"{re.sub(r' in [0-9.]+s', '', said)}exit code {ran.returncode}"
 
@@ -328,4 +334,4 @@ FILES = {
                 self.assertEqual(shares({"a": 0}), {"a": 0})
         """,
 }
-"""As the agent finds them."""
+"""The files before the agent starts."""

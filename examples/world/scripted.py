@@ -1,7 +1,7 @@
-"""A model whose moves are written down, behind a server on the loopback that speaks chat completions.
+"""A scripted model behind a local server with the chat completions API.
 
-It cannot think, but it can read: an id that a move gives to a tool is looked up in what it was sent. So a script only
-plays to its end where the prompts really said what a model would have had to know.
+It cannot think, but it reads: an id in a scripted call is looked up in the request. So a script only runs to its end if
+the prompts really contain what a model needs to know.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Json = dict[str, Any]
 
 
 class Missing(LookupError):
-    """A prompt does not say what the next move needs."""
+    """The prompt does not contain what the next scripted reply needs."""
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A request, as somebody reads it who reads everything."""
+class Request:
+    """A request, and searches in its text."""
 
     body: Json
 
@@ -48,19 +48,19 @@ class Sent:
         return found[-1]
 
 
-Move = Callable[[Sent], Json]
-"""What the model answers to a request: a message of an assistant."""
+Move = Callable[[Request], Json]
+"""Returns the assistant message for a request."""
 
 
-def says(text: str | Callable[[Sent], str]) -> Move:
-    """A reply without calls; a function of what the model was sent makes one."""
+def says(text: str | Callable[[Request], str]) -> Move:
+    """A reply without tool calls; a function gets the request and returns the text."""
     return lambda sent: {"role": "assistant", "content": text(sent) if callable(text) else text}
 
 
 def calls(tool: str, **arguments: Any) -> Move:
-    """A call of a tool. Arguments that are functions are asked, with what the model was sent."""
+    """A tool call. Arguments that are functions get the request."""
 
-    def move(sent: Sent) -> Json:
+    def move(sent: Request) -> Json:
         known = {name: value(sent) if callable(value) else value for name, value in arguments.items()}
         function = {"name": tool, "arguments": json.dumps(known, ensure_ascii=False)}
         return {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
@@ -68,17 +68,20 @@ def calls(tool: str, **arguments: Any) -> Move:
     return move
 
 
-def id_of(name: str) -> Callable[[Sent], str]:
+def id_of(name: str) -> Callable[[Request], str]:
     return lambda sent: sent.id_of(name)
 
 
-def found(pattern: str) -> Callable[[Sent], str]:
+def found(pattern: str) -> Callable[[Request], str]:
     return lambda sent: sent.find(pattern)
 
 
 @contextmanager
-def scripted(script: Sequence[Move]) -> Generator[str]:
-    """Serves the moves one after another, at the address that this answers with; all of them have to be asked for."""
+def serve_script(script: Sequence[Move]) -> Generator[str]:
+    """Serve the replies one after another, at the returned address.
+
+    All of them have to be requested.
+    """
     moves = enumerate(script, start=1)
     with ThreadingHTTPServer(("127.0.0.1", 0), _handler(moves)) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -96,7 +99,7 @@ def _handler(moves: Iterator[tuple[int, Move]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, answer = _answer(moves, Sent(body))
+            status, answer = _answer(moves, Request(body))
             said = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -110,7 +113,7 @@ def _handler(moves: Iterator[tuple[int, Move]]) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _answer(moves: Iterator[tuple[int, Move]], sent: Sent) -> tuple[int, Json]:
+def _answer(moves: Iterator[tuple[int, Move]], sent: Request) -> tuple[int, Json]:
     number, move = next(moves, (0, None))
     if move is None:
         return 422, {"error": {"message": "the script has no move left"}}

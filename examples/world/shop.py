@@ -1,6 +1,6 @@
-"""A shop's back office: orders, parcels, refunds. It keeps its own books and its own rules.
+"""The back office of a shop: orders, parcels, refunds, with its own rules.
 
-No more is paid back than was paid, nothing is paid back twice, and a refund takes three days to arrive.
+No more is refunded than was paid, nothing is refunded twice, and a refund takes three days to arrive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same memory on an event loop: the same names, and a loop that never waits."""
+"""The async classes: the same names as the sync ones, and an event loop that is never blocked."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NOT_FOR_HOSTS = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", 
 
 @pytest.mark.spec("I1")
 @each_row(("sync", "twin"), ASYNC_CLASSES.items(), ids=[sync.__name__ for sync in ASYNC_CLASSES])
-def test_every_name_is_on_the_async_side_with_the_same_arguments(sync: type, twin: type) -> None:
+def test_every_async_class_has_the_names_and_arguments_of_its_sync_class(sync: type, twin: type) -> None:
     for name, member in vars(sync).items():
         if name in NOT_FOR_HOSTS or (name.startswith("_") and not name.startswith("__")):
             continue
@@ -73,7 +73,7 @@ def shape(function: Callable[..., Any]) -> list[tuple[str, object, object]]:
 
 
 @pytest.mark.spec("I1")
-def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_closed(home: Home) -> None:
+def test_attributes_of_the_sync_object_are_on_its_wrapper_after_close(home: Home) -> None:
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
@@ -92,20 +92,20 @@ def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_clos
 
 
 @pytest.mark.spec("I1")
-def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_for(home: Home) -> None:
+def test_an_awaited_property_is_read_when_it_is_awaited(home: Home) -> None:
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             assert all(hasattr(session, name) for name in dir(session))
             assert dict(inspect.getmembers(session)).keys() >= {"entities", "overview", "state"}
             overview, mood = session.overview, memory.resource("ada").affect.mood
-            await session.write("overview.md", "# Anew")
-            assert await asyncio.wait_for(overview, DEADLINE) == "# Anew"
-            assert await asyncio.gather(overview, mood) == ["# Anew", await mood]
+            await session.write("overview.md", "# New")
+            assert await asyncio.wait_for(overview, DEADLINE) == "# New"
+            assert await asyncio.gather(overview, mood) == ["# New", await mood]
             with pytest.raises(TypeError, match=r"AsyncSession\.overview has to be awaited"):
                 _ = "some" if overview else "none"
             with pytest.raises(TypeError, match="not iterable"):
-                _ = list(overview)  # pyright: ignore[reportArgumentType, reportUnknownVariableType] -- it is not there yet
+                _ = list(overview)  # pyright: ignore[reportArgumentType, reportUnknownVariableType] -- not awaited
             assert repr(overview) == "<AsyncSession.overview, not awaited yet>"
 
     with warnings.catch_warnings(record=True) as given:
@@ -116,8 +116,8 @@ def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_f
 
 
 @pytest.mark.spec("I1")
-def test_a_type_checker_sees_the_arguments_and_the_answers(home: Home) -> None:
-    """By `make check`: an answer of another type, or a mistake that is not one, fails there."""
+def test_a_type_checker_knows_arguments_and_results(home: Home) -> None:
+    """`make check` fails if a type is wrong, or if an expected type error does not occur."""
 
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
@@ -133,19 +133,19 @@ def test_a_type_checker_sees_the_arguments_and_the_answers(home: Home) -> None:
             assert_type(await memory.contains("s"), bool)
             assert_type(memory.resource("ada").affect, AsyncAffect)
             with pytest.raises(InvalidInput):
-                await session.prepare(format=3)  # pyright: ignore[reportArgumentType] -- it is no text
+                await session.prepare(format=3)  # pyright: ignore[reportArgumentType] -- not a string
             with pytest.raises(TypeError):
-                await session.prepare(formt="openai")  # pyright: ignore[reportCallIssue] -- there is no such argument
+                await session.prepare(formt="openai")  # pyright: ignore[reportCallIssue] -- no such argument
             with pytest.raises(TypeError):
-                await session.note()  # pyright: ignore[reportCallIssue] -- it lacks its text
+                await session.note()  # pyright: ignore[reportCallIssue] -- the text is missing
             with pytest.raises(TypeError):
-                _ = "s" in memory  # pyright: ignore[reportOperatorIssue] -- that would have to wait
+                _ = "s" in memory  # pyright: ignore[reportOperatorIssue] -- it would have to be awaited
 
     run(main())
 
 
 @pytest.mark.spec("I1")
-def test_a_conversation_leaves_the_same_journal_whichever_way_it_is_held(tmp_path: Path) -> None:
+def test_sync_and_async_calls_leave_the_same_journal(tmp_path: Path) -> None:
     def waited(home: Path) -> list[object]:
         with Memory.open(home, clock=ManualClock(), embedder=None) as memory:
             session = memory.session("s", resource="ada", cwd="/w")
@@ -183,7 +183,7 @@ def journal_of(session: Session) -> list[object]:
     return [event.payload for event in session.events()]
 
 
-def test_importing_it_loads_neither_a_loop_nor_a_memory() -> None:
+def test_importing_inmind_loads_neither_asyncio_nor_a_memory() -> None:
     heavy = "{'asyncio', 'inmind.memory.memory', 'inmind.session.session'}"
     told = f"import sys, inmind; print({heavy} & sys.modules.keys())"
     ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
@@ -205,7 +205,7 @@ connection.execute("ROLLBACK")
 
 @pytest.mark.embedded
 @pytest.mark.spec("I1")
-def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -> None:
+def test_the_loop_is_not_blocked_while_a_commit_waits_for_another_process(home: Path) -> None:
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
@@ -223,7 +223,7 @@ def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -
             adding = asyncio.create_task(session.add([user("Hi.")]))
             for _ in range(50):
                 await asyncio.sleep(0.002)
-                assert not adding.done(), "it did not wait; or the loop did, until it was over"
+                assert not adding.done(), "the call did not wait, or the loop was blocked"
             holder.stdin.write(b"\n")
             await adding
             await holder.wait()
@@ -232,7 +232,7 @@ def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -
 
 
 @pytest.mark.spec("I1")
-def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Home) -> None:
+def test_the_default_executor_is_neither_used_nor_waited_for(home: Home) -> None:
     async def main() -> None:
         busy = threading.Event()
         with ThreadPoolExecutor(1) as pool:
@@ -251,7 +251,7 @@ def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Home) -> No
 
 
 @pytest.mark.spec("I1")
-def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Home) -> None:
+def test_many_concurrent_calls_use_a_bounded_number_of_threads(home: Home) -> None:
     async def main() -> None:
         before, gate, under_way = set(threading.enumerate()), threading.Event(), list[int]()
 
@@ -316,7 +316,7 @@ def said_back(number: int) -> dict[str, Any]:
     return {"role": "assistant", "content": f"{number}."}
 
 
-def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
+def test_a_call_runs_in_the_context_of_its_caller(home: Home) -> None:
     request: contextvars.ContextVar[str] = contextvars.ContextVar("request", default="none")
     heard: list[str] = []
 
@@ -339,7 +339,7 @@ def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
     run(main())
 
 
-def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Home) -> None:
+def test_a_stop_iteration_of_a_call_is_reported_and_does_not_hang(home: Home) -> None:
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
             with pytest.raises(RuntimeError, match="StopIteration"):
@@ -356,7 +356,7 @@ def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Home) ->
 @pytest.mark.both_stores
 @pytest.mark.spec("I1")
 @pytest.mark.parametrize("shared", [True, False], ids=["one memory", "two memories"])
-def test_loops_in_two_threads_use_one_home(home: Home, shared: bool) -> None:
+def test_event_loops_in_two_threads_can_use_one_home(home: Home, shared: bool) -> None:
     ours = asyncio.run(opened(home))
 
     async def talk(name: str) -> None:
@@ -386,7 +386,7 @@ async def opened(home: Home) -> AsyncMemory:
 
 @pytest.mark.both_stores
 @pytest.mark.spec("K23")
-def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
+def test_a_forked_process_starts_its_own_threads(home: Home) -> None:
     async def begin() -> tuple[AsyncMemory, AsyncSession]:
         memory = await AsyncMemory.open(home)
         session = await memory.session("s")
@@ -412,13 +412,13 @@ def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
 
 
 @pytest.mark.spec("I1")
-def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home: Home) -> None:
+def test_close_waits_for_earlier_calls_and_refuses_later_ones(home: Home) -> None:
     async def main() -> None:
         memory = await AsyncMemory.open(home)
         session, gate = await memory.session("s"), threading.Event()
         under_way = asyncio.create_task(session.run_in_thread(gate.wait, DEADLINE))
         behind = asyncio.create_task(session.add([user("behind")]))
-        await asyncio.sleep(0)  # both are begun, in this order
+        await asyncio.sleep(0)  # start both, in this order
         closing = [asyncio.create_task(memory.close()) for _ in range(2)]
         await asyncio.sleep(0)
         for call in (session.add([user("late")]), session.entities, memory.sessions(), session.scratchpad.snapshot):
@@ -439,7 +439,7 @@ def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home
 
 
 @pytest.mark.spec("I1")
-def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Home) -> None:
+def test_async_with_closes_the_memory_after_an_error(home: Home) -> None:
     async def main() -> None:
         kept: list[AsyncMemory] = []
 
@@ -465,7 +465,7 @@ def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Home) -> None:
 
 @pytest.mark.spec("I1")
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool) -> None:
+def test_an_async_client_accepts_an_async_session(home: Home, streams: bool) -> None:
     async def main(provider: Provider) -> None:
         provider.will(says("One moment.", asks("working_memory_update", {"text": "Ada asks."})), says("Hello, Ada."))
         async with (
@@ -490,12 +490,12 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool)
 
 
 @pytest.mark.spec("I1")
-def test_a_client_that_does_not_await_is_told_which_session_it_can_have(home: Home) -> None:
+def test_a_sync_client_refuses_an_async_session(home: Home) -> None:
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
             session = await memory.session("s")
             with openai.OpenAI(base_url="http://127.0.0.1:9", api_key="none") as client:
-                with pytest.raises(InvalidInput, match="session: expected session.sync"):
+                with pytest.raises(InvalidInput, match=r"session: expected session\.sync"):
                     wrap(client, session)
                 assert wrap(client, session.sync)
 

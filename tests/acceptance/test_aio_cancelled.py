@@ -1,8 +1,7 @@
-"""Whoever stops waiting for a call has it whole or not at all, and may ask again.
+"""A cancelled call runs completely or not at all, and can be repeated.
 
-Every change that can be asked for is made four times, in homes of its own: without being disturbed, cancelled wherever
-it waits, cancelled while it has no thread yet, and cancelled in the middle. Afterwards the journals are the same, event
-for event.
+Every changing call is made four times, each in a separate home: undisturbed, cancelled at each point where it waits,
+cancelled before a thread has started it, and cancelled while it runs. The journals are the same afterwards.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Step = Callable[[], Coroutine[Any, Any, object]]
 
 @dataclass
 class Gate:
-    """A clock that can be held: whoever asks it for the time is in the middle of a commit then, and stays there."""
+    """A clock that can block. It is read inside a commit, so a blocked call is inside one."""
 
     clock: ManualClock = field(default_factory=ManualClock)
     reached: threading.Event = field(default_factory=threading.Event)
@@ -64,7 +63,7 @@ class Gate:
 
 @dataclass
 class CancelledAt:
-    """Awaits a call, and cancels whoever awaits it where it waits for the nth time."""
+    """Awaits a call, and cancels the awaiting task when the call waits for the nth time."""
 
     call: Coroutine[Any, Any, object]
     nth: int
@@ -90,7 +89,7 @@ class CancelledAt:
 
 
 class Home:
-    """A home with a conversation in it, and everything that can be changed there, in an order that makes sense."""
+    """A home with a conversation, and all changing calls in an order that makes sense."""
 
     def __init__(self, place: Path) -> None:
         self.place, self.gate = place, Gate()
@@ -102,6 +101,8 @@ class Home:
         await session.add(turns(6))
         noted = (await session.note("Ada prefers tea.", kind="preference")).id
         await self.memory.dream("ada")
+        wrong = (await session.note("The ferry leaves at ten.")).id
+        waiting = (await session.note("The ferry leaves at eleven.")).id
         child = await session.spawn("child", policy="fork")
         await child.write("detail/found.md", "found")
         checkpoint = {"entities": [{"id": "page-7", "type": "page", "name": "Seven"}]}
@@ -119,6 +120,7 @@ class Home:
             "Session.unpin": lambda: session.unpin("page-2", key="k"),
             "Session.import_entities": lambda: session.import_entities(checkpoint, key="k"),
             "Session.note": lambda: session.note("The ferry leaves at noon.", key="k"),
+            "Session.withdraw": lambda: session.withdraw(wrong, key="k"),
             "Session.search": lambda: session.search("ferry", key="k"),
             "Session.call_tool": lambda: session.call_tool(
                 "working_memory_note", {"note": "The port is closed."}, key="k"
@@ -141,15 +143,16 @@ class Home:
             "Resource.note": lambda: self.memory.resource("ada").note("The port is open.", key="n"),
             "Memory.pin": lambda: self.memory.pin(noted, key="k"),
             "Memory.unpin": lambda: self.memory.unpin(noted, key="thaw"),
+            "Resource.withdraw": lambda: self.memory.resource("ada").withdraw(waiting, key="w"),
             "Resource.undo_dream": lambda: self.memory.resource("ada").undo_dream(key="k"),
             "Resource.cancel_dream": lambda: self.memory.resource("ada").cancel_dream(key="k"),
         }
 
     @property
     def events(self) -> list[Event]:
-        """All that is stored, as another connection sees it; and nobody is left in the middle of a write.
+        """All stored events, read by another connection while no write is in progress.
 
-        Pages are shown a little later, and whoever does that may be writing just now, but not for long.
+        Live files are written a little later, and that may hold the lock for a moment.
         """
         assert self._store is not None
         others: Any = apsw.Connection(str(self.place / "inmind.db"))
@@ -166,7 +169,7 @@ class Home:
 
 
 def _untimed(event: Event) -> Event:
-    """How long a dream took is measured, and who has dreamt is called by chance: neither is the same twice."""
+    """The event without the duration and the holder of a dream, which differ between runs."""
     match event.payload:
         case DreamCommitted() as dreamt:
             return replace(event, payload=replace(dreamt, seconds=0.0))
@@ -186,14 +189,14 @@ async def undisturbed(_: Home, step: Step) -> None:
 
 
 async def wherever_it_waits(_: Home, step: Step) -> None:
-    """Asked again with the same key each time, until it comes through."""
+    """Repeat the call with the same key until it is not cancelled."""
     nth, cancelled = 0, True
     while cancelled:
         nth += 1
         call = CancelledAt(step(), nth)
         cancelled = await is_cancelled(asyncio.ensure_future(awaiting(call)))
         assert cancelled == (call.waited >= nth)
-    assert nth > 1, "it never waited, so nothing is shown by this"
+    assert nth > 1, "the call never waited, so this tests nothing"
 
 
 async def without_a_thread(home: Home, step: Step) -> None:
@@ -220,7 +223,7 @@ async def in_the_middle(home: Home, step: Step) -> None:
     home.gate.hold()
     call = asyncio.create_task(step())
     await until(home.gate.reached.is_set)
-    for _ in range(3):  # whoever insists waits all the same
+    for _ in range(3):  # a second cancellation waits as well
         call.cancel()
         await asyncio.sleep(0)
         assert not call.done()
@@ -228,7 +231,7 @@ async def in_the_middle(home: Home, step: Step) -> None:
     assert await is_cancelled(call)
     after = home.events
     await step()
-    assert home.events == after, "what was stored already was stored again"
+    assert home.events == after, "a stored change was stored again"
 
 
 async def awaiting(call: Awaitable[A]) -> A:
@@ -243,8 +246,8 @@ async def is_cancelled(call: asyncio.Future[Any]) -> bool:
     return False
 
 
-async def lived(place: Path, make: Callable[[Home, Step], Awaitable[None]]) -> dict[str, list[Event]]:
-    """What is stored after each step."""
+async def events_after_each_step(place: Path, make: Callable[[Home, Step], Awaitable[None]]) -> dict[str, list[Event]]:
+    """The stored events after each step."""
     home = Home(place)
     stored: dict[str, list[Event]] = {}
     for name, step in (await home.begin()).items():
@@ -256,16 +259,19 @@ async def lived(place: Path, make: Callable[[Home, Step], Awaitable[None]]) -> d
 
 @pytest.mark.spec("K24", "K25", "I1")
 @pytest.mark.parametrize("make", [wherever_it_waits, without_a_thread, in_the_middle], ids=lambda make: make.__name__)
-def test_a_change_that_is_cancelled_and_asked_for_again_is_one_change(tmp_path: Path, make: Any) -> None:
+def test_a_cancelled_and_repeated_change_is_stored_once(tmp_path: Path, make: Any) -> None:
     async def main() -> None:
-        expected, found = await lived(tmp_path / "a", undisturbed), await lived(tmp_path / "b", make)
+        expected, found = (
+            await events_after_each_step(tmp_path / "a", undisturbed),
+            await events_after_each_step(tmp_path / "b", make),
+        )
         assert [name for name in expected if found[name] != expected[name]] == []
 
     run(main())
 
 
 @pytest.mark.spec("K24")
-def test_every_change_that_takes_a_key_is_among_them(tmp_path: Path) -> None:
+def test_every_call_that_takes_a_key_is_covered(tmp_path: Path) -> None:
     async def main() -> None:
         home = Home(tmp_path / "h")
         steps = await home.begin()
@@ -282,7 +288,7 @@ def test_every_change_that_takes_a_key_is_among_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("K24")
-def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(home: Path | str) -> None:
+def test_a_timeout_is_raised_after_the_call_has_finished(home: Path | str) -> None:
     async def main() -> None:
         gate = Gate()
         async with AsyncMemory.open(home, clock=gate) as memory:
@@ -302,7 +308,7 @@ def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(home: Path 
 
 
 @pytest.mark.spec("K24")
-def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(home: Path | str) -> None:
+def test_an_error_of_a_cancelled_call_is_the_cause_of_the_cancellation(home: Path | str) -> None:
     async def main() -> None:
         gate, asked = threading.Event(), threading.Event()
 
@@ -325,7 +331,7 @@ def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(home: Path |
 
 
 @pytest.mark.spec("K24")
-def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(home: Path | str) -> None:
+def test_a_cancelled_dream_changes_nothing_and_the_next_one_runs(home: Path | str) -> None:
     async def main() -> None:
         gate, asked = threading.Event(), threading.Event()
 
@@ -341,7 +347,7 @@ def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(hom
             await until(asked.is_set)
             call.cancel()
             assert await is_cancelled(call)
-            assert not gate.is_set(), "the model was waited for"
+            assert not gate.is_set(), "the cancelled dream waited for the model"
             assert [(dream.code, dream.diff) for dream in await memory.resource("ada").dreams()] == [
                 (DreamOvertaken.code, "")
             ]
@@ -358,7 +364,7 @@ def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(hom
 
 
 @pytest.mark.spec("K24")
-def test_a_memory_that_nobody_waits_for_any_more_is_not_left_open(tmp_path: Path) -> None:
+def test_a_memory_whose_opening_was_cancelled_is_closed(tmp_path: Path) -> None:
     async def main() -> None:
         home, gate = tmp_path / "h", Gate()
         gate.hold()
@@ -376,7 +382,7 @@ def test_a_memory_that_nobody_waits_for_any_more_is_not_left_open(tmp_path: Path
 
 
 @pytest.mark.spec("K24")
-def test_a_close_that_is_cancelled_has_closed(tmp_path: Path) -> None:
+def test_a_cancelled_close_still_closes(tmp_path: Path) -> None:
     async def main() -> None:
         gate = threading.Event()
         memory = await AsyncMemory.open(tmp_path / "h")
@@ -410,7 +416,7 @@ def open_files(home: Path) -> list[str]:
 @pytest.mark.spec("K24", "K25")
 @settings(max_examples=examples(15))
 @given(turns_of_the_loop=st.lists(st.integers(0, 40), min_size=1, max_size=12))
-def test_whenever_calls_are_cancelled_each_is_made_once_when_it_is_asked_for_again(
+def test_calls_cancelled_at_any_time_and_repeated_are_stored_once(
     turns_of_the_loop: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""A home as one file: all of it comes along, nothing is half brought in, and two pasts are never mixed."""
+"""Export and import of a home: complete, all or nothing, and never a mix of diverged streams."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ import pytest
 from bundle_builders import (
     JOURNAL,
     MANIFEST,
-    by_stream,
-    changed,
-    entries_of,
-    events_in,
-    exported,
-    imported,
-    keys_in,
-    lived,
+    change_events,
+    events_by_stream,
+    export_home,
+    fill_home,
+    import_into_home,
+    read_entries,
+    read_events,
+    read_keys,
 )
 from terminal import at_once, command
 
@@ -52,19 +52,19 @@ def other(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bundle(home: Path, tmp_path: Path) -> Path:
-    lived(home)
-    return exported(home, tmp_path / "home.inmind")
+    fill_home(home)
+    return export_home(home, tmp_path / "home.inmind")
 
 
-# -- all of it -----------------------------------------------------------------------------------------------
+# -- contents -----------------------------------------------------------------------------------------------
 
 
-def test_a_home_is_the_same_elsewhere(home: Path, other: Path, bundle: Path) -> None:
-    """Events in their order, keys, and whatever is made of them."""
-    done = imported(bundle, other)
+def test_an_imported_home_is_the_same(home: Path, other: Path, bundle: Path) -> None:
+    """Events in their order, keys, and the state derived from them."""
+    done = import_into_home(bundle, other)
     assert (done.added, done.extended, done.unchanged, done.missing_sources) == (2, 0, 0, 0)
-    assert events_in(other) == events_in(home)
-    assert keys_in(other) == keys_in(home)
+    assert read_events(other) == read_events(home)
+    assert read_keys(other) == read_keys(home)
     with Memory.open(home, embedder=None) as one, Memory.open(other, embedder=None) as two:
         here, there = (memory.session("shop", resource="ada") for memory in (one, two))
         assert there.state.documents == here.state.documents
@@ -77,15 +77,15 @@ def test_a_home_is_the_same_elsewhere(home: Path, other: Path, bundle: Path) -> 
         assert there.prepare().messages == here.prepare().messages
 
 
-def test_what_an_export_tells_is_what_is_in_the_file(home: Path, tmp_path: Path) -> None:
-    lived(home)
+def test_the_result_of_an_export_matches_the_file(home: Path, tmp_path: Path) -> None:
+    fill_home(home)
     told: list[tuple[int, int]] = []
     with Memory.open(home, embedder=None) as memory:
         done = memory.export(tmp_path / "b", watch=lambda now, total: told.append((now, total)))
-    entries = entries_of(done.path)
+    entries = read_entries(done.path)
     manifest = json.loads(entries[MANIFEST])
     lines = entries[JOURNAL].splitlines()
-    assert (done.sessions, done.resources, done.events, done.keys) == (1, 1, len(events_in(home)), 2)
+    assert (done.sessions, done.resources, done.events, done.keys) == (1, 1, len(read_events(home)), 2)
     assert (manifest["events"], manifest["keys"], manifest["streams"]) == (len(lines), 2, 2)
     assert done.bytes == done.path.stat().st_size
     assert stat.S_IMODE(done.path.stat().st_mode) == 0o600
@@ -94,9 +94,9 @@ def test_what_an_export_tells_is_what_is_in_the_file(home: Path, tmp_path: Path)
 
 
 @pytest.mark.spec("A5")
-def test_what_people_have_typed_and_nobody_has_read_yet_comes_along(home: Path, other: Path, tmp_path: Path) -> None:
-    lived(home)
-    lived(home, session="quiet", resource="ben", dreams=False)
+def test_unread_edits_of_live_files_are_exported(home: Path, other: Path, tmp_path: Path) -> None:
+    fill_home(home)
+    fill_home(home, session="quiet", resource="ben", dreams=False)
     page = home / "resources" / "ada" / "MEMORY.md"
     page.write_text(page.read_text("utf-8") + "\n- typed by hand\n", "utf-8")
     overview = home / "sessions" / "--w--" / "shop" / "working-memory" / "overview.md"
@@ -104,16 +104,16 @@ def test_what_people_have_typed_and_nobody_has_read_yet_comes_along(home: Path, 
     begun = home / "resources" / "new one" / "MEMORY.md"
     begun.parent.mkdir()
     begun.write_text("- of somebody who never had a session\n", "utf-8")
-    imported(exported(home, tmp_path / "b"), other)
+    import_into_home(export_home(home, tmp_path / "b"), other)
     with Memory.open(other, embedder=None) as memory:
         assert "- typed by hand" in memory.resource("ada").state.documents.text("MEMORY.md")
         assert memory.session("shop").overview.startswith("# My own overview\n")
         assert "never had a session" in memory.resource("new one").state.documents.text("MEMORY.md")
 
 
-def test_files_that_no_journal_could_bring_back_come_along(home: Path, other: Path, tmp_path: Path) -> None:
-    """Also a session of the older kind, which stays as it is: whose it is, is for whoever opens it first."""
-    lived(home)
+def test_files_that_cannot_be_rebuilt_are_exported(home: Path, other: Path, tmp_path: Path) -> None:
+    """Also a legacy session, which keeps its form until it is opened."""
+    fill_home(home)
     kept = {
         "resources/ada/MEMORY.md.damaged-0123abcd": b"\xff\x00 somebody's only copy",
         "resources/ada/MEMORY.md.seed-backup": b"# As it was\n",
@@ -134,38 +134,42 @@ def test_files_that_no_journal_could_bring_back_come_along(home: Path, other: Pa
     assert {Path(name).name for name in done.left_out} == {"link.jsonl", "huge.jsonl", "old.jsonl"}
     kept["sessions/--w--/OLD.jsonl"] = b"a name that some disks take for another\n"
     del kept["sessions/--w--/old.jsonl"]
-    assert set(imported(tmp_path / "b", other).extra_files) == set(kept)
+    assert set(import_into_home(tmp_path / "b", other).extra_files) == set(kept)
     assert {name: (other / name).read_bytes() for name in kept} == kept
-    assert imported(tmp_path / "b", other).extra_files == ()
+    assert import_into_home(tmp_path / "b", other).extra_files == ()
 
 
 @pytest.mark.spec("N67")
-def test_settings_of_a_bundle_are_never_in_force(home: Path, other: Path, tmp_path: Path) -> None:
-    """They say which server is sent what was lived through, and with which key."""
-    lived(home, dreams=False)
+def test_settings_of_a_bundle_never_take_effect(home: Path, other: Path, tmp_path: Path) -> None:
+    """They name the server that receives the memory's data, and its key."""
+    fill_home(home, dreams=False)
     (home / "config.toml").write_text('[model]\nurl = "http://elsewhere.example"\nkey_env = "HOME"\n', "utf-8")
-    bundle = exported(home, tmp_path / "b")
-    assert imported(bundle, other).extra_files == ("config.toml.imported",)
+    bundle = export_home(home, tmp_path / "b")
+    assert import_into_home(bundle, other).extra_files == ("config.toml.imported",)
     assert not (other / "config.toml").exists()
     with Memory.open(other) as memory:
         assert memory.settings.model.url == ""
-    assert imported(bundle, home).extra_files == ()
+    assert import_into_home(bundle, home).extra_files == ()
 
 
-def test_a_resource_comes_with_all_that_is_its_own_and_nothing_else(home: Path, other: Path, tmp_path: Path) -> None:
-    lived(home)
-    lived(home, session="theirs", resource="ben")
-    lived(home, session="hers too", dreams=False)
+def test_the_export_of_a_resource_has_all_of_it_and_nothing_else(home: Path, other: Path, tmp_path: Path) -> None:
+    fill_home(home)
+    fill_home(home, session="theirs", resource="ben")
+    fill_home(home, session="hers too", dreams=False)
     (home / "config.toml").write_text("[affect]\nenabled = true\n", "utf-8")
     for owner in ("ada", "ben"):
         (home / "resources" / owner / "MEMORY.md.seed-backup").write_text(owner, "utf-8")
-    done = imported(exported(home, tmp_path / "b", resource="ada"), other)
-    ours = {name: events for name, events in by_stream(home).items() if "theirs" not in name and "ben" not in name}
+    done = import_into_home(export_home(home, tmp_path / "b", resource="ada"), other)
+    ours = {
+        name: events for name, events in events_by_stream(home).items() if "theirs" not in name and "ben" not in name
+    }
     without_places = {name: [_placeless(event) for event in events] for name, events in ours.items()}
-    assert {n: [_placeless(event) for event in events] for n, events in by_stream(other).items()} == without_places
+    assert {
+        n: [_placeless(event) for event in events] for n, events in events_by_stream(other).items()
+    } == without_places
     assert set(ours) == {"resource/ada", "session/shop", "session/hers too"}
     assert (done.missing_sources, done.extra_files) == (0, ("resources/ada/MEMORY.md.seed-backup",))
-    assert b"theirs" not in b"".join(entries_of(tmp_path / "b").values())
+    assert b"theirs" not in b"".join(read_entries(tmp_path / "b").values())
     with Memory.open(home) as memory, pytest.raises(NotFound):
         memory.export(tmp_path / "c", resource="nobody there")
 
@@ -175,86 +179,86 @@ def _placeless(event: Event) -> Event:
     return replace(event, payload=replace(what, journal_position=0)) if isinstance(what, RecordsReadPosition) else event
 
 
-# -- into a home that has something ----------------------------------------------------------------------------
+# -- into a home with data ----------------------------------------------------------------------------
 
 
-def test_the_same_bundle_twice_is_once(home: Path, other: Path, bundle: Path) -> None:
-    lived(other, session="mine", resource="ben")
-    imported(bundle, other)
-    before, keys = events_in(other), keys_in(other)
-    done = imported(bundle, other)
+def test_importing_a_bundle_twice_changes_nothing_the_second_time(home: Path, other: Path, bundle: Path) -> None:
+    fill_home(other, session="mine", resource="ben")
+    import_into_home(bundle, other)
+    before, keys = read_events(other), read_keys(other)
+    done = import_into_home(bundle, other)
     assert (done.events, done.keys, done.added, done.extended, done.unchanged) == (0, 0, 0, 0, 2)
-    assert (events_in(other), keys_in(other)) == (before, keys)
-    assert imported(bundle, home).events == 0
+    assert (read_events(other), read_keys(other)) == (before, keys)
+    assert import_into_home(bundle, home).events == 0
 
 
-def test_what_went_on_there_is_continued_here_and_what_went_on_here_stays(
+def test_streams_that_the_bundle_continues_are_extended_and_local_ones_stay(
     home: Path, other: Path, bundle: Path, tmp_path: Path
 ) -> None:
-    imported(bundle, other)
-    lived(home, session="later")
+    import_into_home(bundle, other)
+    fill_home(home, session="later")
     with Memory.open(home, embedder=None) as memory:
         memory.session("shop").add([{"role": "user", "content": "going on"}])
-    longer = exported(home, tmp_path / "longer")
-    done = imported(longer, other)
+    longer = export_home(home, tmp_path / "longer")
+    done = import_into_home(longer, other)
     assert (done.added, done.extended, done.unchanged) == (1, 2, 0)
-    assert events_in(other) == events_in(home)
+    assert read_events(other) == read_events(home)
     with Memory.open(other, embedder=None) as memory:
         memory.session("shop").add([{"role": "user", "content": "only here"}])
-    before = events_in(other)
-    assert imported(longer, other).events == 0
-    assert imported(bundle, other).events == 0
-    assert events_in(other) == before
+    before = read_events(other)
+    assert import_into_home(longer, other).events == 0
+    assert import_into_home(bundle, other).events == 0
+    assert read_events(other) == before
 
 
-def test_a_stream_that_has_parted_is_named_and_nothing_is_brought_in(
+def test_a_diverged_stream_is_named_and_nothing_is_imported(
     home: Path, other: Path, bundle: Path, tmp_path: Path
 ) -> None:
-    imported(bundle, other)
-    lived(home, session="a new one", dreams=False, resource="ben")
+    import_into_home(bundle, other)
+    fill_home(home, session="a new one", dreams=False, resource="ben")
     for place, said in ((home, "there"), (other, "here")):
         with Memory.open(place, embedder=None) as memory:
             memory.session("shop").add([{"role": "user", "content": said}])
-    before = events_in(other)
+    before = read_events(other)
     with pytest.raises(Conflict, match="session/shop differs from the bundle from event") as caught:
-        imported(exported(home, tmp_path / "b"), other)
+        import_into_home(export_home(home, tmp_path / "b"), other)
     assert caught.value.code == "BUNDLE_DIVERGED"
-    assert events_in(other) == before
+    assert read_events(other) == before
 
 
-def test_a_key_that_means_something_else_here_is_a_conflict(home: Path, other: Path, bundle: Path) -> None:
+def test_a_key_with_a_different_request_is_a_conflict(home: Path, other: Path, bundle: Path) -> None:
     other.mkdir()
     store = SqliteStore(other / DATABASE)
-    (asked,) = (receipt for receipt in keys_in(home) if receipt.key.caller_key == "asked")
+    (asked,) = (receipt for receipt in read_keys(home) if receipt.key.caller_key == "asked")
     with store.bulk_import() as adoption:
-        for event in events_in(home):
+        for event in read_events(home):
             adoption.add_event(event)
         adoption.add_receipt(replace(asked, key=replace(asked.key, request="another")))
     store.close()
     with pytest.raises(Conflict, match="session/shop has used the key 'asked' for a different request than the bundle"):
-        imported(bundle, other)
+        import_into_home(bundle, other)
 
 
-def test_a_session_of_the_older_kind_that_differs_is_a_conflict(home: Path, other: Path, tmp_path: Path) -> None:
-    lived(home, dreams=False)
+def test_a_legacy_session_file_that_differs_is_a_conflict(home: Path, other: Path, tmp_path: Path) -> None:
+    fill_home(home, dreams=False)
     for place, text in ((home, "there"), (other, "here")):
         (place / "sessions" / "--w--").mkdir(parents=True, exist_ok=True)
         (place / "sessions" / "--w--" / "old.jsonl").write_text(json.dumps({"role": "user", "content": text}), "utf-8")
         (place / "sessions" / "--w--" / "a.jsonl").write_text("{}", "utf-8")
     (other / "sessions" / "--w--" / "a.jsonl").unlink()
     with pytest.raises(Conflict, match=r"old\.jsonl differs from"):
-        imported(exported(home, tmp_path / "b"), other)
-    assert events_in(other) == []
+        import_into_home(export_home(home, tmp_path / "b"), other)
+    assert read_events(other) == []
     assert not (other / "sessions" / "--w--" / "a.jsonl").exists()
     assert "here" in (other / "sessions" / "--w--" / "old.jsonl").read_text("utf-8")
 
 
-def test_a_dream_goes_on_where_it_had_read_up_to_whatever_the_journal_here_has_before(
+def test_an_imported_dream_continues_from_its_position_in_the_new_journal(
     home: Path, other: Path, bundle: Path
 ) -> None:
-    """What was dreamt of is not dreamt of again, and what was not, is."""
-    lived(other, session="mine", resource="ben")
-    imported(bundle, other)
+    """Events that a dream has read are not read again, and the others are."""
+    fill_home(other, session="mine", resource="ben")
+    import_into_home(bundle, other)
 
     def unread(place: Path) -> list[str]:
         with Memory.open(place, embedder=None) as memory:
@@ -265,14 +269,17 @@ def test_a_dream_goes_on_where_it_had_read_up_to_whatever_the_journal_here_has_b
         return [event.id for _, event in news if event and event.stream == "session/shop"]
 
     assert unread(other) == unread(home) != []
-    assert events_in(other) != events_in(home)
+    assert read_events(other) != read_events(home)
 
 
-def test_what_others_lived_through_here_is_no_measure_of_how_far_a_dream_has_read(
+def test_local_events_of_others_do_not_move_the_read_position_of_a_dream(
     home: Path, other: Path, tmp_path: Path
 ) -> None:
-    """Ben's events are here before Ada's, and there behind them. What came while his dream ran was not dreamt of."""
-    lived(home, session="hers", resource="ada", dreams=False)
+    """Ben's events are before Ada's here, and after them in the bundle.
+
+    Events that were stored during his dream were not read by it.
+    """
+    fill_home(home, session="hers", resource="ada", dreams=False)
 
     def while_it_runs(phase: str, _: str) -> None:
         if phase == "gather":
@@ -283,12 +290,12 @@ def test_what_others_lived_through_here_is_no_measure_of_how_far_a_dream_has_rea
                     [{"role": "user", "content": "Is the boat ready?"}]
                 )
                 for name in ("ben", "ada"):
-                    imported(memory.export(tmp_path / name, resource=name).path, other)
+                    import_into_home(memory.export(tmp_path / name, resource=name).path, other)
 
     with Memory.open(home, embedder=None) as memory:
         memory.session("his", resource="ben", cwd="/w").note("The tide is at nine")
         memory.dream("ben", watch=while_it_runs)
-    imported(exported(home, tmp_path / "all"), other)
+    import_into_home(export_home(home, tmp_path / "all"), other)
     for place in (home, other):
         with Memory.open(place, embedder=None) as memory:
             position = memory.resource("ben").state.dreams.journal_position
@@ -298,47 +305,47 @@ def test_what_others_lived_through_here_is_no_measure_of_how_far_a_dream_has_rea
         assert [event.stream for _, event in news if event] == ["session/late"]
 
 
-def test_a_resource_that_dreamt_there_and_lived_on_here_has_parted(
+def test_a_resource_with_new_dreams_there_and_new_events_here_has_diverged(
     home: Path, other: Path, bundle: Path, tmp_path: Path
 ) -> None:
-    """Its dreams have read up to a place before which nobody would look for what happened here."""
-    imported(bundle, other)
+    """The local events would come before the position up to which the dreams have read."""
+    import_into_home(bundle, other)
     with Memory.open(other, embedder=None) as memory:
         memory.session("only here", resource="ada", cwd="/w").add([{"role": "user", "content": "Is the boat ready?"}])
     with Memory.open(home, embedder=None) as memory:
         memory.session("shop").note("The tide is at nine")
         memory.dream("ada")
-    before = events_in(other)
+    before = read_events(other)
     with pytest.raises(
         Conflict, match="resource/ada has new dreams in the bundle and new events here, in session/only"
     ):
-        imported(exported(home, tmp_path / "b"), other)
-    assert events_in(other) == before
+        import_into_home(export_home(home, tmp_path / "b"), other)
+    assert read_events(other) == before
 
 
-def test_a_home_with_something_in_it_can_be_refused(home: Path, other: Path, bundle: Path) -> None:
+def test_only_new_refuses_a_home_with_data(home: Path, other: Path, bundle: Path) -> None:
     with pytest.raises(InvalidInput, match="an empty home"):
-        imported(bundle, home, only_new=True)
-    assert imported(bundle, other, only_new=True).added == 2
+        import_into_home(bundle, home, only_new=True)
+    assert import_into_home(bundle, other, only_new=True).added == 2
 
 
-# -- where it is written -----------------------------------------------------------------------------------------
+# -- the file of an export -----------------------------------------------------------------------------------------
 
 
-def test_nothing_is_overwritten_unless_somebody_says_so(home: Path, tmp_path: Path, bundle: Path) -> None:
+def test_an_existing_file_is_replaced_only_with_overwrite(home: Path, tmp_path: Path, bundle: Path) -> None:
     before = bundle.read_bytes()
-    lived(home, session="more", dreams=False)
+    fill_home(home, session="more", dreams=False)
     with Memory.open(home, embedder=None) as memory:
         with pytest.raises(InvalidInput, match="a new file; to replace"):
             memory.export(bundle)
         assert bundle.read_bytes() == before
         memory.export(bundle, overwrite=True)
-    assert b"more" in entries_of(bundle)[JOURNAL]
+    assert b"more" in read_entries(bundle)[JOURNAL]
     assert sorted(os.listdir(tmp_path)) == ["home", "home.inmind"]
 
 
-def test_what_is_no_file_is_not_written_to(home: Path, tmp_path: Path) -> None:
-    lived(home, dreams=False)
+def test_an_export_to_something_that_is_not_a_file_is_refused(home: Path, tmp_path: Path) -> None:
+    fill_home(home, dreams=False)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with Memory.open(home, embedder=None) as memory:
@@ -352,22 +359,22 @@ def test_what_is_no_file_is_not_written_to(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [DATABASE, "config.toml", "new", "resources/ada/MEMORY.md", "../way in/new"])
-def test_a_home_is_not_written_into_itself(home: Path, tmp_path: Path, name: str) -> None:
-    """Its own journal is a file that is there, too."""
-    lived(home, dreams=False)
+def test_an_export_into_the_home_is_refused(home: Path, tmp_path: Path, name: str) -> None:
+    """Also onto its journal, which is an existing file."""
+    fill_home(home, dreams=False)
     (tmp_path / "way in").symlink_to(home)
     files = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     with Memory.open(home, embedder=None) as memory, pytest.raises(InvalidInput, match="outside of the home"):
         memory.export(home / name, overwrite=True)
     assert set(files) <= set(home.rglob("*"))
     assert not (home / "new").exists()
-    assert events_in(home) != []
+    assert read_events(home) != []
 
 
-def test_a_journal_that_does_not_read_back_is_not_exported_as_if_it_did(home: Path, tmp_path: Path) -> None:
-    """Neither damage nor what a newer version has stored, were it the last event of all."""
-    lived(home, dreams=False)
-    last = events_in(home)[-1]
+def test_a_journal_with_an_unreadable_event_is_not_exported(home: Path, tmp_path: Path) -> None:
+    """Damaged, or stored by a newer version; also if it is the very last event."""
+    fill_home(home, dreams=False)
+    last = read_events(home)[-1]
     connection: Any = apsw.Connection(str(home / DATABASE))
     for damage in ("body = '{'", "kind = 'unheard_of'"):
         connection.execute(f"UPDATE events SET {damage} WHERE position = (SELECT max(position) FROM events)")
@@ -381,23 +388,26 @@ def test_a_journal_that_does_not_read_back_is_not_exported_as_if_it_did(home: Pa
 @pytest.mark.parametrize(
     ("slack", "compression"), [(100_000, zipfile.ZIP_STORED), (3_200_000, zipfile.ZIP_DEFLATED)], ids=["much", "little"]
 )
-def test_a_journal_that_repeats_itself_is_not_taken_for_a_bomb(
+def test_a_repetitive_journal_is_not_taken_for_a_zip_bomb(
     home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slack: int, compression: int
 ) -> None:
-    """Where it would look like one it is written as it is; where it does not, it is gone through more than once."""
+    """It is stored uncompressed if it would look like one.
+
+    If not, reading it several times counts from 0 each time.
+    """
     for module in (zip_reader, export_bundle):
         monkeypatch.setattr(module, "MIN_OUTPUT_BYTES", slack)
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", cwd="/w").add([{"role": "user", "content": "0" * 3_000_000}])
-    bundle = exported(home, tmp_path / "b")
+    bundle = export_home(home, tmp_path / "b")
     with zipfile.ZipFile(bundle) as zip:
         assert {entry.compress_type for entry in zip.infolist()} == {compression}
-    assert imported(bundle, other).events == len(events_in(home))
+    assert import_into_home(bundle, other).events == len(read_events(home))
 
 
 @contextmanager
 def files_of_at_most(size: int) -> Generator[None]:
-    """A disk that is full for every file beyond this."""
+    """A disk on which no file can grow beyond this size."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -407,29 +417,29 @@ def files_of_at_most(size: int) -> Generator[None]:
 
 
 @pytest.mark.spec("K14")
-def test_a_full_disk_leaves_no_half_of_a_bundle(home: Path, tmp_path: Path) -> None:
-    lived(home, dreams=False)
+def test_a_full_disk_leaves_no_partial_bundle(home: Path, tmp_path: Path) -> None:
+    fill_home(home, dreams=False)
     with Memory.open(home, embedder=None) as memory:
         with files_of_at_most(1_000), pytest.raises(StorageFull):
             memory.export(tmp_path / "b")
         assert os.listdir(tmp_path) == ["home"]
-        assert memory.export(tmp_path / "b").events == len(events_in(home))
+        assert memory.export(tmp_path / "b").events == len(read_events(home))
 
 
 @pytest.mark.spec("K14", "N67")
-def test_a_full_disk_leaves_a_home_as_it_was(home: Path, other: Path, tmp_path: Path) -> None:
-    """Also where the journal has room, and a file that comes with it has none."""
-    lived(home, dreams=False)
+def test_a_full_disk_leaves_the_home_unchanged(home: Path, other: Path, tmp_path: Path) -> None:
+    """Also if the journal fits and one of the extra files does not."""
+    fill_home(home, dreams=False)
     for name, size in (("a", 10), ("b", 3_000_000)):
         (home / "resources" / "ada" / f"MEMORY.md.damaged-{name}").write_bytes(b"x" * size)
-    bundle = exported(home, tmp_path / "b")
-    lived(other, session="mine", resource="ben", dreams=False)
-    before = events_in(other)
+    bundle = export_home(home, tmp_path / "b")
+    fill_home(other, session="mine", resource="ben", dreams=False)
+    before = read_events(other)
     with Memory.open(other, embedder=None) as memory:
         for size in (50_000, 2_000_000):
             with files_of_at_most(size), pytest.raises(StorageFull):
                 memory.import_bundle(bundle)
-            assert events_in(other) == before
+            assert read_events(other) == before
             assert list(other.glob("resources/ada/*")) == []
         assert len(memory.import_bundle(bundle).extra_files) == 2
 
@@ -451,14 +461,14 @@ Memory.open(sys.argv[2], embedder=None).import_bundle(sys.argv[3])
 
 @pytest.mark.spec("C02", "N67")
 @pytest.mark.parametrize("step", ["stage", "publish"])
-def test_a_session_of_the_older_kind_is_there_with_the_journal_or_not_at_all(
+def test_legacy_sessions_are_imported_with_the_journal_or_not_at_all(
     home: Path, other: Path, tmp_path: Path, step: str
 ) -> None:
-    """Killed before its last step, the same import once more brings what is missing."""
-    lived(home, dreams=False)
+    """After a kill before the last step, importing again adds the missing files."""
+    fill_home(home, dreams=False)
     (home / "sessions" / "--w--" / "old.jsonl").write_text('{"role": "user", "content": "long ago"}\n', "utf-8")
-    bundle = exported(home, tmp_path / "b")
-    lived(other, session="mine", resource="ben", dreams=False)
+    bundle = export_home(home, tmp_path / "b")
+    fill_home(other, session="mine", resource="ben", dreams=False)
     ended = subprocess.run([sys.executable, "-c", KILLED, step, str(other), str(bundle)], check=False)
     assert ended.returncode == 9
     with Memory.open(other, embedder=None) as memory:
@@ -479,18 +489,18 @@ with staging_folder(Path(sys.argv[1])) as folder:
 
 
 @pytest.mark.spec("C02")
-def test_what_a_killed_one_has_left_beside_is_taken_away_and_what_is_in_use_is_not(home: Path, tmp_path: Path) -> None:
-    lived(home, dreams=False)
+def test_folders_of_killed_exports_are_removed_and_those_in_use_are_not(home: Path, tmp_path: Path) -> None:
+    fill_home(home, dreams=False)
     subprocess.run([sys.executable, "-c", HELD, str(tmp_path / "b")], check=False)
     (left,) = tmp_path.glob(".inmind-bundle-*")
     with staging_folder(tmp_path / "c") as held:
         assert not left.exists()
-        exported(home, tmp_path / "b")
+        export_home(home, tmp_path / "b")
         assert list(tmp_path.glob(".inmind-bundle-*")) == [held]
     assert sorted(os.listdir(tmp_path)) == ["b", "home"]
 
 
-def test_a_closed_memory_says_so(home: Path, tmp_path: Path) -> None:
+def test_a_closed_memory_raises_closed(home: Path, tmp_path: Path) -> None:
     memory = Memory.open(home)
     memory.close()
     with pytest.raises(Closed):
@@ -499,30 +509,30 @@ def test_a_closed_memory_says_so(home: Path, tmp_path: Path) -> None:
         memory.import_bundle(tmp_path / "b")
 
 
-def test_events_whose_sources_are_nowhere_are_counted(other: Path, bundle: Path, tmp_path: Path) -> None:
+def test_events_with_missing_sources_are_counted(other: Path, bundle: Path, tmp_path: Path) -> None:
     def lose(lines: list[dict[str, object]]) -> None:
         lines[3]["sources"] = ["session/gone#7"]
 
-    assert imported(changed(bundle, tmp_path / "c", lose), other).missing_sources == 1
+    assert import_into_home(change_events(bundle, tmp_path / "c", lose), other).missing_sources == 1
 
 
-# -- at the command line -----------------------------------------------------------------------------------------
+# -- commands -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("I3")
-def test_a_home_goes_through_a_pipe_into_a_new_one(home: Path, other: Path) -> None:
-    lived(home)
+def test_a_home_can_be_piped_from_export_to_import(home: Path, other: Path) -> None:
+    fill_home(home)
     with subprocess.Popen(command("export", "-", home=home), stdout=subprocess.PIPE) as giving:
         taking = subprocess.run(
             command("import", "--json", "-", home=other), stdin=giving.stdout, capture_output=True, check=False
         )
     assert (giving.returncode, taking.returncode, taking.stderr) == (0, 0, b"")
-    assert json.loads(taking.stdout)["events"] == len(events_in(home))
-    assert events_in(other) == events_in(home)
+    assert json.loads(taking.stdout)["events"] == len(read_events(home))
+    assert read_events(other) == read_events(home)
 
 
 @pytest.mark.spec("I3", "N67")
-def test_what_is_refused_makes_no_home(tmp_path: Path, other: Path) -> None:
+def test_a_refused_import_creates_no_home(tmp_path: Path, other: Path) -> None:
     (tmp_path / "none.inmind").write_text("no bundle", "utf-8")
     said = at_once("import", str(tmp_path / "none.inmind"), home=other)
     assert (said.exit_code, said.stdout) == (2, "")
@@ -531,10 +541,12 @@ def test_what_is_refused_makes_no_home(tmp_path: Path, other: Path) -> None:
 
 
 @pytest.mark.spec("I3")
-def test_what_was_done_is_said(home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_print_what_they_did(
+    home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    lived(home, dreams=False)
-    number = len(events_in(home))
+    fill_home(home, dreams=False)
+    number = len(read_events(home))
     first = at_once("export", home=home)
     (made,) = tmp_path.glob("inmind-*.inmind")
     assert (first.exit_code, first.stderr) == (0, "")
@@ -545,7 +557,9 @@ def test_what_was_done_is_said(home: Path, other: Path, tmp_path: Path, monkeypa
     assert at_once("import", made.name, home=other).stdout == (
         f"Imported {number} events into {other}; sessions and resources: 2 new, 0 continued, 0 unchanged.\n"
     )
-    assert at_once("import", made.name, home=other).stdout == f"Everything is in {other} already; nothing was changed.\n"
+    assert (
+        at_once("import", made.name, home=other).stdout == f"Everything is in {other} already; nothing was changed.\n"
+    )
     refused = at_once("import", made.name, "--into-new-home", home=other)
     assert (refused.exit_code, "an empty home" in refused.stderr) == (2, True)
     assert at_once("import", "nowhere", home=other).exit_code == 3
@@ -553,12 +567,12 @@ def test_what_was_done_is_said(home: Path, other: Path, tmp_path: Path, monkeypa
 
 
 @pytest.mark.spec("I3")
-def test_a_place_that_is_none_is_a_wrong_argument(home: Path, tmp_path: Path) -> None:
-    lived(home, dreams=False)
+def test_an_invalid_path_is_a_usage_error(home: Path, tmp_path: Path) -> None:
+    fill_home(home, dreams=False)
     for place in (tmp_path / "nowhere" / "b", home / DATABASE):
         said = at_once("export", str(place), "--force", home=home)
         assert (said.exit_code, said.stdout) == (2, "")
         assert said.stderr.startswith("inmind: INVALID_INPUT: FILE: expected a file")
-    bundle = exported(home, tmp_path / "b")
+    bundle = export_home(home, tmp_path / "b")
     said = at_once("import", str(bundle), home=Path("/proc/no home can be here"))
     assert (said.exit_code, said.stderr.startswith("inmind: UNSAFE_STORAGE: ")) == (5, True)

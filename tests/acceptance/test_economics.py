@@ -46,7 +46,7 @@ def entered(store: Store, resource: str = "ada") -> list[Any]:
     return [event.payload for event in store.read(f"resource/{resource}")]
 
 
-def test_what_is_entered_is_reported(economics: Economics, clock: ManualClock) -> None:
+def test_recorded_entries_are_reported(economics: Economics, clock: ManualClock) -> None:
     economics.record("listing", skill="refactoring", amount=5)
     economics.record("earning", amount="4.50", skill="refactoring", buyer="bob")
     clock.advance(seconds=7 * 86_400)
@@ -64,7 +64,7 @@ def test_the_report_of_one_resource_has_no_entry_of_another(store: Store, clock:
     assert economics_of(store, clock, "bob").report() == ()
 
 
-def test_an_entry_is_the_hosts_word_and_keeps_all_of_it(economics: Economics, store: Store) -> None:
+def test_an_entry_has_the_origin_operator_and_all_fields(economics: Economics, store: Store) -> None:
     economics.record("spending", amount="3", currency="eur", skill="maps", seller="eve", note="a\nb")
     (event,) = store.read("resource/ada")
     assert event.payload == TradeRecorded("spending", "3", "EUR", "maps", "eve", "a\nb")
@@ -72,14 +72,14 @@ def test_an_entry_is_the_hosts_word_and_keeps_all_of_it(economics: Economics, st
 
 
 @pytest.mark.spec("G9")
-def test_an_earning_is_felt_in_the_same_commit(economics: Economics, store: Store) -> None:
+def test_an_earning_adds_a_spike_in_the_same_commit(economics: Economics, store: Store) -> None:
     assert economics.record("earning", amount=8, skill="docs") == "resource/ada#1"
     assert [event.starts_batch for event in store.read("resource/ada")] == [True, False]
     assert entered(store)[1] == AffectSpiked("sale", reason="earned 8 USD with docs")
 
 
 @pytest.mark.spec("G9")
-def test_earnings_that_lift_a_level_above_the_bar_are_noted_with_it(economics: Economics, store: Store) -> None:
+def test_earnings_that_raise_a_level_above_its_threshold_add_a_note(economics: Economics, store: Store) -> None:
     for _ in range(4):
         economics.record("earning", amount=8)
     notes = [what.text for what in entered(store) if isinstance(what, NoteAdded)]
@@ -88,20 +88,20 @@ def test_earnings_that_lift_a_level_above_the_bar_are_noted_with_it(economics: E
 
 
 @pytest.mark.spec("G9")
-def test_nothing_else_is_felt_and_nothing_at_all_where_affect_is_off(store: Store, clock: ManualClock) -> None:
+def test_only_earnings_add_a_spike_and_none_if_affect_is_disabled(store: Store, clock: ManualClock) -> None:
     economics_of(store, clock).record("spending", amount=8)
     economics_of(store, clock).record("listing", skill="docs")
     economics_of(store, clock, feels=False).record("earning", amount=8)
     assert [type(what) for what in entered(store)] == [TradeRecorded] * 3
 
 
-def test_a_float_counts_as_it_is_printed(economics: Economics) -> None:
+def test_a_float_counts_with_its_printed_digits(economics: Economics) -> None:
     for _ in range(10):
         economics.record("earning", amount=0.1)
     assert economics.report()[0].earned == 1
 
 
-def test_an_entry_repeated_with_its_key_stands_once(economics: Economics, store: Store) -> None:
+def test_an_entry_repeated_with_its_key_is_stored_once(economics: Economics, store: Store) -> None:
     first = economics.record("earning", amount=8, key="order 7")
     again = economics.record("earning", amount=8, key="order 7")
     assert again == first
@@ -120,12 +120,12 @@ def test_a_key_that_version_0_1_has_stored_is_recognised(store: Store, clock: Ma
 @pytest.mark.parametrize(
     "on", ["2025-12-30", date(2025, 12, 30), datetime(2025, 12, 30, tzinfo=UTC), datetime(2025, 12, 30, 23)]
 )
-def test_what_happened_earlier_counts_on_its_own_day(economics: Economics, on: Any) -> None:
+def test_an_entry_with_a_date_counts_on_that_day(economics: Economics, on: Any) -> None:
     economics.record("earning", amount=1, on=on)
     assert economics.report()[0].days == (0, 0, 0, 0, 1, 0, 0)
 
 
-def test_names_stand_on_one_line(economics: Economics) -> None:
+def test_names_are_put_on_one_line(economics: Economics) -> None:
     economics.record("listing", skill=" unit\n tests ")
     assert economics.report()[0].listed == ("unit tests",)
 
@@ -173,7 +173,7 @@ BAD: list[tuple[str, Bad]] = [
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("field", "call"), BAD, ids=[f"{n}-{field}" for n, (field, _) in enumerate(BAD)])
-def test_what_does_not_fit_is_named_and_nothing_is_entered(
+def test_an_invalid_field_is_named_and_nothing_is_stored(
     economics: Economics, store: Store, field: str, call: Bad
 ) -> None:
     with pytest.raises(InvalidInput) as refused:

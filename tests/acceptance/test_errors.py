@@ -1,4 +1,4 @@
-"""Every code has a test, and what fails leaves the store as it was."""
+"""Every error code has a test, and a failed call leaves the store unchanged."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ OPENING: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("field", "options"), OPENING, ids=[f"{n}-{field}" for n, (field, _) in enumerate(OPENING)])
-def test_a_session_that_cannot_be_opened_is_not_begun(memory: Memory, field: str, options: dict[str, Any]) -> None:
+def test_a_session_that_cannot_be_opened_is_not_created(memory: Memory, field: str, options: dict[str, Any]) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         memory.session(**options)
     assert caught.value.field == field
@@ -109,7 +109,7 @@ def test_a_session_that_cannot_be_opened_is_not_begun(memory: Memory, field: str
 
 @pytest.mark.embedded
 @pytest.mark.parametrize("id", ["a/b", "../up", "名前", "with space", "100%", ".hidden", "a" * 60])
-def test_any_printable_name_is_a_session_of_its_own_inside_the_home(memory: Memory, home: Path, id: str) -> None:
+def test_any_printable_id_is_a_separate_session_inside_the_home(memory: Memory, home: Path, id: str) -> None:
     memory.session(id, cwd="/w").prepare([user("hi")])
     assert [info.id for info in memory.sessions()] == [id]
     (folder,) = (home / "sessions" / "--w--").iterdir()
@@ -117,18 +117,18 @@ def test_any_printable_name_is_a_session_of_its_own_inside_the_home(memory: Memo
 
 
 @pytest.mark.parametrize("make", [lambda: TextLayer("a", 5), lambda: DocumentLayer("a", "nope.md")])  # type: ignore[arg-type]
-def test_a_layer_that_could_never_say_anything_is_refused_when_it_is_made(make: Callable[[], object]) -> None:
+def test_a_layer_without_a_valid_budget_is_refused_by_its_constructor(make: Callable[[], object]) -> None:
     with pytest.raises(errors.InvalidInput):
         make()
 
 
-def test_a_clock_that_does_not_know_its_zone_is_refused(home: Home) -> None:
+def test_a_clock_without_a_time_zone_is_refused(home: Home) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         Memory.open(home, clock=datetime.now)
     assert caught.value.field == "clock"
 
 
-def test_a_home_is_the_same_from_wherever_it_is_spelt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_is_the_same_however_its_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     with Memory.open("mem") as memory:
@@ -139,7 +139,7 @@ def test_a_home_is_the_same_from_wherever_it_is_spelt(tmp_path: Path, monkeypatc
     assert len(list((tmp_path / "mem").glob("sessions/*/s/working-memory/overview.md"))) == 1
 
 
-def test_a_session_is_not_handed_to_another_resource(memory: Memory) -> None:
+def test_a_session_is_not_given_to_another_resource(memory: Memory) -> None:
     memory.session("s", resource="alice").write("MEMORY.md", "alice's own")
     with pytest.raises(errors.InvalidInput) as caught:
         memory.session("s", resource="mallory")
@@ -148,7 +148,7 @@ def test_a_session_is_not_handed_to_another_resource(memory: Memory) -> None:
 
 
 @each_row("home", ["", 7, "mysql://u:p@h/db", "~nobody-has-this-name/x", "nul\x00", "lone \ud800"])
-def test_a_home_that_is_no_folder_is_refused(home: Any) -> None:
+def test_an_invalid_home_is_refused(home: Any) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         Memory.open(home)
     assert caught.value.field == "home"
@@ -161,7 +161,7 @@ def test_a_working_directory_with_a_very_long_path_still_has_its_files(memory: M
 
 
 @pytest.mark.spec("A6", "K25")
-def test_a_key_that_comes_back_with_other_arguments_is_refused_on_every_changing_call(session: Session) -> None:
+def test_a_key_reused_with_other_arguments_is_refused_by_every_changing_call(session: Session) -> None:
     calls: list[tuple[Bad, Bad]] = [
         (lambda s: s.add([user("a")], key="1"), lambda s: s.add([user("b")], key="1")),
         (lambda s: s.prepare([user("a")], key="2"), lambda s: s.prepare([user("b")], key="2")),
@@ -183,7 +183,7 @@ def test_a_key_that_comes_back_with_other_arguments_is_refused_on_every_changing
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("prices", [{"input": -3}, {"input": 3, "cached": -1}, {"input": 3, "written": float("nan")}])
-def test_a_price_is_no_less_than_nothing(prices: dict[str, Any]) -> None:
+def test_a_negative_price_is_refused(prices: dict[str, Any]) -> None:
     with pytest.raises(errors.InvalidInput, match=list(prices)[-1]):
         Rates.per_million(**prices)
     with pytest.raises(errors.InvalidInput, match="uncached"):
@@ -191,7 +191,7 @@ def test_a_price_is_no_less_than_nothing(prices: dict[str, Any]) -> None:
 
 
 @pytest.mark.spec("E7", "J3")
-def test_a_summarizer_that_is_asynchronous_is_refused_and_leaves_no_warning(session: Session) -> None:
+def test_an_async_summarizer_is_refused_without_a_warning(session: Session) -> None:
     async def slow(_: str) -> str:
         return "All was fine."
 
@@ -201,11 +201,11 @@ def test_a_summarizer_that_is_asynchronous_is_refused_and_leaves_no_warning(sess
 
 
 @pytest.mark.spec("D3")
-def test_a_small_window_leaves_half_of_it_for_the_answer_where_nobody_says_otherwise(memory: Memory) -> None:
+def test_a_small_window_reserves_half_for_the_reply_by_default(memory: Memory) -> None:
     assert memory.session("s", window=4_000).prepare([user("hi")]).report.tokens_used < 2_000
 
 
-def test_a_closed_memory_says_so(home: Home) -> None:
+def test_a_closed_memory_raises_closed(home: Home) -> None:
     memory = Memory.open(home)
     session = memory.session("s")
     memory.close()
@@ -222,7 +222,7 @@ def test_a_home_that_is_a_file_cannot_be_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.embedded
-def test_a_database_of_another_program_is_left_alone(home: Path) -> None:
+def test_a_database_of_another_program_is_not_changed(home: Path) -> None:
     home.mkdir()
     foreign = sqlite3.connect(home / "inmind.db")
     foreign.execute("CREATE TABLE theirs (x)")
@@ -232,7 +232,7 @@ def test_a_database_of_another_program_is_left_alone(home: Path) -> None:
 
 
 @pytest.mark.embedded
-def test_a_file_that_is_not_a_database_is_damage(home: Path) -> None:
+def test_a_file_that_is_not_a_database_is_reported_as_damaged(home: Path) -> None:
     home.mkdir()
     (home / "inmind.db").write_bytes(b"this is not a database, whatever its name says" * 100)
     with pytest.raises(errors.Damaged):
@@ -240,7 +240,7 @@ def test_a_file_that_is_not_a_database_is_damage(home: Path) -> None:
 
 
 @pytest.mark.embedded
-def test_another_writer_that_holds_the_store_too_long_is_store_busy(home: Path) -> None:
+def test_a_store_locked_too_long_by_another_writer_is_store_busy(home: Path) -> None:
     home.mkdir()
     one, two = SqliteStore(home / "inmind.db"), SqliteStore(home / "inmind.db", busy_seconds=0.05)
     with one._write_transaction(), pytest.raises(errors.StoreBusy):  # pyright: ignore[reportPrivateUsage] -- holds the lock
@@ -249,14 +249,14 @@ def test_another_writer_that_holds_the_store_too_long_is_store_busy(home: Path) 
     two.close()
 
 
-def test_every_error_has_a_code_of_its_own_that_the_tree_in_the_module_names() -> None:
+def test_every_error_has_a_unique_code_that_the_module_docstring_lists() -> None:
     classes = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, InmindError)]
     codes = [c.code for c in classes]
     assert len(set(codes)) == len(codes)
     assert all(c.__name__ in (errors.__doc__ or "") for c in classes)
 
 
-def test_a_value_that_cannot_be_shown_does_not_break_the_report() -> None:
+def test_a_value_whose_repr_fails_does_not_break_the_message() -> None:
     class Hostile:
         def __repr__(self) -> str:
             raise RuntimeError("no")
@@ -265,8 +265,8 @@ def test_a_value_that_cannot_be_shown_does_not_break_the_report() -> None:
     assert len(str(errors.InvalidInput(field="f", value="x" * 10_000, expected="x"))) < 300
 
 
-def test_a_url_that_became_a_path_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """J3: else a folder would be made whose name has the password in it."""
+def test_a_database_url_passed_as_a_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """J3: otherwise a folder would be created whose name contains the password."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(errors.InvalidInput, match="as a string") as error:
         Memory.open(Path("postgresql://ada:secret@localhost/memory"))

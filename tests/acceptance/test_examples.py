@@ -25,7 +25,7 @@ PRINTED = {
 [cms_createPage]
   'add a hero section to it' is page-123, "About Us" (95%: the only entity in the window)
 [cms_createPage]
-  'now the other one' is page-123, "About Us" (80%: what is not "Contact")
+  'now the other one' is page-123, "About Us" (80%: the one that is not "Contact")
 [cms_searchImages]
   'take the second image' is img-2, "team-2.jpg" (80%: "the second image" in the last list)
 [cms_updatePage]
@@ -50,14 +50,14 @@ images:
 """,
     "borrowed_history": """\
 Where is order 118?
-  call 1: 272 tokens, 0 of them as before
-  call 2: 324 tokens, 212 of them as before
+  call 1: 270 tokens, 0 of them as before
+  call 2: 322 tokens, 210 of them as before
   It is packed.
 What is in it?
-  call 3: 340 tokens, 264 of them as before
+  call 3: 338 tokens, 262 of them as before
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 340 tokens, 280 of them as before
+  call 4: 338 tokens, 278 of them as before
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
 Served from cache: 59%
@@ -93,7 +93,7 @@ Taken back in a larger window: 8 of 8 outputs are sent.
 [older failures are in the conversation]
 </memory>
 cut: failures: 4 lines
-  104  guide               included
+  102  guide               included
    15  memory:house rules  included
    32  memory:overview     included
    55  memory:failures     cut
@@ -180,7 +180,7 @@ tool    cms_createPage(title="Contact")
 agent   The page Contact is there.
 
 you     The other one should be called Our Team.
-memory  "The other one" is page-101, "About Us" (80%: what is not "Contact")
+memory  "The other one" is page-101, "About Us" (80%: the one that is not "Contact")
 tool    cms_updatePage(pageId="page-101", title="Our Team")
 agent   About Us is now called Our Team.
 
@@ -200,7 +200,7 @@ tool    cms_createEntry(collectionId="col-101", title="We are open")
 agent   Both are there.
 
 you     Publish it.
-memory  "it" is entry-101, "We are open" (90%: the most recent thing)
+memory  "it" is entry-101, "We are open" (90%: the most recent entity)
 tool    cms_publishEntry(entryId="entry-101")
 agent   It is published.
 
@@ -356,7 +356,7 @@ def test_a_scripted_model_knows_only_what_it_is_sent(monkeypatch: pytest.MonkeyP
     world = import_module("world.scripted")
     script = [world.calls("open", id=world.id_of(name)) for name in ("About Us", "Contact")]
     request = {"messages": [{"role": "tool", "content": '{"page": {"id": "page-1", "title": "About Us"}}'}]}
-    with world.scripted(script) as url:
+    with world.serve_script(script) as url:
         message = ask(url, request)["choices"][0]["message"]
         with pytest.raises(RequestRefused, match="Contact"):
             ask(url, request)
@@ -366,7 +366,7 @@ def test_a_scripted_model_knows_only_what_it_is_sent(monkeypatch: pytest.MonkeyP
 def test_a_script_that_is_not_played_to_its_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
     world = import_module("world.scripted")
-    with pytest.raises(ModelFailed, match="2 of its 2 moves"), world.scripted([world.says("One."), world.says("Two.")]):
+    with pytest.raises(ModelFailed, match="2 of its 2 moves"), world.serve_script([world.says("One."), world.says("Two.")]):
         pass
 
 
@@ -387,7 +387,7 @@ def by_anthropic(move: Callable[[Any], dict[str, Any]]) -> Callable[[dict[str, A
 
     def answer(body: dict[str, Any]) -> Says:
         read = [{"content": text} for text in texts_in([body.get("system"), body["messages"]])]
-        message = move(import_module("world.scripted").Sent({"messages": read}))
+        message = move(import_module("world.scripted").Request({"messages": read}))
         functions = [call["function"] for call in message.get("tool_calls", ())]
         return says(message["content"] or "", *(asks(one["name"], one["arguments"]) for one in functions))
 

@@ -1,7 +1,6 @@
-"""Bundles that somebody has made to do harm: each is refused before anything is written, with the entry it is about.
+"""Malicious bundles are refused before anything is written, and the error names the entry.
 
-The tables of faults call this N67. What they are to harm is a home that has something in it, and afterwards it has just
-that: not an event, not a file more.
+The tables of faults call this N67. The target is a home with data, which has no event and no file more afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_builders import JOURNAL, KEYS, MANIFEST, Lines, changed, entries_of, events_in, exported, lived, packed
+from bundle_builders import (
+    JOURNAL,
+    KEYS,
+    MANIFEST,
+    Lines,
+    change_events,
+    export_home,
+    fill_home,
+    read_entries,
+    read_events,
+    write_bundle_file,
+)
 
 from inmind import Memory
 from inmind.errors import InvalidInput, NotFound
@@ -27,23 +37,23 @@ from inmind.memory.bundle import zip_reader
 
 pytestmark = pytest.mark.spec("N67")
 
-Made = Callable[[Path, Path], object]
-"""Makes a bundle of a good one."""
+BundleChange = Callable[[Path, Path], object]
+"""Writes a changed copy of a valid bundle."""
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("good")
-    lived(folder / "home")
+    fill_home(folder / "home")
     (folder / "home" / "sessions" / "--w--" / "old.jsonl").write_text('{"role": "user", "content": "hi"}\n', "utf-8")
-    return exported(folder / "home", folder / "good.inmind")
+    return export_home(folder / "home", folder / "good.inmind")
 
 
 class Target:
-    """A home with something in it, and a way to see that it has nothing else."""
+    """A home with data, and a check that nothing was added to it."""
 
     def __init__(self, home: Path) -> None:
-        lived(home, session="mine", resource="ben", dreams=False)
+        fill_home(home, session="mine", resource="ben", dreams=False)
         self.home = home
         self.memory = Memory.open(home, embedder=None)
         self.before = self._looks()
@@ -57,7 +67,7 @@ class Target:
 
     def _looks(self) -> object:
         files = {path: path.read_bytes() for path in self.home.rglob("*") if path.is_file() and ".db" not in path.name}
-        return events_in(self.home), {path: data for path, data in files.items() if path.name != ".lock"}
+        return read_events(self.home), {path: data for path, data in files.items() if path.name != ".lock"}
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +77,14 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Generator[Target]:
     made.memory.close()
 
 
-# -- the zip around it -----------------------------------------------------------------------------------------
+# -- the zip file -----------------------------------------------------------------------------------------
 
 
-def with_entry(name: str, data: bytes = b"{}\n", *, mode: int = stat.S_IFREG | 0o600) -> Made:
-    """A good one with an entry more, which its manifest tells of."""
+def with_entry(name: str, data: bytes = b"{}\n", *, mode: int = stat.S_IFREG | 0o600) -> BundleChange:
+    """A valid bundle with one more entry, which its manifest lists."""
 
     def make(good: Path, to: Path) -> None:
-        packed(to, {**entries_of(good), name: data})
+        write_bundle_file(to, {**read_entries(good), name: data})
         with zipfile.ZipFile(to) as zip:
             entries = [(entry, zip.read(entry)) for entry in zip.infolist()]
         with zipfile.ZipFile(to, "w") as zip:
@@ -93,20 +103,20 @@ def twice(good: Path, to: Path) -> None:
 
 
 def twins(good: Path, to: Path) -> None:
-    packed(to, {**entries_of(good), "kept/sessions/--w--/OLD.jsonl": b"{}\n"})
+    write_bundle_file(to, {**read_entries(good), "kept/sessions/--w--/OLD.jsonl": b"{}\n"})
 
 
 def accents(good: Path, to: Path) -> None:
-    """One letter, spelt in two ways."""
+    """Two names that differ only in Unicode normalization."""
     names = ("kept/sessions/--w--/caf\u00e9.jsonl", "kept/sessions/--w--/cafe\u0301.jsonl")
-    packed(to, {**entries_of(good), **dict.fromkeys(names, b"{}\n")})
+    write_bundle_file(to, {**read_entries(good), **dict.fromkeys(names, b"{}\n")})
 
 
-def patched(name: str, at: int, central: int, form: str, change: Callable[[int], int]) -> Made:
-    """A number in both headers of an entry, changed."""
+def patched(name: str, at: int, central: int, form: str, change: Callable[[int], int]) -> BundleChange:
+    """A number changed in both headers of an entry."""
 
     def make(good: Path, to: Path) -> None:
-        packed(to, entries_of(good))
+        write_bundle_file(to, read_entries(good))
         data = bytearray(to.read_bytes())
         for mark, offset, back in ((b"PK\x03\x04", at, 30), (b"PK\x01\x02", central, 46)):
             place = data.index(name.encode(), data.index(mark)) - back
@@ -119,12 +129,14 @@ def patched(name: str, at: int, central: int, form: str, change: Callable[[int],
     return make
 
 
-def compressed(method: int) -> Made:
-    return lambda good, to: packed(to, entries_of(good), compression=method)
+def compressed(method: int) -> BundleChange:
+    return lambda good, to: write_bundle_file(to, read_entries(good), compression=method)
 
 
-def bomb(name: str) -> Made:
-    return lambda good, to: packed(to, {**entries_of(good), name: b" " * 60_000_000}, honest=name != MANIFEST)
+def bomb(name: str) -> BundleChange:
+    return lambda good, to: write_bundle_file(
+        to, {**read_entries(good), name: b" " * 60_000_000}, honest=name != MANIFEST
+    )
 
 
 def a_million_entries(_: Path, to: Path) -> None:
@@ -134,36 +146,38 @@ def a_million_entries(_: Path, to: Path) -> None:
     to.write_bytes(local + entry * 10**6 + end)
 
 
-def without(name: str) -> Made:
-    return lambda good, to: packed(to, {n: d for n, d in entries_of(good).items() if n != name}, honest=False)
+def without(name: str) -> BundleChange:
+    return lambda good, to: write_bundle_file(
+        to, {n: d for n, d in read_entries(good).items() if n != name}, honest=False
+    )
 
 
 def behind_a_comment(good: Path, to: Path) -> None:
-    packed(to, entries_of(good))
+    write_bundle_file(to, read_entries(good))
     with zipfile.ZipFile(to, "a") as zip:
         zip.comment = b"a comment can hide another end"
 
 
-def cut(share: float) -> Made:
+def cut(share: float) -> BundleChange:
     return lambda good, to: to.write_bytes(good.read_bytes()[: int(good.stat().st_size * share)])
 
 
-def said(**members: object) -> Made:
-    """A manifest that says something else."""
+def manifest_with(**members: object) -> BundleChange:
+    """A bundle with a changed manifest."""
 
     def make(good: Path, to: Path) -> None:
-        entries = entries_of(good)
+        entries = read_entries(good)
         manifest = {**json.loads(entries[MANIFEST]), **members}
-        packed(to, {**entries, MANIFEST: json.dumps(manifest).encode()}, honest=False)
+        write_bundle_file(to, {**entries, MANIFEST: json.dumps(manifest).encode()}, honest=False)
 
     return make
 
 
-def raw(name: str, data: bytes) -> Made:
-    return lambda good, to: packed(to, {**entries_of(good), name: data}, honest=name != MANIFEST)
+def raw(name: str, data: bytes) -> BundleChange:
+    return lambda good, to: write_bundle_file(to, {**read_entries(good), name: data}, honest=name != MANIFEST)
 
 
-ZIPS: dict[str, tuple[Made, str]] = {
+ZIPS: dict[str, tuple[BundleChange, str]] = {
     "a path that leads out": (with_entry("kept/../../evil.jsonl"), "bundle kept/../../evil.jsonl"),
     "a path that leads out from the top": (with_entry("../evil"), "bundle ../evil"),
     "an absolute path": (with_entry("/tmp/evil"), "bundle /tmp/evil"),
@@ -198,15 +212,15 @@ ZIPS: dict[str, tuple[Made, str]] = {
     "only an end": (lambda _, to: to.write_bytes(b"PK\x05\x06" + bytes(18)), MANIFEST),
     "a tenth": (cut(0.1), "no end record of a zip file"),
     "nearly all": (cut(0.99), "no end record of a zip file"),
-    "a newer format": (said(format=2, by="9.9"), "upgrade inmind"),
-    "no format": (said(format="1"), MANIFEST),
-    "more than there is": (said(events=10**6), MANIFEST),
-    "fewer streams": (said(streams=1), MANIFEST),
-    "negative numbers": (said(keys=-1), MANIFEST),
-    "another member": (said(exec="rm -rf"), MANIFEST),
-    "entries that are none": (said(entries=[1]), MANIFEST),
-    "hashes that are none": (said(entries={JOURNAL: {"bytes": 1, "sha256": 5}, KEYS: {"bytes": 0}}), MANIFEST),
-    "other hashes": (said(entries={n: {"bytes": 1, "sha256": ""} for n in (JOURNAL, KEYS)}), "bundle"),
+    "a newer format": (manifest_with(format=2, by="9.9"), "upgrade inmind"),
+    "no format": (manifest_with(format="1"), MANIFEST),
+    "more than there is": (manifest_with(events=10**6), MANIFEST),
+    "fewer streams": (manifest_with(streams=1), MANIFEST),
+    "negative numbers": (manifest_with(keys=-1), MANIFEST),
+    "another member": (manifest_with(exec="rm -rf"), MANIFEST),
+    "entries that are none": (manifest_with(entries=[1]), MANIFEST),
+    "hashes that are none": (manifest_with(entries={JOURNAL: {"bytes": 1, "sha256": 5}, KEYS: {"bytes": 0}}), MANIFEST),
+    "other hashes": (manifest_with(entries={n: {"bytes": 1, "sha256": ""} for n in (JOURNAL, KEYS)}), "bundle"),
     "a manifest of another encoding": (raw(MANIFEST, b"\xff\xfe{}"), MANIFEST),
     "a deep manifest": (raw(MANIFEST, b"[" * 10**6), MANIFEST),
     "a list for a manifest": (raw(MANIFEST, b"[]"), MANIFEST),
@@ -214,22 +228,20 @@ ZIPS: dict[str, tuple[Made, str]] = {
 
 
 @pytest.mark.parametrize("case", ZIPS)
-def test_a_file_that_is_no_bundle_as_we_write_them_is_refused(
-    target: Target, good: Path, tmp_path: Path, case: str
-) -> None:
+def test_an_invalid_zip_file_is_refused(target: Target, good: Path, tmp_path: Path, case: str) -> None:
     make, why = ZIPS[case]
     make(good, tmp_path / "b")
     assert why in target.refuses(tmp_path / "b")
 
 
-def test_the_good_one_is_not_refused(good: Path, tmp_path: Path) -> None:
-    """Nor if somebody else has packed it; so what is refused above is refused for what was done to it."""
-    for number, bundle in enumerate((good, packed(tmp_path / "again", entries_of(good)))):
+def test_the_valid_bundle_is_accepted(good: Path, tmp_path: Path) -> None:
+    """Also if another program has zipped it. So the others are refused for their changes alone."""
+    for number, bundle in enumerate((good, write_bundle_file(tmp_path / "again", read_entries(good)))):
         with Memory.open(tmp_path / str(number), embedder=None) as memory:
             assert memory.import_bundle(bundle).added == 2
 
 
-def test_what_is_no_plain_file_is_not_waited_for(target: Target, tmp_path: Path) -> None:
+def test_a_pipe_or_device_is_refused_without_waiting(target: Target, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
         assert "not a plain file" in target.refuses(place)
@@ -237,46 +249,46 @@ def test_what_is_no_plain_file_is_not_waited_for(target: Target, tmp_path: Path)
         target.memory.import_bundle(tmp_path / "nowhere")
 
 
-# -- the lines in it ---------------------------------------------------------------------------------------------
+# -- the lines ---------------------------------------------------------------------------------------------
 
 
-def lines(change: Callable[[Lines], object]) -> Made:
-    return lambda good, to: changed(good, to, change)
+def lines(change: Callable[[Lines], object]) -> BundleChange:
+    return lambda good, to: change_events(good, to, change)
 
 
-def set_to(**members: object) -> Made:
-    """The third event, with something else in it."""
+def with_third_event(**members: object) -> BundleChange:
+    """The third event with changed values."""
     return lines(lambda all: all[2].update(members))
 
 
-def body_of(kind: str, **members: object) -> Made:
-    """The third event, of another kind; good in itself."""
-    return set_to(kind=kind, body=json.dumps(members))
+def third_event_of_kind(kind: str, **members: object) -> BundleChange:
+    """The third event with another kind and a valid form."""
+    return with_third_event(kind=kind, body=json.dumps(members))
 
 
-def dreamt(**members: object) -> Made:
-    return body_of("dreamt", dream=1, by="rules", upto=0, position=0, **members)
+def dreamt(**members: object) -> BundleChange:
+    return third_event_of_kind("dreamt", dream=1, by="rules", upto=0, position=0, **members)
 
 
-def gathered(**members: object) -> Made:
+def gathered(**members: object) -> BundleChange:
     told = {"dream": 1, "until": AT, "upto": 0, "position": 0, "at": AT, **members}
-    return body_of("dream_gathered", **told)
+    return third_event_of_kind("dream_gathered", **told)
 
 
-def proposed(*edits: Any) -> Made:
-    return body_of("dream_proposed", dream=1, until=AT, edits=edits)
+def proposed(*edits: Any) -> BundleChange:
+    return third_event_of_kind("dream_proposed", dream=1, until=AT, edits=edits)
 
 
-def opened_in(cwd: object, **members: object) -> Made:
+def opened_in(cwd: object, **members: object) -> BundleChange:
     return lines(lambda all: all[0].update(body=json.dumps({"resource": "ada", "cwd": cwd, **members})))
 
 
-def journal(data: bytes) -> Made:
+def journal(data: bytes) -> BundleChange:
     return raw(JOURNAL, data)
 
 
-def also(**members: object) -> Made:
-    """A last event more, behind the others of its stream."""
+def with_last_event(**members: object) -> BundleChange:
+    """One more event at the end of its stream."""
 
     def add(all: Lines) -> None:
         last = next(line for line in reversed(all) if line["stream"] == "session/shop")
@@ -285,13 +297,15 @@ def also(**members: object) -> Made:
     return lines(add)
 
 
-def keyed(**members: object) -> Made:
+def keyed(**members: object) -> BundleChange:
     key: dict[str, Any] = {"stream": "session/shop", "key": "k", "request": "r", "first": 1, "last": 1, "at": AT}
-    return lambda good, to: packed(to, {**entries_of(good), KEYS: json.dumps({**key, **members}).encode() + b"\n"})
+    return lambda good, to: write_bundle_file(
+        to, {**read_entries(good), KEYS: json.dumps({**key, **members}).encode() + b"\n"}
+    )
 
 
 AT = "2026-01-01T00:00:00+00:00"
-LINES: dict[str, tuple[Made, str]] = {
+LINES: dict[str, tuple[BundleChange, str]] = {
     "no JSON": (journal(b"hello\n"), "line 1"),
     "no object": (journal(b"[]\n"), "line 1"),
     "an empty line": (journal(b"\n"), "line 1"),
@@ -299,103 +313,133 @@ LINES: dict[str, tuple[Made, str]] = {
     "no UTF-8": (journal(b'{"a": "\xff"}\n'), "line 1"),
     "UTF-16": (journal('{"a": 1}\n'.encode("utf-16")), "bundle journal.jsonl"),
     "deep": (journal(b"[" * 200_000 + b"\n"), "line 1"),
-    "deep inside": (set_to(body='{"a":' * 100_000), "line 3"),
+    "deep inside": (with_third_event(body='{"a":' * 100_000), "line 3"),
     "a number without end": (journal(b'{"seq": ' + b"9" * 100_000 + b"}\n"), "line 1"),
-    "another member": (set_to(more=1), "line 3"),
+    "another member": (with_third_event(more=1), "line 3"),
     "a missing member": (lines(lambda all: all[2].pop("trust")), "line 3"),
     "a gap": (lines(lambda all: all.pop(2)), "#4 after 2"),
     "one twice": (lines(lambda all: all.insert(2, {**all[1], "position": all[1]["position"]})), "line 3"),
     "another order": (lines(lambda all: all.insert(1, all.pop(2))), "line 2"),
-    "number 0": (set_to(seq=0), "line 3"),
-    "a number below 0": (set_to(seq=-1), "line 3"),
-    "a number too large": (set_to(seq=2**63), "line 3"),
-    "true for a number": (set_to(seq=True), "line 3"),
-    "a place that was": (set_to(position=1), "line 3"),
-    "no kind that there is": (set_to(kind="unheard_of"), "upgrade inmind"),
-    "a kind of Python's": (set_to(kind="__class__"), "line 3"),
-    "a kind that is no text": (set_to(kind=["message"]), "line 3"),
-    "a tag of another language": (set_to(body='{"!!python/object/apply:os.system": ["id"]}'), "line 3"),
-    "a tag that is a keyword": (set_to(body='{"__class__": "os.system", "self": 1}'), "line 3"),
-    "a body that is no object": (set_to(body="[1]"), "line 3"),
-    "a body that is no text": (set_to(body={"a": 1}), "line 3"),
-    "a field of another type": (body_of("document", path=5, text="x"), "path has type int"),
-    "a text that is a number": (body_of("note", text=5), "text has type int"),
-    "a message that is a text": (body_of("message", wire="hi"), "wire has type str"),
-    "pairs that are none": (body_of("opened", resource="ada", cwd="/", handed=[1]), "line 3"),
-    "half a character": (body_of("note", text="\ud800"), "surrogates"),
+    "number 0": (with_third_event(seq=0), "line 3"),
+    "a number below 0": (with_third_event(seq=-1), "line 3"),
+    "a number too large": (with_third_event(seq=2**63), "line 3"),
+    "true for a number": (with_third_event(seq=True), "line 3"),
+    "a place that was": (with_third_event(position=1), "line 3"),
+    "no kind that there is": (with_third_event(kind="unheard_of"), "upgrade inmind"),
+    "a kind of Python's": (with_third_event(kind="__class__"), "line 3"),
+    "a kind that is no text": (with_third_event(kind=["message"]), "line 3"),
+    "a tag of another language": (with_third_event(body='{"!!python/object/apply:os.system": ["id"]}'), "line 3"),
+    "a tag that is a keyword": (with_third_event(body='{"__class__": "os.system", "self": 1}'), "line 3"),
+    "a body that is no object": (with_third_event(body="[1]"), "line 3"),
+    "a body that is no text": (with_third_event(body={"a": 1}), "line 3"),
+    "a field of another type": (third_event_of_kind("document", path=5, text="x"), "path has type int"),
+    "a text that is a number": (third_event_of_kind("note", text=5), "text has type int"),
+    "a message that is a text": (third_event_of_kind("message", wire="hi"), "wire has type str"),
+    "pairs that are none": (third_event_of_kind("opened", resource="ada", cwd="/", handed=[1]), "line 3"),
+    "half a character": (third_event_of_kind("note", text="\ud800"), "surrogates"),
     "half a character, unescaped": (journal(b'{"a": "\xed\xa0\x80"}\n'), "line 1"),
-    "half a character in a name": (set_to(stream="session/\ud800"), "line 3"),
-    "half a character in a source": (set_to(sources=["\udfff#1"]), "surrogates"),
-    "a name with NUL": (set_to(stream="session/a\x00b"), "line 3"),
-    "a name that is a way up": (set_to(stream="session/.."), "line 3"),
-    "a name that is none": (set_to(stream="session/"), "line 3"),
-    "a name that is too long": (set_to(stream="session/" + "a" * 300), "line 3"),
-    "a stream of nobody's": (set_to(stream="tables/a"), "neither a session's nor a resource's"),
+    "half a character in a name": (with_third_event(stream="session/\ud800"), "line 3"),
+    "half a character in a source": (with_third_event(sources=["\udfff#1"]), "surrogates"),
+    "a name with NUL": (with_third_event(stream="session/a\x00b"), "line 3"),
+    "a name that is a way up": (with_third_event(stream="session/.."), "line 3"),
+    "a name that is none": (with_third_event(stream="session/"), "line 3"),
+    "a name that is too long": (with_third_event(stream="session/" + "a" * 300), "line 3"),
+    "a stream without an owner": (with_third_event(stream="tables/a"), "neither a session's nor a resource's"),
     "a resource that is none": (
         lines(lambda all: all[0].update(body=json.dumps({"resource": "..", "cwd": "/"}))),
         "line 1",
     ),
-    "somebody who is nobody": (set_to(origin="root"), "line 3"),
-    "more trust than there is": (set_to(trust=9), "line 3"),
-    "more trust than is due": (also(origin="web", trust=3), "cannot have trust operator"),
-    "a time without a zone": (set_to(at="2026-01-01T00:00:00"), "has no time zone"),
-    "is not a timestamp": (set_to(at="yesterday"), "line 3"),
-    "a time before time": (set_to(at="0001-01-01T00:00:00+14:00"), "is not a timestamp"),
-    "sources that are none": (set_to(sources=[1]), "line 3"),
-    "a source without end": (set_to(sources=["session/shop#" + "9" * 5_000]), "line 3"),
-    "a message of no role": (body_of("message", wire={"role": "zzz", "content": ""}), "wire.role"),
-    "a message of nothing": (body_of("message", wire={"role": "user", "content": [None]}), "wire.content"),
-    "a message of no format": (body_of("message", wire={"role": "user", "content": ""}, format="zzz"), "format"),
-    "a message that is NaN": (body_of("message", wire={"role": "user", "content": "", "n": float("nan")}), "wire.n"),
-    "a system prompt of nothing": (body_of("system", system=[None]), "system has type list"),
-    "tools of nothing": (body_of("tools", tools=None, offered=5), "offered has type int"),
-    "a page of no path": (body_of("document", path="\0", text=""), "line 3"),
-    "a page that leads out": (body_of("document", path="detail/../../x", text=""), "line 3"),
-    "an amount of nothing": (body_of("traded", what="earning", amount=""), "is not an amount"),
-    "an amount without end": (body_of("traded", what="earning", amount="1e999999999"), "is not an amount"),
-    "a trade on no day": (body_of("traded", what="earning", amount="1", on="someday"), "is not a timestamp"),
+    "an unknown origin": (with_third_event(origin="root"), "line 3"),
+    "more trust than there is": (with_third_event(trust=9), "line 3"),
+    "more trust than is due": (with_last_event(origin="web", trust=3), "cannot have trust operator"),
+    "a time without a zone": (with_third_event(at="2026-01-01T00:00:00"), "has no time zone"),
+    "is not a timestamp": (with_third_event(at="yesterday"), "line 3"),
+    "a time before time": (with_third_event(at="0001-01-01T00:00:00+14:00"), "is not a timestamp"),
+    "sources that are none": (with_third_event(sources=[1]), "line 3"),
+    "a source without end": (with_third_event(sources=["session/shop#" + "9" * 5_000]), "line 3"),
+    "a message of no role": (third_event_of_kind("message", wire={"role": "zzz", "content": ""}), "wire.role"),
+    "a message of nothing": (third_event_of_kind("message", wire={"role": "user", "content": [None]}), "wire.content"),
+    "a message of no format": (
+        third_event_of_kind("message", wire={"role": "user", "content": ""}, format="zzz"),
+        "format",
+    ),
+    "a message that is NaN": (
+        third_event_of_kind("message", wire={"role": "user", "content": "", "n": float("nan")}),
+        "wire.n",
+    ),
+    "a system prompt of nothing": (third_event_of_kind("system", system=[None]), "system has type list"),
+    "tools of nothing": (third_event_of_kind("tools", tools=None, offered=5), "offered has type int"),
+    "a page of no path": (third_event_of_kind("document", path="\0", text=""), "line 3"),
+    "a page that leads out": (third_event_of_kind("document", path="detail/../../x", text=""), "line 3"),
+    "an amount of nothing": (third_event_of_kind("traded", what="earning", amount=""), "is not an amount"),
+    "an amount without end": (third_event_of_kind("traded", what="earning", amount="1e999999999"), "is not an amount"),
+    "a trade on no day": (
+        third_event_of_kind("traded", what="earning", amount="1", on="someday"),
+        "is not a timestamp",
+    ),
     "a name that is true": (
-        body_of("seen", things=[{"type": "a", "id": "b", "name": True}]),
+        third_event_of_kind("seen", things=[{"type": "a", "id": "b", "name": True}]),
         "things[0].name has type bool",
     ),
     "a part of a thing that is a number": (
-        body_of("left", things=[{"type": "a", "id": "b", "parts": [["c", 5]]}]),
+        third_event_of_kind("left", things=[{"type": "a", "id": "b", "parts": [["c", 5]]}]),
         "things[0].parts[0].id has type int",
     ),
-    "importance beyond all": (body_of("note", text="x", importance=1e308), "is out of range"),
-    "importance of more than there is": (body_of("note", text="x", importance=2), "between 0 and 1"),
-    "a note of no kind": (body_of("note", text="x", about="zzz"), "'zzz' is not one of"),
-    "a thing with NUL": (body_of("seen", things=[{"type": "a", "id": "b\0"}]), "without NUL"),
-    "a scratchpad with NUL": (body_of("pad_written", pad="p", text="\0"), "without NUL"),
+    "importance beyond all": (third_event_of_kind("note", text="x", importance=1e308), "is out of range"),
+    "importance of more than there is": (third_event_of_kind("note", text="x", importance=2), "between 0 and 1"),
+    "a note of no kind": (third_event_of_kind("note", text="x", about="zzz"), "'zzz' is not one of"),
+    "a thing with NUL": (third_event_of_kind("seen", things=[{"type": "a", "id": "b\0"}]), "without NUL"),
+    "a scratchpad with NUL": (third_event_of_kind("pad_written", pad="p", text="\0"), "without NUL"),
     "a line of no section": (dreamt(lines=[["Nowhere", "x"]]), "'Nowhere' is not a valid Section"),
     "a gap since no time": (dreamt(gaps=[["x", "unanswered", "2026-01-01", AT]]), "has no time zone"),
     "a skill of no time": (dreamt(skills=[["x", 1, 1, "never"]]), "line 3"),
     "a note that is none": (dreamt(notes=["#" + "9" * 5_000]), "is not the id of a note"),
-    "a dream until nobody knows when": (body_of("dream_begun", trigger="asked", until=""), "line 3"),
-    "a dream taken until nobody knows when": (body_of("dream_taken", dream=1, until="", holder="x"), "line 3"),
+    "a dream without the end of its lease": (third_event_of_kind("dream_begun", trigger="asked", until=""), "line 3"),
+    "a resumed dream without the end of its lease": (
+        third_event_of_kind("dream_taken", dream=1, until="", holder="x"),
+        "line 3",
+    ),
     "a dream that was gathered at no time": (gathered(at="2026-01-01T00:00:00"), "has no time zone"),
     "a dream that has gathered what comes later": (gathered(position=10**6), "a dream has read a later position"),
     "a dream that has gathered itself": (gathered(upto=3), "a dream has read a later event, 3"),
-    "an answer until nobody knows when": (body_of("dream_answered", dream=1, until="", text="x"), "line 3"),
-    "an answer of no words": (body_of("dream_answered", dream=1, until=AT, text=None), "text has type NoneType"),
+    "an answer without the end of the lease": (
+        third_event_of_kind("dream_answered", dream=1, until="", text="x"),
+        "line 3",
+    ),
+    "an answer of no words": (
+        third_event_of_kind("dream_answered", dream=1, until=AT, text=None),
+        "text has type NoneType",
+    ),
     "an edit that is none": (proposed(["burn"]), "'burn' is not an edit"),
     "an edit of no section": (proposed(["add", [], "Nowhere", "x"]), "'Nowhere' is not a valid Section"),
     "an edit that is a text": (proposed("add"), "line 3"),
     "an edit with NUL": (proposed(["retire", ["x"], "", "", [], 0, "", "", 0, "\0"]), "without NUL"),
     "an edit of two lines that is of one": (proposed(["retire", ["x", "y"]]), "line 3"),
-    "a verdict that is none": (body_of("dream_checked", dream=1, until=AT, verdicts=[["share", "yes"]]), "verdicts[0]"),
+    "a verdict that is none": (
+        third_event_of_kind("dream_checked", dream=1, until=AT, verdicts=[["share", "yes"]]),
+        "verdicts[0]",
+    ),
     "a folder with NUL": (opened_in("/a\x00b"), "line 1"),
     "a folder that is a number": (opened_in(5), "cwd has type int"),
     "a language that there is not": (opened_in("/", language="tlh"), "'tlh' is not one of"),
     "a dream of what comes later": (
-        also(kind="dreamt", body=json.dumps({"dream": 1, "by": "", "upto": 0, "position": 10**6})),
+        with_last_event(kind="dreamt", body=json.dumps({"dream": 1, "by": "", "upto": 0, "position": 10**6})),
         "a dream has read a later position",
     ),
-    "a way back to nowhere": (also(kind="reverted", body=json.dumps({"to": 10**6})), "the events of a valid session or resource"),
-    "a way back to below 0": (also(kind="reverted", body=json.dumps({"to": -5})), "the events of a valid session or resource"),
-    "things that are none": (also(kind="seen", body=json.dumps({"things": [{"type": 1, "id": {}}]})), "bundle"),
+    "a way back to nowhere": (
+        with_last_event(kind="reverted", body=json.dumps({"to": 10**6})),
+        "the events of a valid session or resource",
+    ),
+    "a way back to below 0": (
+        with_last_event(kind="reverted", body=json.dumps({"to": -5})),
+        "the events of a valid session or resource",
+    ),
+    "things that are none": (
+        with_last_event(kind="seen", body=json.dumps({"things": [{"type": 1, "id": {}}]})),
+        "bundle",
+    ),
     "a stub of nothing": (
-        also(
+        with_last_event(
             kind="compacted", body=json.dumps({"target": "", "reason": "", "stubs": [{"of": [["a", "b"]], "wires": 5}]})
         ),
         "bundle",
@@ -409,13 +453,13 @@ LINES: dict[str, tuple[Made, str]] = {
 
 
 @pytest.mark.parametrize("case", LINES)
-def test_a_line_that_no_journal_has_is_refused(target: Target, good: Path, tmp_path: Path, case: str) -> None:
+def test_an_invalid_event_is_refused(target: Target, good: Path, tmp_path: Path, case: str) -> None:
     make, why = LINES[case]
     make(good, tmp_path / "b")
     assert why in target.refuses(tmp_path / "b")
 
 
-def test_what_no_check_has_thought_of_is_refused_as_well(
+def test_an_unexpected_decoding_error_refuses_the_bundle(
     target: Target, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
@@ -425,15 +469,15 @@ def test_what_no_check_has_thought_of_is_refused_as_well(
     assert "events that can be imported" in target.refuses(good)
 
 
-def test_a_line_that_is_too_long_is_refused_before_it_has_ended(
+def test_a_line_that_is_too_long_is_refused_before_its_end(
     target: Target, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zip_reader, "MAX_LINE_BYTES", 1_000_000)
-    packed(tmp_path / "b", {**entries_of(good), JOURNAL: b'{"a": "' + os.urandom(900_000).hex().encode()})
+    write_bundle_file(tmp_path / "b", {**read_entries(good), JOURNAL: b'{"a": "' + os.urandom(900_000).hex().encode()})
     assert "a line of more than 1,000,000 bytes" in target.refuses(tmp_path / "b")
 
 
-def test_every_beginning_of_a_bundle_is_refused(target: Target, good: Path, tmp_path: Path) -> None:
+def test_every_truncated_bundle_is_refused(target: Target, good: Path, tmp_path: Path) -> None:
     data = good.read_bytes()
     for length in range(0, len(data), 97):
         (tmp_path / "b").write_bytes(data[:length])
@@ -457,8 +501,8 @@ with Memory.open(sys.argv[2], embedder=None) as memory:
 """
 
 
-def test_bombs_are_refused_in_little_memory(good: Path, tmp_path: Path) -> None:
-    """Each would take more than there is, if it were believed."""
+def test_zip_bombs_are_refused_in_bounded_memory(good: Path, tmp_path: Path) -> None:
+    """Each would need more memory than there is if its headers were believed."""
     bombs = {
         "list": a_million_entries,
         "spaces": bomb(JOURNAL),

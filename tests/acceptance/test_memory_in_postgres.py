@@ -1,4 +1,4 @@
-"""A memory in a database: no folder, no live files, the same sessions; documents and settings are edited by calls."""
+"""A memory in a database: the same sessions, no live files; documents and settings are edited by calls."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Reopen = Callable[[], Memory]
 
 
 class StandIn:
-    """A store without a folder that needs no server, and outlives the memory that was opened on it."""
+    """A store without a folder or a server, which outlives the memory that uses it."""
 
     def __init__(self, folder: Path) -> None:
         self.store = InMemoryStore()
         self._index = folder / "index.db"
 
     def open(self, clock: ManualClock) -> Memory:
-        self.store._closed = False  # pyright: ignore[reportPrivateUsage] -- as if it were opened anew
+        self.store._closed = False  # pyright: ignore[reportPrivateUsage] -- as if it were opened again
         place = PostgresBackend(
             self.store, location="in memory", index=lambda read: SqliteIndex(self._index, self.store, read)
         )
@@ -84,7 +84,9 @@ def a_reply(model: str) -> dict[str, Any]:
     return {"model": model, "choices": [{"index": 0, "message": assistant("Tomorrow.")}], "usage": usage}
 
 
-def test_a_session_is_the_same_and_leaves_no_file_anywhere(talk: Session, nowhere: Memory, tmp_path: Path) -> None:
+def test_a_session_in_a_database_behaves_the_same_and_writes_no_file(
+    talk: Session, nowhere: Memory, tmp_path: Path
+) -> None:
     talk.write("overview.md", "# Mine\n- a fact\n")
     talk.note("Ada prefers tabs")
     talk.scratchpad.update("half way there")
@@ -94,7 +96,7 @@ def test_a_session_is_the_same_and_leaves_no_file_anywhere(talk: Session, nowher
     assert [path.name for path in tmp_path.rglob("*") if not path.name.startswith("index.db")] == []
 
 
-def test_what_was_written_is_there_again_for_whoever_opens_it_next(talk: Session, reopen: Reopen) -> None:
+def test_stored_data_is_there_when_the_database_is_opened_again(talk: Session, reopen: Reopen) -> None:
     talk.write("overview.md", "# Mine\n- a fact\n")
     talk.write("detail/order.md", "W-118\n")
     again = reopen().session("support-42")
@@ -107,7 +109,7 @@ def test_what_was_written_is_there_again_for_whoever_opens_it_next(talk: Session
     ]
 
 
-def test_sessions_are_listed_by_what_the_journal_says_of_them(talk: Session, nowhere: Memory) -> None:
+def test_sessions_are_listed_from_the_journal(talk: Session, nowhere: Memory) -> None:
     talk.record(a_reply("some-model"))
     nowhere.session("quiet", resource="lin", cwd="/elsewhere")
     nowhere.session("stranger")
@@ -137,7 +139,7 @@ def test_sessions_are_listed_by_what_the_journal_says_of_them(talk: Session, now
     assert latest.id == "support-42"
 
 
-def test_a_title_and_a_model_are_found_in_a_long_session(talk: Session, nowhere: Memory) -> None:
+def test_title_and_model_are_found_in_a_long_session(talk: Session, nowhere: Memory) -> None:
     talk.record(a_reply("old-model"))
     for turn in range(60):
         talk.add([assistant(f"answer {turn}"), user(f"question {turn}")])
@@ -149,7 +151,7 @@ def test_a_title_and_a_model_are_found_in_a_long_session(talk: Session, nowhere:
 # -- pages -------------------------------------------------------------------------------------------------
 
 
-def test_a_page_is_written_as_a_person_writes_its_file(talk: Session, nowhere: Memory) -> None:
+def test_an_edited_page_has_the_origin_of_an_edited_file(talk: Session, nowhere: Memory) -> None:
     page = nowhere.page("overview.md", session="support-42")
     assert (page.text, page.version > 0) == (talk.overview, True)
     edited = nowhere.edit(page, "# Mine\n")
@@ -161,7 +163,7 @@ def test_a_page_is_written_as_a_person_writes_its_file(talk: Session, nowhere: M
 
 
 @pytest.mark.spec("J3")
-def test_whoever_is_slower_is_told_both_texts_and_overwrites_nothing(talk: Session, nowhere: Memory) -> None:
+def test_a_conflicting_edit_gets_both_texts_and_overwrites_nothing(talk: Session, nowhere: Memory) -> None:
     page = nowhere.page("overview.md", session="support-42")
     nowhere.edit(page, "# Theirs\n")
     with pytest.raises(Conflict) as told:
@@ -170,7 +172,7 @@ def test_whoever_is_slower_is_told_both_texts_and_overwrites_nothing(talk: Sessi
     assert talk.overview == "# Theirs\n"
 
 
-def test_a_page_that_is_not_there_yet_is_begun_once(nowhere: Memory) -> None:
+def test_a_new_page_is_created_once(nowhere: Memory) -> None:
     blank = nowhere.page("MEMORY.md", resource="ada")
     assert (blank.text, blank.version, nowhere.has_resource("ada")) == ("", 0, False)
     nowhere.edit(blank, "# Ada\n")
@@ -183,14 +185,14 @@ def test_a_page_that_is_not_there_yet_is_begun_once(nowhere: Memory) -> None:
     assert nowhere.session("s").read("detail/x.md") == detail.text
 
 
-def test_notes_of_nobody_in_particular_are_a_page_of_their_session(nowhere: Memory) -> None:
+def test_notes_without_a_resource_are_a_page_of_their_session(nowhere: Memory) -> None:
     nowhere.session("alone").note("likes tea")
     page = nowhere.page("memory/scratch.md", session="alone")
     assert (page.session, page.resource) == ("alone", "")
     assert "likes tea" in page.text
 
 
-def test_what_a_person_saves_among_lines_of_a_dream_is_trusted_no_more_than_these(nowhere: Memory) -> None:
+def test_saving_a_page_with_lines_of_a_dream_does_not_raise_their_trust(nowhere: Memory) -> None:
     nowhere.resource("ada").note("Ada lives in Berlin", importance=0.9)
     assert nowhere.dream("ada").status == "done"
     page = nowhere.page("MEMORY.md", resource="ada")
@@ -198,7 +200,7 @@ def test_what_a_person_saves_among_lines_of_a_dream_is_trusted_no_more_than_thes
     assert nowhere.resource("ada").state.documents.by_path["MEMORY.md"].trust is Trust.AGENT
 
 
-def test_a_page_from_before_the_first_dream_is_kept_in_the_event_that_tells_of_it(nowhere: Memory) -> None:
+def test_the_page_before_the_first_dream_is_stored_in_its_event(nowhere: Memory) -> None:
     text = "# Ada\n\n- likes tea\n- lives in Berlin\n"
     nowhere.edit(nowhere.page("MEMORY.md", resource="ada"), text)
     nowhere.resource("ada").note("Ada has moved to Hamburg", importance=0.9)
@@ -223,7 +225,7 @@ def test_a_page_from_before_the_first_dream_is_kept_in_the_event_that_tells_of_i
         (("config.toml", None, "ada"), InvalidInput),
     ],
 )
-def test_a_page_that_cannot_be_meant_is_refused(
+def test_an_invalid_page_is_refused(
     talk: Session, nowhere: Memory, asked: tuple[str, str | None, str | None], error: type[Exception]
 ) -> None:
     path, session, resource = asked
@@ -236,7 +238,7 @@ def test_a_page_that_cannot_be_meant_is_refused(
 @pytest.mark.spec("J3", "P34")
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "x" * 1_048_577])
 @pytest.mark.usefixtures("talk")
-def test_a_text_that_no_page_can_hold_is_refused_and_nothing_is_written(nowhere: Memory, text: str) -> None:
+def test_an_invalid_text_is_refused_and_nothing_is_written(nowhere: Memory, text: str) -> None:
     for path, session in (("overview.md", "support-42"), ("config.toml", None)):
         page = nowhere.page(path, session=session)
         with pytest.raises(InvalidInput):
@@ -249,7 +251,7 @@ def test_a_text_that_no_page_can_hold_is_refused_and_nothing_is_written(nowhere:
 # -- settings ----------------------------------------------------------------------------------------------
 
 
-def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Memory, reopen: Reopen) -> None:
+def test_settings_are_a_document_shared_by_all_processes(nowhere: Memory, reopen: Reopen) -> None:
     assert nowhere.settings == Settings()
     first = nowhere.edit(nowhere.page("config.toml"), "[dream]\nenabled = false\n")
     with pytest.raises(Conflict) as told:
@@ -266,7 +268,7 @@ def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Me
 @pytest.mark.embedded
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("text", ["dream = [", "[dream]\nenabeld = true\n", '[dream]\nenabled = "no"\n'])
-def test_settings_that_nobody_knows_are_refused_as_those_of_a_file_are(nowhere: Memory, home: Path, text: str) -> None:
+def test_unknown_settings_are_refused_as_in_a_file(nowhere: Memory, home: Path, text: str) -> None:
     with pytest.raises(InvalidInput) as told:
         nowhere.edit(nowhere.page("config.toml"), text)
     home.mkdir()
@@ -277,17 +279,15 @@ def test_settings_that_nobody_knows_are_refused_as_those_of_a_file_are(nowhere: 
     assert nowhere.page("config.toml").version == 0
 
 
-def test_settings_are_nobodys_session_resource_or_crystal(nowhere: Memory) -> None:
+def test_settings_are_not_a_session_resource_or_crystal(nowhere: Memory) -> None:
     nowhere.edit(nowhere.page("config.toml"), "[dream]\nenabled = false # teapot\n")
     assert (nowhere.sessions(), nowhere.resources()) == ([], [])
     assert nowhere.search("teapot") == []
 
 
 @pytest.mark.spec("M40")
-def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_through(
-    nowhere: Memory, tmp_path: Path
-) -> None:
-    """They lived and dreamt in turns, and a database tells of one behind the other."""
+def test_read_positions_of_dreams_are_exported_with_all_events(nowhere: Memory, tmp_path: Path) -> None:
+    """Two resources were active in turns; a database returns their events one after the other."""
     names = ("ada", "ben", "eve")
     for word in ("first", "second"):
         for name in names:
@@ -319,7 +319,7 @@ def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_thr
 
 @pytest.fixture
 def with_settings(tmp_path: Path) -> Path:
-    """A bundle of a home that has some."""
+    """The bundle of a home with settings."""
     with Memory.open(tmp_path / "there", embedder=None) as memory:
         memory.session("shop", resource="ada", cwd="/w").add([user("Is the boat ready?")])
         (tmp_path / "there" / "config.toml").write_text(THEIRS)
@@ -329,8 +329,8 @@ def with_settings(tmp_path: Path) -> Path:
 THEIRS = "[dream]\nenabled = false\n"
 
 
-def test_the_settings_of_a_bundle_are_stored_with_what_they_come_with(with_settings: Path, tenant_url: str) -> None:
-    """In one transaction: both are there, or neither."""
+def test_the_settings_of_a_bundle_are_stored_in_the_same_transaction(with_settings: Path, tenant_url: str) -> None:
+    """Both are stored, or neither."""
     with Memory.open(tenant_url, embedder=None) as memory:
         assert memory.import_bundle(with_settings).extra_files == ("config.toml.imported",)
         assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "")
@@ -343,7 +343,7 @@ def test_the_settings_of_a_bundle_are_stored_with_what_they_come_with(with_setti
 
 
 class Configuring(InMemoryStore):
-    """Whenever somebody has asked how far its settings are, somebody else changes them."""
+    """A store whose settings change whenever their version is read."""
 
     def version(self, stream: str) -> int:
         asked = super().version(stream)
@@ -353,9 +353,7 @@ class Configuring(InMemoryStore):
         return asked
 
 
-def test_an_import_is_not_refused_because_somebody_has_changed_the_settings_meanwhile(
-    with_settings: Path, tmp_path: Path
-) -> None:
+def test_an_import_succeeds_if_settings_change_meanwhile(with_settings: Path, tmp_path: Path) -> None:
     store = Configuring()
     place = PostgresBackend(
         store, location="in memory", index=lambda read: SqliteIndex(tmp_path / "index.db", store, read)

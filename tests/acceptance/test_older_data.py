@@ -1,7 +1,7 @@
-"""What inmind 0.1 has written is read by the code of today: a home, a database and a bundle.
+"""A home, a database and a bundle written by inmind 0.1 are read by the current code.
 
-The fixtures and what 0.1 itself said about them lie in tests/fixtures/written_by_0_1. They are never made again: a
-version that reads them differently has broken the memories of those who upgrade.
+The fixtures and the results of 0.1 are in tests/fixtures/written_by_0_1. They are never regenerated: a version that
+reads them differently breaks the memories of users who upgrade.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from inmind.layers import ScratchpadLayer
 
 WRITTEN = Path(__file__).parents[1] / "fixtures" / "written_by_0_1"
 NOW = datetime(2026, 5, 7, 20, tzinfo=UTC)
-"""Shortly after the last of it."""
+"""Shortly after the last event."""
 
 RESOURCES = ("ada", "ben", "lin")
 OBJECT_PADS = ("task", "parent", "child", "viewer", "quiet")
-"""Sessions whose scratchpad holds an object."""
+"""Sessions whose scratchpad is an object."""
 IN_FULL = (("shop", 6), ("billing", 1))
-"""Prompts that are compared word for word, and not by their digest."""
+"""Prompts that are compared in full, not by digest."""
 QUERIES = (
     ("tabs or spaces", None),
     ("quails and the boat", "ada"),
@@ -41,7 +41,7 @@ QUERIES = (
 )
 
 
-# -- what a memory says ----------------------------------------------------------------------------------------
+# -- contents of a memory ----------------------------------------------------------------------------------------
 
 
 def opened(place: Path | str) -> Memory:
@@ -121,7 +121,7 @@ def told_by(memory: Memory) -> dict[str, Any]:
 
 
 def kinds_in(memory: Memory, bundle: Path) -> dict[str, int]:
-    """How many events there are of each kind: all of them are decoded for an export, which is read back and checked."""
+    """The number of events per kind. An export decodes and checks all of them."""
     memory.export(bundle)
     with zipfile.ZipFile(bundle) as entries:
         lines = entries.read("journal.jsonl").splitlines()
@@ -132,7 +132,7 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-# -- where it was written --------------------------------------------------------------------------------------
+# -- the fixtures --------------------------------------------------------------------------------------
 
 
 def unpacked(folder: Path) -> Path:
@@ -141,8 +141,8 @@ def unpacked(folder: Path) -> Path:
     return folder / "home"
 
 
-def loaded(url: str) -> str:
-    """The dump names the schema of its tenant by a word that stands nowhere else."""
+def load_dump(url: str) -> str:
+    """The dump has a placeholder for the schema of its tenant."""
     dump = (WRITTEN / "database.sql").read_text("utf-8").replace("tenant_of_0_1", urlsplit(url).username or "")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(dump.encode())
@@ -156,7 +156,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def place(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path | str:
-    return unpacked(tmp_path) if kind == "home" else loaded(request.getfixturevalue("tenant_url"))
+    return unpacked(tmp_path) if kind == "home" else load_dump(request.getfixturevalue("tenant_url"))
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def expected(everything: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def check_the_same(told: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Part by part, so that a failure shows what is different and not everything."""
+    """Compare part by part, so that a failure shows only the difference."""
     for part in ("listed", "settings", "searches"):
         assert told[part] == expected[part], part
     for part in ("sessions", "resources"):
@@ -186,22 +186,22 @@ def check_the_same(told: dict[str, Any], expected: dict[str, Any]) -> None:
                 assert told[part][name][field] == value, f"{field} of {name}"
 
 
-# -- reading it ------------------------------------------------------------------------------------------------
+# -- reading ------------------------------------------------------------------------------------------------
 
 
-def test_what_0_1_has_written_opens_and_reads_back_the_same(memory: Memory, expected: dict[str, Any]) -> None:
+def test_data_written_by_0_1_opens_and_reads_the_same(memory: Memory, expected: dict[str, Any]) -> None:
     check_the_same(told_by(memory), expected["told"])
 
 
-def test_it_reads_back_the_same_when_it_is_opened_a_second_time(place: Path | str, expected: dict[str, Any]) -> None:
-    """The first opening may bring tables and files up to date."""
+def test_it_reads_the_same_when_it_is_opened_again(place: Path | str, expected: dict[str, Any]) -> None:
+    """The first opening may migrate tables and files."""
     with opened(place) as memory:
         told_by(memory)
     with opened(place) as memory:
         check_the_same(told_by(memory), expected["told"])
 
 
-def test_every_event_of_it_is_decoded_and_can_be_carried_elsewhere(
+def test_every_event_of_it_can_be_decoded_and_exported(
     memory: Memory, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     assert kinds_in(memory, tmp_path / "first.inmind") == expected["kinds"]
@@ -210,10 +210,8 @@ def test_every_event_of_it_is_decoded_and_can_be_carried_elsewhere(
         assert kinds_in(other, tmp_path / "second.inmind") == expected["kinds"]
 
 
-def test_a_bundle_written_by_0_1_is_imported_and_reads_back_the_same(
-    everything: dict[str, Any], tmp_path: Path
-) -> None:
-    """But for the settings: a bundle's come beside those that are there."""
+def test_a_bundle_written_by_0_1_is_imported_and_reads_the_same(everything: dict[str, Any], tmp_path: Path) -> None:
+    """Except for its settings, which are stored next to the existing ones."""
     told = everything["home"]["told"]
     with opened(tmp_path / "home") as memory:
         memory.import_bundle(WRITTEN / "bundle.inmind")
@@ -221,10 +219,10 @@ def test_a_bundle_written_by_0_1_is_imported_and_reads_back_the_same(
         assert kinds_in(memory, tmp_path / "again.inmind") == everything["home"]["kinds"]
 
 
-# -- going on with it ------------------------------------------------------------------------------------------
+# -- continuing ------------------------------------------------------------------------------------------
 
 
-def test_a_session_of_it_goes_on(memory: Memory) -> None:
+def test_a_session_of_0_1_can_be_continued(memory: Memory) -> None:
     session = memory.session("shop")
     before, calls = session.events(), session.usage.calls
     note = session.note("The shop has moved to the northern warehouse")
@@ -251,14 +249,14 @@ REPEATED: dict[str, Callable[[Session], None]] = {
 
 
 @pytest.mark.parametrize("call", REPEATED)
-def test_a_call_repeated_with_a_key_of_0_1_is_known_and_writes_nothing(memory: Memory, call: str) -> None:
+def test_a_call_repeated_with_a_key_of_0_1_writes_nothing(memory: Memory, call: str) -> None:
     session = memory.session("shop")
     before = len(session.events())
     REPEATED[call](session)
     assert len(session.events()) == before
 
 
-def test_a_dream_that_0_1_has_left_in_the_middle_is_finished(memory: Memory) -> None:
+def test_an_unfinished_dream_of_0_1_is_resumed(memory: Memory) -> None:
     (left, *_) = memory.resource("ben").dreams()
     assert left.status == "abandoned"
     dream = memory.dream("ben")
@@ -266,14 +264,14 @@ def test_a_dream_that_0_1_has_left_in_the_middle_is_finished(memory: Memory) -> 
     assert "dock of oak" in memory.page("MEMORY.md", resource="ben").text
 
 
-def test_a_dream_of_0_1_is_taken_back(memory: Memory) -> None:
+def test_a_dream_of_0_1_can_be_undone(memory: Memory) -> None:
     last = next(dream for dream in memory.resource("ada").dreams() if dream.status == "done")
     undone = memory.resource("ada").undo_dream()
     assert (undone.id, undone.status) == (last.id, "undone")
     assert memory.page("MEMORY.md", resource="ada").text == last.before
 
 
-def test_a_compaction_of_0_1_is_lifted(memory: Memory) -> None:
+def test_a_compaction_of_0_1_can_be_undone(memory: Memory) -> None:
     session = memory.session("shop")
     assert "archive/march.md" in session.documents()
     session.undo_compaction()

@@ -66,18 +66,18 @@ def test_committed_text_is_found_by_every_process(tenant_url: str, memory: Memor
 def test_a_search_indexes_only_its_resource(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         take_notes(memory, name)
-    deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
-    assert deep.stale_resources(limit=9) == ["ada", "bob", "eve"]
+    engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as a worker does
+    assert engine.stale_resources(limit=9) == ["ada", "bob", "eve"]
     assert found_texts(memory, "bob") == FOUND
-    assert deep.stale_resources(limit=9) == ["ada", "eve"]
-    assert deep.stale_resources(after="ada", limit=9) == ["eve"]
+    assert engine.stale_resources(limit=9) == ["ada", "eve"]
+    assert engine.stale_resources(after="ada", limit=9) == ["eve"]
     assert execute(tenant_url, "SELECT DISTINCT name FROM crystals JOIN resources ON resources.id = resource") == [
         [("bob",)]
     ]
-    deep.catch_up()
-    assert deep.stale_resources(limit=9) == []
+    engine.catch_up()
+    assert engine.stale_resources(limit=9) == []
     memory.session("of eve").note("The ferry is late")
-    assert deep.stale_resources(limit=9) == ["eve"]
+    assert engine.stale_resources(limit=9) == ["eve"]
 
 
 def test_a_pinned_crystal_of_an_anonymous_session_stays_pinned(memory: Memory) -> None:
@@ -97,7 +97,7 @@ def test_pinning_a_crystal_that_is_not_indexed_yet(tenant_url: str, memory: Memo
     memory.pin(id)
     execute(tenant_url, "DROP TABLE resources")
     with Memory.open(tenant_url, embedder=None) as other:
-        other._context.search_engine().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- nobody's first
+        other._context.search_engine().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- the anonymous owner first
         assert other.get(id).lifecycle == "frozen"
 
 
@@ -171,9 +171,9 @@ def test_a_read_only_database_returns_what_is_indexed(
     with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=Toy("toy")) as other:
         assert sorted(found_texts(other)) == sorted(FOUND)
         assert other.get("resource/ada#1").text
-        deep = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
-        assert deep.stale_resources(limit=9) == ["ada"]
-        assert deep.count_without_vectors(9) == 0
+        engine = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
+        assert engine.stale_resources(limit=9) == ["ada"]
+        assert engine.count_without_vectors(9) == 0
     assert [record.message for record in caplog.records if "cannot be indexed" in record.message]
     assert "The ferry is late" in found_texts(memory)
 
@@ -212,12 +212,12 @@ def test_other_calls_survive_a_rebuild(tenant_url: str, memory: Memory, call: st
 def test_after_a_rebuild_every_unindexed_owner_is_stale(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         take_notes(memory, name)
-    deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
-    deep.catch_up()
-    assert deep.stale_resources(limit=9) == []
+    engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as a worker does
+    engine.catch_up()
+    assert engine.stale_resources(limit=9) == []
     execute(tenant_url, DAMAGE["dropped"])
     assert found_texts(memory, "bob") == FOUND
-    assert deep.stale_resources(limit=9) == ["ada", "eve"]
+    assert engine.stale_resources(limit=9) == ["ada", "eve"]
 
 
 def test_an_index_of_a_newer_version_is_not_changed(tenant_url: str, memory: Memory) -> None:
@@ -339,7 +339,7 @@ def test_the_same_journal_gives_the_same_hits_in_a_home_and_a_database(
     answers: list[Any] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=embedder) as memory:
-            assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+            assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
             answers.append(everything(memory))
     assert answers[0] == answers[1]
     assert [asked for asked, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
@@ -353,14 +353,14 @@ def test_cosines_equal_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
     near: list[NearestPassages] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder="auto") as memory:
-            deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
-            assert deep.embed()
-            assert deep.crystal_embedder
-            (scope,) = deep._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
-            asked = deep.crystal_embedder.embed_query("which ferry goes to the island")
+            engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- cosines are not public
+            assert engine.embed()
+            assert engine.crystal_embedder
+            (scope,) = engine._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
+            asked = engine.crystal_embedder.embed_query("which ferry goes to the island")
             assert asked
-            measuring = deep._vector_search  # pyright: ignore[reportPrivateUsage]
-            near.append(measuring.nearest(deep.crystal_embedder.name, scope, asked, 1_000))
+            measuring = engine._matcher._vector_search  # pyright: ignore[reportPrivateUsage]
+            near.append(measuring.nearest(engine.crystal_embedder.name, scope, asked, 1_000))
     assert near[0].total == near[1].total > 10
     assert near[0].passages == near[1].passages
 
@@ -408,9 +408,9 @@ def test_pgvector_may_be_installed_and_removed_at_any_time(
         take_notes(memory)
         assert by_meaning(memory) == []
         execute(plain.admin, 'CREATE SCHEMA "odd. name"; CREATE EXTENSION vector SCHEMA "odd. name"')
-        assert by_meaning(memory) == []  # nobody but its owner may use that schema
+        assert by_meaning(memory) == []  # only its owner may use that schema
         execute(plain.admin, 'GRANT USAGE ON SCHEMA "odd. name" TO PUBLIC')
-        assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+        assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
         assert len(by_meaning(memory)) == 2
         execute(plain.admin, "DROP EXTENSION vector CASCADE")
         assert by_meaning(memory) == []
@@ -458,12 +458,12 @@ def test_every_resource_without_vectors_is_found(tenant_url: str) -> None:
         take_notes(memory)
         memory._context.search_engine().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
     with Memory.open(tenant_url, embedder=Toy("toy")) as memory:
-        deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
-        assert deep.embed()
+        engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
+        assert engine.embed()
         take_notes(memory, "bob")
         memory.session("of ada").note("The ferry is late")
-        deep.catch_up()
-        assert deep.embed()
+        engine.catch_up()
+        assert engine.embed()
     rows = "SELECT count(*), count(*) FILTER (WHERE newest > upto) FROM embedded"
     assert execute(tenant_url, rows, "SELECT count(*) FROM vectors") == [[(2, 0)], [(5,)]]
 

@@ -1,5 +1,4 @@
-"""What the page on running it in production tells an operator to do, done: copies that come back, and tables changed
-under a memory in use."""
+"""The instructions of the page on production work: backups can be restored, and tables changed while in use."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ ON_PAPER = (PROJECT / "docs" / "hundred-million.md").read_text("utf-8")
 
 @pytest.fixture
 def drill(postgres_admin: str) -> Generator[str]:
-    """A database beside the one that all tests use, with nothing in it."""
+    """An empty database next to the one of the other tests."""
     name = f"drill_{os.urandom(6).hex()}"
     with psycopg.connect(postgres_admin, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}".encode())
@@ -41,7 +40,7 @@ def drill(postgres_admin: str) -> Generator[str]:
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
+def test_a_dump_of_a_tenant_without_its_index_restores_completely(
     tenant_url: str, postgres_admin: str, postgres_run: postgres.Run, drill: str, tmp_path: Path
 ) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
@@ -69,7 +68,7 @@ def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
         assert len(memory.resource("lin").search("restored")) == 1
 
 
-def test_an_index_that_an_operator_has_dropped_is_made_anew(tenant_url: str) -> None:
+def test_an_index_dropped_by_an_operator_is_rebuilt(tenant_url: str) -> None:
     [dropping] = re.findall(r"`(DROP TABLE \w+)`", PAGE)
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.session("gateway", resource="lin").note("Lin looks after the gateway at night.")
@@ -81,7 +80,7 @@ def test_an_index_that_an_operator_has_dropped_is_made_anew(tenant_url: str) -> 
         ]
 
 
-def test_what_the_page_sets_on_tables_can_be_set_on_tables_that_there_are(tenant_url: str) -> None:
+def test_the_documented_table_settings_apply_to_existing_tables(tenant_url: str) -> None:
     PostgresStore.open(tenant_url).close()
     [settings] = re.findall(r"```sql\n((?:ALTER TABLE .*\n)+)```", PAGE)
     ours = [line for line in settings.splitlines() if "procrastinate" not in line]
@@ -92,8 +91,8 @@ def test_what_the_page_sets_on_tables_can_be_set_on_tables_that_there_are(tenant
 
 
 @pytest.mark.parametrize("by", ["a superuser", "the tenant"])
-def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str, postgres_admin: str, by: str) -> None:
-    """As it is printed, but for the name of the tenant; whoever does it, the tables are the tenant's."""
+def test_a_journal_can_be_partitioned_by_owner(tenant_url: str, postgres_admin: str, by: str) -> None:
+    """As printed, except for the name of the tenant. The tables stay the tenant's."""
     [partitioning] = re.findall(r"```sql\n(BEGIN;\n.+?)```", ON_PAPER, re.DOTALL)
     schema = urlsplit(tenant_url).username or ""
     with Memory.open(tenant_url, embedder=None) as memory:
@@ -116,8 +115,10 @@ def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str, post
         assert sum("events_" in line and "Scan" in line for (line,) in plan) == 1
 
 
-def test_a_pooler_as_it_is_printed_lets_a_tenant_in(tenant_url: str, postgres_run: postgres.Run, drill: str) -> None:
-    """But for names and places: the configuration of this page, the role and the function of the page on tenants."""
+def test_a_tenant_can_connect_through_the_documented_pooler(
+    tenant_url: str, postgres_run: postgres.Run, drill: str
+) -> None:
+    """The configuration of this page, with the role and the function of the page on tenants."""
     [config] = re.findall(r"```ini\n(\[databases\]\n.+?)```", PAGE, re.DOTALL)
     [short] = re.findall(r"```ini\n(auth_type.+?)```", ON_TENANTS, re.DOTALL)
     assert {*short.splitlines()} <= {*config.splitlines()}
@@ -129,7 +130,9 @@ def test_a_pooler_as_it_is_printed_lets_a_tenant_in(tenant_url: str, postgres_ru
         TemporaryDirectory(dir=postgres_run.folder) as folder,
         psycopg.connect(drill, autocommit=True) as there,
     ):
-        host = "127.0.0.1" if there.info.host.startswith("/") else there.info.host  # by a socket nobody is asked
+        host = (
+            "127.0.0.1" if there.info.host.startswith("/") else there.info.host
+        )  # a socket connection needs no password
         for printed, here in {
             "listen_addr = *": "listen_addr = 127.0.0.1\nunix_socket_dir =",
             "listen_port = 6432": f"listen_port = {port}",

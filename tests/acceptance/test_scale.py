@@ -1,4 +1,4 @@
-"""What a call costs does not depend on how many strangers there are: nothing reads beyond its owner."""
+"""The cost of a call does not depend on the number of other resources: no call reads their rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLS: dict[str, Call] = {
     "resolve": lambda _, ada, __: ada.resolve("open the order #W1234567 again"),
     "check_call": lambda _, ada, __: ada.check_call("get_page", {"page_id": "page-unheard-of"}),
     "knows": lambda memory, _, __: memory.has_resource("ada"),
-    "knows nobody of that name": lambda memory, _, __: memory.has_resource("eve"),
+    "has_resource of an unknown name": lambda memory, _, __: memory.has_resource("eve"),
     "sessions": lambda memory, _, __: memory.sessions(resource="ada"),
     "sessions, some of them": lambda memory, _, __: memory.sessions(resource="ada", limit=2),
     "latest": lambda memory, _, __: memory.latest(resource="ada", cwd="/website"),
@@ -48,8 +48,8 @@ CALLS: dict[str, Call] = {
 }
 
 
-class Asked:
-    """Statements that were sent, and rows that came back for them."""
+class QueryCounter:
+    """Counts statements and returned rows."""
 
     def __init__(self) -> None:
         self.statements = 0
@@ -79,7 +79,7 @@ def lived(memory: Memory, name: str, resource: str) -> Session:
 
 
 def costs(url: str, folder: Path, *, strangers: int) -> dict[str, tuple[int, int]]:
-    """What each call takes, one after the other, in a memory where so many others live."""
+    """The cost of each call in a memory with this number of other resources."""
     with Memory.open(url, clock=ManualClock(), embedder=None) as others:
         for number in range(strangers):
             lived(others, f"of {number}", f"stranger {number}")
@@ -90,7 +90,7 @@ def costs(url: str, folder: Path, *, strangers: int) -> dict[str, tuple[int, int
     with Memory.open(url, clock=ManualClock(), embedder=None) as memory:
         ada = memory.session("monday")
         for name, call in CALLS.items():
-            asked = Asked()
+            asked = QueryCounter()
             with asked.counting():
                 call(memory, ada, folder)
                 if name != "close":
@@ -100,7 +100,7 @@ def costs(url: str, folder: Path, *, strangers: int) -> dict[str, tuple[int, int
 
 
 @pytest.mark.spec("J8")
-def test_a_call_asks_as_much_among_many_strangers_as_among_few(tenants: Tenants, tmp_path: Path) -> None:
+def test_the_number_of_queries_does_not_grow_with_other_resources(tenants: Tenants, tmp_path: Path) -> None:
     taken: list[dict[str, tuple[int, int]]] = []
     for strangers in (FEW, MANY):
         (folder := tmp_path / str(strangers)).mkdir()
@@ -112,11 +112,11 @@ def test_a_call_asks_as_much_among_many_strangers_as_among_few(tenants: Tenants,
 
 
 STRANGERS = 5_000
-MOST_TOUCHED = 300
+MAX_ROWS_READ = 300
 
 
-class Touched:
-    """What PostgreSQL had to look at to answer each question, by its own account."""
+class RowReads:
+    """Rows that PostgreSQL had to read for each query, by its own statistics."""
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
@@ -137,7 +137,7 @@ class Touched:
 
 
 def _is_question(query: str) -> bool:
-    """One that changes nothing: it is asked twice here."""
+    """True for a statement that changes nothing. It is run twice here."""
     told = re.sub(r"^\s*--.*$", "", query, flags=re.MULTILINE).split()
     changing = ("append", "nextval", "insert", "update", "delete", "pg_advisory", "for no key")
     return bool(told) and told[0].upper() in ("SELECT", "WITH") and not any(w in query.lower() for w in changing)
@@ -165,24 +165,24 @@ ANALYZE {0}.owners, {0}.streams, {0}.events, {0}.keys;
 """
 
 
-def test_no_question_is_answered_by_looking_at_what_is_strangers(tenant_url: str, tmp_path: Path) -> None:
+def test_no_query_reads_rows_of_other_resources(tenant_url: str, tmp_path: Path) -> None:
     with Memory.open(tenant_url, clock=ManualClock(), embedder=None) as memory:
         for name in ("monday", "tuesday"):
             lived(memory, name, "ada")
     with psycopg.connect(tenant_url, autocommit=True) as connection:
         schema = sql.Identifier(connection.info.user).as_string(None)
         psycopg.ClientCursor(connection).execute(FILL.format(schema, STRANGERS).encode())
-    touched = Touched()
+    touched = RowReads()
     with Memory.open(tenant_url, clock=ManualClock(), embedder=None) as memory:
         ada = memory.session("monday")
         with touched.counting():
             for call in CALLS.values():
                 call(memory, ada, tmp_path)
     assert len(touched.rows) > 20
-    assert {query: rows for query, rows in touched.rows.items() if rows > MOST_TOUCHED} == {}
+    assert {query: rows for query, rows in touched.rows.items() if rows > MAX_ROWS_READ} == {}
 
 
-def test_a_folder_s_latest_is_looked_for_among_so_many_and_a_resource_s_among_all_it_has(
+def test_latest_of_a_folder_scans_a_bounded_number_and_of_a_resource_all_its_sessions(
     memory: Memory, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "RECENT_SESSIONS", 1)
@@ -198,7 +198,7 @@ def test_a_folder_s_latest_is_looked_for_among_so_many_and_a_resource_s_among_al
         assert found.id == "s0"
 
 
-def test_everybody_s_last_sessions_are_listed_without_a_look_at_all_others(tenant_url: str) -> None:
+def test_the_last_sessions_are_listed_without_reading_all_others(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         lived(memory, "mine", "ada")
         with psycopg.connect(tenant_url, autocommit=True) as connection:
@@ -207,7 +207,7 @@ def test_everybody_s_last_sessions_are_listed_without_a_look_at_all_others(tenan
             over_months = f"UPDATE {schema}.streams SET written = written * 1000000000 WHERE name LIKE 'session/of %'"
             connection.execute(over_months.encode())
             connection.execute(f"ANALYZE {schema}.streams".encode())
-        touched = Touched()
+        touched = RowReads()
         with touched.counting():
             assert [info.id for info in memory.sessions(limit=2)] == ["mine", f"of {STRANGERS}"]
     assert max(touched.rows.values()) < 3 * listing.RECENT_SESSIONS

@@ -12,7 +12,7 @@ import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
 from terminal import inmind
 from torture import searching
-from torture.harness import Running, ask
+from torture.harness import RunningActor, ask
 
 from inmind import Memory, Origin, Session, Trust
 from inmind.core.events.base import Draft
@@ -109,8 +109,10 @@ def test_context_lines_have_speakers_and_data_is_marked(session: Session) -> Non
 @pytest.mark.spec("J1", "J2")
 @pytest.mark.parametrize("how", ["note", "say"])
 def test_committed_text_is_found_after_its_writer_was_killed(home: Home, how: str) -> None:
-    writer = Running(searching.write_and_wait, home=str(home), how=how, text="The lighthouse keeper is called Gustav")
-    (id,) = writer.hear_until("wrote")
+    writer = RunningActor(
+        searching.write_and_wait, home=str(home), how=how, text="The lighthouse keeper is called Gustav"
+    )
+    (id,) = writer.receive_until("wrote")
     writer.kill()
     assert writer.finish().killed, "it ended before it could be killed"
     assert ask(searching.search, home=str(home), query="lighthouse keeper", resource="ada") == [id]
@@ -650,7 +652,7 @@ def test_the_command_notes_and_finds_with_the_same_filters(home: Home) -> None:
         only = json.loads(inmind("search", "violin", "--json", *narrow, home=home).stdout)
         assert [hit["text"] for hit in only] == ["The violin was built in 1890"]
     assert json.loads(inmind("search", "violin", "--json", "--until", "2020-01-01", home=home).stdout) == []
-    assert "Nothing was found." in inmind("search", "violin", "--until", "2020-01-01", home=home).stdout
+    assert "No hits." in inmind("search", "violin", "--until", "2020-01-01", home=home).stdout
     assert inmind("search", "violin", "--resource", "bob", home=home).returncode == 3
 
 

@@ -96,15 +96,15 @@ class Resource:
     def notes(self, *, all: bool = False) -> list[Note]:
         """The notes that wait for a dream, in the order of their page.
 
-        `all`: every note ever saved, the oldest first. A note that a person typed into memory/scratch.md gets its id
-        from the next dream; until then it is empty.
+        `all`: every note that was not withdrawn, the oldest first. A note that a person typed into memory/scratch.md
+        gets its id from the next dream; until then it is empty.
         """
         stream = self._context.resource_stream(require_resource(self.name))
         self._context.resource_files(self.name, stream).read_edits()
         page = parse_notes(stream.state.documents.text(NOTES_PAGE_PATH))
         saved = self._context.store.read(stream.name, kind=NoteAdded.kind)
         if all:
-            return [_note(event) for event in saved]
+            return [_note(event) for event in saved if event.id not in stream.state.withdrawn_notes]
         typed = self._context.store.read(stream.name, kind=CrystalCreated.kind)
         return _waiting_notes(page, [*saved, *(event for event in typed if event.origin is Origin.FILE)])
 

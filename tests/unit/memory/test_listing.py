@@ -1,4 +1,4 @@
-"""Who was meant by a mistyped name is found among few, however many there are."""
+"""The nearest name to a mistyped one is found among few candidates, however many names there are."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def store() -> Counting:
     ("typed", "meant"),
     [("user-2701x", "user-2701"), ("user-27011", "user-2701"), ("User-0001", "user-0001"), ("uzer-0001", "user-0001")],
 )
-def test_a_resource_is_found_by_what_it_begins_with(store: Counting, typed: str, meant: str) -> None:
+def test_a_mistyped_resource_is_found_by_its_prefix(store: Counting, typed: str, meant: str) -> None:
     assert nearest_resource(store, typed) == meant
     assert store.most <= MAX_NAME_CANDIDATES
 
@@ -51,11 +51,11 @@ def test_a_resource_is_found_by_what_it_begins_with(store: Counting, typed: str,
 @pytest.mark.parametrize(
     ("typed", "meant"), [("talk-29000", "talk-2900"), ("Talk-0002", "talk-0002"), ("tlak-0002", "talk-0002")]
 )
-def test_a_session_is_found_likewise(store: Counting, typed: str, meant: str) -> None:
+def test_a_mistyped_session_is_found_by_its_prefix(store: Counting, typed: str, meant: str) -> None:
     assert nearest_session(store, typed) == meant
     assert store.most <= MAX_NAME_CANDIDATES
 
 
 @pytest.mark.parametrize("typed", ["", "\0", "\ud800", "nothing of the kind"])
-def test_where_nothing_resembles_it_nothing_is_offered(store: Counting, typed: str) -> None:
+def test_nothing_is_suggested_if_nothing_is_similar(store: Counting, typed: str) -> None:
     assert (nearest_resource(store, typed), nearest_session(store, typed)) == ("", "")
