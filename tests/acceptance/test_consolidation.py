@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, user
 from torture import searching
-from torture.harness import Running, ask
+from torture.harness import RunningActor, ask
 
 from inmind import Memory, Origin, Session
 from inmind.core.events.base import Draft
@@ -115,7 +115,7 @@ def test_of_two_notes_in_one_reply_the_second_supersedes_the_first(memory: Memor
     assert texts([hit for hit in session.search("lives in") if not hit.crystal.superseded_by]) == said[1:]
 
 
-# -- fading ------------------------------------------------------------------------------------------------
+# -- expiry ------------------------------------------------------------------------------------------------
 
 
 def record_tool_output(session: Session, number: int = 1) -> None:
@@ -240,7 +240,7 @@ def test_as_of_returns_text_that_was_retracted_later(session: Session, clock: Ma
     assert [text.strip() for text in texts(session.search("crane", as_of="2026-01-12"))] == ["The crane is blue."]
 
 
-# -- in pieces ---------------------------------------------------------------------------------------------
+# -- batches -----------------------------------------------------------------------------------------------
 
 
 def test_a_second_pass_finds_nothing_to_do_and_writes_nothing(
@@ -282,9 +282,9 @@ def count_note_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     read: list[str] = []
     written = SearchEngine.written_crystals
 
-    def counted(deep: SearchEngine, resource: str) -> Any:
+    def counted(engine: SearchEngine, resource: str) -> Any:
         read.append(resource)
-        return written(deep, resource)
+        return written(engine, resource)
 
     monkeypatch.setattr(SearchEngine, "written_crystals", counted)
     return read
@@ -298,7 +298,7 @@ def test_notes_are_read_once_and_consolidated_a_few_at_a_time(
     assert memory.resource("ada").consolidate() == Consolidation(merged=2 * BATCH_SIZE + 50)
     assert read == ["ada"]
     assert [len(batch.merged) for batch in consolidate(session)] == [BATCH_SIZE, BATCH_SIZE, 50]
-    assert [bool(batch.upto) for batch in consolidate(session)] == [True, True, False]
+    assert [bool(batch.last_crystal) for batch in consolidate(session)] == [True, True, False]
     assert len(session.search("tabs spaces")) == 1
 
 
@@ -324,7 +324,7 @@ def test_a_pass_without_changes_is_continued_where_it_stopped(memory: Memory, se
     record_tool_output(session, 2 * BATCH_SIZE + 50)
     passes = [memory.resource("ada").consolidate(seconds=0).finished for _ in range(3)]
     assert passes == [False, False, True]
-    assert [bool(batch.upto) for batch in consolidate(session)] == [True, True, False]
+    assert [bool(batch.last_crystal) for batch in consolidate(session)] == [True, True, False]
 
 
 @pytest.mark.spec("J1")
@@ -333,8 +333,8 @@ def test_a_pass_killed_between_two_batches_is_resumed(home: Home) -> None:
     clock = ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
         record_tool_output(memory.session("s", resource="ada", cwd="/w"), number)
-    killed = Running(searching.consolidate_once_and_wait, home=str(home), days=60)
-    (first,) = killed.hear_until("batch")
+    killed = RunningActor(searching.consolidate_once_and_wait, home=str(home), days=60)
+    (first,) = killed.receive_until("batch")
     killed.kill()
     assert killed.finish().killed, "it ended before it could be killed"
     rest = ask(searching.consolidate, home=str(home), days=60)

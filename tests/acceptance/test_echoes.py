@@ -99,7 +99,7 @@ def test_text_shown_in_another_session_is_not_an_echo_here(memory: Memory) -> No
     assert speakers_of_hits(other, "deadline harbour project March Gustav") == ["assistant"]
 
 
-# -- what differs in one word is news ----------------------------------------------------------------------
+# -- corrections are not echoes ----------------------------------------------------------------------------
 
 
 def test_a_correction_of_shown_text_is_found(session: Session) -> None:

@@ -105,7 +105,7 @@ def test_a_new_embedder_embeds_everything_again_and_vectors_never_mix(home: Path
         assert found_texts(memory, "the kitten")[0] == "The kitten sleeps on the sofa"
         assert stored_dimensions(home) == {first.name: {2}, second.name: {3}}
         memory.run_upkeep()
-        assert stored_dimensions(home) == {first.name: {2}, second.name: {3}}, "somebody may still use the first"
+        assert stored_dimensions(home) == {first.name: {2}, second.name: {3}}, "another process may still use the first"
         clock.advance(seconds=86_401)
         memory.run_upkeep()
         assert stored_dimensions(home) == {second.name: {3}}
@@ -193,9 +193,9 @@ def test_a_claim_of_a_dead_process_expires_after_a_minute(home: Home) -> None:
     clock = ManualClock()
     quick, paid = counting()
     with Memory.open(home, clock=clock, embedder=quick) as memory:
-        deep = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as one that is killed in the middle has left it
-        (scope,) = deep._index.catch_up_scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
-        assert deep._index.claim_unembedded(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
+        engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as a killed process leaves it
+        (scope,) = engine._index.catch_up_scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
+        assert engine._index.claim_unembedded(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
         clock.advance(seconds=59)
         memory.run_upkeep()
         assert not paid

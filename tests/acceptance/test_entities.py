@@ -40,7 +40,7 @@ def prompt_text(session: Session, *messages: dict[str, Any], **options: Any) -> 
     return json.dumps(session.prepare(list(messages), **options).request, ensure_ascii=False)
 
 
-# -- the story ---------------------------------------------------------------------------------------------
+# -- life of a page ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("B1", "B2", "B4")
@@ -91,7 +91,7 @@ def test_a_sighting_event_names_its_source(session: Session) -> None:
     assert session.entities[0].source == seen.id
 
 
-# -- the same outcome, however it is told ------------------------------------------------------------------
+# -- the same outcome in every format ----------------------------------------------------------------------
 
 ARGUMENTS = {"page_id": "page-123"}
 RESULT = json.dumps({"page": {"id": "page-123", "title": "About Us", "author_id": "ada-1"}})
@@ -178,7 +178,7 @@ def test_an_outcome_observed_twice_is_one_sighting(session: Session) -> None:
     assert [event.kind for event in session.events()].count("seen") == 1
 
 
-# -- what hosts say ----------------------------------------------------------------------------------------
+# -- tracking and pinning by the host ----------------------------------------------------------------------
 
 
 @pytest.mark.spec("B2")
@@ -325,7 +325,7 @@ def test_rules_of_another_type_are_rejected(memory: Memory) -> None:
     assert refused.value.field == "entities"
 
 
-# -- time --------------------------------------------------------------------------------------------------
+# -- undo and history --------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("A4", "B2")

@@ -16,7 +16,7 @@ import apsw
 import pytest
 from builders import Home, user
 from torture import searching
-from torture.harness import Running, ask, together
+from torture.harness import RunningActor, ask, run_together
 
 from inmind import Memory
 from inmind.errors import NotFound, UnsafeStorage
@@ -177,13 +177,13 @@ def test_an_unreadable_event_is_skipped_and_logged_once(
 def test_an_index_damaged_while_in_use_is_rebuilt(home: Path, damage: str) -> None:
     """By another process, while this one has it open."""
     take_notes(home)
-    user_of_it = Running(searching.search_again, home=str(home))
-    assert user_of_it.hear_until("found") == [FOUND]
+    user_of_it = RunningActor(searching.search_again, home=str(home))
+    assert user_of_it.receive_until("found") == [FOUND]
     DAMAGE[damage](home)
-    user_of_it.go_on()
-    assert user_of_it.hear_until("found") == [sorted([*FOUND, "The ferry was late again"])]
+    user_of_it.resume()
+    assert user_of_it.receive_until("found") == [sorted([*FOUND, "The ferry was late again"])]
     assert ask(searching.search_texts, home=str(home), query="ferry") == sorted([*FOUND, "The ferry was late again"])
-    user_of_it.go_on()
+    user_of_it.resume()
     assert user_of_it.finish().answer == sorted([*FOUND, "The ferry was late again", "and again the ferry"])
     assert len(ask(searching.search_texts, home=str(home), query="ferry")) == 4
 
@@ -223,7 +223,7 @@ def test_a_query_is_repeated_if_another_process_rebuilds_the_index(
             assert memory.get("resource/ada#1").text in FOUND
             with pytest.raises(NotFound):
                 memory.get("resource/ada#999")
-    assert len(remade) == 2, "nobody came"
+    assert len(remade) == 2, "the index was not rebuilt"
 
 
 CALLS: dict[str, Callable[[Memory], object]] = {
@@ -302,15 +302,17 @@ def test_threads_find_everything_written_before(home: Home) -> None:
 @pytest.mark.spec("J2")
 def test_processes_find_their_own_text_at_once_and_all_text_in_the_end(home: Home) -> None:
     """On a home without an index: the first process creates it, and no process fails because of a lock."""
-    noted_by = [Running(searching.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")]
-    together(noted_by)
+    noted_by = [
+        RunningActor(searching.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")
+    ]
+    run_together(noted_by)
     assert len(ask(searching.search, home=str(home), query="ferry", resource="ada", limit=100)) == 36
 
 
 @pytest.mark.spec("J2")
 def test_parent_and_child_of_a_fork_can_search(home: Home) -> None:
-    ended = Running(searching.search_in_both, fresh=True, home=str(home)).finish()
-    assert ended.code == 0, ended.said
+    ended = RunningActor(searching.search_in_both, fresh=True, home=str(home)).finish()
+    assert ended.code == 0, ended.output
     assert ended.all("found") == [[["before", "by the child", "by the parent"]]]
 
 

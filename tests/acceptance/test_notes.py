@@ -47,7 +47,7 @@ def notes_of(session: Session) -> list[str]:
     return [note.text for note in parse_notes(session.read(SCRATCH))]
 
 
-# -- taking one --------------------------------------------------------------------------------------------
+# -- taking a note -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("A1", "H1")
@@ -122,7 +122,7 @@ def test_a_closed_memory_rejects_notes(home: Home) -> None:
         session.note("too late")
 
 
-# -- what the model sees and does --------------------------------------------------------------------------
+# -- notes in the prompt -----------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("D1")
@@ -230,7 +230,7 @@ def test_without_the_layer_only_the_host_can_take_notes(memory: Memory) -> None:
     assert session.note("kept").id == "resource/ada#1"
 
 
-# -- of nobody in particular -------------------------------------------------------------------------------
+# -- anonymous sessions ------------------------------------------------------------------------------------
 
 
 @pytest.mark.embedded
@@ -326,7 +326,7 @@ def test_the_file_of_a_killed_writer_is_not_an_edit(home: Home, page: Path) -> N
     assert [note.text for note in parse_notes(page.read_text())] == ["one", "two", "three"]
 
 
-# -- beside all sessions -----------------------------------------------------------------------------------
+# -- notes without a session -------------------------------------------------------------------------------
 
 
 @pytest.mark.embedded

@@ -42,7 +42,7 @@ def ids(hits: Sequence[Hit]) -> list[str]:
     return [hit.crystal.id for hit in hits]
 
 
-# -- at once, and everywhere -------------------------------------------------------------------------------
+# -- found at once by every process ------------------------------------------------------------------------
 
 
 @pytest.mark.spec("G2", "H1")
@@ -182,7 +182,7 @@ def long_conversation(home: Home) -> None:
             clock.advance(seconds=86_400 - 600)
 
 
-# -- what there is to find ---------------------------------------------------------------------------------
+# -- indexed texts -----------------------------------------------------------------------------------------
 
 
 def test_compacted_messages_are_found_and_their_archive_is_not(session: Session) -> None:
@@ -382,7 +382,7 @@ def test_no_query_breaks_anything(memory: Memory, session: Session, query: str) 
     assert texts(session.search("violin")) == ["The violin is in the attic"]
 
 
-# -- what was taken back -----------------------------------------------------------------------------------
+# -- undone texts ------------------------------------------------------------------------------------------
 
 
 def test_undone_text_is_not_found_until_the_undo_is_undone(session: Session) -> None:
@@ -449,7 +449,7 @@ def test_a_repeated_message_is_found_once(session: Session) -> None:
     assert naming == ["Anchors are heavy", "The anchor is in Bergen", "The anchor weighs a ton"]
 
 
-# -- whose it is -------------------------------------------------------------------------------------------
+# -- isolation of resources --------------------------------------------------------------------------------
 
 
 def test_resources_never_find_each_others_crystals(memory: Memory) -> None:
@@ -482,7 +482,7 @@ def test_anonymous_sessions_never_find_each_others_crystals(memory: Memory, home
     assert len(inmind("search", "card 4242", "--json", home=home).stdout) > 100
 
 
-# -- looking leaves a trace --------------------------------------------------------------------------------
+# -- accesses ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("H2")
@@ -553,7 +553,7 @@ def test_a_closed_memory_rejects_searches(home: Home) -> None:
             call()
 
 
-# -- the model asks ----------------------------------------------------------------------------------------
+# -- searches of the model ---------------------------------------------------------------------------------
 
 
 def search_reply(format: str, arguments: dict[str, Any], id: str = "c1") -> Any:

@@ -50,9 +50,9 @@ def answer_ranks(memory: Memory, language: str) -> list[int]:
 # Most of what does not come first comes behind a line that asks the same question.
 @pytest.mark.parametrize(("language", "queries", "first"), [("zh", 30, 0.75), ("ja", 15, 0.9), ("mixed", 6, 0.8)])
 def test_the_answer_is_among_the_first_three_hits(
-    remembering: Memory, language: str, queries: int, first: float
+    open_memory: Memory, language: str, queries: int, first: float
 ) -> None:
-    found = answer_ranks(remembering, language)
+    found = answer_ranks(open_memory, language)
     assert len(found) >= queries
     assert all(1 <= place <= 3 for place in found)
     assert found.count(1) >= first * len(found)

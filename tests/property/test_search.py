@@ -31,7 +31,7 @@ class Life(NamedTuple):
     memory: Memory
     session: Session
     resource: str
-    """Whose notes are consolidated and dreamt of; the session may be nobody's all the same."""
+    """Owner of the notes that are consolidated and dreamt of; the session may be anonymous."""
 
     def known(self) -> dict[str, list[tuple[str, float]]]:
         """All searchable crystals with their fields."""
@@ -49,7 +49,7 @@ class Life(NamedTuple):
 def _found(memory: Memory, word: str, owner: str) -> Any:
     from inmind.search.query import validate_query
 
-    return memory._context.search(validate_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also nobody's
+    return memory._context.search(validate_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also of anonymous sessions
 
 
 Step = Callable[[Life], object]
@@ -176,8 +176,8 @@ def live(place: Path | str, steps: list[tuple[Step, bool]], *, private: bool, nu
 @given(steps=TRACES, private=st.booleans())
 def test_an_updated_and_a_rebuilt_index_are_equal(steps: list[tuple[Step, bool]], private: bool) -> None:
     with TemporaryDirectory() as folder:
-        followed, anew = live(Path(folder) / "home", steps, private=private)
-        assert anew == followed
+        updated, rebuilt = live(Path(folder) / "home", steps, private=private)
+        assert rebuilt == updated
 
 
 @pytest.mark.spec("H3", "M39")

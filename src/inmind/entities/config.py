@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class EntityRules:
-    """Rules for finding entities in tool results. The defaults assume no particular application."""
+    """Rules for finding entities in tool results. The defaults fit any application."""
 
     window: int = DEFAULT_WINDOW
     """Number of entities in the window."""

@@ -89,8 +89,8 @@ def extract_crystals(event: Event, parsed: SearchableMessage | None = None) -> l
                 CrystalDraft(text=part, series=path, part=number, subject=path)
                 for number, part in enumerate(_split_sections(text), 1)
             ]
-        case EntitiesEvicted(sightings=things):
-            return [_from_entity(thing, number) for number, thing in enumerate(things, 1)]
+        case EntitiesEvicted(sightings=sightings):
+            return [_from_entity(sighting, number) for number, sighting in enumerate(sightings, 1)]
         case _:
             return []
 
@@ -100,14 +100,14 @@ def subjects_of(event: Event) -> list[tuple[str, str]]:
     match event.payload:
         case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
             return [(path, path)]
-        case EntitiesEvicted(sightings=things):
-            return [(ENTITY_SERIES, _entity_subject(thing)) for thing in things]
+        case EntitiesEvicted(sightings=sightings):
+            return [(ENTITY_SERIES, _entity_subject(sighting)) for sighting in sightings]
         case _:
             return []
 
 
-def _entity_subject(thing: EntitySighting) -> str:
-    return f"{ENTITY_SERIES}/{thing.type}/{thing.id}"
+def _entity_subject(sighting: EntitySighting) -> str:
+    return f"{ENTITY_SERIES}/{sighting.type}/{sighting.id}"
 
 
 def _from_message(message: MessageAdded, parsed: SearchableMessage, trust: Trust) -> list[CrystalDraft]:
@@ -158,19 +158,21 @@ def _from_note(note: NoteAdded | CrystalCreated, series: str, *, consolidated: b
     )
 
 
-def _from_entity(thing: EntitySighting, number: int) -> CrystalDraft:
-    label = f'{thing.type} "{thing.name}" ({thing.id})' if thing.name else f"{thing.type} {thing.id}"
-    details = [f"also called {', '.join(thing.aliases)}"] if thing.aliases else []
-    if thing.how == "deleted":
+def _from_entity(sighting: EntitySighting, number: int) -> CrystalDraft:
+    label = f'{sighting.type} "{sighting.name}" ({sighting.id})' if sighting.name else f"{sighting.type} {sighting.id}"
+    details = [f"also called {', '.join(sighting.aliases)}"] if sighting.aliases else []
+    if sighting.how == "deleted":
         details.append("deleted")
-    parts = [f"{part.type} {part.name} ({part.id})" if part.name else f"{part.type} {part.id}" for part in thing.parts]
+    parts = [
+        f"{part.type} {part.name} ({part.id})" if part.name else f"{part.type} {part.id}" for part in sighting.parts
+    ]
     if parts:
         details.append(f"with {', '.join(parts[:MAX_LISTED_PARTS])}")
     return CrystalDraft(
         text="; ".join((label, *details)),
         series=ENTITY_SERIES,
         part=number,
-        subject=_entity_subject(thing),
+        subject=_entity_subject(sighting),
         kind="fact",
         importance=ENTITY_IMPORTANCE,
     )

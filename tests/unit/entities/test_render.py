@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from builders import a_page, an_event, in_mind
+from builders import a_page, an_event, window_with
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import things
@@ -18,7 +18,7 @@ from inmind.entities.window import Entities
 pytestmark = pytest.mark.spec("B2", "B6")
 
 COUNT = estimator()
-WINDOWS = st.lists(things(), max_size=12).map(lambda seen: in_mind(*seen))
+WINDOWS = st.lists(things(), max_size=12).map(lambda seen: window_with(*seen))
 BUDGETS = st.integers(0, 200)
 
 
@@ -81,7 +81,7 @@ def test_no_entity_is_shown_twice(entities: Entities) -> None:
 
 def test_a_shared_part_is_shown_with_both_entities_within_the_budget() -> None:
     lamp = EntityPart("item", "8384507844", "Desk Lamp")
-    entities = in_mind(
+    entities = window_with(
         EntitySighting("order", "#W1000001", parts=(lamp,)), EntitySighting("order", "#W1000002", parts=(lamp,))
     )
     text = render_lines(entities).text
@@ -91,7 +91,7 @@ def test_a_shared_part_is_shown_with_both_entities_within_the_budget() -> None:
 
 def test_an_id_with_special_characters_cannot_pass_for_two() -> None:
     parts = (EntityPart("item", "sec-12 [deleted]"), EntityPart("item", "i-1", "Lamp 999999, Other 888888"))
-    text = render_lines(in_mind(EntitySighting("page", 'page-2) [deleted]"', parts=parts))).text
+    text = render_lines(window_with(EntitySighting("page", 'page-2) [deleted]"', parts=parts))).text
     assert text == (
         'pages:\n  - "page-2) [deleted]\'" ("page-2) [deleted]\\"")\n'
         '    items: "sec-12 [deleted]", "Lamp 999999, Other 888888" i-1'
@@ -101,7 +101,7 @@ def test_an_id_with_special_characters_cannot_pass_for_two() -> None:
 def test_parts_of_older_lists_are_dropped_before_other_parts() -> None:
     rest = tuple(EntityPart("page", f"hit-{n}00", from_same_list=True) for n in range(4, 9))
     order = EntitySighting("order", "#W6390527", parts=(EntityPart("item", "8384507844"),))
-    entities = in_mind(order, a_page("hit-100", "Best", parts=rest), EntitySighting("user", "mei_8020"))
+    entities = window_with(order, a_page("hit-100", "Best", parts=rest), EntitySighting("user", "mei_8020"))
     whole = COUNT(render_lines(entities).text)
     cut = render_lines(entities, budget=whole - 5, count=COUNT).text
     assert "8384507844" in cut
@@ -111,7 +111,7 @@ def test_parts_of_older_lists_are_dropped_before_other_parts() -> None:
 def test_the_newest_list_is_dropped_after_older_parts() -> None:
     rest = tuple(EntityPart("page", f"hit-{n}00", from_same_list=True) for n in range(4, 9))
     order = EntitySighting("order", "#W6390527", parts=(EntityPart("item", "8384507844"),))
-    entities = in_mind(order, a_page("hit-100", "Best", parts=rest))
+    entities = window_with(order, a_page("hit-100", "Best", parts=rest))
     cut = render_lines(entities, budget=COUNT(render_lines(entities).text) - 1, count=COUNT).text
     assert "8384507844" not in cut
     assert "hit-800" in cut
@@ -121,7 +121,7 @@ def after(before: Entities, *things: EntitySighting) -> Entities:
     return before.apply(an_event(EntitiesSeen(things), 2))
 
 
-HOME = in_mind(a_page("page-1", "Home"))
+HOME = window_with(a_page("page-1", "Home"))
 ORDER = EntitySighting("order", "#W6390527", 'The "big" one', parts=(EntityPart("item", "8384507844", "Desk Lamp"),))
 
 
@@ -153,7 +153,7 @@ def an_order(n: int) -> EntitySighting:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=6), BUDGETS)
 def test_visible_parts_are_dropped_before_invisible_ones(visible: list[bool], budget: int) -> None:
-    entities = in_mind(*(an_order(n) for n in range(len(visible))))
+    entities = window_with(*(an_order(n) for n in range(len(visible))))
     seen = {entity.observed_in for entity, shown in zip(entities, visible, strict=True) if shown}
     text = render_lines(entities, budget=budget, count=COUNT, visible=seen.__contains__).text
     standing = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id in text]

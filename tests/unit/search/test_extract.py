@@ -228,7 +228,7 @@ def test_any_parsed_time_can_be_stored(text: str) -> None:
         assert from_microseconds(to_microseconds(found)) == found
 
 
-# -- what was written down ---------------------------------------------------------------------------------
+# -- notes, pages and entities -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [NoteAdded, CrystalCreated])
@@ -334,7 +334,7 @@ def test_entities_evicted_together_have_separate_subjects() -> None:
     assert len({one.subject for one in found}) == len({one.part for one in found}) == 2
 
 
-# -- what memory has shown ---------------------------------------------------------------------------------
+# -- shown text --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("H6")

@@ -155,7 +155,7 @@ def resolve_phrase(
     context: ReferenceContext,
     named: Sequence[Entity] = (),
 ) -> Reference:
-    """Choose among the candidates of a phrase; `named` are entities named elsewhere in the text."""
+    """Choose among the candidates of a phrase; `named` are other entities of the text."""
     if not pool:
         deleted_match = next(
             (dead for dead in context.deleted if phrase.nouns and type_matches(dead.type, phrase.nouns)), None

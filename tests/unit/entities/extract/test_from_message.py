@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import a_page, an_event, in_mind
+from builders import a_page, an_event, window_with
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import things
@@ -15,7 +15,7 @@ from inmind.entities.window import Entities
 
 pytestmark = pytest.mark.spec("B2", "B4")
 
-SITE = in_mind(
+SITE = window_with(
     EntitySighting("image", "img-789", "关于我们.jpg"),
     a_page("page-1", "Home"),
     a_page("page-2", "Contact Form"),
@@ -57,7 +57,7 @@ def test_ids_and_names_are_found_in_the_order_of_the_message(text: str, ids: lis
     ("text", "ids"), [("close #13", ["13"]), ("close #14", []), ("13 of them", []), ("a&#13;b", [])]
 )
 def test_a_number_after_a_hash_counts_if_it_is_a_known_id(text: str, ids: list[str]) -> None:
-    assert found_in(text, in_mind(EntitySighting("pr", "12"), EntitySighting("pr", "13"))) == ids
+    assert found_in(text, window_with(EntitySighting("pr", "12"), EntitySighting("pr", "13"))) == ids
 
 
 def test_an_earlier_name_is_found_too() -> None:
@@ -78,4 +78,4 @@ def test_a_known_id_keeps_its_known_type() -> None:
 
 @given(st.text(max_size=200), st.lists(things(), max_size=6))
 def test_no_message_makes_extraction_fail(text: str, seen: list[EntitySighting]) -> None:
-    assert all(thing.id for thing in sightings_from_message(text, in_mind(*seen)))
+    assert all(thing.id for thing in sightings_from_message(text, window_with(*seen)))
