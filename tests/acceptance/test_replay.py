@@ -143,7 +143,7 @@ def test_a_small_window_shows_what_was_cut(tmp_path: Path) -> None:
     assert total["compactions"]["messages"] > 0
     said = " ".join(replay(path, "--window", "4000").stdout.decode().split())
     assert f"{total['compactions']['count']} compactions (" in said
-    assert f"took {total['compactions']['messages']} messages and" in said
+    assert f"moved {total['compactions']['messages']} messages with" in said
     assert f"0 of {total['must_survive']['items']} retained items were missing." in said
 
 
@@ -157,7 +157,7 @@ def test_what_it_saves_to_compact_as_soon_as_it_pays_is_said_when_asked(tmp_path
     assert saved["price_ratio"] == pytest.approx(total["with_memory"]["price"] / saved["price"])
     assert saved["price_ratio"] < 1
     said = " ".join(replay(path, "--thrifty").stdout.decode().split())
-    assert f"costs {saved['price_ratio']:.2f}x what compacting only when full does" in said
+    assert f"costs {saved['price_ratio']:.2f}x of compacting only a full window" in said
 
 
 def test_what_the_model_would_have_seen_can_be_kept_and_looked_at(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_the_columns_are_explained_and_short_recordings_are_called_so(tmp_path: 
     said = " ".join(text.split())
     adds = shown(a_file(tmp_path, CHAT))["total"]["memory_tokens"]["mean"]
     assert f"Memory adds {adds:.0f} tokens to a prompt on average" in said
-    assert "the ratios say little about longer ones" in said
+    assert "the ratios say little about long conversations" in said
     long = " ".join(replay(a_file(tmp_path, [user("word " * 9_000), *CHAT[1:]])).stdout.decode().split())
     assert "Memory adds" in long
     assert "the ratios say little" not in long
@@ -249,7 +249,7 @@ def test_names_are_said_apart_from_ids(tmp_path: Path) -> None:
         assistant("Alice."),
     ]
     text = " ".join(replay(a_file(tmp_path, talk)).stdout.decode().split())
-    assert "The tool calls use no id." in text
+    assert "The tool calls use no ids." in text
     assert "Of 1 name in the agent's calls 1 had been said before (1 first by the user)" in text
 
 
