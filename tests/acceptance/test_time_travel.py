@@ -167,7 +167,7 @@ def test_reopening_folds_each_event_once_however_often_somebody_went_back(
             folded.append(event.seq)
             return super().apply(state, event)
 
-    monkeypatch.setattr("inmind.memory.memory.MindFold", Counting)
+    monkeypatch.setattr("inmind.memory.context.SessionFold", Counting)
     with Memory.open(home) as memory:
         session = memory.session("s")
         assert (session.overview, session.state.seq) == (before, length)
@@ -191,7 +191,7 @@ def other_words(*_: object) -> str:
 
 
 @pytest.mark.spec("A4")
-@pytest.mark.parametrize("changed", ["inmind.prompt.render.memory_text", "inmind.prompt.render.context_meta"])
+@pytest.mark.parametrize("changed", ["inmind.prompt.render.memory_text", "inmind.prompt.render.render_context_meta"])
 def test_other_words_of_ours_are_found_out_without_anybody_raising_a_number(
     session: Session, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:

@@ -158,10 +158,10 @@ def test_a_call_is_the_hosts_by_name_then_memorys_and_nobodys_only_where_the_hos
 
     assert owner("memory_read", mine) == "host"
     assert owner("memory_read", page) == owner("memory_read") == "memory"
-    assert owner("memory_read", page, remembers=False) == "nobody"
-    assert owner("get_pages", page) == "nobody"
+    assert owner("memory_read", page, remembers=False) == "unknown"
+    assert owner("get_pages", page) == "unknown"
     assert {owner("get_pages", page, nameless), owner("get_pages", group)} == {"host"}
-    assert owner("get_pages") == "nobody"
+    assert owner("get_pages") == "unknown"
     assert owner("get_pages", page, added=True) == "host"
 
 
@@ -172,7 +172,7 @@ def test_a_call_of_a_tool_that_no_layer_offers_says_so_and_changes_nothing() -> 
     for tool in TOOLS:
         answer = called(tool.wire_name, {"text": "x", "path": "overview.md"}, a_scene(layers=[]))
         assert (answer.error, answer.drafts) == (True, ())
-        assert "not offered here" in answer.text
+        assert "not offered in this session" in answer.text
 
 
 @pytest.mark.parametrize(
