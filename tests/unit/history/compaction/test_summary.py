@@ -47,7 +47,8 @@ def test_an_extracted_summary_has_requests_tools_and_the_last_reply() -> None:
         assistant("I have added it. The cart works."),
     ]
     assert extract_summary(said, budget=500, count=count) == (
-        "Requests:\n- Build a shop.\n- Now add a cart.\nTools used: write ×2, test ×1 (1 failed)\nLast reply: The cart works."
+        "Requests:\n- Build a shop.\n- Now add a cart.\n"
+        "Tools used: write ×2, test ×1 (1 failed)\nLast reply: The cart works."
     )
 
 
