@@ -301,7 +301,9 @@ def test_a_home_of_somebody_else_is_left_alone() -> None:
         line = [sys.executable, "-c", code, str(home)]
         ran = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, cwd="/")
     assert (ran.returncode, ran.stdout) == (5, "")
-    assert f"{home} cannot store a memory safely: permission denied: the folder belongs to another user" in in_one_line(ran.stderr)
+    assert f"{home} cannot store a memory safely: permission denied: the folder belongs to another user" in in_one_line(
+        ran.stderr
+    )
 
 
 @pytest.mark.spec("I2", "J1")
@@ -512,7 +514,9 @@ def test_a_shell_is_never_offered_a_name_that_it_would_run(used: Path, tmp_path:
 
 
 @pytest.mark.spec("I2")
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    "shell", ["bash", *(pytest.param(shell, marks=pytest.mark.exhaustive) for shell in ("zsh", "fish"))]
+)
 def test_a_shell_completes_commands_sessions_and_resources(used: Path, shell: str) -> None:
     def completed(*words: str) -> str:
         line = " ".join(("inmind", "--home", str(used), *words))

@@ -199,7 +199,7 @@ def test_where_nobody_can_be_asked_nothing_is_erased_unsaid(at: tuple[list[str],
     assert [one.name for one in tenants.list_all()] == ["ada"]
 
 
-@pytest.mark.parametrize(("answer", "left"), [("y\n", []), ("\n", ["ada"])])
+@pytest.mark.parametrize(("answer", "left"), [pytest.param("y\n", [], marks=pytest.mark.exhaustive), ("\n", ["ada"])])
 def test_a_person_is_asked_and_told_what_there_is(at: tuple[list[str], Tenants], answer: str, left: list[str]) -> None:
     where, tenants = at
     lived(made(tenants, "ada"))

@@ -131,6 +131,7 @@ def must_stand_in(talk: Sequence[Message]) -> list[str]:
     return [*(words for words in (GOAL, RULE, CHINESE_RULE) if words in said), said[-1]]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("E5", "E6", "E8", "B10")
 def test_a_run_of_300_turns_goes_through_a_small_window_and_undo_brings_back_what_was_sent_before(home: Home) -> None:
     with Memory.open(home) as memory:

@@ -75,6 +75,7 @@ def test_it_is_read_in_a_minute_and_needs_no_colour(in_a_pipe: subprocess.Comple
     assert "\x1b" not in in_a_pipe.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("B3")
 def test_references_are_understood_or_asked_about(
     in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]
@@ -229,6 +230,7 @@ def is_alive(process: int) -> bool:
     return standing(process)[0] not in "ZX"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc").exists(), reason="whose child a process is, is read from /proc")
 def test_ctrl_c_in_the_middle_of_the_crash_ends_all_of_it_and_leaves_nothing(tmp_path: Path) -> None:
     with on_a_terminal(tmp_path) as (running, terminal):

@@ -47,7 +47,12 @@ SCRIPTS: Mapping[str, Callable[[], list[Says]]] = {
 }
 
 
-@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(DOCS)))
+# `make test` follows the tutorial and the pages of each subject; `make test-all` follows the how-to pages as well.
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.exhaustive if page.parent.name == "how-to" else ()) for page in FOLLOWED],
+    ids=[str(page.relative_to(DOCS)) for page in FOLLOWED],
+)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     name = str(page.relative_to(DOCS))
     with Provider() as provider:
@@ -251,6 +256,7 @@ def test_no_two_pages_of_the_site_are_called_alike() -> None:
     assert [title for title, pages in titles.items() if pages > 1] == []
 
 
+@pytest.mark.exhaustive
 def test_the_site_is_whole_and_fetches_nothing_from_anywhere(tmp_path: Path) -> None:
     assert build(PROJECT, into=tmp_path) == 0
     assert (tmp_path / SITE / "docs" / "reference" / "names" / "session.html").is_file()

@@ -177,6 +177,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("J2")
 def test_nothing_is_found_wrong_with_a_home_to_which_somebody_goes_on_writing(used: Path) -> None:
     writer = subprocess.Popen([sys.executable, "-c", _GO_ON_WRITING, str(used)], stdout=subprocess.PIPE)

@@ -365,7 +365,10 @@ def page_edited(memory: Memory, edit: Callable[[str], str]) -> None:
     person_writes(memory, "memory/scratch.md", edit)
 
 
-@pytest.mark.parametrize("importance", ["0.7", "9.9", "1e-9", "0", "1e-999"])
+@pytest.mark.parametrize(
+    "importance",
+    ["9.9", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("0.7", "1e-9", "0", "1e-999"))],
+)
 @pytest.mark.parametrize(
     "at",
     ["2026-02-30T10:00:00Z", "0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"],

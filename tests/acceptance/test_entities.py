@@ -728,6 +728,7 @@ BAD: dict[str, Callable[[], Any]] = {
 }
 
 
+SLOW = ["50 MB of JSON", "a list of 50 MB"]
 READ = [
     "50 MB of text",
     "50 MB of JSON",
@@ -741,7 +742,7 @@ READ = [
 
 @pytest.mark.spec("B4", "J3")
 @pytest.mark.parametrize("place", ["arguments", "result"])
-@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("bad", [pytest.param(bad, marks=pytest.mark.exhaustive if bad in SLOW else ()) for bad in BAD])
 def test_a_bad_outcome_is_read_or_rejected_and_the_session_is_intact(home: Home, bad: str, place: str) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")

@@ -319,7 +319,10 @@ def test_the_coding_agent_outlasts_its_window_and_forgets_nothing(tmp_path: Path
 
 
 @pytest.mark.spec("D7", "D9")
-@pytest.mark.parametrize("name", ["cms_agent", "support_agent", "coding_agent"])
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("cms_agent", "coding_agent")), "support_agent"],
+)
 def test_an_agent_fares_the_same_with_another_provider(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,7 +369,10 @@ def test_a_scripted_model_knows_only_what_it_is_sent(monkeypatch: pytest.MonkeyP
 def test_a_script_that_is_not_played_to_its_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
     world = import_module("world.scripted")
-    with pytest.raises(ModelFailed, match="2 of its 2 moves"), world.serve_script([world.says("One."), world.says("Two.")]):
+    with (
+        pytest.raises(ModelFailed, match="2 of its 2 moves"),
+        world.serve_script([world.says("One."), world.says("Two.")]),
+    ):
         pass
 
 

@@ -40,7 +40,7 @@ def by_fences(step: int) -> list[Message]:
 
 
 @pytest.mark.spec("E5", "E6", "E8")
-@pytest.mark.parametrize("window", [4_000, 8_000])
+@pytest.mark.parametrize("window", [4_000, pytest.param(8_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("work", [by_tools, by_text, by_fences])
 def test_an_agent_that_works_on_one_task_is_never_too_long_and_never_forgets_it(
@@ -64,7 +64,14 @@ def test_an_agent_that_works_on_one_task_is_never_too_long_and_never_forgets_it(
 
 
 @pytest.mark.spec("E5", "E8")
-@pytest.mark.parametrize(("window", "system"), [(3_000, 700), (4_000, 1_200), (8_000, 4_000)])
+@pytest.mark.parametrize(
+    ("window", "system"),
+    [
+        (3_000, 700),
+        pytest.param(4_000, 1_200, marks=pytest.mark.exhaustive),
+        pytest.param(8_000, 4_000, marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("format", ["openai", "anthropic"])
 def test_in_a_window_that_hardly_has_room_for_anything_a_stub_names_fewer_ids(
     memory: Memory, window: int, system: int, format: str

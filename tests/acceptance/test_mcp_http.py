@@ -152,9 +152,12 @@ def test_a_session_id_that_somebody_made_up_is_nobodys(listening: Listening) -> 
 
 
 @pytest.mark.spec("N64", "K14", "J2")
-def test_fifty_clients_with_the_same_ids_hear_their_own_answers_and_lose_nothing(unhurried: Listening) -> None:
+@pytest.mark.parametrize("crowd", [10, pytest.param(50, marks=pytest.mark.exhaustive)])
+def test_many_clients_with_the_same_ids_hear_their_own_answers_and_lose_nothing(
+    unhurried: Listening, crowd: int
+) -> None:
     """Every client counts its requests from the same number; another process writes to the same memory meanwhile."""
-    crowd, each = 50, 1
+    each = 1
 
     async def one(number: int) -> list[str]:
         session = {"session": f"crowd-{number}"}
@@ -436,7 +439,7 @@ def test_the_token_is_kept_where_only_its_owner_reads_it_and_told_nowhere(listen
         assert not poor.strip() or poor.strip() not in str(refused.value)
     load_token(tmp_path, {})
     (tmp_path / FILE_NAME).chmod(0o644)
-    with pytest.raises(UnsafeStorage, match="others can read it"):
+    with pytest.raises(UnsafeStorage, match="other users can read it"):
         load_token(tmp_path, {})
     (tmp_path / FILE_NAME).rename(tmp_path / "elsewhere")
     (tmp_path / "elsewhere").chmod(0o600)
@@ -449,10 +452,10 @@ def test_the_token_is_kept_where_only_its_owner_reads_it_and_told_nowhere(listen
 def test_what_cannot_be_served_is_said_in_one_line(listening: Listening, tmp_path: Path) -> None:
     abroad = at_once("mcp", "--http", "--host", EVERYWHERE, home=tmp_path)
     assert (abroad.exit_code, abroad.stdout) == (2, "")
-    assert abroad.stderr.startswith("inmind: INVALID_INPUT: --host: expected this machine alone, or a token of yours")
+    assert abroad.stderr.startswith("inmind: INVALID_INPUT: --host: expected a loopback address, or a token in")
     taken = at_once("mcp", "--http", "--port", str(listening.port), home=tmp_path)
     assert taken.exit_code == 2
-    assert "a port that is free" in taken.stderr
+    assert "a free port" in taken.stderr
     assert [said.stderr.count("\n") for said in (abroad, taken)] == [1, 1]
 
 

@@ -44,7 +44,7 @@ import os, time
 import inmind.apps.mcp.stdio as stdio
 from inmind.session.session import Session
 from inmind.apps.cli import main
-stdio.MOST_AT_ONCE = 2 * stdio.LEAST_EACH
+stdio.MAX_PENDING_BYTES = 2 * stdio.MIN_REQUEST_BYTES
 fast, running = Session.call_tool, []
 def counted(*given, **named):
     running.append(1)
@@ -60,15 +60,15 @@ main()
 DREAMING = """
 import sys, time
 import inmind.apps.mcp.command as command
-from inmind.jobs.upkeep import Housekeeping
+from inmind.jobs.upkeep import UpkeepScheduler
 from inmind.apps.cli import main
-command.LEAVING_SECONDS = 1.0
-begin = Housekeeping.begin
+command.SHUTDOWN_SECONDS = 1.0
+begin = UpkeepScheduler.start
 def round(self, seconds):
     print("a round begins", file=sys.stderr, flush=True)
     time.sleep(60)
-Housekeeping.run = round
-Housekeeping.begin = lambda self, every: begin(self, 0.05)
+UpkeepScheduler.run = round
+UpkeepScheduler.start = lambda self, every: begin(self, 0.05)
 main()
 """
 
@@ -136,6 +136,7 @@ def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowled
     assert stored == set(range(1, CALLS + 1)) - refused
 
 
+@pytest.mark.exhaustive
 @pytest.mark.embedded
 def test_a_client_that_goes_on_sending_is_not_waited_for(home: Path, tmp_path: Path) -> None:
     process = a_child(home, tmp_path, "from inmind.apps.cli import main; main()")
@@ -194,6 +195,7 @@ def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quie
     assert told.count("inmind: invalid message: ") == len(errors)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.embedded
 @pytest.mark.spec("C08")
 def test_a_client_that_dies_while_it_is_answered_is_no_failure(home: Path, tmp_path: Path) -> None:
@@ -212,6 +214,7 @@ def test_a_client_that_dies_while_it_is_answered_is_no_failure(home: Path, tmp_p
     process.stderr.close()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.embedded
 def test_what_is_not_answered_yet_keeps_the_next_from_being_read(home: Path, tmp_path: Path) -> None:
     process = a_child(home, tmp_path, COUNTING)
@@ -226,7 +229,7 @@ def test_what_is_not_answered_yet_keeps_the_next_from_being_read(home: Path, tmp
 
 
 @pytest.mark.embedded
-@pytest.mark.parametrize("told", [(), ("--no-dreams",)])
+@pytest.mark.parametrize("told", [(), pytest.param(("--no-dreams",), marks=pytest.mark.exhaustive)])
 def test_it_dreams_meanwhile_and_does_not_wait_for_that_when_it_leaves(
     home: Path, tmp_path: Path, told: tuple[str, ...]
 ) -> None:

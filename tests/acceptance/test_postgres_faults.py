@@ -166,6 +166,7 @@ LONG = (
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("P34", "J3", "J8")
 @pytest.mark.parametrize("text", [name for name in TEXTS if "MB" in name])
 def test_what_is_long_is_kept_alike_or_refused_alike(pair: Pair, text: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
+from tables import each_row
 from terminal import inmind
 from torture import searching
 from torture.harness import RunningActor, ask
@@ -293,7 +294,7 @@ def test_filters_select_what_they_name(memory: Memory, session: Session, clock: 
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     "filters",
     [
         {"kinds": ["whim"]},
@@ -333,17 +334,21 @@ def test_an_unknown_filter_is_refused_and_never_ignored(
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
-    "query", ["x" * 100_000, "word " * 20_000, None, 7, b"violin", ["violin"]], ids=lambda q: str(q)[:9]
-)
+@each_row("query", ["x" * 100_000, "word " * 20_000, None, 7, b"violin", ["violin"]], ids=lambda q: str(q)[:9])
 def test_an_invalid_query_is_rejected(memory: Memory, session: Session, query: Any) -> None:
     for search in (session.search, memory.search):
         with pytest.raises(InvalidInput, match="query"):
             search(query)
 
 
+@pytest.fixture
+def violin(session: Session) -> Session:
+    session.add([user("The violin is in the attic")])
+    return session
+
+
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "",
@@ -373,13 +378,12 @@ def test_an_invalid_query_is_rejected(memory: Memory, session: Session, query: A
     ],
     ids=lambda query: ascii(query)[:40],
 )
-def test_no_query_breaks_anything(memory: Memory, session: Session, query: str) -> None:
-    session.add([user("The violin is in the attic")])
-    hits = session.search(query)
+def test_no_query_breaks_anything(memory: Memory, violin: Session, query: str) -> None:
+    hits = violin.search(query)
     assert ids(memory.search(query)) == ids(hits)
     if "violin" in query and "\x00" not in query:
         assert texts(hits) == ["The violin is in the attic"] or query == "violin\u202e\u0301"
-    assert texts(session.search("violin")) == ["The violin is in the attic"]
+    assert texts(violin.search("violin")) == ["The violin is in the attic"]
 
 
 # -- undone texts ------------------------------------------------------------------------------------------
@@ -588,7 +592,9 @@ def test_a_search_by_the_model_works_in_every_format_and_counts_as_access(
     )
 
 
-@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+@pytest.mark.parametrize(
+    "format", ["openai", *(pytest.param(format, marks=pytest.mark.exhaustive) for format in ("responses", "anthropic"))]
+)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -1,7 +1,6 @@
-"""Tenants of one database: each its role, and nobody looks into another's, whatever the roles are called.
+"""Tenants of one database: each is a role that cannot read another's data, whatever the roles are called.
 
-The contract says it in its tenth sentence. What a session is told would leak from one to the next behind a pooler, so
-nothing is ever told to one.
+Session state would leak from one tenant to the next through a pooler, so none is ever set.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ TRIES = [
 
 @pytest.mark.spec("J8", "N57")
 def test_one_tenant_cannot_read_count_change_or_delete_anothers(own: OwnServer) -> None:
-    """By any statement of its own, as far as its credential reaches."""
+    """With any statement that its credential allows."""
     ada, eve = own.tenant("ada"), own.tenant("eve")
     for url, text in ((ada, "ada's own"), (eve, "eve's own")):
         store = PostgresStore.open(url)
@@ -117,7 +116,7 @@ def test_only_a_credential_leads_to_another_tenant(own: OwnServer, options: str)
 
 @pytest.mark.spec("J8")
 def test_a_schema_of_another_role_is_refused(own: OwnServer) -> None:
-    """Who may make schemas could make one of another's name, to read what is put there."""
+    """A role that may create schemas could create one of another's name to read its content."""
     own.tenant("squatter")
     url = own.tenant("late")
     with psycopg.connect(own.url("squatter"), autocommit=True) as connection:
@@ -136,7 +135,7 @@ def test_a_role_without_create_rights_gets_a_clear_error(own: OwnServer) -> None
         PostgresStore.open(url)
 
 
-# -- behind a pooler ---------------------------------------------------------------------------------------
+# -- through a pooler --------------------------------------------------------------------------------------
 
 SESSION_STATE = re.compile(
     r"^(SET (?!TRANSACTION|LOCAL)|PREPARE|DEALLOCATE|LISTEN|UNLISTEN|NOTIFY|DISCARD|RESET|DECLARE|LOAD)\b"
@@ -146,7 +145,7 @@ SESSION_STATE = re.compile(
 
 
 def use_everything(store: PostgresStore, name: str) -> None:
-    """Each kind of call there is."""
+    """Every kind of call."""
     put(store, f"{name} plain", keyed=False)
     put(store, f"{name} keyed", keyed=True)
     put(store, f"{name} beside", keyed=True, beside="resource/beside")
@@ -162,7 +161,7 @@ def use_everything(store: PostgresStore, name: str) -> None:
 
 @pytest.mark.spec("J8")
 def test_no_statement_changes_session_state(own: OwnServer) -> None:
-    """So that a pooler may send each transaction by another one: the server's own log of every statement says so."""
+    """So that a pooler may use another session for each transaction; checked in the server's log."""
     url = own.tenant("watched")
     before = len(own.server.log)
     store = PostgresStore.open(f"{url}&application_name=watched")
@@ -177,7 +176,7 @@ def test_no_statement_changes_session_state(own: OwnServer) -> None:
 
 @contextmanager
 def pooler(own: OwnServer, folder: Path, *roles: str) -> Generator[int]:
-    """In transaction mode, with one connection to the server for each role."""
+    """In transaction mode, with one server connection for each role."""
     port, users = pgbouncer.free_port(), "".join(f'"{role}" ""\n' for role in roles)
     config = (
         f"[databases]\n* = host={own.server.folder} port={own.server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
@@ -191,7 +190,7 @@ def pooler(own: OwnServer, folder: Path, *roles: str) -> Generator[int]:
 
 @pytest.mark.spec("J8")
 def test_two_tenants_through_a_transaction_pooler(own: OwnServer) -> None:
-    """Many threads over one connection to the server each: all is there, and nothing is in the other's."""
+    """Many threads over one server connection each: all events are stored, each with its tenant."""
     with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool1", "pool2") as port:
         urls = {name: f"postgresql://{name}@127.0.0.1:{port}/postgres?sslmode=disable" for name in ("pool1", "pool2")}
         for name in urls:
@@ -212,9 +211,10 @@ def test_two_tenants_through_a_transaction_pooler(own: OwnServer) -> None:
         )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("P30", "J8")
 def test_a_statement_that_a_pooler_never_sent_is_reported_as_not_stored(own: OwnServer) -> None:
-    """It had no connection for who asked, or none at all: that is no reason to wonder whether it was done."""
+    """The pooler had no free connection, or none at all: the outcome is known."""
     with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool3") as port:
         url = f"postgresql://pool3@127.0.0.1:{port}/postgres?sslmode=disable"
         own.tenant("pool3")
