@@ -1,7 +1,7 @@
-"""A way to PostgreSQL that ends where a test wants it to: a proxy that knows where a statement and its answer begin.
+"""A proxy to PostgreSQL that cuts connections at chosen statements.
 
-The worst moment to lose a connection is between the server's commit and the client's hearing of it. Here that moment
-can be chosen, and whether the network says good-bye, slams the door or swallows everything without a word.
+The worst moment to lose a connection is between the server's commit and the client's receiving the reply. Here that
+moment can be chosen, and whether the connection is closed, reset, or silently blocked.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from urllib.parse import quote
 from psycopg.conninfo import conninfo_to_dict
 
 Where = Literal["connect", "before", "after", "reply"]
-"""`connect`: nobody gets in. Of a statement: `before` the server gets it; `after` it has been sent on, whatever becomes
-of it; with its `reply` on the way, so that it is committed and its client does not know."""
+"""`connect`: no connection is accepted. For a statement: `before` the server gets it; `after` it was forwarded, with any
+outcome; `reply`: it is committed and the reply is lost."""
 
 How = Literal["closed", "reset", "silence"]
-"""By a good-bye, by a slammed door, or not at all: the connection stays, and nothing passes any more."""
+"""The connection is closed, reset, or stays open and forwards nothing."""
 
 
 @dataclass
 class Cut:
-    """A fault that waits for its moment."""
+    """A fault that waits for its statement."""
 
     where: Where
     how: How
@@ -44,7 +44,7 @@ class Cut:
 
 
 class Proxy:
-    """Between clients and one server, on a port of the loopback."""
+    """Forwards connections to one server, on a local port."""
 
     def __init__(self, url: str) -> None:
         self._told: dict[str, Any] = conninfo_to_dict(url)
@@ -71,7 +71,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """For clients: the same user and database, by way of this."""
+        """The URL for clients: the same user and database, through this proxy."""
         told = self._told
         who = quote(told["user"], safe="") + (f":{quote(told['password'], safe='')}" if told.get("password") else "")
         where = f"127.0.0.1:{self._listening.getsockname()[1]}/{quote(told['dbname'], safe='')}"
@@ -79,7 +79,7 @@ class Proxy:
 
     @contextmanager
     def cutting(self, where: Where, how: How, *, at: str = "", times: int = 1) -> Generator[Cut]:
-        """Inside, that many statements with `at` in them lose their connection; it has to happen at least once."""
+        """In the block, this many statements with `at` in them lose their connection; at least one must."""
         self._cut = cut = Cut(where, how, at.encode(), times)
         try:
             yield cut
@@ -88,7 +88,7 @@ class Proxy:
         assert cut.fired, f"nothing was cut at {where} {at!r}"
 
     def drop(self, how: How) -> int:
-        """All connections there are, whatever they do. How many that were."""
+        """Cut all connections; returns their number."""
         with self._lock:
             ways = [*self._ways]
         for way in ways:
@@ -143,7 +143,10 @@ class Proxy:
 
 
 class _ProxiedConnection:
-    """One connection, there and back. `up`: what a client says up to the point where it waits for an answer."""
+    """One connection in both directions.
+
+    `client_to_server` forwards a client's messages up to the point where it waits for an answer.
+    """
 
     def __init__(self, proxy: Proxy, client: socket.socket) -> None:
         self._proxy, self._client = proxy, client
@@ -204,7 +207,7 @@ class _ProxiedConnection:
             self._silent = True
             return
         if self._silent and how == "closed":
-            return  # whoever has heard nothing for long must not hear a good-bye
+            return  # a silent connection must not get a FIN
         self._proxy.forget(self)
         for side in (self._client, self.server):
             if side is None:
@@ -212,7 +215,7 @@ class _ProxiedConnection:
             with suppress(OSError):
                 if how == "reset" and side is self._client:
                     side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    side.shutdown(socket.SHUT_RD)  # whoever reads from it keeps it open
+                    side.shutdown(socket.SHUT_RD)  # a pending read keeps it open
                 else:
                     side.shutdown(socket.SHUT_RDWR)
             with suppress(OSError):
@@ -220,7 +223,7 @@ class _ProxiedConnection:
 
 
 def _size(pending: bytes, *, typed: bool) -> int | None:
-    """Of the first message; None while that is not to be seen. The very first of a client has no type."""
+    """Size of the first message; None if incomplete. A client's very first message has no type."""
     head = 5 if typed else 4
     if len(pending) < head:
         return None

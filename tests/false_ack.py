@@ -1,7 +1,6 @@
-"""A process that says of notes that they are safe before they are, and dies in between: what the demonstration is
-there to find out.
+"""A process that acknowledges notes before they are stored, and dies in between.
 
-It stands where `inmind.apps.demo.crash_child` does, and has the same names.
+The demonstration must detect it. It replaces `inmind.apps.demo.crash_child` and has the same names.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from inmind import Memory
 from inmind.apps.demo.crash_child import NOTE_COUNT, RESOURCE, SESSION, note_text
 
-__all__ = ["RESOURCE", "SESSION", "NOTE_COUNT", "note_text"]
+__all__ = ["NOTE_COUNT", "RESOURCE", "SESSION", "note_text"]
 
 KEPT = NOTE_COUNT - 3
 

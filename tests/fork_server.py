@@ -1,8 +1,8 @@
-"""A Python that is warm: a process that has imported a lot and opened nothing, and forks others within milliseconds.
+"""A fork server: a process that has imported much and opened nothing, and forks others within milliseconds.
 
-What is run here is a process as any other, with arguments, a folder, an environment, streams and an end of its own, the
-interpreter's regular end included. Only its imports were made before. So whatever is about how an interpreter starts,
-what it is told in PYTHON… or what is imported when, is for an interpreter of its own.
+A forked process is like any other, with its own arguments, folder, environment, streams and exit, including the
+interpreter's regular shutdown. Only its imports were done before. So tests of interpreter start, PYTHON… variables or
+import order need a new interpreter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SECONDS = 120.0
 
 
 class ForkServer:
-    """A process that `module:function` has made ready, and that lives as long as this one."""
+    """A process prepared by `module:function` that lives as long as this one."""
 
     def __init__(self, ready: str, *, env: Mapping[str, str] | None = None) -> None:
         self._folder = TemporaryDirectory(prefix="warm-")
@@ -49,7 +49,7 @@ class ForkServer:
         atexit.register(self._leave)
 
     def fork(self, function: str, request: Any, *descriptors: int) -> ForkedProcess:
-        """Let a process of its own call `module:function` with the request and with these descriptors."""
+        """Fork a process that calls `module:function` with the request and these descriptors."""
         return ForkedProcess(self.address, function, request, descriptors)
 
     def start(
@@ -60,7 +60,7 @@ class ForkServer:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> ForkedProcess:
-        """Begin what `python -c` does with the code, on these three streams."""
+        """Start code like `python -c`, on these three streams."""
         environment = dict(os.environ if env is None else env)
         return self.fork(
             "fork_server:program", [code, ["-c", *arguments], str(cwd or Path.cwd()), environment], *streams
@@ -75,7 +75,7 @@ class ForkServer:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
-        """What `python -c` does with the code, to its end. `together`: errors go where the output goes."""
+        """Run code like `python -c` to its end. `together`: stderr goes to stdout."""
         with contextlib.ExitStack() as open_here:
             given, ours = _a_pipe(open_here)
             said, out = _a_pipe(open_here)
@@ -92,7 +92,7 @@ class ForkServer:
             return subprocess.CompletedProcess([code, *arguments], process.wait(), output, errors)
 
     def command(self, name: str, code: str) -> str:
-        """A script that does with the code what `run` does, as a command of this name."""
+        """Create a script of this name that runs the code like `run`."""
         asking = shlex.join([sys.executable, "-I", "-S", __file__, "ask", self.address, code, name])
         return f'#!/bin/sh\nexec {asking} "$@"\n'
 
@@ -104,7 +104,7 @@ class ForkServer:
 
 
 class ForkedProcess:
-    """A process that was forked, by the connection over which it and its keeper tell of it. It leads a session."""
+    """A forked process, known by the connection over which it is reported. It leads a session."""
 
     def __init__(self, address: str, function: str, request: Any, descriptors: Sequence[int]) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -122,12 +122,12 @@ class ForkedProcess:
             os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """With all that it has started."""
+        """Kill it with all processes that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def wait(self, seconds: float = SECONDS) -> int:
-        """Its exit code, as subprocess has it."""
+        """Its exit code, as in subprocess."""
         if self._code is None:
             self._socket.settimeout(seconds)
             self._code = int(self._told.readline())
@@ -137,12 +137,12 @@ class ForkedProcess:
 
 
 def text(said: bytes) -> str:
-    """As a program reads it that asks for text."""
+    """Decode output like a program in text mode."""
     return io.TextIOWrapper(io.BytesIO(said)).read()
 
 
 class _StreamReader:
-    """A stream, read to its end while others are."""
+    """Reads a stream to its end in a thread."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._said = b""
@@ -171,7 +171,7 @@ def _a_pipe(open_here: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def serve(listening: socket.socket, ready: str) -> None:
-    """Get ready, and fork until nobody holds the other end of the input."""
+    """Prepare, and fork until the other end of the input is closed."""
     atexit.register(_leave_at_once)  # the first that is registered is the last that is called
     _function(ready)()
     gc.collect()
@@ -192,14 +192,14 @@ def serve(listening: socket.socket, ready: str) -> None:
 
 
 def _fork_and_wait(asking: socket.socket) -> None:
-    """Fork the process that was asked for, wait for it, tell how it ended. Returns in that process."""
+    """Fork the requested process, wait for it, report its exit. Returns in that process."""
     size, descriptors, _, _ = socket.recv_fds(asking, 8, 16)
     wanted, said = int.from_bytes(size, "big"), b""
     while len(said) < wanted:
         said += asking.recv(wanted - len(said))
     pid = os.fork()
     if pid == 0:
-        os.setsid()  # whatever it starts in its turn can be ended with it
+        os.setsid()  # so that its children can be killed with it
         asking.sendall(b"%d\n" % os.getpid())
         asking.close()
         name, request = json.loads(said)
@@ -208,7 +208,7 @@ def _fork_and_wait(asking: socket.socket) -> None:
     for each in descriptors:
         os.close(each)
     _, status = os.waitpid(pid, 0)
-    with contextlib.suppress(OSError):  # nobody may want to know
+    with contextlib.suppress(OSError):  # the other end may be closed
         asking.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
     os._exit(0)
 
@@ -219,7 +219,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def program(request: list[Any], *streams: int) -> NoReturn:
-    """Be what `python -c` would have been, on a terminal of its own where the input is one."""
+    """Run like `python -c`, on its own terminal if the input is one."""
     code, arguments, folder, environment = request
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
@@ -249,13 +249,13 @@ def program(request: list[Any], *streams: int) -> NoReturn:
 
 
 def _opened(number: int, mode: str, before: TextIO, *, buffering: int = -1) -> TextIO:
-    """A stream as an interpreter opens it that starts with this descriptor: as a pipe, a file or a terminal."""
+    """Open a stream like a starting interpreter: a pipe, a file or a terminal."""
     opened = open(number, mode, buffering, encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115
     return cast(TextIO, opened)
 
 
 def _end_with(code: object) -> NoReturn:
-    """The interpreter's own end, threads and exit functions included, up to where it would take all modules apart."""
+    """Run the interpreter's shutdown, including threads and exit functions, but without module teardown."""
     if not isinstance(code, int | None):
         print(code, file=sys.stderr)
         code = 1
@@ -277,7 +277,7 @@ _last: list[int] = []
 
 
 def ask(address: str, code: str, arguments: Sequence[str]) -> NoReturn:
-    """Be the command that is asked for, for whoever has started this process: its streams, its end."""
+    """Run the requested command for the process that started this one: its streams, its exit."""
     request = [code, arguments, str(Path.cwd()), dict(os.environ)]
     ended = ForkedProcess(address, "fork_server:program", request, [0, 1, 2]).wait()
     if ended < 0:

@@ -1,4 +1,4 @@
-"""A server on the loopback, for as long as a test needs it."""
+"""A local server for the duration of a test."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 
 class QuietHandler(BaseHTTPRequestHandler):
-    """A test's output is its own."""
+    """A request handler that logs nothing."""
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def listening(handler: type[QuietHandler]) -> Generator[str]:
-    """Its address. It has ended when this ends."""
+    """Yield its address; it is stopped at the end of the block."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

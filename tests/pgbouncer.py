@@ -1,4 +1,4 @@
-"""A real PgBouncer, where one is installed."""
+"""A real PgBouncer, if one is installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def free_port() -> int:
 
 @contextmanager
 def pooler(folder: Path, config: str, *, port: int, **files: str) -> Generator[None]:
-    """As it is told to be by its configuration, and by files of these names beside it."""
+    """Run it with this configuration and these additional files."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         pytest.skip("pgbouncer is not installed")

@@ -1,11 +1,10 @@
-"""A real PostgreSQL for the tests, out of a package: nothing has to be installed, running or asked for.
+"""A real PostgreSQL server for the tests, from a package: nothing has to be installed or running.
 
-All tests of a run share one server, whichever worker they run in, and each is a tenant of its own there. What has to
-stop, kill or misconfigure a server makes one for itself. $INMIND_TEST_POSTGRES names a server to share instead, by a
-superuser's URL.
+All tests of a run share one server, in all workers, and each test is a separate tenant. A test that has to stop, kill
+or misconfigure a server starts its own. $INMIND_TEST_POSTGRES names a server to share instead, by a superuser's URL.
 
-Data lies in memory where there is enough of it, and the servers flush it as if it were a disk. None of them outlives
-its run, however that ends: see keeper.py.
+Data is in memory if there is enough of it, and the servers flush it as if it were a disk. No server outlives its run,
+however that ends: see server_reaper.py.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ SETTINGS = {
     "shared_buffers": "64MB",
     "max_wal_size": "128MB",
     "scram_iterations": "1",
-    # As files among the data: what a killed server leaves elsewhere in memory nobody would clear away.
+    # As files in the data folder: other shared memory of a killed server would not be cleaned up.
     "dynamic_shared_memory_type": "mmap",
 }
 
@@ -58,22 +57,22 @@ _ENDINGS = {"fast": server_reaper.FAST, "immediate": server_reaper.IMMEDIATE}
 
 
 def missing() -> str | None:
-    """Why no server can be started here, if none can."""
+    """Why no server can be started here; empty if it can."""
     if find_spec(_PACKAGE) is None:
         return f"there are no programs of PostgreSQL here: {_PACKAGE} has no wheel for this platform"
     if os.geteuid() == 0 and unprivileged_user() is None:
-        return "PostgreSQL refuses to be run by root, and there is no user `nobody` to run it"
+        return "PostgreSQL refuses to run as root, and there is no user `nobody`"
     return None
 
 
 def in_memory() -> Path | None:
-    """Where files lie in memory, if there is room for those of the tests."""
+    """A folder in memory, if there is enough space."""
     roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
     return _MEMORY if roomy else None
 
 
 class Run:
-    """A run of the tests: the folder that its servers are in, and the lock that says that it goes on."""
+    """A run of the tests: the folder of its servers, and the lock that shows that it is running."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -84,7 +83,7 @@ class Run:
 
     @classmethod
     def begin(cls, *, on_disk: bool = False) -> Run:
-        """`on_disk`: where the system has its temporary files, however much memory there is."""
+        """`on_disk`: use the temporary folder even if there is enough memory."""
         roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
         run = cls(Path(tempfile.mkdtemp(prefix="inmind-", dir=_MEMORY if roomy and not on_disk else None)))
         run.folder.chmod(0o711)
@@ -92,7 +91,7 @@ class Run:
         return run
 
     def end(self) -> None:
-        """Returns when no server is left. Only who began a run can end it."""
+        """Return when no server is left. Only the process that began the run can end it."""
         if self._held is None:
             return
         self._held.close()
@@ -103,7 +102,7 @@ class Run:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def shared(self) -> Server:
-        """The server of all, started by whoever needs it first."""
+        """The shared server, started by the first process that needs it."""
         with lock_file(self.folder / "shared.lock"):
             server = Server(self, "shared")
             if not server.is_running:
@@ -112,7 +111,7 @@ class Run:
 
     @contextmanager
     def server(self, **settings: str) -> Generator[Server]:
-        """A server of one's own, not started yet, and without a trace afterwards."""
+        """A private server, not started yet, removed afterwards."""
         own = Server(self, f"own-{os.urandom(4).hex()}", **settings)
         try:
             yield own
@@ -122,7 +121,7 @@ class Run:
             shutil.rmtree(own.folder)
 
     def programs(self) -> Path:
-        """Where the programs are, for whoever runs them: root's own folders are closed to `nobody`."""
+        """The folder of the programs, copied if needed: the user `nobody` cannot read root's folders."""
         found = find_spec(_PACKAGE)
         assert found is not None
         assert found.origin is not None
@@ -137,7 +136,7 @@ class Run:
         return copy / _PACKAGE / _INSTALLED / "bin"
 
     def template(self) -> Path:
-        """A data directory in which nothing has happened: it is copied in a tenth of the time that making it takes."""
+        """An empty data directory: copying it takes a tenth of the time of initdb."""
         made = self.folder / "template"
         with lock_file(self.folder / "template.lock"):
             if not made.exists():
@@ -161,7 +160,10 @@ class Run:
 
 
 class Server:
-    """One server, on a socket and on a port of the loopback. Whoever has its folder can use it, and end it."""
+    """One server on a socket and a port.
+
+    A process with access to its folder can use and stop it.
+    """
 
     def __init__(self, run: Run, name: str, **settings: str) -> None:
         self.run = run
@@ -175,7 +177,7 @@ class Server:
         self.port = int(chosen.read_text())
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Start it; return when it answers."""
         if not self.data.exists():
             subprocess.run(["cp", "-a", self.run.template(), self.data], check=True)
         owner = self.data.stat().st_uid
@@ -187,7 +189,7 @@ class Server:
         subprocess.run([*keeping, *postgres], check=True, timeout=2 * SECONDS)
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
-        """In good order, or as if it had crashed; returns when it is gone."""
+        """Stop it in order, or as in a crash; return when it is gone."""
         if (pid := self.pid) is not None:
             os.kill(pid, _ENDINGS[mode])
             self._wait_until_gone()
@@ -197,7 +199,7 @@ class Server:
         self.start()
 
     def kill_postmaster(self) -> None:
-        """As a system does that runs out of memory; returns when all others of the server have noticed and are gone."""
+        """Kill it like the out-of-memory killer; return when all its processes are gone."""
         pid, memory = self.pid, self._memory
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
@@ -205,14 +207,14 @@ class Server:
         wait_until(lambda: not _is_attached(memory), f"processes of {self.folder} hold on to its memory")
 
     def forget_memory(self) -> None:
-        """Give back what a killed server has left with the system, for one that is not started again."""
+        """Free the shared memory of a killed server that is not started again."""
         if not self.is_running and self._told():
             ctypes.CDLL(None).shmctl(self._memory, _IPC_RMID, None)
 
     def url(
         self, user: str = SUPERUSER, *, password: str = PASSWORD, database: str = "postgres", tcp: bool = False
     ) -> str:
-        """By the socket nobody is asked for a password, by the port everybody is."""
+        """The socket requires no password, the port does."""
         who = f"{quote(user)}:{quote(password)}"
         if tcp:
             return f"postgresql://{who}@127.0.0.1:{self.port}/{quote(database)}"
@@ -220,7 +222,7 @@ class Server:
 
     @property
     def pid(self) -> int | None:
-        """Of the postmaster, if there is one."""
+        """Process id of the postmaster, if it runs."""
         return int(self._told()[0]) if self.is_running else None
 
     @property
@@ -233,7 +235,7 @@ class Server:
 
     @property
     def _memory(self) -> int:
-        """Its piece of shared memory, as the system calls it."""
+        """Id of its shared memory segment."""
         return int(self._told()[6].split()[1])
 
     def _told(self) -> list[str]:
@@ -244,7 +246,7 @@ class Server:
 
 
 class Tenants:
-    """Tenants of one server: each is a role that may make its schema, and nothing else yet."""
+    """Tenants of one server: roles that may create their schema, and nothing else."""
 
     def __init__(self, admin: str) -> None:
         import psycopg
@@ -264,7 +266,7 @@ class Tenants:
 
     @contextmanager
     def fresh(self) -> Generator[str]:
-        """The URL of a new tenant, of whom nothing is left afterwards."""
+        """Yield the URL of a new tenant, removed afterwards."""
         name, password = f"t_{os.urandom(6).hex()}", os.urandom(6).hex()
         self._admin.execute(f"CREATE ROLE {name} LOGIN IN ROLE {_TENANTS} PASSWORD '{password}'".encode())
         try:
@@ -276,9 +278,9 @@ class Tenants:
 
     @contextmanager
     def reused(self) -> Generator[str]:
-        """The URL of a tenant with an empty memory, of whom nothing is left afterwards but the tables.
+        """Yield the URL of a tenant with empty tables, which is emptied and reused afterwards.
 
-        To make those takes longer than most tests do. Whoever has changed them is not handed on.
+        Creating the tables takes longer than most tests. A tenant whose tables were changed is not reused.
         """
         url, furnished = self._swept.pop() if self._swept else self._create_tables()
         try:
@@ -300,7 +302,7 @@ class Tenants:
         return self._admin.execute(_FURNITURE.replace("{name}", name).encode()).fetchall()
 
     def _end_connections(self, name: str) -> None:
-        """A connection that a test has left open might hold locks."""
+        """End connections that a test left open: they might hold locks."""
         self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [name])
 
 
@@ -361,14 +363,14 @@ def wait_until(true: Callable[[], bool], otherwise: str, *, seconds: float = SEC
 
 
 def _is_attached(memory: int) -> bool:
-    """Whether any process still has this piece of shared memory, where the system tells."""
+    """True if a process still has this shared memory segment, as far as the system tells."""
     table = Path("/proc/sysvipc/shm")
     rows = [line.split() for line in table.read_text().splitlines()[1:]] if table.exists() else []
     return any(int(row[1]) == memory and row[6] != "0" for row in rows)
 
 
 def _a_free_port() -> int:
-    """Not one of those that the system gives away by itself, so that it is still free after a restart."""
+    """Outside the ephemeral range, so that it is still free after a restart."""
     while True:
         port = random.randrange(15_000, 32_000)
         with socket.socket() as tried, suppress(OSError):
@@ -377,7 +379,7 @@ def _a_free_port() -> int:
 
 
 def unprivileged_user() -> int | None:
-    """Who runs what refuses to be run by root."""
+    """The user for programs that refuse to run as root."""
     with suppress(KeyError):
         return pwd.getpwnam("nobody").pw_uid
     return None

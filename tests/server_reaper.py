@@ -1,8 +1,7 @@
-"""Whoever ends a server when the tests that it was for are over: a program, and what it and the tests agree on.
+"""Stops a test server when the test run is over.
 
-A run of the tests holds a lock as long as it lives. The keeper of a server waits for that lock, and the system gives it
-to the keeper however the run has ended. While there is a keeper it holds a lock itself, so that anybody can see whether
-the server is still there.
+A test run holds a lock as long as it lives. The keeper of a server waits for that lock and gets it however the run
+ends. The keeper holds a lock too, so that other processes can see whether the server is still there.
 """
 
 from __future__ import annotations
@@ -44,14 +43,17 @@ def keep(going_on: Path, folder: Path, owner: int, command: Sequence[str]) -> in
 
 
 def lock_file(path: Path) -> IO[bytes]:
-    """The file, locked for this process until it is closed. A record lock: children do not have it."""
+    """Lock the file for this process until it is closed.
+
+    A record lock: children do not inherit it.
+    """
     file = path.open("ab")
     fcntl.lockf(file, fcntl.LOCK_EX)
     return file
 
 
 def is_locked(path: Path) -> bool:
-    """Whether another process has it locked."""
+    """True if another process has locked it."""
     try:
         with path.open("r+b") as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -63,14 +65,14 @@ def is_locked(path: Path) -> bool:
 
 
 def read_status(folder: Path) -> list[str]:
-    """What the server of a folder says of itself, line by line: its process first, at last whether it is ready."""
+    """Lines of the server's status file: its process id first, whether it is ready last."""
     with suppress(FileNotFoundError):
         return (folder / "data/postmaster.pid").read_text().splitlines()
     return []
 
 
 def as_unprivileged_user(uid: int) -> dict[str, Any]:
-    """How a program is started by this user: only root has to say so, as whom PostgreSQL refuses to run."""
+    """Arguments to start a program as this user; needed for root, as whom PostgreSQL refuses to run."""
     return {"user": uid, "group": uid, "extra_groups": []} if os.geteuid() == 0 else {}
 
 

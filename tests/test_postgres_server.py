@@ -1,4 +1,4 @@
-"""The PostgreSQL that other tests stand on: as strict as one in production, and gone when they are."""
+"""The PostgreSQL server of the tests is as strict as in production and ends with the run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def test_a_tenant_creates_its_schema_and_sees_no_other(tenants: Tenants) -> None
             theirs.execute(f"SELECT * FROM {mine.info.user}.kept".encode())
 
 
-def test_a_removed_tenant_leaves_nothing_even_with_an_open_transaction(
-    tenants: Tenants, postgres_admin: str
-) -> None:
+def test_a_removed_tenant_leaves_nothing_even_with_an_open_transaction(tenants: Tenants, postgres_admin: str) -> None:
     with tenants.fresh() as url:
         connection = psycopg.connect(url)
         connection.execute("CREATE SCHEMA AUTHORIZATION CURRENT_USER CREATE TABLE kept (v int)")

@@ -115,7 +115,7 @@ def go_on(home: str, told: dict[str, Any]) -> None:
         left = memory.resource("ada").state.dreams.running
         again = memory.dream("ada")
         if left is not None:
-            assert again.id == left.dream, "whoever comes next goes on with what was left"
+            assert again.id == left.dream, "the next process resumes the dream"
         if left is not None and left.proposed:
             assert (again.status, late in again.notes) == ("done", False), again
             assert again.after == told["pages"][-1], "it is what was proposed, and nothing else"

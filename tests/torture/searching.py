@@ -32,7 +32,7 @@ def note(_: ActorChannel, *, home: str, text: str) -> str:
         return session_of(memory).note(text).id
 
 
-def search(_: ActorChannel, *, home: str, query: str, resource: str | None = None, limit: int = 10) -> list[str]:
+def search(_: ActorChannel, *, home: str, query: str, resource: str, limit: int = 10) -> list[str]:
     with Memory.open(home, embedder=None) as memory:
         return [hit.crystal.id for hit in memory.resource(resource).search(query, limit=limit)]
 

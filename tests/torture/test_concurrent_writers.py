@@ -82,7 +82,7 @@ def race(home: str, *, each: int, library: str = "") -> None:
     )
     assert [int(text.split()[-1]) for text in texts] == list(range(len(texts))), "decided on what was not so"
     print(f"{len(texts)} appended, {conflicts} decided again")
-    assert conflicts > 0, "nobody was ever overtaken"
+    assert conflicts > 0, "no conflict ever happened"
 
 
 def test_read_then_write_in_eight_processes_is_never_refused_as_busy(tmp_path: Path) -> None:

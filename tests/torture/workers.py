@@ -52,7 +52,7 @@ class EndlessModel:
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
         self._asked()
         threading.Event().wait()
-        raise AssertionError("nobody waits for ever")
+        raise AssertionError("the model call was never stopped")
 
 
 @contextmanager

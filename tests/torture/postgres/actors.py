@@ -1,4 +1,4 @@
-"""Actors on a PostgreSQL store, and what they agree on: pages of one stream, each with a name as its text."""
+"""Actors on a PostgreSQL store. They write pages of one stream, each with its name as text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def now() -> datetime:
 
 
 def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: str = "") -> AppendResult:
-    """A page behind whatever there is: read, decide, append, and again when somebody was faster."""
+    """Append a page: read, decide, append; retry on a conflict."""
     key = a_key(name) if keyed else None
     while True:
         other = Batch(beside, [a_page(name)], store.version(beside)) if beside else None
@@ -53,7 +53,7 @@ def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: s
 
 
 def adopt(store: PostgresStore, stream: str) -> None:
-    """Three pages that were written elsewhere."""
+    """Import three pages."""
     with store.bulk_import() as adoption:
         add_pages(adoption, stream)
 
@@ -67,14 +67,14 @@ def add_pages(adoption: BulkImport, stream: str) -> None:
 
 
 def names(store: Store, stream: str = STREAM) -> list[str]:
-    """Of all pages, in order; whole, and without a gap."""
+    """Names of all pages, complete, in order and without gaps."""
     events = store.read(stream)
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     return [_text(event) for event in events]
 
 
 def census(voice: ActorChannel, *, url: str, stream: str = STREAM) -> list[str]:
-    """As somebody sees it who was not there."""
+    """The content as a new process sees it."""
     store = PostgresStore.open(url)
     found = names(store, stream)
     places = [position for position, _ in store.events_since(0, kinds=["document"], limit=1_000_000)]
@@ -86,7 +86,7 @@ def census(voice: ActorChannel, *, url: str, stream: str = STREAM) -> list[str]:
 
 
 def _tables(store: PostgresStore) -> list[tuple[int, int]]:
-    """Of each stream: its events, and the version that it is said to have."""
+    """Events and recorded version of each stream."""
     counted = store.database.in_schema(
         "SELECT count(events.seq), version FROM tenant.streams LEFT JOIN tenant.events ON events.stream = streams.id "
         "GROUP BY streams.id, version"
@@ -103,9 +103,9 @@ def _text(event: Event) -> str:
 
 
 def write_on(voice: ActorChannel, *, url: str, name: str, seed: int) -> None:
-    """Writes until it is killed, whatever becomes of the server, and tells of each thing what it was told.
+    """Write until killed, whatever happens to the server, and report the result of each write.
 
-    A thing with a key is asked for again until there is an answer.
+    A write with a key is retried until there is a result.
     """
     dice = random.Random(seed)
     store = _patiently(lambda: PostgresStore.open(url, seconds=5))
@@ -147,7 +147,7 @@ def _patiently(open: Callable[[], PostgresStore]) -> PostgresStore:
 
 
 def count_up(voice: ActorChannel, *, url: str, threads: int, each: int) -> int:
-    """Threads that read one number, add one and write it, by the loop that all of inmind decides by."""
+    """Threads that read a number, add one and write it, with the commit loop."""
     store = PostgresStore.open(url, max_connections=threads)
     decided = [0] * threads
     voice.wait()
@@ -168,7 +168,7 @@ def count_up(voice: ActorChannel, *, url: str, threads: int, each: int) -> int:
 
 
 def cross(voice: ActorChannel, *, url: str, first: str, second: str, name: str, each: int, pairs: int) -> None:
-    """Two streams at once, this one beside that one; of several pairs, one after the other."""
+    """Append to two streams at once; several pairs one after another."""
     store = PostgresStore.open(url)
     voice.wait()
     for pair in range(pairs):
@@ -178,7 +178,7 @@ def cross(voice: ActorChannel, *, url: str, first: str, second: str, name: str, 
 
 
 def open_fresh(voice: ActorChannel, *, url: str) -> list[str]:
-    """A schema that nobody has made yet, several at once."""
+    """Open a schema that does not exist yet, several at once."""
     voice.wait()
     store = PostgresStore.open(url)
     put(store, f"by {os.getpid()}", keyed=True)
@@ -200,7 +200,7 @@ def _all_of(threads: list[threading.Thread], running: Sequence[threading.Thread]
 
 
 def both_write(voice: ActorChannel, *, url: str, number: int, exit: str) -> None:
-    """Parent and child go on with the store that was open when they were one."""
+    """Parent and child continue with the store that was open before the fork."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
     pid = os.fork()
@@ -211,7 +211,7 @@ def both_write(voice: ActorChannel, *, url: str, number: int, exit: str) -> None
         if exit == "closed":
             store.close()
         if exit != "killed":
-            sys.exit(0)  # through every destructor, with all that was inherited
+            sys.exit(0)  # runs the destructors of everything inherited
         os.kill(os.getpid(), signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == (-signal.SIGKILL if exit == "killed" else 0)
@@ -221,7 +221,7 @@ def both_write(voice: ActorChannel, *, url: str, number: int, exit: str) -> None
 
 
 def fork_amid_writes(voice: ActorChannel, *, url: str, forks: int) -> int:
-    """Other threads are in the middle of everything whenever a fork happens."""
+    """Fork while other threads write."""
     store = PostgresStore.open(url)
     stop, written = threading.Event(), [0, 0]
 
@@ -250,7 +250,7 @@ def fork_amid_writes(voice: ActorChannel, *, url: str, forks: int) -> int:
 
 
 def fork_in_a_transaction(voice: ActorChannel, *, url: str) -> dict[str, list[str]]:
-    """The child leaves the block as if it were its own, and then does something itself."""
+    """The child leaves the block of the parent's transaction, and then does something itself."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
     here, there = os.pipe()
@@ -274,7 +274,7 @@ def fork_in_a_transaction(voice: ActorChannel, *, url: str) -> dict[str, list[st
 
 
 def leave_a_lock(voice: ActorChannel, *, url: str) -> None:
-    """Killed in the middle of a transaction, with a child that lives on."""
+    """Killed inside a transaction, with a child that lives on."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
     hold = store.database.in_schema("SELECT FROM tenant.streams FOR UPDATE")

@@ -1,4 +1,4 @@
-"""Servers that a test may stop, starve and misconfigure."""
+"""Servers that a test may stop, overload and misconfigure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from postgres import Run, Server
 from psycopg import sql
 
 SECRET = "its own"
-"""Everybody's password."""
+"""The password of all roles."""
 
 
 class OwnServer:
-    """A server that is nobody else's, and roles in it by any name."""
+    """A server of one test, with roles of any name."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
 
     def tell(self, *statements: str) -> None:
-        """As its superuser."""
+        """Run a statement as superuser."""
         with psycopg.connect(self.server.url(), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
@@ -31,7 +31,7 @@ class OwnServer:
             return connection.execute(statement.encode()).fetchall()
 
     def tenant(self, name: str, *, tcp: bool = False, options: str = "") -> str:
-        """The URL of a role that may make its schema, and has none."""
+        """The URL of a role that may create its schema and has none."""
         role = sql.Identifier(name).as_string(None)
         self.tell(f"CREATE ROLE {role} LOGIN PASSWORD '{SECRET}'", f"GRANT CREATE ON DATABASE postgres TO {role}")
         return self.url(name, tcp=tcp, options=options)
@@ -45,7 +45,7 @@ class OwnServer:
 
 @pytest.fixture(scope="module")
 def own(postgres_run: Run) -> Generator[OwnServer]:
-    """Few connections, so that they run out; deadlocks are found at once; and it tells what it is asked."""
+    """A server with few connections, immediate deadlock detection, and a log of all statements."""
     with postgres_run.server(max_connections="24", deadlock_timeout="10ms", log_statement="all") as server:
         server.start()
         yield OwnServer(server)

@@ -1,4 +1,4 @@
-"""Actors with a whole memory in PostgreSQL, as several machines have one."""
+"""Actors with a whole memory in PostgreSQL, like several machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(url: str, at: datetime = NOON) -> Memory:
 
 
 def note_many(voice: ActorChannel, *, url: str, name: str, number: int) -> list[str]:
-    """Each sent twice, since a retry must change nothing; half of them by a session."""
+    """Each sent twice, since a retry must change nothing; half of them through a session."""
     texts = [f"{name}-{n}" for n in range(number)]
     with opened(url) as memory:
         session = memory.session(f"of {name}", resource=RESOURCE, cwd="/w")
@@ -37,7 +37,7 @@ def note_many(voice: ActorChannel, *, url: str, name: str, number: int) -> list[
 
 
 def noted(voice: ActorChannel, *, url: str) -> list[str]:
-    """All notes of a resource, in their order."""
+    """All notes of a resource, in order."""
     with opened(url) as memory:
         store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own
         events = store.read(f"resource/{RESOURCE}")
@@ -51,7 +51,7 @@ def noted(voice: ActorChannel, *, url: str) -> list[str]:
 
 
 def begin(voice: ActorChannel, *, url: str) -> None:
-    """Something to dream of."""
+    """Write material for a dream."""
     with opened(url, NOON - timedelta(hours=3)) as memory:
         for number in range(6):
             memory.resource(RESOURCE).note(f"The harbour master of port {number} is called {'ABCDEF'[number] * 4}")
@@ -59,7 +59,7 @@ def begin(voice: ActorChannel, *, url: str) -> None:
 
 
 def dream_at_once(voice: ActorChannel, *, url: str) -> list[str]:
-    """Whoever is first stays in the middle of it until the test lets it go."""
+    """The first process waits in the middle of its dream until the test lets it continue."""
     with opened(url) as memory:
         voice.wait()
 

@@ -1,6 +1,6 @@
-"""Many clients of one tenant: no lost update, no circle of waiting, and every quarrel ends.
+"""Many clients of one tenant: no lost update, no deadlock, and every conflict is resolved.
 
-The tables of faults call this P31 and, for those who come first or late to a schema, M36.
+The tables of faults call this P31 and, for processes that create or migrate a schema, M36.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def race(url: str, *, each: int) -> None:
     decided = sum(ended.answer for ended in run_together(clients))
     total = PROCESSES * THREADS * each
     assert ask(census, url=url) == [str(number) for number in range(1, total + 1)]
-    assert decided > total, "nobody was ever overtaken"
+    assert decided > total, "no conflict ever happened"
     print(f"{total} steps by {PROCESSES * THREADS} clients, {decided - total} decided again")
 
 
@@ -48,7 +48,7 @@ def test_sixteen_clients_increment_one_number_for_long(tenant_url: str) -> None:
 @pytest.mark.spec("P31")
 @pytest.mark.parametrize("made", [True, False], ids=["old streams", "new streams"])
 def test_appends_to_two_streams_in_either_order_do_not_deadlock(own: OwnServer, made: bool) -> None:
-    """The server finds a circle after ten milliseconds here, and would write that down."""
+    """The server detects a deadlock after ten milliseconds here, and would log it."""
     url, each, deadlocks = own.tenant(f"cross {made}"), 30, own.server.log.count("deadlock detected")
     store = PostgresStore.open(url)
     if made:
@@ -77,7 +77,7 @@ def ask_names(url: str, stream: str) -> list[str]:
 
 
 class Boxes:
-    """Two numbers in rows of a tenant's own, changed inside `Database.write` by statements that quarrel for real."""
+    """Two numbers in rows, changed inside `Database.write` by statements that conflict."""
 
     def __init__(self, url: str, *, seconds: float = 20) -> None:
         self.store = PostgresStore.open(url, seconds=seconds)
@@ -92,7 +92,7 @@ class Boxes:
         return [number for (number,) in rows]
 
     def crossed(self, order: tuple[int, int], meet: Callable[[], None]) -> None:
-        """Add one to both, in this order; between them, wait for the other."""
+        """Add one to both, in this order; wait for the other in between."""
         add = self.database.in_schema("UPDATE tenant.boxes SET number = number + 1 WHERE id = $1")
 
         def act(connection: Connection) -> None:
@@ -105,7 +105,7 @@ class Boxes:
         self.database.write(act)
 
     def read_then_written(self) -> None:
-        """Add one to what a snapshot says: the server refuses it where somebody was faster."""
+        """Add one to the value of a snapshot: the server refuses it after a concurrent change."""
         ask = self.database.in_schema("SELECT number FROM tenant.boxes WHERE id = 1")
         tell = self.database.in_schema("UPDATE tenant.boxes SET number = $1 WHERE id = 1")
 
@@ -124,7 +124,7 @@ class Boxes:
 
 @pytest.mark.spec("P31")
 def test_of_two_deadlocked_transactions_one_is_retried(own: OwnServer) -> None:
-    """A circle of the test's own making, since ours makes none: 40P01."""
+    """A deadlock made by the test, since inmind makes none: 40P01."""
     boxes, deadlocks = Boxes(own.tenant("circle")), own.server.log.count("deadlock detected")
     barrier = threading.Barrier(2)
 
@@ -134,14 +134,14 @@ def test_of_two_deadlocked_transactions_one_is_retried(own: OwnServer) -> None:
 
     in_threads(lambda order: boxes.crossed(order, meet), [(1, 2), (2, 1)])
     boxes.store.close()
-    assert own.server.log.count("deadlock detected") == deadlocks + 1, "nobody waited in a circle"
+    assert own.server.log.count("deadlock detected") == deadlocks + 1, "no deadlock happened"
     assert boxes.calls == 3
     assert ask_boxes(own, "circle") == [2, 2]
 
 
 @pytest.mark.spec("P31")
 def test_many_serialization_failures_end_with_each_transaction_done_once(own: OwnServer) -> None:
-    """40001, again and again, by eight at once."""
+    """40001, repeatedly, in eight threads at once."""
     boxes, each = Boxes(own.tenant("storm")), 5
 
     def many(_: int) -> None:
@@ -150,7 +150,7 @@ def test_many_serialization_failures_end_with_each_transaction_done_once(own: Ow
 
     in_threads(many, range(8))
     boxes.store.close()
-    assert boxes.calls > 8 * each, "nobody stood in anybody's way"
+    assert boxes.calls > 8 * each, "no transaction was retried"
     assert ask_boxes(own, "storm")[0] == 8 * each
     print(f"{8 * each} done, {boxes.calls - 8 * each} tried again")
 
@@ -168,7 +168,7 @@ def test_a_transaction_that_always_fails_to_serialize_reports_a_busy_store(own: 
     with pytest.raises(StoreBusy) as caught:
         boxes.database.write(act)
     assert caught.type is StoreBusy
-    # The last try may have had no more time than to be cut off.
+    # The last attempt may have timed out.
     assert re.search("concurrent changes of the same rows: not now|the statement timed out", str(caught.value))
     assert time.monotonic() - began < 4
     assert 5 < boxes.calls <= 20
@@ -244,7 +244,7 @@ def test_locks_outside_a_schema_do_not_block_its_creation(own: OwnServer) -> Non
 
 @pytest.mark.spec("K17")
 def test_of_two_appends_at_one_version_one_wins(tenant_url: str) -> None:
-    """And nothing of the other is there."""
+    """And nothing of the other is stored."""
     store = PostgresStore.open(tenant_url)
     barrier = threading.Barrier(8)
 

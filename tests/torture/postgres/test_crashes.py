@@ -1,4 +1,4 @@
-"""A server that crashes again and again: what it acknowledged is there, and servers that would lose it are refused.
+"""Repeated server crashes: acknowledged events survive, and servers that could lose them are refused.
 
 The tables of faults call this P30.
 """
@@ -21,7 +21,7 @@ WRITERS = 3
 
 
 class WriterLog:
-    """A writer, and all that it has told so far, heard by a thread."""
+    """A writer and its reports so far, received by a thread."""
 
     def __init__(self, url: str, name: str, seed: int) -> None:
         self.told: list[list[str]] = []
@@ -33,7 +33,7 @@ class WriterLog:
         self._thread.start()
 
     def wait_for(self, number: int) -> None:
-        """Until so many more things were acknowledged."""
+        """Wait until this many more writes were acknowledged."""
         wanted = self.count("wrote") + number
         with self._more:
             assert self._more.wait_for(lambda: self.count("wrote") >= wanted, timeout=60), "the writer makes no way"
@@ -89,7 +89,7 @@ def check(found: list[str], told: list[list[str]], times: int) -> None:
     unheard = there - {words[1] for words in told}
     assert len(unheard) <= WRITERS, "a writer that was killed has at most one thing untold"
     words = Counter(words[0] for words in told)
-    assert words["unknown"] + words["refused"] + words["again"], "nobody ever noticed a crash"
+    assert words["unknown"] + words["refused"] + words["again"], "no crash was ever noticed"
     print(f"{times} crashes, {len(by_word['wrote'])} acknowledged, none lost; {dict(words)}")
 
 
@@ -107,7 +107,7 @@ def test_acknowledged_events_survive_a_hundred_crashes(postgres_run: Run) -> Non
 @pytest.mark.spec("P30")
 @pytest.mark.parametrize("setting", ["fsync", "synchronous_commit", "full_page_writes"])
 def test_a_server_that_may_lose_commits_is_refused(own: OwnServer, setting: str) -> None:
-    """With the setting's name, and before anything is made; and taken as soon as that has changed."""
+    """With the setting's name, before anything is created; and accepted once the setting has changed."""
     url = own.tenant(f"lost {setting}")
     own.server.settings[setting] = "off"
     own.server.restart()
@@ -126,7 +126,7 @@ def test_a_server_that_may_lose_commits_is_refused(own: OwnServer, setting: str)
 
 @pytest.mark.spec("P30")
 def test_a_role_that_may_lose_commits_is_refused(own: OwnServer) -> None:
-    """On a server that is safe: by the role's own settings, by those of its URL, and amid use each new connection."""
+    """On a safe server: by settings of the role or of the URL, checked for each new connection."""
     url = own.tenant("hasty")
     own.tell("ALTER ROLE hasty SET synchronous_commit = off")
     with pytest.raises(UnsafeStorage, match="synchronous_commit is off"):

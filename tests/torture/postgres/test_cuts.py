@@ -1,4 +1,4 @@
-"""A connection that ends, at every moment that makes a difference: done exactly once, or nobody knows and says so.
+"""Connections that end at every relevant moment: done exactly once, or the outcome is unknown.
 
 The tables of faults call this P29, and the lost reply K25.
 """
@@ -44,7 +44,7 @@ def store(proxy: Proxy) -> Generator[PostgresStore]:
 
 
 def in_time(began: float) -> bool:
-    """A little more for a machine that is busy."""
+    """With some tolerance for a busy machine."""
     return time.monotonic() - began < SECONDS + 1.5
 
 
@@ -114,10 +114,7 @@ def test_a_failed_connection_is_reported_and_works_later(proxy: Proxy, store: Po
 def test_a_connection_dropped_while_idle_is_reopened(
     tenant_url: str, proxy: Proxy, store: PostgresStore, how: How, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a firewall does after ten minutes, also without a word.
-
-    Not even a call without a key hears of it.
-    """
+    """Like a firewall after ten minutes, also silently. Not even a call without a key fails."""
     monkeypatch.setattr(connection, "PROBE_AFTER_SECONDS", 0.0)
     before = proxy.connections
     assert proxy.drop(how) >= 1
@@ -130,7 +127,7 @@ def test_a_connection_dropped_while_idle_is_reopened(
 
 @pytest.mark.spec("P33")
 def test_an_old_connection_is_reopened(proxy: Proxy, store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name of a server may have come to mean another one."""
+    """The host name may resolve to another server by now."""
     before = proxy.connections
     assert names(store) == names(store)
     assert proxy.connections == before
@@ -142,7 +139,7 @@ def test_an_old_connection_is_reopened(proxy: Proxy, store: PostgresStore, monke
 @pytest.mark.spec("P29", "P33")
 @pytest.mark.parametrize("call", ["read", "write"])
 def test_no_call_exceeds_its_timeout_if_the_network_is_silent(proxy: Proxy, store: PostgresStore, call: str) -> None:
-    """By connections that are there, and by those that it makes itself."""
+    """With existing connections, and with new ones."""
     assert proxy.drop("silence") >= 1
     began = time.monotonic()
     calls: dict[str, Callable[[], object]] = {
@@ -151,7 +148,7 @@ def test_no_call_exceeds_its_timeout_if_the_network_is_silent(proxy: Proxy, stor
     }
     with proxy.cutting("connect", "silence", times=100), pytest.raises((OutcomeUnknown, StoreUnavailable)) as told:
         calls[call]()
-    assert time.monotonic() - began < SECONDS + 3.5  # a connection is given two seconds at least
+    assert time.monotonic() - began < SECONDS + 3.5  # the connect timeout is at least two seconds
     assert told.value.code == ("OUTCOME_UNKNOWN" if call == "write" else "STORE_UNAVAILABLE")
     assert names(store) == ["first"]
 
@@ -160,7 +157,7 @@ def test_no_call_exceeds_its_timeout_if_the_network_is_silent(proxy: Proxy, stor
 def test_after_a_lost_reply_no_error_says_that_nothing_was_stored(
     tenant_url: str, proxy: Proxy, store: PostgresStore
 ) -> None:
-    """It was, and the server cannot be reached any more: with a key, too, that is unknown and not a failure."""
+    """The server stored it and is unreachable now: with a key, too, the outcome is unknown."""
     put(store, "before", keyed=False)
     with proxy.cutting("reply", "reset", at=APPEND) as cut:
         real = proxy.at
@@ -171,7 +168,7 @@ def test_after_a_lost_reply_no_error_says_that_nothing_was_stored(
                 cut.where, cut.times, cut.at = "connect", 10_000, b""
             return fired
 
-        proxy.at = at  # pyright: ignore[reportAttributeAccessIssue] -- once it has fired nobody gets in any more
+        proxy.at = at  # pyright: ignore[reportAttributeAccessIssue] -- after it has fired no connection is accepted
         with pytest.raises(OutcomeUnknown):
             put(store, "kept", keyed=True)
         assert cut.fired > 2
@@ -192,7 +189,7 @@ def test_an_import_is_stored_completely_or_not_and_only_its_commit_can_be_unknow
 
 
 def cut_at_random(url: str, proxy: Proxy, *, times: int) -> None:
-    """Whatever is cut wherever: what was acknowledged is there once, what was refused is not there."""
+    """Acknowledged events are stored once, refused ones are not stored."""
     luck, store = seeded_random(), PostgresStore.open(proxy.url, seconds=SECONDS)
     acknowledged: list[str] = []
     refused: list[str] = []

@@ -1,7 +1,7 @@
-"""A store that was open when the process forked: both sides go on, and neither speaks for the other.
+"""A store that was open when the process forked: parent and child continue with separate connections.
 
-The tables of faults call this K23. A connection that both have would carry the words of two, and as long as one of them
-has it open the server does not notice that the other is gone.
+The tables of faults call this K23. A shared connection would mix the statements of both, and while one of them has it
+open the server does not notice that the other is gone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def test_parent_and_child_continue_to_write(tenant_url: str, exit: str) -> None:
 
 @pytest.mark.spec("K23", "J2")
 def test_a_fork_during_the_writes_of_other_threads(tenant_url: str) -> None:
-    """Whatever lock a thread held at that moment, no child waits for it for ever."""
+    """Whatever lock a thread held, no child waits for it forever."""
     forks = 12
     ended = RunningActor(fork_amid_writes, url=tenant_url, forks=forks).finish()
     written = ended.answer
@@ -46,7 +46,7 @@ def test_a_fork_during_the_writes_of_other_threads(tenant_url: str) -> None:
 
 @pytest.mark.spec("K23")
 def test_a_child_forked_inside_a_transaction_cannot_end_it(tenant_url: str) -> None:
-    """Neither commit it nor roll it back; and its own calls go by a connection of its own."""
+    """Neither commit nor roll it back; and its own calls use a new connection."""
     told = ask(fork_in_a_transaction, url=tenant_url)
     assert told["child"] == ["STORE_UNAVAILABLE", "wrote"]
     assert sorted(ask(census, url=tenant_url)) == ["before", "by the child"]

@@ -1,6 +1,6 @@
-"""The index in PostgreSQL under faults: several who catch it up at once, kills amid that, and damage while it is used.
+"""The index in PostgreSQL: concurrent indexing, kills during it, and damage while it is used.
 
-Whatever becomes of it, what was acknowledged is found again, and nothing of it twice.
+Whatever happens, acknowledged content is found again, and only once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def in_schema(url: str, *, autocommit: bool = True) -> Generator[psycopg.Connect
 
 
 def with_a_backlog(url: str) -> list[str]:
-    """Much was said, and nobody has searched yet."""
+    """Much content that is not indexed yet."""
     with Memory.open(url, embedder=None) as memory:
         session = memory.session("s", resource="ada", cwd="/w")
         session.add([user(f"The ferry has made trip {n}") for n in range(BACKLOG)])
@@ -71,9 +71,9 @@ def test_every_process_finds_its_new_notes(tenant_url: str) -> None:
 @pytest.mark.spec("J1", "M39")
 @pytest.mark.parametrize("table", ["crystals", "passages", "owners"])
 def test_a_process_killed_while_indexing_leaves_the_rest_to_the_next(tenant_url: str, table: str) -> None:
-    """It is held at a table that it comes to in its second batch, and killed there."""
+    """It is blocked at a table in its second batch, and killed there."""
     ids = with_a_backlog(tenant_url)
-    ask(searching.search, home=tenant_url, query="nothing of the kind", resource="bob")  # so that there are tables
+    ask(searching.search, home=tenant_url, query="nothing of the kind", resource="bob")  # creates the tables
     with in_schema(tenant_url, autocommit=False) as holding:
         if table == "owners":
             holding.execute("SELECT FROM owners WHERE name = 'ada' FOR UPDATE")
@@ -135,9 +135,9 @@ def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None
                     connection.execute(seeded.choice(HARM).encode())
                     harm += 1
                 except (psycopg.errors.UndefinedTable, psycopg.errors.DeadlockDetected):
-                    pass  # it is being made anew just now
+                    pass  # it is being rebuilt
         for one in users:
-            for _ in range(2):  # all that was under way when the last harm was done, and one that was not
+            for _ in range(2):  # everything that was running at the last damage, and one more
                 one.receive_until("found")
     finally:
         for one in users:

@@ -1,6 +1,6 @@
-"""Whole memories in PostgreSQL, used by many processes at once, as those of several machines are.
+"""Memories in PostgreSQL used by many processes at once, like those of several machines.
 
-The tables of faults call these K14, K17, K20 and K25; the processes are the same that a home is held to.
+The tables of faults call these K14, K17, K20 and K25; the actors are the same as for a home.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from inmind.store.postgres import PostgresStore
 
 
 def crowd(url: str, folder: Path, *, processes: int, each: int, doors: int) -> None:
-    """Writers, and beside them people at a command line and a client of the MCP server."""
+    """Writers, and at the same time command-line users and a client of the MCP server."""
     ask(memory_steps.begin, url=url)
     before = ask(memory_steps.noted, url=url)
     running = [RunningActor(memory_steps.note_many, url=url, name=f"w{n}", number=each) for n in range(processes)]
@@ -108,7 +108,7 @@ def lost(url: str, call: str) -> None:
 
 @pytest.mark.spec("K25", "A6", "J8")
 def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tenants: Tenants) -> None:
-    """Some of all the calls there are, other ones each time."""
+    """A random selection of all calls."""
     for call in seeded_random().sample(sorted(writers.CALLS), 4):
         with tenants.fresh() as url:
             lost(url, call)

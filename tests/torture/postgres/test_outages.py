@@ -1,4 +1,4 @@
-"""A server that takes no writes, is restarted, full or locked: each call ends in time and says why, and all recovers.
+"""A server that is read-only, restarted, full or locked: each call ends in time with the reason, and recovers.
 
 The tables of faults call this P33.
 """
@@ -42,7 +42,7 @@ def opened(url: str, *, most: int = 4, seconds: float = SECONDS) -> Generator[Po
 
 
 def refused(call: Callable[[], object], error: type[StoreError]) -> str:
-    """What it says, in time."""
+    """The error, raised in time."""
     began = time.monotonic()
     with pytest.raises(error) as caught:
         call()
@@ -82,7 +82,7 @@ def test_a_server_that_turns_read_only_is_read_and_recovers_alone(own: OwnServer
 
 @pytest.mark.spec("P33")
 def test_a_connection_to_a_read_only_server_is_not_kept(own: OwnServer) -> None:
-    """As after a failover: a connection made anew leads to whoever writes now."""
+    """After a failover a new connection leads to the server that accepts writes."""
     with opened(own.tenant("moved")) as store:
         put(store, "before", keyed=False)
         own.tell("ALTER ROLE moved SET default_transaction_read_only = on")
@@ -105,7 +105,7 @@ def test_nothing_is_created_on_a_read_only_server(own: OwnServer) -> None:
 
 @pytest.mark.spec("P33", "P29")
 def test_a_restart_during_use_is_reported_and_recovered_from(own: OwnServer) -> None:
-    """Ten connections of one process, all dead at once: the next call must not look at them one by one."""
+    """Ten connections of one process die at once: the next call must not test them one by one."""
     url, errors, acknowledged = own.tenant("amid"), list[str](), list[str]()
     with opened(url, most=10) as store:
         stop, slow = threading.Event(), list[float]()
@@ -129,15 +129,15 @@ def test_a_restart_during_use_is_reported_and_recovered_from(own: OwnServer) -> 
         try:
             for _ in range(2):
                 known = len(acknowledged)
-                wait_until(lambda known=known: len(acknowledged) > known + 20, "nobody writes")
+                wait_until(lambda known=known: len(acknowledged) > known + 20, "no writer writes")
                 own.server.restart()
                 known = len(acknowledged)
-                wait_until(lambda known=known: len(acknowledged) > known + 20, "nobody writes any more")
+                wait_until(lambda known=known: len(acknowledged) > known + 20, "no writer continues")
         finally:
             stop.set()
             for thread in threads:
                 thread.join(timeout=20)
-    assert errors, "nobody noticed"
+    assert errors, "no writer noticed"
     assert set(errors) <= {"STORE_UNAVAILABLE", "OUTCOME_UNKNOWN"}
     assert max(slow) < SECONDS + 3
     found = [name for n in range(6) for name in ask(census, url=url, stream=f"resource/t{n}")]
@@ -270,7 +270,7 @@ def test_an_invalid_url_is_refused_without_showing_its_password(url: str) -> Non
 
 
 def assert_untold(error: InmindError, *secrets: str) -> None:
-    """Neither in what it says nor in what led to it."""
+    """Neither in the message nor in its cause."""
     assert not [secret for secret in secrets for value in vars(error).values() if secret in str(value)]
     seen: BaseException | None = error
     while seen is not None:
@@ -283,7 +283,7 @@ def assert_untold(error: InmindError, *secrets: str) -> None:
 
 @pytest.mark.spec("P33")
 def test_idle_connections_are_closed(own: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but one, by whoever comes next; and one that has grown old while nobody came is not used."""
+    """All but one, by the next call; and one that has become too old is not used."""
 
     def there() -> int:
         return len(own.ask("SELECT FROM pg_stat_activity WHERE usename = 'crowded'"))

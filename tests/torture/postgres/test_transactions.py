@@ -1,4 +1,4 @@
-"""What a transaction promises: its own time for each step, no commit that was none, one isolation whoever connects."""
+"""Transactions: a timeout for each step, no false commit, the same isolation for every role."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_past(seconds: float) -> Callable[[], bool]:
 
 @pytest.mark.spec("J8")
 def test_a_consistent_read_may_last_longer_than_a_call(own: OwnServer) -> None:
-    """Each question has its own time: so what reads all of a large memory ends."""
+    """Each query has its own timeout, so that reading a large memory completes."""
     with opened(own.tenant("slow"), seconds=SOON) as store:
         put(store, "one", keyed=False)
         with store.consistent_read():
@@ -53,7 +53,7 @@ def test_an_import_may_last_longer_than_a_call(own: OwnServer) -> None:
 
 @pytest.mark.spec("P31")
 def test_a_transaction_rolled_back_by_the_server_is_not_reported_as_committed(own: OwnServer) -> None:
-    """COMMIT of a failed transaction is answered with ROLLBACK, and with no error."""
+    """COMMIT of a failed transaction returns ROLLBACK without an error."""
     with opened(own.tenant("undone")) as store:
 
         def write_and_fail() -> None:
@@ -139,7 +139,7 @@ def test_a_migration_that_waits_for_a_reader_blocks_no_other(own: OwnServer, mon
     with psycopg.connect(url) as reader, ThreadPoolExecutor(1) as thread:
         reader.execute("SELECT FROM older.owners")
         opening = thread.submit(PostgresStore.open, url, seconds=20)
-        wait_until(lambda: bool(own.ask(waiting)), "nobody waits for the table")
+        wait_until(lambda: bool(own.ask(waiting)), "no migration waits for the table")
         own.tell("SET lock_timeout = '5s'; SELECT FROM older.owners")
         assert not opening.done()
         reader.rollback()

@@ -1,4 +1,4 @@
-"""Workers and the server itself die again and again while dreams are due: nothing is lost, nothing is done twice."""
+"""Workers and the server die repeatedly while dreams are due: nothing is lost or done twice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_when_workers_and_the_server_die_each_dream_runs_once_and_is_paid_once(
         url = OwnServer(server).tenant("ada")
         fill(url, *resources)
         written = [many * len(NOTES)]
-        for _ in resources:  # each dies as soon as something is paid for
+        for _ in resources:  # each dies after the first paid answer
             doomed = RunningActor(workers.dies_of_a_proposal, url=url, calls=str(calls))
             doomed.receive_until("proposed")
             assert doomed.finish().killed
@@ -75,7 +75,7 @@ def crash(server: Server, luck: Random) -> None:
 
 
 def note(url: str, resources: list[str], written: list[int]) -> None:
-    """What is acknowledged between two crashes."""
+    """Notes acknowledged between two crashes."""
     with Memory.open(url, embedder=None) as memory:
         memory.resource(resources[written[0] % len(resources)]).note(f"Fact {written[0]} on boats")
     written[0] += 1
