@@ -24,10 +24,10 @@ from strategies import json_values
 from tables import each_row
 
 from inmind import Memory
-from inmind.apps.mcp import tools
 from inmind.apps.mcp.http_auth import PublicUrl, ServerAddress
 from inmind.apps.mcp.project import Project, ServerDefaults, folder_from_uri, folder_project_name
 from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META
+from inmind.apps.mcp.tools import error_result, mcp_tools
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.tools.registry import TOOLS
 
@@ -72,7 +72,7 @@ def test_every_memory_tool_is_offered_with_what_a_client_needs_to_know(
         assert meta.is_valid(tool.output_schema)
         assert "session" in tool.input_schema["properties"]
         assert not {"resource", "seen"} & set(tool.input_schema["properties"])
-    opened = tools.tools(remembered=False, everybody=True)
+    opened = mcp_tools(tracked=False, all_resources=True)
     assert all("resource" in tool.input_schema["properties"] for tool in opened)
     overwrite = {tool.name for tool in opened if "seen" in tool.input_schema["properties"]}
     assert overwrite == {tool.name for tool in tools if tool.annotations.destructive_hint}
@@ -300,7 +300,7 @@ def test_a_server_for_a_session_is_for_whoever_that_belongs_to(memory: Memory, t
 
     ask(memory, tmp_path, ours, told={"session": "adas"})
     ask(memory, tmp_path, alone, told={"session": "strangers"})
-    with pytest.raises(InvalidInput, match="the resource that this session began with"):
+    with pytest.raises(InvalidInput, match="the resource that owns this session"):
         a_server(memory, tmp_path, session="adas", resource="bob")
 
 
@@ -315,7 +315,7 @@ def test_all_resources_are_open_where_the_operator_has_said_so(memory: Memory, t
         await called(client, "working_memory_note", note="this project's", session="chat-2")
         assert "bob's secret" in await read(client, "inmind://memory/bob")
 
-    ask(memory, tmp_path, work, told={"everybody": True})
+    ask(memory, tmp_path, work, told={"all_resources": True})
     here = folder_project_name(tmp_path.resolve())
     expected = {("bobs", "bob"), ("chat-1", "eve"), ("bobs@eve", "eve"), ("chat-2", here)}
     assert {(info.id, info.resource) for info in memory.sessions()} == expected
@@ -459,7 +459,7 @@ def test_whatever_a_tool_is_called_with_it_answers_as_it_has_promised(
     """What fits its schema, and what has its names with anything in them."""
 
     async def work(client: Client) -> None:
-        for tool in tools.mcp_tools(tracked=False, all_resources=True):
+        for tool in mcp_tools(tracked=False, all_resources=True):
             names = st.sampled_from([*tool.input_schema["properties"], "else"])
             arguments = data.draw(
                 st.one_of(fitting(tool.input_schema), st.dictionaries(names, json_values(), max_size=4)),
@@ -471,7 +471,7 @@ def test_whatever_a_tool_is_called_with_it_answers_as_it_has_promised(
             else:
                 validator_for(tool.output_schema).validate(result.structured_content)  # pyright: ignore[reportArgumentType] -- each has one
 
-    ask(memory, tmp_path, work, told={"everybody": True})
+    ask(memory, tmp_path, work, told={"all_resources": True})
 
 
 @given(st.text(min_size=1).filter(lambda name: "/" not in name and "\0" not in name and name not in (".", "..")))
@@ -536,8 +536,8 @@ def test_behind_a_proxy_a_server_is_meant_by_the_name_that_others_see_too() -> N
 
 
 def test_the_errors_that_are_told_are_the_librarys() -> None:
-    assert tools.error_result(NotFound(what="session", name="x")).is_error
-    assert text_of(tools.error_result(InvalidInput(field="f", value=1, expected="2"))).startswith("INVALID_INPUT: f")
+    assert error_result(NotFound(what="session", name="x")).is_error
+    assert text_of(error_result(InvalidInput(field="f", value=1, expected="2"))).startswith("INVALID_INPUT: f")
 
 
 @pytest.mark.spec("I3")

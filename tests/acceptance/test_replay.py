@@ -250,7 +250,7 @@ def test_names_are_said_apart_from_ids(tmp_path: Path) -> None:
     ]
     text = " ".join(replay(a_file(tmp_path, talk)).stdout.decode().split())
     assert "The tool calls use no ids." in text
-    assert "Of 1 name in the agent's calls 1 had been said before (1 first by the user)" in text
+    assert "Of 1 name in tool calls 1 had appeared before (1 first from the user)" in text
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

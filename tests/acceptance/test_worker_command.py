@@ -180,7 +180,7 @@ class Commanded:
     """`inmind worker` in a process of its own, that tries again soon, and every line that it says as it comes."""
 
     def __init__(self, url: str) -> None:
-        soon = "import inmind.apps.worker.postgres as its; its.WAIT = 0.2; "
+        soon = "import inmind.apps.worker.postgres as its; its.RETRY_SECONDS = 0.2; "
         arguments = [sys.executable, "-c", soon + INMIND, "worker", "--db", url, "--every", "0.5"]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.said: list[str] = []
