@@ -1,11 +1,9 @@
-"""Pages that do what they say.
-
-A reader copies a block, runs it and compares; so does this. The conventions, which the pages never have to mention:
+"""Runs the code blocks of documentation pages and compares their output. Conventions:
 
 - a `python` block runs on its own, and a `text` block right after it (or after a line ending in "prints:") is what
   it prints; a block marked `python no-run` only has to be valid Python;
-- a block with a title, `python title="agent.py"`, is a file: it is saved under that name, and run by nobody but a
-  later line;
+- a block with a title, `python title="agent.py"`, is a file: it is saved under that name, and run only by a later
+  line;
 - in a `console` block the lines after "$ " are run, and the lines under one are what it prints;
 - a line of `sh` is run too, and shows no output;
 - a lone "…" stands for any number of lines;
@@ -72,19 +70,19 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a page is followed."""
+class PageFolders:
+    """Folders in which a page is run."""
 
     scratch: Path
     home: Path
     memory: Path
-    told: tuple[tuple[str, str], ...] = ()
-    """Variables of the reader's own: where a model is."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Additional environment variables, for example the URL of a model."""
 
     @classmethod
-    def under(cls, folder: Path, **told: str) -> Place:
-        given = tuple(told.items())
-        place = cls(scratch=folder / "scratch", home=folder / "home", memory=folder / "memory", told=given)
+    def under(cls, folder: Path, **variables: str) -> PageFolders:
+        given = tuple(variables.items())
+        place = cls(scratch=folder / "scratch", home=folder / "home", memory=folder / "memory", variables=given)
         place.scratch.mkdir()
         place.home.mkdir()
         place.commands.mkdir()
@@ -94,7 +92,7 @@ class Place:
 
     @property
     def commands(self) -> Path:
-        """Where the shell finds `inmind`, one that has been imported before."""
+        """Folder with an `inmind` command that starts fast, because it is imported already."""
         return self.home.parent / "commands"
 
     def environment(self) -> dict[str, str]:
@@ -109,16 +107,16 @@ class Place:
             "TERM": "dumb",
             "NO_COLOR": "1",
             "COLUMNS": "100",
-            **dict(self.told),
+            **dict(self.variables),
         }
 
 
-def complaints(text: str, place: Place, *, page: str = "README.md") -> list[str]:
+def complaints(text: str, place: PageFolders, *, page: str = "README.md") -> list[str]:
     """Everything that a page says and that is not so, in its order."""
     return [f"{page}:{complaint}" for step in steps(text) for complaint in complaints_about(step, place)]
 
 
-def complaints_about(step: Step, place: Place) -> Iterator[str]:
+def complaints_about(step: Step, place: PageFolders) -> Iterator[str]:
     where = f"{step.line}: {step.code.splitlines()[0] if step.code else step.kind}"
     if step.kind == "file":
         (place.scratch / step.name).write_text(step.code + "\n", encoding="utf-8")
@@ -126,12 +124,12 @@ def complaints_about(step: Step, place: Place) -> Iterator[str]:
     elif step.kind == "python no-run":
         yield from (f"{where}: {complaint}" for complaint in invalid(step.code))
     elif step.kind == "sh" and INSTALLERS.match(step.code):
-        yield from (f"{where}: {complaint}" for complaint in malformed(step.code))
+        yield from (f"{where}: {complaint}" for complaint in check_install_line(step.code))
     else:
         done = follow(step, place)
         if done.returncode != 0:
             yield f"{where}: exit status {done.returncode}\n{done.stdout}"
-        elif step.expected is not None and not matches(trimmed(done.stdout.splitlines()), step.expected):
+        elif step.expected is not None and not matches(trim_lines(done.stdout.splitlines()), step.expected):
             yield f"{where}: printed\n{done.stdout}\nand not\n" + "\n".join(step.expected)
 
 
@@ -142,7 +140,7 @@ def invalid(code: str) -> Iterator[str]:
         yield str(error)
 
 
-def follow(step: Step, place: Place) -> subprocess.CompletedProcess[str]:
+def follow(step: Step, place: PageFolders) -> subprocess.CompletedProcess[str]:
     """Errors are part of what a reader sees, so both streams are one."""
     if step.kind == "python":
         ran = warm_inmind().run(step.code, cwd=place.scratch, env=place.environment(), together=True)
@@ -166,7 +164,7 @@ def steps(text: str) -> Iterator[Step]:
         if titled := TITLED.match(block.info):
             yield Step(line=block.line, kind="file", code="\n".join(block.lines), name=titled["name"])
         elif block.kind in {"python", "python no-run"}:
-            expected = trimmed(after.lines) if after and after.shows_output else None
+            expected = trim_lines(after.lines) if after and after.shows_output else None
             yield Step(line=block.line, kind=block.kind, code="\n".join(block.lines), expected=expected)
         elif block.kind == "console":
             yield from console_steps(block)
@@ -181,7 +179,9 @@ def console_steps(block: Block) -> Iterator[Step]:
         while block.lines[last].endswith("\\") and last + 1 < end:
             last += 1
         code = "\n".join(block.lines[start : last + 1]).removeprefix("$ ")
-        yield Step(line=block.line + start, kind="sh", code=code, expected=trimmed(block.lines[last + 1 : end]) or None)
+        yield Step(
+            line=block.line + start, kind="sh", code=code, expected=trim_lines(block.lines[last + 1 : end]) or None
+        )
 
 
 def sh_steps(block: Block) -> Iterator[Step]:
@@ -212,19 +212,19 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
-    """Without the spaces at the ends of lines and the empty lines at the end, which nobody sees on a page."""
+def trim_lines(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines without trailing spaces and trailing empty lines."""
     return tuple("\n".join(line.rstrip() for line in lines).rstrip().splitlines())
 
 
 def matches(printed: Sequence[str], expected: Sequence[str]) -> bool:
-    """Whether the lines are the expected ones, a lone "…" standing for any number of them."""
+    """True if the lines are the expected ones; a lone "…" matches any number of lines."""
     pattern = "".join(r"(?:.*\n)*" if line.strip() == ANY_LINES else re.escape(line) + r"\n" for line in expected)
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 
-def malformed(line: str) -> Iterator[str]:
-    """What is wrong with an install line that nobody runs: a name it uses that is not there."""
+def check_install_line(line: str) -> Iterator[str]:
+    """Yield problems of an install line, which is not run: unknown names."""
     for part in line.split("&&"):
         words = shlex.split(part)
         if not INSTALLERS.match(f"{part.strip()} "):
@@ -236,10 +236,10 @@ def malformed(line: str) -> Iterator[str]:
             if url.scheme != "https" or not url.hostname or not url.path.strip("/"):
                 yield f"{words[-1]} is not an https address of a repository"
         elif installing := {"install", "add"}.intersection(words):
-            yield from malformed_install(part, words[words.index(installing.pop()) + 1 :])
+            yield from check_requirements(part, words[words.index(installing.pop()) + 1 :])
 
 
-def malformed_install(part: str, requirements: Sequence[str]) -> Iterator[str]:
+def check_requirements(part: str, requirements: Sequence[str]) -> Iterator[str]:
     known = extras()
     for requirement in requirements:
         named = re.fullmatch(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]+)\])?", requirement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pages import PROJECT, Place, blocks, complaints, matches, steps
+from pages import PROJECT, PageFolders, blocks, complaints, matches, steps
 from provider import Provider, says
 from tables import each_row
 
@@ -15,7 +15,7 @@ README = PROJECT / "README.md"
 def test_the_readme_does_what_it_says(tmp_path: Path) -> None:
     with Provider() as provider:
         provider.will(says("Hello, Ada."), says("On its way to you."))
-        place = Place.under(tmp_path, OPENAI_BASE_URL=provider.openai, OPENAI_API_KEY="none")
+        place = PageFolders.under(tmp_path, OPENAI_BASE_URL=provider.openai, OPENAI_API_KEY="none")
         assert complaints(README.read_text(encoding="utf-8"), place) == []
         assert (provider.unused, provider.failures) == (0, [])
 
@@ -82,7 +82,7 @@ not the output of anything
 
 
 def test_a_true_readme_is_believed(tmp_path: Path) -> None:
-    assert complaints(GOOD, Place.under(tmp_path)) == []
+    assert complaints(GOOD, PageFolders.under(tmp_path)) == []
     assert len(list(steps(GOOD))) == 10
 
 
@@ -107,7 +107,7 @@ def test_a_true_readme_is_believed(tmp_path: Path) -> None:
     ],
 )
 def test_a_false_readme_is_not(tmp_path: Path, readme: str, complaint: str) -> None:
-    [found] = complaints(readme, Place.under(tmp_path))
+    [found] = complaints(readme, PageFolders.under(tmp_path))
     assert complaint in found
 
 

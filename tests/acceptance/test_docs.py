@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from event_loop import ASYNC_CLASSES
-from pages import PROJECT, Place, complaints, steps
+from pages import PROJECT, PageFolders, complaints, steps
 from provider import Provider, Says, asks, says
 
 import inmind
@@ -57,7 +57,7 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     name = str(page.relative_to(DOCS))
     with Provider() as provider:
         provider.will(*SCRIPTS.get(name, list[Says])())
-        place = Place.under(
+        place = PageFolders.under(
             tmp_path,
             OPENAI_BASE_URL=provider.openai,
             OPENAI_API_KEY="none",

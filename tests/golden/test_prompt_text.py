@@ -34,7 +34,7 @@ overview:
 + - publish the page
 </memory_changes>
 <context_meta>
-{"tokens_used":1155,"tokens_max":128000,"tokens_percent":1,"messages_in_history":1,"working_memory_size":689,\
+{"tokens_used":1144,"tokens_max":128000,"tokens_percent":1,"messages_in_history":1,"working_memory_size":689,\
 "action_hint":"normal"}
 Keep overview.md current.
 </context_meta>"""
